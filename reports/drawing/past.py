@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reports.drawing.picture import ABOUT_RECORDS, ENDS, LINKS, Choice
+from reports.drawing.picture import ABOUT_RECORDS, STRIKES, Choice
 from scenarios.single.execution import CLIENTS_BEGIN_US
+from sim.history.steps import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,12 +33,12 @@ def past(observed: Observed) -> frozenset[int] | None:
     shown, ends = [], set()
     for place, one in enumerate(observed.observations):
         shows = choice.shows(one)
-        name = one.step["step"]
+        kind = kind_of(one.step)
         if one.at_us > last_us or not shows:
             continue
-        if one.at_us in marks or name in ABOUT_RECORDS:
+        if one.at_us in marks or kind in ABOUT_RECORDS:
             ends.add(one.call)
-        if one.at_us >= CLIENTS_BEGIN_US or name in ENDS | LINKS:
+        if one.at_us >= CLIENTS_BEGIN_US or kind in STRIKES:
             shown.append(place)
     calls = _before(observed.causes, ends)
     return frozenset(place for place in shown if observed.observations[place].call in calls)

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 STEPS: Final = 1
 """Thread of steps and messages."""
-THREADS: Final = {"up": 2, "down": 2, "leader": 3, "isr": 4, "elr": 5, "fenced": 6}
+THREADS: Final = {"up": 2, "down": 2, "leader": 3, "isr": 4, "elr": 5, "fenced": 6, "replica": 7, "still": 8}
 """Kind of band -> its thread."""
-NAMES: Final = {STEPS: "steps", 2: "process", 3: "leader", 4: "ISR", 5: "ELR", 6: "fenced"}
+NAMES: Final = {STEPS: "steps", 2: "process", 3: "leader", 4: "ISR", 5: "ELR", 6: "fenced", 7: "replica", 8: "paused"}
 MARKS: Final = 0
 """Process of what is in nobody's lane: faults of links, violations."""
 FIRST: Final = 1
@@ -55,8 +55,9 @@ def _name(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
 def _instant(row: Row, processes: dict[int, int]) -> dict[str, Any]:
     process = processes.get(row.node, MARKS)
     scope = "t" if process else "g"
+    name = row.mark if row.kind is None else row.kind.name
     return {
-        "ph": "i", "name": row.kind, "cat": "step", "ts": row.at_us, "pid": process, "tid": STEPS, "s": scope,
+        "ph": "i", "name": name, "cat": "step", "ts": row.at_us, "pid": process, "tid": STEPS, "s": scope,
         "args": {"text": row.text},
     }  # fmt: skip
 

@@ -6,35 +6,56 @@ stands beside it, so that the picture can be read, searched and copied.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
 
 from reports.drawing.observed import ZOOKEEPER
-from reports.evidence.story import step_text, violation_line
+from reports.evidence.sentences import sentence
+from reports.evidence.states import after, beginning
+from reports.evidence.story import violation_line
+from reports.formatting import seconds
 from scenarios.single.execution import CLIENTS_BEGIN_US
+from sim.history import steps
+from sim.history.steps import Lane, kind_of
 from sim.hosts.cluster import CONSUMER, PRODUCER, VALIDATOR
 from sim.hosts.control_plane import CONTROL
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from reports.drawing.observed import LogView, Message, Observation, Observed
+    from reports.evidence.states import ClusterState
+    from sim.history.steps import Shown, StepKind
 
 CLIENTS: Final = {PRODUCER: "producer", CONSUMER: "consumer", VALIDATOR: "validator"}
-DECIDED: Final = frozenset({"isr", "elr", "assigned", "session-end", "unfenced"})
-"""Steps that the control plane takes; elections are shown at who is elected."""
-ABOUT_RECORDS: Final = frozenset({"append", "hw", "ack", "acknowledges", "read"})
+ABOUT_RECORDS: Final = frozenset({steps.APPEND, steps.HW, steps.ACK, steps.ACKNOWLEDGES, steps.READ, steps.REFUSED})
 """Steps that are shown if they are about the first record that a violation is about."""
-ASIDE: Final = frozenset(
-    {"replicated", "end-offset", "log-start", "settled", "commit", "seek", "offset-for-time", "producer-id"}
+HIDDEN: Final = frozenset(
+    {
+        steps.REPLICATED,
+        steps.END_OFFSET,
+        steps.LOG_START,
+        steps.SETTLED,
+        steps.COMMIT,
+        steps.SEEK,
+        steps.OFFSET_FOR_TIME,
+        steps.PRODUCER_ID,
+    }
 )
 """Steps that are shown only when all are asked for."""
-LINKS: Final = frozenset({"cut", "heal", "slow", "lossy", "resent"})
-TURNING: Final = frozenset({"truncate", "recovered", "lead", "deleted", "ack", "retention"})
-"""Steps after which the log is drawn, beside ends of processes."""
-ENDS: Final = frozenset({"kill", "power-loss", "shutdown", "halt", "exit", "disk-replaced", "corrupt-tail"})
-FAULTS: Final = (ENDS - {"exit", "halt"}) | LINKS - {"heal"} | {"pause", "disk-stalled"}
-PAINTED: Final = ("isr", "elr", "down", "up", "fenced", "leader")
+STRIKES: Final = frozenset({*steps.ENDS, *steps.LINKS})
+"""Steps that are shown from the beginning, before clients are there."""
+FAULTS: Final = STRIKES - {steps.EXIT, steps.HALT, steps.HEAL} | {steps.PAUSE, steps.DISK_STALLED}
+BATCHES: Final = frozenset({steps.APPEND, steps.READ, steps.ACK, steps.REFUSED, steps.ACKNOWLEDGES})
+"""Steps of which each is about one batch."""
+MOST_ROWS: Final = 110
+"""Rows of a picture that does not show everything, which keeps it below 4,000 px."""
+REPEATS: Final = 9
+"""So many rows that differ in their times alone are one."""
+ALIKE: Final = 3
+"""So many rows of a lane that follow each other, each about a batch, are one."""
+PAINTED: Final = ("replica", "isr", "elr", "down", "up", "still", "fenced", "leader")
 """Kinds of bands in the order in which they cover each other."""
 
 
@@ -46,7 +67,8 @@ class Row:
         at_us: when.
         node: whose lane has the mark; -1 for none.
         text: what happened.
-        kind: the step's name, ``violation`` or ``warning``.
+        kind: of the step; None of what is no step.
+        mark: ``violation``, ``warning`` or ``end`` of what is no step.
         call: number of the call that the step was a part of.
         log: the log to be drawn, if any.
         acked: first ids of batches that were acknowledged by then.
@@ -55,7 +77,8 @@ class Row:
     at_us: int
     node: int
     text: str
-    kind: str
+    kind: StepKind | None = None
+    mark: str = ""
     call: int = -1
     log: LogView | None = None
     acked: frozenset[int] = frozenset()
@@ -104,7 +127,9 @@ class Picture:
         lanes: names of nodes by their ids, from left to right.
         rows: from top to bottom.
         arrows: messages.
-        bands: of brokers.
+        bands: of brokers, which end with the last row.
+        logs: broker -> its log at the last row.
+        acked: first ids of batches that were acknowledged by then.
     """
 
     title: list[str]
@@ -112,6 +137,8 @@ class Picture:
     rows: list[Row]
     arrows: list[Arrow]
     bands: list[Band]
+    logs: dict[int, LogView]
+    acked: frozenset[int]
 
 
 def picture(observed: Observed, title: list[str], *, everything: bool) -> Picture:
@@ -127,6 +154,10 @@ def picture(observed: Observed, title: list[str], *, everything: bool) -> Pictur
     if len(observed.concerned) > 1 and not everything:
         first = min(observed.concerned)
         title = [*title, f"of {len(observed.concerned)} records that violations are about, the first: record {first}"]
+    if not everything:
+        whole, rows = rows, _part(_folded(rows))
+        if rows:
+            title = [*title, *_which(rows, len(whole), len(observed.observations))]
     shown = {row.call: place for place, row in reversed(list(enumerate(rows))) if row.call >= 0}
     messages = observed.messages if everything else _that_led_to(observed.messages, shown)
     between = [one for one in messages if one.source != one.target]  # The controller's broker is told as others are.
@@ -137,28 +168,67 @@ def picture(observed: Observed, title: list[str], *, everything: bool) -> Pictur
     brokers = {replica.broker for replica in observed.result.replicas}
     lanes = {node: name for node, name in CLIENTS.items() if node in nodes} | {CONTROL: observed.control}
     lanes |= {broker: f"broker {broker}" for broker in sorted(brokers)}
-    bands = _Bands(observed)
-    for one in observed.observations:
-        bands.take(one.step)
-    return Picture(title, lanes, rows, arrows, bands.all())
+    last_us = rows[-1].at_us if rows else 0
+    seen = [one for one in observed.observations if one.at_us <= last_us]
+    logs = {one.step["broker"]: one.log for one in seen if one.log is not None}
+    acked = frozenset(one.step["record"] for one in seen if kind_of(one.step) is steps.ACK)
+    return Picture(title, lanes, rows, arrows, _bands(observed, seen), dict(sorted(logs.items())), acked)
 
 
-def _node(step: Mapping[str, Any]) -> int:
+def _folded(rows: list[Row]) -> list[Row]:
+    """Rows of which `REPEATS` or more tell the same are one, at the time of the first."""
+    times: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        times.setdefault((row.node, row.text, row.kind, row.mark), []).append(row)
+    found = []
+    for row in rows:
+        alike = times[row.node, row.text, row.kind, row.mark]
+        if len(alike) < REPEATS:
+            found.append(row)
+        elif row is alike[0]:
+            found.append(replace(row, text=f"{row.text} ({len(alike)} times until {seconds(alike[-1].at_us)})"))
+    return list(_merged(found))
+
+
+def _merged(rows: list[Row]) -> Iterator[Row]:
+    """Of `ALIKE` or more batches that follow each other in a lane, the first row says how many come after."""
+    for (_, kind), group in groupby(rows, key=lambda row: (row.node, row.kind)):
+        alike = list(group)
+        if kind in BATCHES and len(alike) >= ALIKE:
+            more = f"(and {len(alike) - 1} batches more until {seconds(alike[-1].at_us)})"
+            yield replace(alike[0], text=f"{alike[0].text} {more}", log=alike[-1].log)
+        else:
+            yield from alike
+
+
+def _part(rows: list[Row]) -> list[Row]:
+    """The newest rows that there is room for; of a run without a violation those from the first fault on."""
+    if any(row.mark for row in rows):
+        return rows[-MOST_ROWS:]
+    first = next((place for place, row in enumerate(rows) if row.kind in FAULTS), 0)
+    return rows[first : first + MOST_ROWS]
+
+
+def _which(rows: list[Row], of: int, steps_of_all: int) -> Iterator[str]:
+    """Which part of the run the rows are, and why."""
+    violated = any(row.mark for row in rows)
+    why = "what the violation may follow from" if violated else "replication is left out"
+    if len(rows) >= MOST_ROWS:
+        why += f", and of {of} rows {MOST_ROWS}, {'the last' if violated else 'from the first fault on'}"
+    span = f"from {seconds(rows[0].at_us)} to {seconds(rows[-1].at_us)}"
+    yield f"{span}, of {steps_of_all} steps: {why}; --all shows the rest"
+
+
+def _node(step: Shown) -> int:
     """In whose lane a step is; -1: in none."""
-    name = step["step"]
-    if name in DECIDED:
+    lane = kind_of(step).lane
+    if lane is Lane.CONTROL_PLANE:
         return CONTROL
-    if name in ("ack", "refused"):
+    if lane is Lane.PRODUCER:
         return PRODUCER
-    if name == "end-offset":
-        return CONSUMER
-    return -1 if name == "converged" else int(step.get("consumer", step.get("broker", -1)))
-
-
-def _text(step: Mapping[str, Any]) -> str:
-    """What a row says; a decision of the control plane about a broker names it."""
-    about = f" broker={step['broker']}" if _node(step) == CONTROL and "broker" in step else ""
-    return step_text(step) + about
+    if lane is Lane.CONSUMER:
+        return int(step.get("consumer", CONSUMER))
+    return int(step["broker"]) if lane is Lane.BROKER else -1
 
 
 def _rows(observed: Observed, *, everything: bool) -> Iterator[Row]:
@@ -177,33 +247,33 @@ def _rows(observed: Observed, *, everything: bool) -> Iterator[Row]:
 
 
 def _mark(at_us: int, text: str, kind: str) -> Row:
-    return Row(at_us, -1, text, kind)
+    return Row(at_us, -1, text, mark=kind)
 
 
 def _steps(observed: Observed, acked: set[int], last_us: int | None, *, everything: bool) -> Iterator[Row]:
     choice = Choice(frozenset(sorted(observed.concerned)[:1]))
+    marked_us = {entry["at_us"] for entry in (*observed.result.violations, *observed.result.warnings)}
     waiting: Row | None = None
     for one in observed.observations:
-        name = one.step["step"]
-        if name == "ack":
+        kind = kind_of(one.step)
+        if kind is steps.ACK:
             acked.add(one.step["record"])
-        shows = choice.shows(one)
-        early = one.at_us < CLIENTS_BEGIN_US and one.step["step"] not in ENDS | LINKS
+        shows = choice.shows(one) or (kind is steps.END_OFFSET and one.at_us in marked_us)
+        early = one.at_us < CLIENTS_BEGIN_US and kind not in STRIKES
         if (last_us is not None and one.at_us > last_us) or not (everything or (shows and not early)):
             continue
-        turns = name in ENDS or (name in TURNING and (name != "truncate" or one.step.get("removed", 1)))
-        row = Row(
-            one.at_us, _node(one.step), _text(one.step), name, one.call, one.log if turns else None, frozenset(acked)
-        )
-        if waiting is not None and name in LINKS and (waiting.kind, waiting.at_us) == (name, one.at_us):
-            words = row.text.removeprefix(name)
-            waiting = Row(waiting.at_us, -1, f"{waiting.text};{words}", name, waiting.call)
+        turns = (kind.changes_log and kind is not steps.APPEND and one.step.get("removed", 1)) or kind is steps.LEAD
+        text = sentence(one.step)
+        log = one.log if turns else None
+        row = Row(one.at_us, _node(one.step), text, kind, call=one.call, log=log, acked=frozenset(acked))
+        if waiting is not None and kind in steps.LINKS and (waiting.kind, waiting.at_us) == (kind, one.at_us):
+            waiting = replace(waiting, text=f"{waiting.text} {text}")
             continue
         if waiting is not None:
             yield waiting
             waiting = None
-        if name in LINKS:
-            waiting = Row(row.at_us, -1, row.text, name, row.call)
+        if kind in steps.LINKS:
+            waiting = row
         else:
             yield row
     if waiting is not None:
@@ -224,23 +294,23 @@ class Choice:
 
     def shows(self, one: Observation) -> bool:
         """Whether a step is; steps are to be asked about in their order."""
-        step, name = one.step, one.step["step"]
-        if name in ASIDE:
+        step, kind = one.step, kind_of(one.step)
+        if kind in HIDDEN:
             return False
-        if name not in ABOUT_RECORDS or not self.concerned:
+        if kind not in ABOUT_RECORDS or not self.concerned:
             return True
-        if name == "hw":
+        if kind is steps.HW:
             before = self.hws.get(step["broker"], 0)
             self.hws[step["broker"]] = step["offset"]
             return any(before <= base < step["offset"] for base in self._offsets(one.log))
-        if name == "read":
+        if kind is steps.READ:
             return any(step["offset"] <= base <= step["last"] for base in self._offsets(one.log))
         return step["record"] in self.concerned or self._spans(one)
 
     def _spans(self, one: Observation) -> bool:
         """Whether a batch that begins with another record holds one."""
         step = one.step
-        count = step["last"] - step["offset"] + 1 if "last" in step else 1
+        count = step["last"] - step["offset"] + 1 if "last" in step else step.get("count", 1)
         return not self.concerned.isdisjoint(range(step["record"], step["record"] + count))
 
     def _offsets(self, log: LogView | None) -> list[int]:
@@ -265,64 +335,35 @@ def _that_led_to(messages: Iterable[Message], rows: Mapping[int, int]) -> list[M
     return sorted(chosen.values(), key=lambda message: (message.arrived_us, message.call))
 
 
-class _Bands:
-    """Bands from the steps that begin and end them.
+def _bands(observed: Observed, seen: Iterable[Observation]) -> list[Band]:
+    """How things stood, as folded from the steps, in the order in which bands cover each other."""
+    brokers = [replica.broker for replica in observed.result.replicas]
+    state = beginning(brokers, observed.isr, zookeeper=observed.control == ZOOKEEPER)
+    found: list[Band] = []
+    there: dict[tuple[int, str, int], int] = {}
+    for at_us, step in ((0, None), *((one.at_us, one.step) for one in seen)):
+        state = state if step is None else after(state, step)
+        now = {(broker, kind, epoch) for broker in brokers for kind, epoch in _kinds(state, broker)}
+        for node, kind, epoch in [one for one in there if one not in now]:
+            since_us = there.pop((node, kind, epoch))
+            if since_us < at_us:
+                found.append(Band(node, kind, since_us, at_us, epoch))
+        for one in sorted(now - there.keys()):
+            there[one] = at_us
+    still = [Band(node, kind, since_us, None, epoch) for (node, kind, epoch), since_us in there.items()]
+    return sorted([*found, *still], key=lambda band: PAINTED.index(band.kind))
 
-    Attributes:
-        ended: those that have ended.
-    """
 
-    def __init__(self, observed: Observed) -> None:
-        self.ended: list[Band] = []
-        self._opens = "registered" if observed.control == ZOOKEEPER else "unfenced"
-        self._open: dict[tuple[int, str], tuple[int, int]] = {}
-        for member in observed.isr:
-            self._begin(member, "isr", 0)
-
-    def take(self, step: Mapping[str, Any]) -> None:
-        """Take note of a step."""
-        name, at_us, broker = step["step"], step["t"], step.get("broker", 0)
-        if name == "start":
-            self._end(broker, "down", at_us)
-            self._begin(broker, "up", at_us)
-        elif name in ENDS:
-            self._end(broker, "up", at_us)
-            self._begin(broker, "down", at_us)
-        elif name == "session-end":
-            self._begin(broker, "fenced", at_us)
-        elif name == self._opens:
-            self._end(broker, "fenced", at_us)
-        elif name == "elected":
-            self._stay("leader", [], at_us)
-            if broker:
-                self._begin(broker, "leader", at_us, step["leader_epoch"])
-        elif name == "lead" and (broker, "leader") in self._open and step["leader_epoch"] > self._epoch(broker):
-            self._end(broker, "leader", at_us)
-            self._begin(broker, "leader", at_us, step["leader_epoch"])
-        for kind in ("isr", "elr"):
-            if kind in step:
-                self._stay(kind, step[kind], at_us)
-
-    def all(self) -> list[Band]:
-        """All bands, in the order in which they cover each other."""
-        still = [Band(node, kind, since[0], None, since[1]) for (node, kind), since in self._open.items()]
-        return sorted([*self.ended, *still], key=lambda band: PAINTED.index(band.kind))
-
-    def _begin(self, node: int, kind: str, at_us: int, epoch: int = -1) -> None:
-        self._open.setdefault((node, kind), (at_us, epoch))
-
-    def _end(self, node: int, kind: str, at_us: int) -> None:
-        since = self._open.pop((node, kind), None)
-        if since is not None:
-            self.ended.append(Band(node, kind, since[0], at_us, since[1]))
-
-    def _epoch(self, leader: int) -> int:
-        """In which it is known to lead; without an election it may lead on in a newer one."""
-        return self._open[leader, "leader"][1]
-
-    def _stay(self, kind: str, members: Collection[int], at_us: int) -> None:
-        """These brokers are what it is from now on, and no other."""
-        for node in [node for node, other in self._open if other == kind and node not in members]:
-            self._end(node, kind, at_us)
-        for node in members:
-            self._begin(node, kind, at_us)
+def _kinds(state: ClusterState, number: int) -> Iterator[tuple[str, int]]:
+    """The bands of a broker that are there in a state, and the epoch of a leader's."""
+    broker = state.brokers[number]
+    for kind, members in (("replica", state.replicas), ("isr", state.isr), ("elr", state.elr)):
+        if number in members:
+            yield kind, -1
+    yield ("up" if broker.running else "down"), -1
+    if broker.pauses or broker.stalls:
+        yield "still", -1
+    if broker.session_ended:
+        yield "fenced", -1
+    if state.leader == number:
+        yield "leader", state.leader_epoch

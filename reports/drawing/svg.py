@@ -6,11 +6,15 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from reports.drawing.picture import FAULTS, Arrow, Band, Picture, Row
+from reports.evidence.messages import WORDS
 from sim.history.steps import CLIENTS
+
+if TYPE_CHECKING:
+    from reports.drawing.observed import LogView
 
 WIDTH: Final = 1_200
 GUTTER: Final = 84
@@ -19,16 +23,23 @@ MARGIN: Final = 14
 """Between the middle of a broker's lane and the log beside it."""
 TEXT: Final = 360
 """Width of the text beside the lanes."""
-TITLE: Final = 140
+TITLE: Final = 118
 """Characters of a line of the title."""
+SMALL_LETTER: Final = 5.8
+"""Width of a letter of a message's name."""
+LETTER: Final = 7.2
+"""Width of a letter, in the widest of usual fonts (DejaVu Sans)."""
 LINE: Final = 14
 """Height of a line of text."""
 CELL: Final = (11, 12)
 NARROW: Final = 74
 """Width of a lane without a log."""
-EPOCHS: Final = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
-"""Colours of leader epochs in turn, which the colour-blind can tell apart (Okabe and Ito)."""
-DARK: Final = frozenset({"#0072b2", "#009e73", "#d55e00"})
+EPOCHS: Final = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#f0e442", "#d55e00", "#7a5195", "#8c6d31")
+"""Colours of the leader epochs of a picture in turn; those who are colour-blind can tell the first six apart (Okabe and
+Ito). None of them is that of a process that is down or of the ISR. More epochs than these get paler ones."""
+PALER: Final = 0.45
+"""How far a colour that comes again is on the way to white."""
+DARK: Final = frozenset({"#0072b2", "#009e73", "#d55e00", "#7a5195", "#8c6d31"})
 """Those on which text is white."""
 STYLE: Final = """
 text { font: 11px system-ui, sans-serif; fill: #222 }
@@ -39,12 +50,16 @@ text { font: 11px system-ui, sans-serif; fill: #222 }
 .small { font-size: 9px; fill: #666 }
 .violation { fill: #b00020; font-weight: 700 }
 .warning { fill: #a35200 }
+.mark-violation { fill: #fbdde2 }
+.mark-warning { fill: #fdeedd }
 .fault { fill: #7b3f00; font-weight: 600 }
 .life { stroke: #888; stroke-width: 1 }
 .down { fill: #aaa }
 .isr { fill: #cfe3f3 }
 .elr { fill: url(#elr) }
 .fenced { stroke: #b00020; stroke-width: 2; stroke-dasharray: 3 3 }
+.still { fill: none; stroke: #222; stroke-width: 1.5; stroke-dasharray: 2 2 }
+.replica { stroke: #6d93b5; stroke-width: 1 }
 .message { stroke: #777; stroke-width: 1; fill: none }
 .lost { stroke-dasharray: 4 3; stroke: #b00020 }
 .gap { stroke: #bbb; stroke-dasharray: 1 3 }
@@ -54,6 +69,8 @@ text { font: 11px system-ui, sans-serif; fill: #222 }
 """
 MARKS: Final = ("head", "elr")
 """Names of what is drawn in several places."""
+FINAL: Final = 56
+"""Height of the logs below the last row."""
 GAP_US: Final = 1_000_000
 """Rows that lie further apart are marked: time between them is squeezed most."""
 
@@ -66,11 +83,13 @@ class _Measures:
         picture: what is drawn.
         tops: of each row the upper edge; and the lower edge of the last.
         texts: of each row the lines of its text.
+        epochs: leader epoch -> its place among those that are shown.
     """
 
     picture: Picture
     tops: list[float]
     texts: list[list[str]]
+    epochs: dict[int, int]
 
     @property
     def brokers(self) -> list[int]:
@@ -85,7 +104,13 @@ class _Measures:
     @property
     def cells(self) -> int:
         """How many batches of a log there is room for; of a longer one the newest are drawn."""
-        return int((self.wide - 2 * MARGIN) / CELL[0])
+        return max(int((self.wide - 2 * MARGIN) / CELL[0]), 1)
+
+    def colour(self, epoch: int) -> str:
+        """Of a leader epoch; of those that the picture shows each has its own, as long as there are enough."""
+        place = self.epochs.get(epoch, epoch)
+        colour = EPOCHS[place % len(EPOCHS)]
+        return colour if place < len(EPOCHS) else _paler(colour, place // len(EPOCHS))
 
     def x(self, node: int) -> float:
         place = list(self.picture.lanes).index(node)
@@ -118,31 +143,38 @@ def to_svg(picture: Picture, part: str = "") -> str:
         part: of a page that takes it in beside others: its name there, which its styles and marks are bound to.
     """
     titles = [line for title in picture.title for line in wrap(title, TITLE)]
-    head = 20 * len(titles) + 58
-    texts = [wrap(_words(picture, row), TEXT // 6, subsequent_indent="  ") for row in picture.rows]
+    head = 20 * len(titles) + 76
+    texts = [wrap(row.text, int(TEXT / LETTER), subsequent_indent="  ") for row in picture.rows]
     tops = [float(head)]
     for row, lines in zip(picture.rows, texts, strict=True):
         log = CELL[1] + 16 if row.log is not None else 0
         tops.append(tops[-1] + max(LINE * len(lines) + 4, log + 6))
-    measures = _Measures(picture, tops, texts)
-    height = round(tops[-1] + 16)
-    svg = Element("svg", xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {WIDTH} {height}", role="img")
+    measures = _Measures(picture, tops, texts, _epochs(picture))
+    end = round(tops[-1] + (FINAL if picture.logs else 16))
+    svg = Element("svg", xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {WIDTH} {end}", role="img")
     # Without its height a browser makes it as high as the window.
-    svg.attrib |= {"width": str(WIDTH), "height": str(height)}
+    svg.attrib |= {"width": str(WIDTH), "height": str(end)}
     _title(svg, picture.title[0])
     SubElement(svg, "style").text = STYLE
     _definitions(svg)
-    _rect(svg, 0, 0, WIDTH, height, style="fill:#fff")
+    _rect(svg, 0, 0, WIDTH, end, style="fill:#fff")
     for place, line in enumerate(titles):
         _text(svg, 12, 22 + 20 * place, line, "title" if place == 0 else "")
     _legend(svg, 20 * len(titles) + 18)
     _lanes(svg, measures, head - 12)
+    for place, row in enumerate(picture.rows):
+        if row.mark:
+            height = tops[place + 1] - tops[place] - 2
+            _rect(svg, GUTTER, tops[place], WIDTH - GUTTER - 8, height, f"mark-{row.mark}")
     for band in picture.bands:
         _band(svg, measures, band)
+    labels = _Labels(measures)
     for arrow in picture.arrows:
-        _arrow(svg, measures, arrow)
+        _arrow(svg, measures, arrow, labels)
     for place, row in enumerate(picture.rows):
         _row(svg, measures, place, row)
+    if picture.logs:
+        _final(svg, measures)
     indent(svg, " ")
     if part:
         return _bound(svg, part)
@@ -160,10 +192,6 @@ def _bound(svg: Element, part: str) -> str:
     return text
 
 
-def _words(picture: Picture, row: Row) -> str:
-    return f"{picture.lanes[row.node]}: {row.text}" if row.node in picture.lanes else row.text
-
-
 def _definitions(svg: Element) -> None:
     definitions = SubElement(svg, "defs")
     head = SubElement(definitions, "marker", id="head", viewBox="0 0 8 8", refX="8", refY="4", orient="auto")
@@ -178,26 +206,35 @@ def _definitions(svg: Element) -> None:
 def _legend(svg: Element, y: float) -> None:
     """What colours and lines mean."""
     x = 12.0
+    _line(svg, x + 2, y - 9, x + 2, y + 2, "replica")
+    _line(svg, x + 12, y - 9, x + 12, y + 2, "replica")
+    x = _said(svg, x + 18, y, "replica")
     for kind, said in (("isr", "in the ISR"), ("elr", "in the ELR"), ("down", "process down")):
         _rect(svg, x, y - 9, 14, 11, kind)
         x = _said(svg, x + 18, y, said)
     _rect(svg, x, y - 9, 6, 11, style=f"fill:{EPOCHS[0]}")
-    x = _said(svg, x + 10, y, "leader (colour: its epoch)")
+    x = _said(svg, x + 10, y, "leader (colour: epoch)")
     _line(svg, x, y - 4, x + 14, y - 4, "fenced")
     x = _said(svg, x + 18, y, "session ended")
-    _cell(svg, x, y - 10, 1, acked=True)
+    _rect(svg, x, y - 9, 14, 11, "still")
+    x = _said(svg, x + 18, y, "paused")
+    x, y = 12.0, y + 18
+    _cell(svg, x, y - 10, (EPOCHS[0], 1), acked=True)
     x = _said(svg, x + 16, y, "batch and leader epoch, ● acknowledged")
     _line(svg, x, y - 11, x, y + 3, "hw")
     x = _said(svg, x + 5, y, "HW")
     _line(svg, x, y + 1, x + 14, y + 1, "flushed")
     x = _said(svg, x + 18, y, "flushed")
     _line(svg, x, y - 4, x + 22, y - 4, "message lost")
-    _said(svg, x + 26, y, "message lost")
+    x = _said(svg, x + 26, y, "message lost")
+    for mark in ("violation", "warning"):
+        _rect(svg, x, y - 9, 14, 11, f"mark-{mark}")
+        x = _said(svg, x + 18, y, mark)
 
 
 def _said(svg: Element, x: float, y: float, text: str) -> float:
     _text(svg, x, y, text)
-    return x + 6.1 * len(text) + 14
+    return x + LETTER * len(text) + 10
 
 
 def _lanes(svg: Element, measures: _Measures, y: float) -> None:
@@ -220,15 +257,40 @@ def _band(svg: Element, measures: _Measures, band: Band) -> None:
         _line(svg, x, top, x, bottom, "life")
     elif band.kind == "fenced":
         _line(svg, x + 11, top, x + 11, bottom, "fenced")
+    elif band.kind == "still":
+        _rect(svg, x - 6, top, 12, bottom - top, "still")
+    elif band.kind == "replica":
+        _line(svg, x - 10, top, x - 10, bottom, "replica")
+        _line(svg, x + 10, top, x + 10, bottom, "replica")
     elif band.kind == "leader":
-        bar = _rect(svg, x - 3, top, 6, bottom - top, style=f"fill:{_colour(band.epoch)}")
+        bar = _rect(svg, x - 3, top, 6, bottom - top, style=f"fill:{measures.colour(band.epoch)}")
         _title(bar, f"{measures.picture.lanes[band.node]} is leader in epoch {band.epoch}")
     else:
         half = 5 if band.kind == "down" else 9
         _rect(svg, x - half, top, 2 * half, bottom - top, band.kind)
 
 
-def _arrow(svg: Element, measures: _Measures, arrow: Arrow) -> None:
+class _Labels:
+    """Where there is room for the name of a message: beside no log, and over no other name."""
+
+    def __init__(self, measures: _Measures) -> None:
+        self._taken: list[tuple[float, float, float, float]] = []
+        for place, row in enumerate(measures.picture.rows):
+            if row.log is not None:
+                x, y = measures.x(row.node), measures.row_y(place)
+                self._taken.append((x, y - 12, x + measures.wide, y + 24))
+
+    def fits(self, x: float, y: float, width: float) -> bool:
+        """Whether a name fits there, which is then taken."""
+        box = x, y - 9, x + width, y + 2
+        for left, top, right, bottom in self._taken:
+            if box[0] < right and left < box[2] and box[1] < bottom and top < box[3]:
+                return False
+        self._taken.append(box)
+        return True
+
+
+def _arrow(svg: Element, measures: _Measures, arrow: Arrow, labels: _Labels) -> None:
     message, lanes = arrow.message, measures.picture.lanes
     if message.source not in lanes or message.target not in lanes:
         return
@@ -239,7 +301,11 @@ def _arrow(svg: Element, measures: _Measures, arrow: Arrow) -> None:
     line = _line(svg, begin, top, end, max(bottom, top), css)
     if not message.lost:
         line.set("marker-end", "url(#head)")
-    what = message.name.removeprefix("on_").replace("_", " ")
+    what = WORDS.get(message.name, message.name.removeprefix("on_").replace("_", " "))
+    width = SMALL_LETTER * len(what)
+    x, y = (begin + end - width) / 2, (top + max(bottom, top)) / 2 - 3
+    if abs(end - begin) > width + 24 and labels.fits(x, y, width):
+        _text(svg, x, y, what, "small")
     _title(
         line,
         f"{what}: {lanes[message.source]} to {lanes[message.target]}, sent at {message.sent_us / 1e6:.6f} s, "
@@ -251,26 +317,31 @@ def _row(svg: Element, measures: _Measures, place: int, row: Row) -> None:
     y = measures.row_y(place)
     if place and row.at_us - measures.picture.rows[place - 1].at_us > GAP_US:
         _line(svg, GUTTER, measures.tops[place], WIDTH - 12, measures.tops[place], "gap")
-    css = row.kind if row.kind in ("violation", "warning") else ""
+    css = row.mark
     _text(svg, GUTTER - 10, y + 4, f"{row.at_us / 1e6:.6f}", "time")
     for number, line in enumerate(measures.texts[place]):
         _text(svg, WIDTH - TEXT + 8, y + 4 + LINE * number, line, css or ("fault" if row.kind in FAULTS else ""))
-    if css:
-        _line(svg, GUTTER, y, WIDTH - TEXT, y, "message lost")
     if row.node in measures.picture.lanes:
         x = measures.x(row.node)
         circle = SubElement(svg, "circle", cx=_n(x), cy=_n(y), r="3.5")
         circle.set("style", "fill:#fff;stroke:#222;stroke-width:1.5")
         _title(circle, row.text)
     if row.log is not None:
-        _log(svg, measures.x(row.node) + MARGIN, y - 5, row, measures.cells)
+        _log(svg, measures, measures.x(row.node) + MARGIN, y - 5, row.log, row.acked)
 
 
-def _log(svg: Element, x: float, y: float, row: Row, cells: int) -> None:
+def _final(svg: Element, measures: _Measures) -> None:
+    """The logs as they are at the last row."""
+    y = measures.tops[-1] + 24
+    _text(svg, GUTTER - 10, y + 5, "logs", "time")
+    for broker, log in measures.picture.logs.items():
+        if broker in measures.picture.lanes:
+            _log(svg, measures, measures.x(broker) + MARGIN, y - 5, log, measures.picture.acked)
+
+
+def _log(svg: Element, measures: _Measures, x: float, y: float, log: LogView, acked: frozenset[int]) -> None:
     """A log's newest batches, each a cell with its leader epoch."""
-    log = row.log
-    assert log is not None
-    left = max(len(log.batches) - cells, 0)
+    left = max(len(log.batches) - measures.cells, 0)
     if left:
         _text(svg, x, y + CELL[1] + 10, f"… {left} before", "small")
     if not log.batches:
@@ -278,7 +349,7 @@ def _log(svg: Element, x: float, y: float, row: Row, cells: int) -> None:
     hw_x = x
     for place, (base, last, epoch, first) in enumerate(log.batches[left:]):
         at = x + place * CELL[0]
-        cell = _cell(svg, at, y, epoch, acked=first in row.acked)
+        cell = _cell(svg, at, y, (measures.colour(epoch), epoch), acked=first in acked)
         _title(cell, f"offsets {base} to {last}, leader epoch {epoch}, first record {first}")
         if last < log.flushed:
             _line(svg, at, y + CELL[1] + 2, at + CELL[0], y + CELL[1] + 2, "flushed")
@@ -287,10 +358,11 @@ def _log(svg: Element, x: float, y: float, row: Row, cells: int) -> None:
     _line(svg, hw_x, y - 2, hw_x, y + CELL[1] + 3, "hw")
 
 
-def _cell(svg: Element, x: float, y: float, epoch: int, *, acked: bool) -> Element:
-    colour = _colour(epoch)
+def _cell(svg: Element, x: float, y: float, epoch: tuple[str, int], *, acked: bool) -> Element:
+    """A batch, with the colour and the number of its leader epoch."""
+    colour, written = epoch
     cell = _rect(svg, x, y, *CELL, style=f"fill:{colour};stroke:#fff")
-    number = _text(svg, x + CELL[0] / 2, y + CELL[1] - 2.5, str(epoch), "cell")
+    number = _text(svg, x + CELL[0] / 2, y + CELL[1] - 2.5, str(written), "cell")
     if colour in DARK:
         number.set("style", "fill:#fff")
     if acked:
@@ -298,8 +370,18 @@ def _cell(svg: Element, x: float, y: float, epoch: int, *, acked: bool) -> Eleme
     return cell
 
 
-def _colour(epoch: int) -> str:
-    return EPOCHS[epoch % len(EPOCHS)]
+def _epochs(picture: Picture) -> dict[int, int]:
+    """The leader epochs that are shown, and their places."""
+    logs = [*picture.logs.values(), *(row.log for row in picture.rows if row.log is not None)]
+    shown = {epoch for log in logs for _, _, epoch, _ in log.batches}
+    shown |= {band.epoch for band in picture.bands if band.kind == "leader"}
+    return {epoch: place for place, epoch in enumerate(sorted(shown))}
+
+
+def _paler(colour: str, times: int) -> str:
+    parts = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
+    left = (1 - PALER) ** times
+    return "#" + "".join(f"{round(255 - (255 - part) * left):02x}" for part in parts)
 
 
 def _n(number: float) -> str:

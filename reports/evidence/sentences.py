@@ -58,7 +58,7 @@ def _words(step: Shown) -> dict[str, Any]:
     words["elected"] = node(step["broker"]) if step.get("broker") else "no"
     words["leader"] = node(step["leader"]) if step.get("leader") else "no leader"
     words["duration"] = seconds(step.get("value", 0))
-    words["batches"] = counted(step.get("removed", 0), "batch", "batches")
+    words["batches"] = counted(step["removed"], "batch", "batches") if step.get("removed") else "nothing"
     words["deleted"] = counted(step.get("deleted", 0), "record")
     words["lost"] = counted(step.get("offset", 0), "batch", "batches")
     words["is_gone"] = "is gone" if step.get("offset", 0) == 1 else "are gone"

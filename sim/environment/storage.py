@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from sim.protocol.batch import Batch
+from sim.protocol.decisions import Decisions
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import NO_BROKER_EPOCH
-from sim.protocol.rules import Rules
 
 INITIAL_DELAY_US: Final = 30_000_000
 """How long after its start LogManager writes recovery points and log starts first: InitialTaskDelayMs, since 3.6 the
@@ -286,7 +286,7 @@ class Storage:
         self.log_start_file.content = self._log_start_entry
         self._mark(broker_epoch)
 
-    def close_unloaded(self, rules: Rules, broker_epoch: int) -> None:
+    def close_unloaded(self, decide: Decisions, broker_epoch: int) -> None:
         """A process stops in order before its logs are loaded.
 
         A marker that was there when it started comes back. With rule ``clean_shutdown_file=always`` there is one in
@@ -295,10 +295,10 @@ class Storage:
         Kafka: LogManager#shutdown.
 
         Args:
-            rules: the process's rules.
+            decide: the process's rules.
             broker_epoch: see `close_cleanly`.
         """
-        if rules.clean_shutdown_file == "always" or self.clean_shutdown:
+        if self.clean_shutdown or decide.marks_unloaded_clean.yes():
             self._mark(broker_epoch)
 
     def _mark(self, broker_epoch: int) -> None:
@@ -362,7 +362,7 @@ class Storage:
         empty.directory = self.directory + 1
         return empty
 
-    def delete_log(self, rules: Rules) -> tuple[Log, LeaderEpochFileCache, int]:
+    def delete_log(self, decide: Decisions) -> tuple[Log, LeaderEpochFileCache, int]:
         """The partition is deleted here, and might come back as an empty one; checkpoints are cleared of it.
 
         Kafka: LogManager#asyncDelete.
@@ -377,11 +377,11 @@ class Storage:
         for file in (self.hw_file, self.recovery_point_file, self.log_start_file):
             file.content = None
         marker = self.clean_shutdown, self.clean_broker_epoch
-        recovered = self.recover(rules)
+        recovered = self.recover(decide)
         self.clean_shutdown, self.clean_broker_epoch = marker
         return recovered
 
-    def recover(self, rules: Rules) -> tuple[Log, LeaderEpochFileCache, int]:
+    def recover(self, decide: Decisions) -> tuple[Log, LeaderEpochFileCache, int]:
         """Load the log for a new process.
 
         The marker is removed before anything is read, with the broker epoch in it: who needs that for its registration
@@ -402,15 +402,16 @@ class Storage:
         self.clean_broker_epoch = NO_BROKER_EPOCH
         known, checkpoint = self.log, self.log_start_file.content or 0
         segments = known.segments
-        log = Log(check_first_offset=rules.append_check == "first-offset", log_start=max(checkpoint, segments[0]))
+        log = Log(check_first_offset=decide.checks_first_offset.answer, log_start=max(checkpoint, segments[0]))
         log.segments, log.producers = segments, known.producers
-        log.producers.snapshots_reloads = rules.producer_snapshots != "rolled"
+        log.producers.snapshots_reloads = decide.snapshots_reloads.answer
         log.hold([*known.below, *known.batches])
         reaches_start = log.reload()
         recovery_point = self.recovery_point_file.content or 0
-        if not clean and rules.overlap_recovery == "fails" and log.misindexed_segment(recovery_point) >= 0:
+        is_misindexed = not clean and log.misindexed_segment(recovery_point) >= 0
+        if is_misindexed and decide.recovery_fails_on_overlaps.yes():
             raise RecoveryError("attempt to append an offset no larger than the last offset appended")
-        epochs = LeaderEpochFileCache(self.epoch_checkpoint, strict=rules.epoch_recorded_at == "election")
+        epochs = LeaderEpochFileCache(self.epoch_checkpoint, strict=decide.records_epoch_at_election.answer)
         if clean:
             self.recovery_point = log.leo
         else:
@@ -427,7 +428,7 @@ class Storage:
         if not reaches_start:
             self._begin_anew(log)
             epochs.clear()
-        log.producers.load(log.log_start, log.leo, segments, keeps_all=rules.producer_snapshots != "of-segments")
+        log.producers.load(log.log_start, log.leo, segments, keeps_all=decide.keeps_all_snapshots.answer)
         epochs.truncate_from_end(log.leo)
         epochs.truncate_from_start(log.log_start)
         self.log = log

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from sim.history import steps
 from sim.protocol import probes
-from sim.protocol.probes import PROBES, TRANSITIONS
+from sim.protocol.decisions import Decisions, parted
+from sim.protocol.probes import BRANCHES, PROBES, TRANSITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -43,12 +44,16 @@ class Coverage(steps.Listener):
 
     Args:
         kernel: for the time.
+
+    Attributes:
+        decisions: what the rules of those who take part were asked.
     """
 
-    __slots__ = ("_calm", "_kernel", "_until_us", "_wake", "_wakes")
+    __slots__ = ("_calm", "_kernel", "_until_us", "_wake", "_wakes", "decisions")
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
+        self.decisions: list[Decisions] = []
         self._calm = bytearray(len(PROBES))
         """Where probes are noted in the wake of no fault."""
         self._wakes: dict[str, bytearray] = {}
@@ -144,8 +149,16 @@ class Coverage(steps.Listener):
         self._wake, self._until_us = before
 
     @property
+    def parted(self) -> set[tuple[str, str]]:
+        """See `sim.protocol.decisions.parted`."""
+        return parted(self.decisions)
+
+    @property
     def seen(self) -> int:
         """All probes as one number: bit by bit, the most significant first, whether each was reached."""
+        for table in self.decisions:
+            for rule, _ in sorted(table.parted()):
+                self._calm[BRANCHES[rule, getattr(table.rules, rule)]] = 1
         seen = 0
         for noted in (self._calm, *self._wakes.values()):
             seen |= _number(noted)

@@ -26,6 +26,7 @@ from sim.kernel.message import Message
 from sim.kernel.scheduler import Kernel
 from sim.protocol import probes
 from sim.protocol.batch import Batch
+from sim.protocol.decisions import Decisions
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
@@ -33,12 +34,10 @@ from sim.protocol.messages import (
     LeaderAndIsr,
     ProduceResponse,
 )
-from sim.protocol.probes import branch
 from sim.protocol.replica.become_follower import restarts_fetcher
 from sim.protocol.replica.isr import UNREGISTERED
 from sim.protocol.replica.partition import NO_LEADER, Partition
 from sim.protocol.replica.replica import Replica
-from sim.protocol.rules import Rules
 
 SHUTDOWN: Final = "shutdown"
 """Reason of an exit that is a controlled shutdown."""
@@ -56,7 +55,7 @@ class Startup:
         incarnation: how many came before it on this machine.
         topic: name of the partition that it holds.
         storage: the machine's disk.
-        rules: its rules.
+        decide: its rules.
         settings: its settings.
         kernel: time and timers.
         network: what it joins.
@@ -67,13 +66,13 @@ class Startup:
 
     __slots__ = (
         "broker",
+        "decide",
         "exits",
         "incarnation",
         "kernel",
         "loaded",
         "network",
         "recorder",
-        "rules",
         "settings",
         "storage",
         "topic",
@@ -86,7 +85,7 @@ class Startup:
         incarnation: int,
         topic: str,
         storage: Storage,
-        rules: Rules,
+        decide: Decisions,
         settings: BrokerSettings,
         kernel: Kernel,
         network: Network,
@@ -98,7 +97,7 @@ class Startup:
         self.incarnation = incarnation
         self.topic = topic
         self.storage = storage
-        self.rules = rules
+        self.decide = decide
         self.settings = settings
         self.kernel = kernel
         self.network = network
@@ -134,11 +133,11 @@ class Broker(Following):
     )
 
     def __init__(self, startup: Startup) -> None:
-        super().__init__(startup.broker, startup.rules, startup.settings, startup.kernel, startup.recorder)
+        super().__init__(startup.broker, startup.decide, startup.settings, startup.kernel, startup.recorder)
         self.network = startup.network
         self.incarnation = startup.incarnation
         self.storage = startup.storage
-        self.epoch_end_version = 3 if self.rules.consumer_validation == "yes" else 2
+        self.epoch_end_version = 3 if self.decide.validates_position.answer else 2
         self.broker_epoch = -1
         self.zombie = False
         self.disk_stalled_us: int | None = None
@@ -160,10 +159,9 @@ class Broker(Following):
         storage = self.storage
         clean, known = storage.clean_shutdown, len(storage.epoch_checkpoint.entries)
         try:
-            log, epochs, hw = storage.recover(self.rules)
+            log, epochs, hw = storage.recover(self.decide)
         except RecoveryError as error:
             self.reached(probes.RECOVERY_FAILS)
-            self.reached(branch(self.rules, "overlap_recovery"))
             self.halt(str(error))
             return
         if self.incarnation > 1:
@@ -189,8 +187,6 @@ class Broker(Following):
             reached(probes.HW_FILE_BEHIND if hw < log.leo else probes.HW_FILE_AHEAD)
         if epochs:
             reached(probes.CACHE_CUT if epochs < 0 else probes.CACHE_REBUILT)
-        if not clean and self.rules.overlap_recovery == "passes" and log.overlaps():
-            reached(branch(self.rules, "overlap_recovery"))
 
     def _hold_partition(self, log: Log, epochs: LeaderEpochFileCache, hw: int) -> Partition:
         settings = self.settings
@@ -200,7 +196,7 @@ class Broker(Following):
             log,
             epochs,
             hw,
-            self.rules,
+            self.decide,
             self,
             min_insync_replicas=settings.min_insync_replicas,
             lag_us=settings.lag_us,
@@ -212,7 +208,7 @@ class Broker(Following):
         partition.stop()
         self.wake_all()
         removed = self.storage.log.batches[:]
-        self.partition = self._hold_partition(*self.storage.delete_log(self.rules))
+        self.partition = self._hold_partition(*self.storage.delete_log(self.decide))
         self._recorder.record(steps.Deleted(self.node, self.partition, removed))
 
     def halt(self, reason: str) -> None:
@@ -351,7 +347,9 @@ class Broker(Following):
         self._isr_expiration.watch()
 
     def _follow(self, partition: Partition, decision: LeaderAndIsr) -> None:
-        restarts = restarts_fetcher(self.rules, partition.leader, partition.leader_epoch, decision)
+        restarts = not self.fetches_from(decision.leader, partition.name) or restarts_fetcher(
+            self.decide, partition.leader, partition.leader_epoch, decision
+        )
         partition.become_follower(decision)
         self.wake_all()
         self.fetch_from(partition, decision, restarts=restarts)

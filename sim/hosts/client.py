@@ -10,10 +10,9 @@ from sim.hosts.peers import Server
 from sim.hosts.settings import ClientSettings
 from sim.kernel.scheduler import Kernel
 from sim.protocol import probes
+from sim.protocol.decisions import Decisions
 from sim.protocol.messages import NO_EPOCH, MetadataRequest, MetadataResponse
-from sim.protocol.probes import branch
 from sim.protocol.replica.partition import NO_LEADER
-from sim.protocol.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Access:
         kernel: time and timers.
         network: what they join.
         recorder: where acknowledgements, reads and end offsets are noted.
-        rules: the clients' rules.
+        decide: the clients' rules.
     """
 
     topic: str
@@ -36,7 +35,7 @@ class Access:
     kernel: Kernel
     network: Network
     recorder: Recorder
-    rules: Rules
+    decide: Decisions
 
 
 class Client(Node):
@@ -56,19 +55,18 @@ class Client(Node):
         "_asked_us",
         "_brokers",
         "_failures",
-        "_keeps_newest",
         "_newest_epoch",
         "_refreshing",
         "_tries",
         "_turn",
         "_version",
         "_watching_metadata",
+        "decide",
         "kernel",
         "leader",
         "leader_epoch",
         "reached",
         "recorder",
-        "rules",
         "settings",
         "topic",
     )
@@ -77,7 +75,7 @@ class Client(Node):
         super().__init__(node)
         self.topic = access.topic
         self.settings = access.settings
-        self.rules = access.rules
+        self.decide = access.decide
         self.kernel = access.kernel
         self.recorder = access.recorder
         self.reached = access.recorder.coverage.reached
@@ -85,7 +83,6 @@ class Client(Node):
         self.timeout_us = self.settings.request_timeout_us
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
-        self._keeps_newest = self.rules.client_metadata == "newest-epoch"
         self._newest_epoch = NO_EPOCH
         self._brokers = access.brokers
         self._turn = 0
@@ -201,8 +198,7 @@ class Client(Node):
         older = NO_EPOCH < epoch < self._newest_epoch
         if older:
             self.reached(probes.METADATA_GOES_BACK)
-            self.reached(branch(self.rules, "client_metadata"))
-        if not (older and self._keeps_newest):
+        if not (older and self.decide.keeps_newest_metadata.yes()):
             self.leader = reply.leader
             self.leader_epoch = epoch
             self._newest_epoch = max(self._newest_epoch, epoch)
@@ -217,7 +213,7 @@ class Client(Node):
         It does so only if it compares epochs, and has one to compare with.
         Kafka: clients.Metadata#updateLastSeenEpochIfNewer (2.6-4.3).
         """
-        if self._keeps_newest and NO_EPOCH < self._newest_epoch < epoch:
+        if NO_EPOCH < self._newest_epoch < epoch and self.decide.keeps_newest_metadata.yes():
             self._newest_epoch = epoch
             self.forget_leader()
             self.refresh()

@@ -29,6 +29,7 @@ from sim.kernel.scheduler import ALWAYS, Kernel
 from sim.kernel.streams import Streams
 from sim.protocol import probes
 from sim.protocol.batch import Batch
+from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.rules import Rules
 
@@ -115,7 +116,9 @@ class Cluster:
         replication_factor = integer(config, "default.replication.factor")
         note_settings(self.recorder, config, replication_factor)
         replicas = tuple(range(1, replication_factor + 1))
-        setup = Setup(TOPIC, replicas, len(self.settings), client_rules, config, kernel, self.recorder)
+        decide = self._decisions(client_rules)
+        decide.has_quorum.note()
+        setup = Setup(TOPIC, replicas, len(self.settings), decide, config, kernel, self.recorder)
         self.control = control_plane(setup, scripted=scripted)
         heeds_unclean = heeds_unclean_election(config, client_rules)
         self.administrator = Administrator(
@@ -124,10 +127,19 @@ class Cluster:
         self.control.ended = self._session_ended
         self._first = first
         self._access = Access(
-            TOPIC, tuple(self.settings), client_settings(config), kernel, self.network, self.recorder, client_rules
+            TOPIC, tuple(self.settings), client_settings(config), kernel, self.network, self.recorder, decide
         )
         self.producer = Producer(PRODUCER, self._access)
         self.consumer = Consumer(CONSUMER, self._access)
+
+    def _decisions(self, rules: Rules) -> Decisions:
+        """Those of some rules: one for all who have them."""
+        tables = self.recorder.coverage.decisions
+        for table in tables:
+            if table.rules is rules or table.rules == rules:
+                return table
+        tables.append(Decisions(rules))
+        return tables[-1]
 
     def boot(self) -> None:
         """Start everything, brokers one after the other."""
@@ -198,7 +210,7 @@ class Cluster:
             self._incarnations[broker],
             TOPIC,
             self.machines.storages[broker],
-            self.rules[broker],
+            self._decisions(self.rules[broker]),
             self.settings[broker],
             self.kernel,
             self.network,

@@ -38,7 +38,6 @@ from sim.protocol.messages import (
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
-from sim.protocol.probes import branch
 
 USABLE_EPOCH_END_VERSION = 3
 """From this version of OffsetsForLeaderEpoch on a consumer may ask a broker (2.3)."""
@@ -61,7 +60,6 @@ class Consumer(Client):
 
     __slots__ = (
         "_ask",
-        "_carries_epochs",
         "_committed",
         "_fetch",
         "_known",
@@ -69,7 +67,6 @@ class Consumer(Client):
         "_reset",
         "_shows",
         "_timed",
-        "_validates",
         "_validation",
         "at",
         "paused",
@@ -84,8 +81,7 @@ class Consumer(Client):
         self.at.seek_validated(FetchPosition(position))
         self.paused = False
         self.raised = False
-        self._validates = self.rules.consumer_validation == "yes"
-        self._carries_epochs = self.rules.list_offsets_fencing == "yes"
+        self.decide.fences_clients.note()  # All that it will ask carries an epoch, or not.
         self._shows = shows
         self._committed: tuple[int, int] | None = None
         self._fetch: FetchRequest | None = None
@@ -127,7 +123,7 @@ class Consumer(Client):
 
     def _epoch(self) -> int:
         """The leader epoch that requests carry: that of the metadata to which the position is bound."""
-        return self.leader_epoch if self._carries_epochs else NO_EPOCH
+        return self.leader_epoch if self.decide.fences_clients.answer else NO_EPOCH
 
     def repeats(self, request: FetchRequest, hw: int, log_start: int) -> bool:  # noqa: ARG002
         """See `Node.repeats`."""
@@ -165,8 +161,6 @@ class Consumer(Client):
             self.retry_later()
         else:
             self.succeeded()
-            if leader_epoch != self.leader_epoch and not self._carries_epochs:
-                self.reached(branch(self.rules, "list_offsets_fencing"))
             if batches:
                 at = self.at
                 last = batches[-1]
@@ -228,7 +222,7 @@ class Consumer(Client):
 
     def _can_validate(self, channel: Channel[Server]) -> bool:
         version: int = channel.target.epoch_end_version
-        return self._validates and version >= USABLE_EPOCH_END_VERSION
+        return self.decide.validates_position.answer and version >= USABLE_EPOCH_END_VERSION
 
     def _validate(self, channel: Channel[Server]) -> None:
         """Ask where the epoch of the last record ended.
@@ -246,7 +240,6 @@ class Consumer(Client):
             request = OffsetsForLeaderEpochRequest(self.node, asks, [], with_epoch=True)
             self._validation = (request, position)
             self.reached(probes.CONSUMER_VALIDATES)
-            self.reached(branch(self.rules, "consumer_validation"))
             channel.send(channel.target.on_epoch_end, request)
             self._watch(request)
 
@@ -299,14 +292,16 @@ class Consumer(Client):
         """Read on from an offset, with the epoch of the record before it if the application has stored it."""
         self.recorder.record(steps.Position(steps.SEEK, self.node, offset, epoch))
         self.raised = False
-        self._place(offset, epoch if self._validates else NO_EPOCH)
+        self._place(offset, epoch if epoch != NO_EPOCH and self.decide.validates_position.yes() else NO_EPOCH)
 
     def commit(self) -> None:
         """Store the position, with the last record's epoch if known. Kafka: ConsumerCoordinator#commitOffsetsSync."""
         at = self.at
         if at.state == FETCHING:
-            self._committed = (at.offset, at.offset_epoch if self._validates else NO_EPOCH)
-            offset, epoch = self._committed
+            offset, epoch = at.offset, at.offset_epoch
+            if epoch != NO_EPOCH and not self.decide.validates_position.yes():
+                epoch = NO_EPOCH
+            self._committed = offset, epoch
             self.recorder.record(steps.Position(steps.COMMIT, self.node, offset, epoch))
 
     def restart(self) -> None:
@@ -389,9 +384,10 @@ class Consumer(Client):
         """See `Client.leader_known`: a fetch that waits at another leader, or for another epoch, is given up."""
         channel = self.channel()
         assert channel is not None
-        fetch = self._fetch
-        if not self._validates and self.leader_epoch != self.at.leader_epoch and self.at.offset_epoch != NO_EPOCH:
-            self.reached(branch(self.rules, "consumer_validation"))
+        fetch, at = self._fetch, self.at
+        moved = self.leader != at.leader or self.leader_epoch != at.leader_epoch
+        if (moved and at.offset_epoch != NO_EPOCH) or at.state == AWAIT_VALIDATION:
+            self.decide.validates_position.note()
         doubtful = self.at.leader_seen(self.leader, self.leader_epoch, can_validate=self._can_validate(channel))
         if fetch is not None and (doubtful or fetch.leader != self.leader or fetch.positions[0][2] != self._epoch()):
             self._fetch = None

@@ -15,12 +15,12 @@ from sim.environment.network import Node
 from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.kernel.scheduler import Kernel
+from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.kraft.partition_change_builder import DESIGNATED, UNCLEAN
 from sim.protocol.kraft.replication_control_manager import LONGEST_AGGRESSIVE, LONGEST_BALANCED
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.replica.partition import NO_LEADER
-from sim.protocol.rules import Rules
 
 if TYPE_CHECKING:
     from sim.hosts.broker import Broker, Startup
@@ -45,7 +45,7 @@ class Setup:
         replicas: its assignment, the preferred leader first.
         brokers: how many brokers there are; when all are registered (in KRaft: unfenced), an administrator creates the
             topic.
-        rules: the controllers' rules.
+        decide: the controllers' rules.
         config: full configuration of the cluster.
         kernel: time and timers.
         recorder: where what is persisted is noted.
@@ -54,7 +54,7 @@ class Setup:
     topic: str
     replicas: tuple[int, ...]
     brokers: int
-    rules: Rules
+    decide: Decisions
     config: Mapping[str, Value]
     kernel: Kernel
     recorder: Recorder

@@ -14,5 +14,5 @@ CONTROL_PLANES: Final[dict[str, type[ControlPlane]]] = {"zookeeper": ZooKeeper, 
 
 def control_plane(setup: Setup, *, scripted: bool) -> ControlPlane:
     """The control plane of a cluster: the one that its rules name, or one that leaves decisions to a script."""
-    kind = ScriptedZooKeeper if scripted else CONTROL_PLANES[setup.rules.control_plane]
+    kind = ScriptedZooKeeper if scripted else CONTROL_PLANES[setup.decide.rules.control_plane]
     return kind(setup)

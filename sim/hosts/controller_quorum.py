@@ -65,12 +65,12 @@ class ControllerQuorum(ControlPlane):
         super().__init__(setup)
         self.log = MetadataLog(self, setup.kernel)
         self.epoch = 0
-        self._rules = setup.rules
+        self._decide = setup.decide
         self._settings = quorum_settings(setup.config)
         self.session_us = self._settings.session_us
         self._config = setup.config
         self.sessions = BrokerHeartbeatTracker(
-            self, self.session_us, setup.kernel, keeps_fenced=setup.rules.fenced_session == "kept"
+            self, self.session_us, setup.kernel, keeps_fenced=setup.decide.keeps_fenced_sessions.yes()
         )
         self._failing_over = False
         self._forced = False
@@ -91,7 +91,7 @@ class ControllerQuorum(ControlPlane):
         image = self.active.image if self.epoch else MetadataImage()
         self.epoch += 1
         settings = self._settings
-        self.active = QuorumController(image, self._rules, self, self._config)
+        self.active = QuorumController(image, self._decide, self, self._config)
         self._recorder.record(steps.Controller(CONTROL, self.epoch))
         self.sessions.begin()
         if settings.auto_balance:
@@ -155,7 +155,7 @@ class ControllerQuorum(ControlPlane):
                 self._note_partition(record)
                 min_isr = self.active.min_isr(record) if self.active.elr_enabled else 0
                 unclean = self._registering(records, first)
-                remembers = self._rules.last_known_elr == "ejected-members"
+                remembers = self._decide.last_known_elr.value == "ejected-members"
                 self._recorder.record(steps.PartitionChanged(record, min_isr, unclean, remembers=remembers))
             elif isinstance(record, BrokerRegistration):
                 self._note_broker(record)

@@ -12,6 +12,7 @@ from sim.hosts.peers import Server
 from sim.hosts.serving import Serving
 from sim.hosts.settings import BrokerSettings
 from sim.kernel.scheduler import Kernel
+from sim.protocol.decisions import Decisions
 from sim.protocol.messages import (
     NOT_LEADER_OR_FOLLOWER,
     Ask,
@@ -25,12 +26,10 @@ from sim.protocol.messages import (
     OffsetsForLeaderEpochResponse,
     Position,
 )
-from sim.protocol.probes import branch
 from sim.protocol.replica.partition import Partition
 from sim.protocol.replica.partition_fetch_state import FETCHING
 from sim.protocol.replica.replica import Replica
 from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
-from sim.protocol.rules import Rules
 
 
 class Following(Serving):
@@ -41,7 +40,7 @@ class Following(Serving):
 
     Args:
         broker: its id.
-        rules: its rules.
+        decide: its rules.
         settings: its settings.
         kernel: time and timers.
         recorder: where steps are noted.
@@ -57,12 +56,14 @@ class Following(Serving):
         "_refused",
         "_sent_us",
         "_watched",
-        "rules",
+        "decide",
     )
 
-    def __init__(self, broker: int, rules: Rules, settings: BrokerSettings, kernel: Kernel, recorder: Recorder) -> None:
+    def __init__(
+        self, broker: int, decide: Decisions, settings: BrokerSettings, kernel: Kernel, recorder: Recorder
+    ) -> None:
         super().__init__(broker, settings, kernel)
-        self.rules = rules
+        self.decide = decide
         self.reached = recorder.coverage.reached
         self._recorder = recorder
         self._fetchers: dict[int, ReplicaFetcherThread] = {}
@@ -94,8 +95,6 @@ class Following(Serving):
         """
         fetcher = self._fetchers.get(decision.leader)
         fetch = fetcher.partitions.get(partition.name) if fetcher else None
-        if fetch is not None:
-            self.reached(branch(self.rules, "fetcher_restart"))
         if fetch is None or restarts:
             self._recorder.record(steps.Follow(self.node, partition, restarts=True))
             if fetcher is None:
@@ -111,6 +110,11 @@ class Following(Serving):
             fetch.leader_epoch = decision.leader_epoch
             if fetch.state is FETCHING:
                 self.settled(partition, decision.leader_epoch, 0)
+
+    def fetches_from(self, leader: int, name: str) -> bool:
+        """Whether it fetches a partition from that broker now."""
+        fetcher = self._fetchers.get(leader)
+        return fetcher is not None and name in fetcher.partitions
 
     def stop_fetching(self) -> None:
         """It follows nobody. Kafka: AbstractFetcherManager#removeFetcherForPartitions."""
@@ -129,7 +133,7 @@ class Following(Serving):
         """Kafka: ReplicaFetcherManager#createFetcherThread."""
         return ReplicaFetcherThread(
             leader,
-            self.rules,
+            self.decide,
             self,
             backoff_us=self.settings.fetch_backoff_us,
             unclean_election=self.settings.unclean_election,

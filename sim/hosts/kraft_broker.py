@@ -60,7 +60,6 @@ class KRaftBroker(Broker):
         "_received",
         "_said",
         "_sender",
-        "_tells_directory",
         "_wants_shut_down",
         "fenced",
         "image",
@@ -71,7 +70,7 @@ class KRaftBroker(Broker):
         self.image = MetadataImage()
         self.fenced = True
         settings = self.settings
-        self._lifecycle = BrokerLifecycleManager(self, self.rules, settings.heartbeat_us, settings.session_us)
+        self._lifecycle = BrokerLifecycleManager(self, self.decide, settings.heartbeat_us, settings.session_us)
         self._said: BrokerRegistrationRequest | BrokerHeartbeatRequest | None = None
         self._previous_broker_epoch = -1
         self._published_us = -1
@@ -79,7 +78,6 @@ class KRaftBroker(Broker):
         self._received = 0
         """How many records of the metadata log have arrived without a gap."""
         self._wants_shut_down = False
-        self._tells_directory = self.rules.directory_assignment != "none"
         self._assigning = False
         self._sender = AlterPartitionManager(self)
         self._asked: AlterPartitionRequest | None = None
@@ -143,7 +141,7 @@ class KRaftBroker(Broker):
 
     def close_unloaded(self) -> None:
         """See `Broker.close_unloaded`."""
-        self.storage.close_unloaded(self.rules, self.broker_epoch)
+        self.storage.close_unloaded(self.decide, self.broker_epoch)
 
     @property
     def metadata_offset(self) -> int:
@@ -324,7 +322,7 @@ class KRaftBroker(Broker):
             return
         if state.partition_epoch < partition.partition_epoch:
             return
-        if self._tells_directory and self._is_elsewhere(state) and not self._assigning:
+        if not self._assigning and self._is_elsewhere(state) and self.decide.knows_directories.yes():
             self._assigning = True
             self._assign_directory(FIRST_ASSIGN_RETRY_US)
         if state.leader == self.node:

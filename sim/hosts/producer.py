@@ -14,7 +14,6 @@ from sim.protocol import probes
 from sim.protocol.client.producer_sequences import SEQUENCE_ERRORS, ProducerSequences
 from sim.protocol.client.sender import NEVER_US, ProducerBatch, Sender
 from sim.protocol.messages import NONE, ProduceRequest, ProduceResponse
-from sim.protocol.probes import branch
 
 
 class Producer(Client):
@@ -39,9 +38,9 @@ class Producer(Client):
     def _new_sender(self) -> Sender:
         sequences = None
         if self.settings.idempotence:
-            sequences = ProducerSequences(self.rules, lambda: next(self._ids), self._go_on_as)
+            sequences = ProducerSequences(self.decide, lambda: next(self._ids), self._go_on_as)
         return Sender(
-            self.rules,
+            self.decide,
             sequences,
             keeps_order=self.settings.max_in_flight == 1,
             delivery_timeout_us=self.settings.delivery_timeout_us,
@@ -49,7 +48,6 @@ class Producer(Client):
 
     def _go_on_as(self, producer_id: int, producer_epoch: int) -> None:
         self.reached(probes.PRODUCER_ANEW)
-        self.reached(branch(self.rules, "producer_recovery"))
         self.recorder.record(steps.ProducerId(self.node, producer_id, producer_epoch))
 
     def schedule(self, sends: list[ProducerBatch]) -> None:

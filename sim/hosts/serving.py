@@ -38,7 +38,6 @@ from sim.protocol.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from sim.protocol.probes import branch
 from sim.protocol.replica.partition import NO_LEADER, Partition
 
 _arrival = attrgetter("delayed_since_us", "node")
@@ -154,7 +153,7 @@ class Serving(Node):
                 self._parked_consumers.append(request)
                 self._await_expiry(request)
             return
-        if partition.checks_broker_epochs and partition.is_stale(request.replica, request.broker_epoch):
+        if partition.is_stale(request.replica, request.broker_epoch):
             self._refuse_fetch(request, NOT_LEADER_OR_FOLLOWER)
             return
         if offset < partition.log.leo:
@@ -355,11 +354,11 @@ class Serving(Node):
         """
         assert self.partition is not None
         results = []
-        if self.partition.is_leader and request.leader_epochs not in ([], [self.partition.leader_epoch]):
-            self.reached(branch(self.partition.rules, "truncation_fencing"))
         for name, current_epoch, epoch in request.asks:
             if name == self.partition.name:
-                answer = self.partition.end_offset_for(current_epoch, epoch, with_epoch=request.with_epoch)
+                answer = self.partition.end_offset_for(
+                    current_epoch, epoch, with_epoch=request.with_epoch, client=not request.leader_epochs
+                )
             else:
                 answer = (UNKNOWN_TOPIC_OR_PARTITION, *UNDEFINED)
             results.append((name, *answer))

@@ -43,7 +43,6 @@ from sim.protocol.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from sim.protocol.probes import branch
 from sim.protocol.replica.partition import Partition
 from sim.protocol.zookeeper.election import BrokerInfo
 
@@ -80,7 +79,7 @@ class ZooKeeperBroker(Broker):
     def __init__(self, startup: Startup) -> None:
         super().__init__(startup)
         self.zookeeper = ZooKeeperClient(self)
-        self.module = ControllerModule(self, self.rules, self.settings, self.kernel, self.zookeeper.ask, self.reached)
+        self.module = ControllerModule(self, self.decide, self.settings, self.kernel, self.zookeeper.ask, self.reached)
         self._noticed = 0
         self._registering: Register | None = None
         self._controller_epoch = 0
@@ -287,10 +286,8 @@ class ZooKeeperBroker(Broker):
         error = self._check_control(request)
         if not error:
             sent = request.controller_epoch, request.number
-            if sent < self._metadata_sent:
-                self.reached(branch(self.rules, "broker_metadata"))
-                if self.rules.broker_metadata == "last-sent":
-                    return error
+            if sent < self._metadata_sent and self.decide.takes_last_sent_metadata.yes():
+                return error
             self._metadata_sent = sent
             self._know(request.state, request.live)
         return error
@@ -301,10 +298,9 @@ class ZooKeeperBroker(Broker):
         assert partition is not None
         error = self._check_control(request)
         # Negative epochs: the topic is deleted, or the sender names none.
-        if not error and 0 <= request.state.leader_epoch < partition.leader_epoch:
-            self.reached(branch(self.rules, "stop_replica"))
-            if self.rules.stop_replica == "checked":
-                error = FENCED_LEADER_EPOCH
+        is_older = 0 <= request.state.leader_epoch < partition.leader_epoch
+        if not error and is_older and self.decide.checks_stop_replica.yes():
+            error = FENCED_LEADER_EPOCH
         if not error:
             if request.delete:
                 self._delete_partition(partition)
@@ -319,11 +315,9 @@ class ZooKeeperBroker(Broker):
 
     def _check_control(self, request: AbstractControlRequest) -> str:
         """Kafka: KafkaApis#isBrokerEpochStale (2.6)."""
-        if request.broker_epoch < self.broker_epoch:
-            self.reached(branch(self.rules, "broker_epoch"))
-            if self.rules.broker_epoch == "checked":
-                self.reached(probes.STALE_BROKER)
-                return STALE_BROKER_EPOCH
+        if request.broker_epoch < self.broker_epoch and self.decide.checks_broker_epochs.yes():
+            self.reached(probes.STALE_BROKER)
+            return STALE_BROKER_EPOCH
         if request.controller_epoch < self._controller_epoch:
             self.reached(probes.STALE_CONTROLLER)
             return STALE_CONTROLLER_EPOCH
@@ -368,13 +362,15 @@ class ZooKeeperBroker(Broker):
         known = LeaderAndIsr(
             partition.name, self.node, partition.leader_epoch, isr, partition.partition_epoch, (), self._decided_by
         )
-        members = None
-        if self.rules.isr_eligibility == "registered":
-            followers = partition.followers.states
-            members = {member: followers[member].broker_epoch for member in isr if member in followers}
+        followers = partition.followers.states
+        members = {member: followers[member].broker_epoch for member in isr if member in followers}
+        checks = self.decide.admits_registered_members
         concerns = (WRITE_ISR << ABOUT) + partition.partition_epoch
         self.zookeeper.ask(
-            lambda zookeeper: zookeeper.write_isr(known, isr, members), self._isr_written, concerns, lasting=True
+            lambda zookeeper: zookeeper.write_isr(known, isr, members, checks),
+            self._isr_written,
+            concerns,
+            lasting=True,
         )
         if partition.state.locked:
             self._wait(waits=True)

@@ -16,6 +16,7 @@ from sim.hosts.settings import BrokerSettings
 from sim.hosts.zk_messages import ELECT, MOVED, STEP
 from sim.kernel.message import ABOUT
 from sim.kernel.scheduler import Kernel
+from sim.protocol.decisions import Decisions
 from sim.protocol.messages import (
     AbstractControlRequest,
     ControlledShutdownRequest,
@@ -27,7 +28,6 @@ from sim.protocol.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from sim.protocol.rules import Rules
 from sim.protocol.zookeeper.kafka_controller import KafkaController
 from sim.protocol.zookeeper.kafka_zk_client import Operation
 
@@ -62,7 +62,7 @@ class ControllerModule:
 
     Args:
         node: the broker.
-        rules: its rules.
+        decide: its rules.
         settings: its settings.
         kernel: time and timers.
         at_zookeeper: `sim.hosts.zk_client.ZooKeeperClient.ask`.
@@ -77,7 +77,7 @@ class ControllerModule:
     def __init__(
         self,
         node: Node,
-        rules: Rules,
+        decide: Decisions,
         settings: BrokerSettings,
         kernel: Kernel,
         at_zookeeper: Callable[..., None],
@@ -90,10 +90,10 @@ class ControllerModule:
         self._at_zookeeper = at_zookeeper
         self._queues: dict[int, _Queue] = {}
         self._electing = False
-        self._lasting = rules.controller_writes == "unfenced"
+        self._lasting = not decide.fences_controller_writes.answer
         self._term = 0
         self._metadata_sent = 0
-        self.controller = KafkaController(node.node, rules, self, unclean_election=settings.unclean_election)
+        self.controller = KafkaController(node.node, decide, self, unclean_election=settings.unclean_election)
 
     def end(self) -> None:
         """The process is over."""

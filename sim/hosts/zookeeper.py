@@ -26,7 +26,7 @@ from sim.hosts.zk_messages import (
     WatchedEvent,
 )
 from sim.kernel.message import Message
-from sim.protocol import probes
+from sim.protocol import decisions, probes
 from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.messages import (
     INELIGIBLE_REPLICA,
@@ -327,13 +327,13 @@ class ZooKeeper(ControlPlane):
         """See `KafkaZkClient.read`."""
         return self.state, self.target
 
-    def amend(self, controller_epoch: int, decide: Decide, *, fenced: bool) -> LeaderAndIsr:
+    def amend(self, controller_epoch: int, decide: Decide, *, fenced: decisions.Decision) -> LeaderAndIsr:
         """See `KafkaZkClient.amend`.
 
         Unfenced, a controller of an older epoch is found out only once a newer one has written.
         """
-        newest = self.controller_epoch if fenced else self.state.controller_epoch
-        if newest > controller_epoch:
+        is_older = self.controller_epoch > controller_epoch
+        if self.state.controller_epoch > controller_epoch or (is_older and fenced.yes()):
             raise ControllerMovedError
         change = decide(self.state, self._registry)
         if change is not None:
@@ -342,9 +342,9 @@ class ZooKeeper(ControlPlane):
             self._write(leader, self.state.leader_epoch + 1, isr, replicas, controller_epoch)
         return self.state
 
-    def assign(self, controller_epoch: int, replicas: tuple[int, ...], *, fenced: bool) -> LeaderAndIsr:
+    def assign(self, controller_epoch: int, replicas: tuple[int, ...], *, fenced: decisions.Decision) -> LeaderAndIsr:
         """See `KafkaZkClient.assign`: unfenced, nobody looks who writes."""
-        if fenced and self.controller_epoch > controller_epoch:
+        if self.controller_epoch > controller_epoch and fenced.yes():
             raise ControllerMovedError
         self._check_stale(controller_epoch)
         self._zxid += 1
@@ -359,7 +359,6 @@ class ZooKeeper(ControlPlane):
     def _check_stale(self, controller_epoch: int) -> None:
         if self.controller_epoch > controller_epoch:
             self.reached(probes.CONTROLLER_WRITE_STALE)
-            self.reached(probes.BRANCHES["controller_writes", "unfenced"])
 
     def reassigned(self) -> None:
         """See `KafkaZkClient.reassigned`."""
@@ -374,14 +373,15 @@ class ZooKeeper(ControlPlane):
     # What a leader does here.
 
     def write_isr(
-        self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int] | None
+        self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int], checks: decisions.Decision
     ) -> tuple[str, LeaderAndIsr]:
         """Write an ISR, if nobody wrote since. Kafka: ReplicationUtils#updateLeaderAndIsr.
 
         Args:
             known: partition epoch and controller epoch as the leader knows them.
             isr: the new ISR.
-            members: broker epochs of new members that must still be registered, None where nobody checks.
+            members: broker epochs of new members, as the leader knows them.
+            checks: whether they must still be registered.
 
         Returns:
             An error, and the state afterwards.
@@ -390,13 +390,12 @@ class ZooKeeper(ControlPlane):
         if state.partition_epoch != known.partition_epoch:
             self.reached(probes.ISR_REFUSED_VERSION)
             return INVALID_UPDATE_VERSION, state
-        if members is not None:
-            for member, broker_epoch in members.items():
-                session = self.sessions.get(member)
-                if session is None or session.broker_epoch != broker_epoch:
-                    self.reached(probes.ISR_REFUSED_MEMBER)
-                    self.reached(probes.BRANCHES["isr_eligibility", "registered"])
-                    return INELIGIBLE_REPLICA, state
+        for member, broker_epoch in members.items():
+            session = self.sessions.get(member)
+            is_registered = session is not None and session.broker_epoch == broker_epoch
+            if not is_registered and checks.yes():
+                self.reached(probes.ISR_REFUSED_MEMBER)
+                return INELIGIBLE_REPLICA, state
         self._write(state.leader, state.leader_epoch, isr, state.replicas, known.controller_epoch)
         if self.target:
             self._tell_controller("on_isr_changed")
@@ -523,12 +522,12 @@ class ScriptedZooKeeper(ZooKeeper):
             self._tell(ping.broker)
 
     def write_isr(
-        self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int] | None
+        self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int], checks: decisions.Decision
     ) -> tuple[str, LeaderAndIsr]:
         """See `ZooKeeper.write_isr`."""
         if self._scripted:  # An error that undoes the proposal, with rule ``isr_update=alter-partition``, too.
             return OPERATION_NOT_ATTEMPTED, self.state
-        return super().write_isr(known, isr, members)
+        return super().write_isr(known, isr, members, checks)
 
     def release(self) -> None:
         """See `ControlPlane.release`: the seat of the controller is free."""

@@ -1,14 +1,14 @@
 """Probes: places in the protocol that a run can reach. `sim.history.coverage` notes what was reached.
 
 There are two sorts. A *transition* is something that happens to a replica, a controller, a log or a client. A *branch*
-is one value of one rule: it is reached when the rule decides, that is, where another value would have done otherwise;
-where that cannot be told cheaply, when the rule is consulted.
+is one value of one rule: it is reached when the rule decides, that is, where another value would have done otherwise
+(`sim.protocol.decisions`).
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from sim.protocol.messages import (
     FENCED_LEADER_EPOCH,
@@ -25,9 +25,6 @@ from sim.protocol.messages import (
     UNKNOWN_LEADER_EPOCH,
 )
 from sim.protocol.rules import RULES
-
-if TYPE_CHECKING:
-    from sim.protocol.rules import Rules
 
 RULE_BRANCH: Final = "rule branch"
 """The group of all branches."""
@@ -240,8 +237,3 @@ BRANCHES: Final = {
 """(rule, value) -> number."""
 PROBES: Final = tuple(_found)
 """By number."""
-
-
-def branch(rules: Rules, rule: str) -> int:
-    """The branch that a rule takes with these values."""
-    return BRANCHES[rule, getattr(rules, rule)]

@@ -2,7 +2,7 @@
 
 A rule is a name and one of a few values. A mode is a full set of values (`sim.protocol.modes`), a historical bug is
 one rule switched to its broken value. Each broker has a table of its own, so that mixed versions are possible, and so
-has the control plane. Partitions and fetchers turn the words into plain booleans once, when they are made.
+has the control plane. The protocol asks them by `sim.protocol.decisions`.
 """
 
 # Annotations stay what they say, types with data beside them: `RULES` is read off them.

@@ -12,6 +12,7 @@ from reports.brokers.confirm.cluster import TOPIC
 from sim.config import integer
 from sim.protocol.batch import NO_SEQUENCE
 from sim.protocol.client.producer_sequences import ProducerSequences
+from sim.protocol.decisions import Decisions
 from sim.protocol.messages import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class Clients:
         try:
             if self._config["enable.idempotence"]:
                 sequences = self._sequences = self._sequences or ProducerSequences(
-                    self._rules, self._new_producer_id, lambda _id, _epoch: None
+                    Decisions(self._rules), self._new_producer_id, lambda _id, _epoch: None
                 )
                 sequences.resolve()
                 if sequences.is_dead:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sim.protocol.batch import Sequence
-    from sim.protocol.rules import Rules
+    from sim.protocol.decisions import Decisions
 
 SEQUENCE_ERRORS: Final = (OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, UNKNOWN_PRODUCER_ID)
 """Errors that are not retriable as such; every other one that a producer meets is."""
@@ -41,7 +41,7 @@ class ProducerSequences:
     """Sequences of one producer in one partition. Kafka: TransactionManager (1.1-4.3), TxnPartitionEntry (3.9-4.3).
 
     Args:
-        rules: ``producer_recovery`` says what a gap and a fenced epoch lead to.
+        decide: rule ``producer_recovery`` says what a gap and a fenced epoch lead to.
         new_id: gives producer ids.
         changed: called with each later (producer id, producer epoch).
 
@@ -52,13 +52,11 @@ class ProducerSequences:
             KIP-360 as in a java.util.PriorityQueue, where only the first is sure to be the least.
         is_dead: the producer was fenced for good, and nothing can be sent any more.
         last_acked: the last sequence that was acknowledged, -1 if none was.
-        hears_late_failures: an error that answers a batch which had failed before changes sequences, too.
     """
 
-    def __init__(self, rules: Rules, new_id: Callable[[], int], changed: Callable[[int, int], None]) -> None:
-        self._bumps = rules.producer_recovery != "new-producer-id"
-        self._survives_fencing = rules.producer_recovery == "epoch-bump-when-fenced"
-        self.hears_late_failures = not self._survives_fencing
+    def __init__(self, decide: Decisions, new_id: Callable[[], int], changed: Callable[[int, int], None]) -> None:
+        self._bumps = decide.bumps_producer_epoch
+        self._survives_fencing = decide.producer_survives_fencing
         self._new_id = new_id
         self._changed = changed
         self.producer_id = new_id()
@@ -74,6 +72,10 @@ class ProducerSequences:
     def next_sequence(self) -> int:
         """That of the next new batch. Kafka: TransactionManager#sequenceNumber (1.1-4.3)."""
         return max(self._next, 0)
+
+    def hears_late_failures(self) -> bool:
+        """Whether an error that answers a batch which had failed before changes sequences, too."""
+        return not self._survives_fencing.yes()
 
     @property
     def is_in_doubt(self) -> bool:
@@ -93,7 +95,7 @@ class ProducerSequences:
             self._next = max(self._next, 0)
             if self._next == self.last_acked + 1:
                 self._unresolved = -1
-            elif self._bumps:
+            elif self._bumps.yes():
                 self._unresolved = -1
                 self._wants_bump = True
             else:
@@ -130,7 +132,7 @@ class ProducerSequences:
             batch.sequence = (self.producer_id, self.producer_epoch, self._next)
             self._next += batch.count
             self.in_flight.append(batch)
-            if not self._bumps:
+            if not self._bumps.answer:
                 self._rise(len(self.in_flight) - 1)
         batch.rewritten = False
 
@@ -146,12 +148,14 @@ class ProducerSequences:
             base_offset: where its first record stands, -1 if the leader did not say.
         """
         is_current = self._is_current(batch)
-        if self._bumps or is_current:
+        if is_current or self._bumps.yes():
             self.last_acked = max(self.last_acked, batch.sequence[2] + batch.count - 1)
         if base_offset >= 0:
             self._last_acked_offset = max(self._last_acked_offset, base_offset + batch.count - 1)
         self._forget(batch)
-        if self._bumps and not self._survives_fencing and not is_current and not self.in_flight:
+        if is_current or self.in_flight or not self._bumps.answer:
+            return
+        if not self._survives_fencing.yes():
             self._count_anew()
 
     def may_retry(self, batch: Sequenced, error: str, log_start: int) -> bool:
@@ -165,7 +169,7 @@ class ProducerSequences:
             error: why.
             log_start: of the leader that does not know the producer, -1 if it did not say.
         """
-        if not self._bumps and not self._is_current(batch):
+        if not self._is_current(batch) and not self._bumps.yes():
             return False
         if error == UNKNOWN_PRODUCER_ID:
             return log_start < 0 or batch.rewritten or self._may_retry_unknown(log_start)
@@ -175,12 +179,12 @@ class ProducerSequences:
             if not in_doubt and (batch.rewritten or base_sequence != self.last_acked + 1):
                 return True
             if not in_doubt or base_sequence == self._unresolved:
-                self._wants_bump = self._bumps
-            return self._bumps
+                self._wants_bump = self._bumps.yes()
+            return self._bumps.yes()
         return error not in SEQUENCE_ERRORS
 
     def _may_retry_unknown(self, log_start: int) -> bool:
-        if self._bumps:
+        if self._bumps.yes():
             self._wants_bump = True
             return True
         if self._last_acked_offset < log_start:  # All that was acknowledged is deleted: nothing is missing.
@@ -196,12 +200,12 @@ class ProducerSequences:
         Returns:
             The error that the application is told, "" if Kafka throws before it is told anything.
         """
-        if error == INVALID_PRODUCER_EPOCH and not self._survives_fencing:
+        if error == INVALID_PRODUCER_EPOCH and not self._survives_fencing.yes():
             self.is_dead = True
         is_current = self._is_current(batch)
-        if self._bumps:
+        if self._bumps.yes():
             self._forget(batch)
-            if is_current or self._survives_fencing:
+            if is_current or self._survives_fencing.yes():
                 self._wants_bump = True
             return error
         if is_current and error in (OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID):
@@ -251,9 +255,13 @@ class ProducerSequences:
         Kafka: TransactionManager#removeInFlightBatch (1.1-4.3).
         """
         in_flight = self.in_flight
+        bumps = self._bumps.answer
         for place, one in enumerate(in_flight):
-            if one is batch or (self._bumps and not self._survives_fencing and one.sequence[2] == batch.sequence[2]):
-                if self._bumps:
+            is_alike = one is not batch and one.sequence[2] == batch.sequence[2]
+            if is_alike:
+                self._bumps.note()
+            if one is batch or (is_alike and bumps and not self._survives_fencing.yes()):
+                if bumps:
                     del in_flight[place]
                 else:
                     self._remove(place)

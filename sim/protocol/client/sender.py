@@ -13,9 +13,9 @@ from typing import Final
 from sim.protocol.batch import NO_SEQUENCE
 from sim.protocol.batch import Sequence as BatchSequence
 from sim.protocol.client.producer_sequences import SEQUENCE_ERRORS, ProducerSequences
+from sim.protocol.decisions import Decisions
 from sim.protocol.messages import INVALID_PRODUCER_EPOCH
 from sim.protocol.replica.partition import NO_LEADER
-from sim.protocol.rules import Rules
 
 NETWORK_EXCEPTION: Final = "NETWORK_EXCEPTION"
 """The connection was lost before a request was answered. No broker says so."""
@@ -77,7 +77,7 @@ class Sender:
     """Batches of one partition. Kafka: producer.internals.Sender, RecordAccumulator.
 
     Args:
-        rules: ``lost_requests`` says in which order requests of a lost connection come back.
+        decide: rule ``lost_requests`` says in which order requests of a lost connection come back.
         sequences: of an idempotent producer.
         keeps_order: one batch in flight at a time (``max.in.flight.requests.per.connection=1``).
         delivery_timeout_us: after which a batch fails, wherever it is.
@@ -89,9 +89,9 @@ class Sender:
     """
 
     def __init__(
-        self, rules: Rules, sequences: ProducerSequences | None, *, keeps_order: bool, delivery_timeout_us: int
+        self, decide: Decisions, sequences: ProducerSequences | None, *, keeps_order: bool, delivery_timeout_us: int
     ) -> None:
-        self._newest_first = rules.lost_requests == "newest-first"
+        self._decide = decide
         self._keeps_order = keeps_order
         self._delivery_timeout_us = delivery_timeout_us
         self.sequences = sequences
@@ -191,7 +191,7 @@ class Sender:
             if may_retry:
                 self._enqueue_again(send)
                 return True
-        if sequences is not None and (not send.is_done or sequences.hears_late_failures):
+        if sequences is not None and (not send.is_done or sequences.hears_late_failures()):
             told = sequences.failed(send, error)
             if not told:
                 return False  # Kafka throws: the batch stays in flight until it is overdue.
@@ -203,7 +203,8 @@ class Sender:
 
     def connection_lost(self, sends: Sequence[ProducerBatch], now_us: int) -> None:
         """A connection is lost: these batches, in this order, get no answer. Kafka: InFlightRequests#clearAll."""
-        for send in reversed(sends) if self._newest_first else sends:
+        newest_first = len(sends) > 1 and self._decide.takes_back_newest_first.yes()
+        for send in reversed(sends) if newest_first else sends:
             self.refused(send, NETWORK_EXCEPTION, -1, now_us)
 
     def _enqueue_again(self, send: ProducerBatch) -> None:

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from sim.protocol.probes import branch
-
 if TYPE_CHECKING:
-    from sim.protocol.rules import Rules
+    from sim.protocol.decisions import Decisions
 
 NOT_RUNNING: Final = "not running"
 STARTING: Final = "starting"
@@ -55,16 +53,13 @@ class LifecycleHost(Protocol):
     def shutting_down(self) -> None:
         """The process stops, in a controlled way or because it was not registered in time."""
 
-    def reached(self, probe: int) -> None:
-        """A branch of a rule was taken."""
-
 
 class BrokerLifecycleManager:
     """State of a broker's process, and what it says next to the controller. Kafka: BrokerLifecycleManager.
 
     Args:
         host: the broker.
-        rules: its rules.
+        decide: its rules.
         heartbeat_us: ``broker.heartbeat.interval.ms`` in us.
         session_us: ``broker.session.timeout.ms`` in us, the longest back-off.
 
@@ -74,14 +69,13 @@ class BrokerLifecycleManager:
     """
 
     __slots__ = (
-        "_backs_off",
+        "_decide",
         "_failures",
         "_heartbeat_us",
         "_host",
         "_is_registered",
         "_next_at_once",
         "_number",
-        "_probe",
         "_ready_to_unfence",
         "_session_us",
         "_told_to_wait",
@@ -89,10 +83,9 @@ class BrokerLifecycleManager:
         "state",
     )
 
-    def __init__(self, host: LifecycleHost, rules: Rules, heartbeat_us: int, session_us: int) -> None:
+    def __init__(self, host: LifecycleHost, decide: Decisions, heartbeat_us: int, session_us: int) -> None:
         self._host = host
-        self._probe = branch(rules, "lifecycle_retry")
-        self._backs_off = rules.lifecycle_retry == "back-off"
+        self._decide = decide
         self._heartbeat_us = heartbeat_us
         self._session_us = session_us
         self.state = NOT_RUNNING
@@ -155,8 +148,7 @@ class BrokerLifecycleManager:
             return
         self.in_flight = False
         self._next_at_once = False
-        self._host.reached(self._probe)
-        if self._backs_off:
+        if self._decide.lifecycle_backs_off.yes():
             wait_us = min(FIRST_RETRY_US << min(self._failures, _DOUBLINGS), self._session_us)
             self._failures += 1
         else:

@@ -5,8 +5,7 @@ Checks are in Kafka's order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.alter_partition_manager import Change
 from sim.protocol.kraft.metadata import MetadataImage, PartitionRegistration
 from sim.protocol.messages import (
@@ -18,7 +17,6 @@ from sim.protocol.messages import (
     NOT_CONTROLLER,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from sim.protocol.rules import Rules
 
 
 class IsrValidation:
@@ -26,16 +24,12 @@ class IsrValidation:
 
     Args:
         image: of the controller.
-        rules: of the controller.
-        decides: told of a rule that decides.
+        decide: the controller's rules.
     """
 
-    def __init__(self, image: MetadataImage, rules: Rules, decides: Callable[[str], None]) -> None:
+    def __init__(self, image: MetadataImage, decide: Decisions) -> None:
         self._image = image
-        self._decides = decides
-        self._checks_members = rules.isr_eligibility != "any"
-        self._checks_epochs = rules.isr_eligibility == "registered"
-        self._holds_isr = rules.isr_floor == "min-isr"
+        self._decide = decide
 
     def refusal(self, broker: int, wanted: Change) -> str:
         """Why an ISR that a broker wants is refused, `NONE` if it is not.
@@ -63,14 +57,12 @@ class IsrValidation:
 
         Kafka: ReplicationControlManager#ineligibleReplicasForIsr.
         """
-        if self._holds_isr and member in state.isr:
-            return True
         epoch = wanted.broker_epochs.get(member, -1)
         active = self._image.is_active(member)
         same = active and epoch in (-1, self._image.brokers[member].broker_epoch)
-        if not same:
-            self._decides("isr_eligibility")
-        return same or (active and not self._checks_epochs) or not self._checks_members
+        if same or (member in state.isr and self._decide.holds_small_isr.yes()):
+            return True
+        return self._decide.admits_any_member.yes() or (active and self._decide.admits_live_members.yes())
 
 
 def _is_possible(wanted: Change, state: PartitionRegistration) -> bool:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from sim.protocol import probes
+from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.metadata import PartitionRegistration
-from sim.protocol.probes import branch
 from sim.protocol.replica.partition import NO_LEADER
-from sim.protocol.rules import Rules
+from sim.protocol.rules import RULES
 
 PREFERRED: Final = "PREFERRED"
 """Elect the first replica if that can be done cleanly."""
@@ -39,47 +39,29 @@ NOBODY: Final = ElectionResult(NO_LEADER, unclean=False, probe=probes.LEFT_LEADE
 
 
 class PartitionChangeRules:
-    """What holds for all changes: the rules as plain booleans.
+    """What holds for all changes.
 
     Args:
-        rules: of the controller.
+        decide: the controller's rules.
         reached: takes probes.
         elr: whether eligible leader replicas are recorded: rule ``elr``, and the feature is not switched off.
         marks_recovery: whether an unclean election is marked until the leader has confirmed it (from 3.2 on).
     """
 
     __slots__ = (
-        "bumps_on_shrink",
-        "completion",
-        "drops_outsiders",
-        "elects_last_known",
+        "decide",
         "elr",
-        "last_known_must_live",
         "marks_recovery",
         "reached",
-        "remembers_ejected",
-        "remembers_lost",
-        "replaces_marks",
-        "rules",
     )
 
-    def __init__(self, rules: Rules, reached: Callable[[int], None], *, elr: bool, marks_recovery: bool = True) -> None:
-        self.rules = rules
+    def __init__(
+        self, decide: Decisions, reached: Callable[[int], None], *, elr: bool, marks_recovery: bool = True
+    ) -> None:
+        self.decide = decide
         self.reached = reached
         self.elr = elr
         self.marks_recovery = marks_recovery
-        self.bumps_on_shrink = rules.isr_shrink_epoch == "bumped"
-        self.completion = rules.reassignment_completes
-        self.drops_outsiders = rules.elr_outside_assignment == "dropped"
-        self.replaces_marks = rules.resubmitted_reassignment == "replaces-marks"
-        self.remembers_ejected = rules.last_known_elr == "ejected-members"
-        self.remembers_lost = rules.last_known_elr == "lost-leader"
-        self.last_known_must_live = rules.last_known_leader == "unfenced"
-        self.elects_last_known = rules.unclean_recovery == "election"
-
-    def decides(self, rule: str) -> None:
-        """A rule decides."""
-        self.reached(branch(self.rules, rule))
 
 
 class PartitionChangeBuilder:
@@ -122,6 +104,7 @@ class PartitionChangeBuilder:
         self._acceptable = acceptable
         self._min_isr = min_isr
         self._change_rules = change_rules
+        self._decide = change_rules.decide
 
     # The steps, in their order.
 
@@ -134,6 +117,7 @@ class PartitionChangeBuilder:
         """
         state = self.state
         self._complete_reassignment()
+        shrinks = len(self.isr) < self._min_isr and bool(without(state.isr, self.isr))
         self._populate_elr()
         leader, unclean, probe = self.elect()
         bumps = leader != state.leader
@@ -144,6 +128,10 @@ class PartitionChangeBuilder:
             self.elr = without(self.elr, (leader,))
             self._clear_elr()
         unclean = unclean and bumps
+        if self._change_rules.elr == self._decide.elr.answer and (
+            shrinks or unclean or leader == NO_LEADER or not self.isr or self.elr or state.elr or state.last_known_elr
+        ):
+            self._decide.elr.note()
         if unclean:
             self.isr = (leader,)
             if not state.recovering:
@@ -176,9 +164,7 @@ class PartitionChangeBuilder:
             and len(isr) >= min(self._min_isr, len(replicas)),
         }
         change_rules = self._change_rules
-        if len(set(completes.values())) > 1:
-            change_rules.decides("reassignment_completes")
-        if completes[change_rules.completion]:
+        if self._decide.reassignment_completes.pick(completes):
             change_rules.reached(probes.REASSIGNMENT_DONE)
             self.isr, self.replicas, self.removing, self.adding = isr, replicas, (), ()
         elif completes["adding-in-isr"]:
@@ -187,28 +173,19 @@ class PartitionChangeBuilder:
     def _populate_elr(self) -> None:
         """Members leaving an ISR below min ISR stay electable. Kafka: PartitionChangeBuilder#maybePopulateTargetElr."""
         change_rules = self._change_rules
-        if (
-            len(self.isr) < self._min_isr
-            and change_rules.elr == (change_rules.rules.elr == "on")
-            and without(self.state.isr, self.isr)
-        ):
-            change_rules.decides("elr")
         if not change_rules.elr:
             return
         if len(self.isr) >= self._min_isr:
             self.elr = self.last_known_elr = ()
             return
         electable = [*self.elr, *without(self.state.isr, self.elr)]
-        if not set(electable) <= set(self.replicas):
-            change_rules.decides("elr_outside_assignment")
-            if change_rules.drops_outsiders:
-                electable = [broker for broker in electable if broker in self.replicas]
+        if not set(electable) <= set(self.replicas) and self._decide.drops_elr_outsiders.yes():
+            electable = [broker for broker in electable if broker in self.replicas]
         self.elr = self._ordered(without(without(electable, self.isr), self.unclean))
         known = [*electable, *without(self.last_known_elr, electable)]
         self.last_known_elr = self._ordered(without(without(known, self.isr), self.elr))
         if any(broker in self.unclean for broker in self.state.elr):
             change_rules.reached(probes.ELR_EJECTED)
-            change_rules.decides("last_known_elr")
 
     def elect(self) -> ElectionResult:
         """Who would lead.
@@ -225,8 +202,8 @@ class PartitionChangeBuilder:
             if self._is_valid(broker):
                 probe = probes.ELECTED_FROM_ISR if self.isr else probes.ELECTED_FROM_ELR
                 return ElectionResult(broker, unclean=False, probe=probe)
-        if not self.isr and not self.elr:
-            self._change_rules.decides("unclean_recovery")
+        self._decide.elects_uncleanly.note()
+        self._decide.recovery_takes_first.note()
         if self._is_last_known_elected():
             return ElectionResult(self.state.last_known_elr[0], unclean=True, probe=probes.ELECTED_LAST_KNOWN)
         if self.election == UNCLEAN:
@@ -241,13 +218,12 @@ class PartitionChangeBuilder:
 
     def _is_last_known_elected(self) -> bool:
         """Whether the last known leader may lead. Kafka: PartitionChangeBuilder#canElectLastKnownLeader."""
-        change_rules, known = self._change_rules, self.state.last_known_elr
-        if not change_rules.elr or not change_rules.elects_last_known or self.isr or self.elr or len(known) != 1:
+        known = self.state.last_known_elr
+        if not self._change_rules.elr or self.isr or self.elr or len(known) != 1:
             return False
-        acceptable = self._acceptable(known[0])
-        if not acceptable:
-            change_rules.decides("last_known_leader")
-        return acceptable or not change_rules.last_known_must_live
+        if not self._decide.elects_uncleanly.yes():
+            return False
+        return self._acceptable(known[0]) or not self._decide.last_known_must_be_unfenced.yes()
 
     def drops_replica(self) -> bool:
         """Whether a replica leaves the assignment, which raises the leader epoch.
@@ -261,10 +237,7 @@ class PartitionChangeBuilder:
 
         Kafka: PartitionChangeBuilder#triggerLeaderEpochBumpForIsrShrinkIfNeeded.
         """
-        shrinks = not set(self.state.isr) <= set(self.isr)
-        if shrinks:
-            self._change_rules.decides("isr_shrink_epoch")
-        return shrinks and self._change_rules.bumps_on_shrink
+        return not set(self.state.isr) <= set(self.isr) and self._decide.shrink_bumps_epoch.yes()
 
     def _forget_elr(self) -> None:
         """Kafka forgets ELR and last known ELR with an unclean election.
@@ -274,7 +247,7 @@ class PartitionChangeBuilder:
         Kafka: PartitionChangeBuilder#maybeUpdateRecordElr.
         """
         known, self.elr = (*self.elr, *self.last_known_elr), ()
-        kept = self._change_rules.elr and self._change_rules.remembers_ejected and len(self.isr) < self._min_isr
+        kept = self._change_rules.elr and len(self.isr) < self._min_isr
         self.last_known_elr = self._ordered(set(known).difference(self.isr)) if kept else ()
 
     def _clear_elr(self) -> None:
@@ -283,7 +256,9 @@ class PartitionChangeBuilder:
         Kafka computes the ELR before it elects, and need not look again: its changes of min ISR clear the ELR, and
         without one the ISR of an elected member is too small.
         """
-        if self._change_rules.rules.min_isr_change == "clears-if-enough" and len(self.isr) >= self._min_isr:
+        if len(self.isr) < self._min_isr or not (self.elr or self.last_known_elr):
+            return
+        if self._decide.min_isr_change.pick(_CLEARS):
             self.elr = self.last_known_elr = ()
 
     def _remember_last_leader(self, leader: int, *, bumps: bool) -> None:
@@ -292,22 +267,20 @@ class PartitionChangeBuilder:
         What was remembered when the feature was switched off stays.
         Kafka: PartitionChangeBuilder#maybeUpdateLastKnownLeader.
         """
-        state, change_rules = self.state, self._change_rules
-        if change_rules.remembers_ejected:
-            return
-        self.last_known_elr = state.last_known_elr
-        if not change_rules.elr:
-            return
-        if change_rules.remembers_lost:
-            remembers = bumps and leader == NO_LEADER and not state.last_known_elr
-            forgets = bumps and leader != NO_LEADER
-        else:
-            remembers = bool(state.isr) and not self.isr and state.last_known_elr != (state.leader,)
-            forgets = leader != NO_LEADER
-        if remembers:
-            self.last_known_elr = (state.leader,)
-        elif forgets:
-            self.last_known_elr = ()
+        state = self.state
+        by_leader = by_lost = known = state.last_known_elr
+        if self._change_rules.elr:
+            if state.isr and not self.isr and known != (state.leader,):
+                by_leader = (state.leader,)
+            elif leader != NO_LEADER:
+                by_leader = ()
+            if bumps and leader != NO_LEADER:
+                by_lost = ()
+            elif bumps and not known:
+                by_lost = (state.leader,)
+        self.last_known_elr = self._decide.last_known_elr.pick(
+            {"leader": by_leader, "lost-leader": by_lost, "ejected-members": self.last_known_elr}
+        )
 
     def _changed(self, leader: int, *, bumps: bool) -> PartitionRegistration | None:
         state = self.state
@@ -331,6 +304,10 @@ class PartitionChangeBuilder:
         """In assignment order; those outside it last."""
         places = {broker: place for place, broker in enumerate(self.replicas)}
         return tuple(sorted(brokers, key=lambda broker: (places.get(broker, len(places)), broker)))
+
+
+_CLEARS: Final = {value: value == "clears-if-enough" for value in RULES["min_isr_change"].values}
+"""Whether an election clears an ELR that is not needed any more."""
 
 
 def _content(state: PartitionRegistration) -> tuple[object, ...]:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from sim.protocol import probes
+from sim.protocol.decisions import Decisions
 from sim.protocol.kraft import broker_heartbeat_manager
 from sim.protocol.kraft.broker_heartbeat_manager import (
     CONTROLLED_SHUTDOWN,
@@ -33,7 +34,6 @@ from sim.protocol.kraft.partition_change_builder import PartitionChangeBuilder, 
 from sim.protocol.kraft.replication_control_manager import ReplicationControlManager, ReplicationHost
 from sim.protocol.messages import DUPLICATE_BROKER_REGISTRATION, NONE, STALE_BROKER_EPOCH
 from sim.protocol.replica.partition import NO_LEADER
-from sim.protocol.rules import Rules
 
 
 class QuorumControllerHost(ReplicationHost, Protocol):
@@ -70,21 +70,16 @@ class QuorumController(ReplicationControlManager):
 
     Args:
         image: all that is committed; the controller goes on replaying what it commits into it.
-        rules: of the controller.
+        decide: the controller's rules.
         host: the node that it lives in.
         config: values of configuration keys and features while no record sets them.
     """
 
     def __init__(
-        self, image: MetadataImage, rules: Rules, host: QuorumControllerHost, config: Mapping[str, Value]
+        self, image: MetadataImage, decide: Decisions, host: QuorumControllerHost, config: Mapping[str, Value]
     ) -> None:
-        super().__init__(image, rules, host, config)
+        super().__init__(image, decide, host, config)
         self._has_session = host.has_session
-        self._shows_shutdown = rules.isr_eligibility != "any"
-        self._holds_isr = rules.isr_floor == "min-isr"
-        self._reads_shutdown = rules.clean_shutdown == "checked"
-        self._transitions = rules.unclean_registration == "transitions"
-        self._keeps_fenced_sessions = rules.fenced_session == "kept"
         self._heartbeats = BrokerHeartbeatManager(image)
 
     def register(
@@ -111,15 +106,10 @@ class QuorumController(ReplicationControlManager):
             self._heartbeats.registered(broker)
             self._commit([replace(known, directory=directory, registered_offset=self.image.offset + 1)])
             return BrokerRegistrationReply(NONE, known.broker_epoch, detected_unclean=False)
-        if self._has_session(broker):
-            if known.fenced:
-                self._change_rules.decides("fenced_session")
-            if not known.fenced or self._keeps_fenced_sessions:
-                self._host.reached(probes.REGISTRATION_DUPLICATE)
-                return BrokerRegistrationReply(DUPLICATE_BROKER_REGISTRATION, -1, detected_unclean=False)
-        clean = self._reads_shutdown and previous_broker_epoch == known.broker_epoch
-        if previous_broker_epoch == known.broker_epoch:
-            self._change_rules.decides("clean_shutdown")
+        if self._has_session(broker) and (not known.fenced or self._decide.keeps_fenced_sessions.yes()):
+            self._host.reached(probes.REGISTRATION_DUPLICATE)
+            return BrokerRegistrationReply(DUPLICATE_BROKER_REGISTRATION, -1, detected_unclean=False)
+        clean = previous_broker_epoch == known.broker_epoch and self._decide.reads_clean_shutdown.yes()
         self._host.reached(probes.REGISTERED_CLEAN if clean else probes.REGISTERED_UNCLEAN)
         records = self._returns(broker, clean=clean)
         return self._registered(broker, incarnation, directory, records, unclean=not clean)
@@ -134,19 +124,20 @@ class QuorumController(ReplicationControlManager):
         """
         records: list[Record] = []
         for state in self.image.partitions.values():
-            changes = int(broker in state.isr)
-            if not clean and self.elr_enabled:
-                changes += int(broker in state.elr)
-                if self._transitions:
-                    changes += self.image.cleared_elr.get(state.name, ()).count(broker)
-            if changes:
-                self._change_rules.decides("unclean_registration")
-                if self._transitions and (clean or not self.elr_enabled):
+            counts = not clean and self.elr_enabled
+            changes = int(broker in state.isr) + int(counts and broker in state.elr)
+            cleared = self.image.cleared_elr.get(state.name, ()).count(broker) if counts else 0
+            if not (changes or cleared):
+                continue
+            if not clean:
+                self._decide.elr.note()
+            if self._decide.unclean_registration_changes.yes():
+                if counts:
+                    self._add_repeated(records, self._without_unclean(state, broker), changes + cleared)
+                else:
                     self._add(records, self._without(state, broker))
-                elif self._transitions:
-                    self._add_repeated(records, self._without_unclean(state, broker), changes)
-                elif self.elr_enabled and not clean:
-                    records.append(self._struck(state, broker))
+            elif counts and changes:
+                records.append(self._struck(state, broker))
         return records
 
     def _add_repeated(self, records: list[Record], change: PartitionChangeBuilder, times: int) -> None:
@@ -237,7 +228,7 @@ class QuorumController(ReplicationControlManager):
         Kafka: ReplicationControlManager#maybeFenceOneStaleBroker.
         """
         known = self.image.brokers.get(broker)
-        if known is not None and (not known.fenced or self._keeps_fenced_sessions):
+        if known is not None and (not known.fenced or self._decide.keeps_fenced_sessions.yes()):
             self._heartbeats.fenced(broker)
             self._commit(self._fenced(known))
 
@@ -262,7 +253,7 @@ class QuorumController(ReplicationControlManager):
         Kafka: ReplicationControlManager#handleBrokerInControlledShutdown.
         """
         self._host.reached(probes.BROKER_RELIEVED)
-        if not self._shows_shutdown:
+        if self._decide.admits_any_member.yes():
             return self._removed(known.broker)
         return [known.in_state(fenced=known.fenced, shutting_down=True), *self._removed(known.broker)]
 
@@ -276,11 +267,9 @@ class QuorumController(ReplicationControlManager):
 
     def _without(self, state: PartitionRegistration, broker: int) -> PartitionChangeBuilder:
         change = self._change(state, lambda other: other != broker and self.image.is_active(other))
-        if len(state.isr) <= self.min_isr(state):
-            self._change_rules.decides("isr_floor")
-            if self._holds_isr:
-                self._host.reached(probes.ISR_HELD)
-                return change
+        if len(state.isr) <= self.min_isr(state) and self._decide.holds_small_isr.yes():
+            self._host.reached(probes.ISR_HELD)
+            return change
         change.isr = without(state.isr, (broker,))
         return change
 

@@ -18,11 +18,10 @@ def begin(change: PartitionChangeBuilder, replicas: tuple[int, ...], rules: Part
     removing = tuple(sorted(set(state.replicas) - set(replicas)))
     change.election = ONLINE
     change.replicas = (*replicas, *removing)
-    if (state.adding and not adding) or (state.removing and not removing):
-        rules.decides("resubmitted_reassignment")
-    if adding or rules.replaces_marks:
+    replaces = rules.decide.replaces_reassignment_marks
+    if adding or (state.adding and replaces.yes()):
         change.adding = adding
-    if removing or rules.replaces_marks:
+    if removing or (state.removing and replaces.yes()):
         change.removing = removing
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 from sim.protocol import probes
+from sim.protocol.decisions import Decisions
 from sim.protocol.kraft import reassignment, unclean_recovery
 from sim.protocol.kraft.alter_partition_manager import Change, Result
 from sim.protocol.kraft.isr_validation import IsrValidation
@@ -49,7 +50,7 @@ from sim.protocol.messages import (
     UNSUPPORTED_VERSION,
 )
 from sim.protocol.replica.partition import NO_LEADER
-from sim.protocol.rules import Rules
+from sim.protocol.rules import RULES
 
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 LONGEST_BALANCED: Final = "LONGEST_LOG_BALANCED"
@@ -59,6 +60,10 @@ LONGEST_LOG: Final = {
     LONGEST_AGGRESSIVE: unclean_recovery.AGGRESSIVE,
 }
 """Kinds of elections that an administrator may ask for where there is unclean recovery, and their strategies."""
+
+
+_HOLDS_CANCELLATION: Final = {value: value == "min-isr" for value in RULES["reassignment_completes"].values}
+"""Whether a reassignment is not cancelled while too few would be in sync."""
 
 
 class NotAssignedError(Exception):
@@ -85,7 +90,7 @@ class ReplicationControlManager:
 
     Args:
         image: all that is committed; what is committed here is replayed into it.
-        rules: of the controller.
+        decide: the controller's rules.
         host: its node.
         config: values of configuration keys and features while no record sets them.
 
@@ -98,24 +103,19 @@ class ReplicationControlManager:
         recovery: unclean recoveries, None unless rule ``unclean_recovery`` has them.
     """
 
-    def __init__(self, image: MetadataImage, rules: Rules, host: ReplicationHost, config: Mapping[str, Value]) -> None:
+    def __init__(
+        self, image: MetadataImage, decide: Decisions, host: ReplicationHost, config: Mapping[str, Value]
+    ) -> None:
         self.image = image
-        self._rules = rules
+        self._decide = decide
         self._host = host
         self._config = config
-        self._has_elr = rules.elr == "on"
-        self._elects_uncleanly = rules.unclean_recovery == "election"
-        self._keeps_elr = rules.min_isr_change == "keeps-elr"
-        self._clears_elr = rules.min_isr_change == "clears-elr"
-        self._knows_directories = rules.directory_assignment != "none"
-        self._assigning_clears_elr = rules.directory_assignment == "clears-elr"
-        self._change_rules = PartitionChangeRules(rules, host.reached, elr=self.elr_enabled)
-        self._assignment_rules = self._rules_of_assignments()
-        self._validation = IsrValidation(image, rules, self._change_rules.decides)
+        self._change_rules = PartitionChangeRules(decide, host.reached, elr=self.elr_enabled)
+        self._validation = IsrValidation(image, decide)
         self.recovery = (
             None
-            if self._elects_uncleanly
-            else UncleanRecovery(self, host, takes_first=rules.unclean_recovery == "first-replies")
+            if decide.elects_uncleanly.answer
+            else UncleanRecovery(self, host, takes_first=decide.recovery_takes_first.answer)
         )
 
     # What holds now.
@@ -126,7 +126,7 @@ class ReplicationControlManager:
 
         Kafka: ReplicationControlManager#isElrEnabled (3.9), FeatureControlManager#isElrFeatureEnabled (4.1-4.3).
         """
-        return self._has_elr and bool(self.value(ELR_FEATURE, 1))
+        return self._decide.elr.answer and bool(self.value(ELR_FEATURE, 1))
 
     @property
     def unclean_enabled(self) -> bool:
@@ -213,6 +213,7 @@ class ReplicationControlManager:
         if state.leader == state.replicas[0] if kind == PREFERRED else state.leader != NO_LEADER:
             return ELECTION_NOT_NEEDED
         if kind in LONGEST_LOG:
+            self._decide.elects_uncleanly.note()
             if self.recovery is None:
                 return UNSUPPORTED_VERSION
             self.recovery.force(state, LONGEST_LOG[kind])
@@ -248,9 +249,9 @@ class ReplicationControlManager:
         Returns:
             How many partitions changed.
         """
-        if not (self.unclean_enabled and self._elects_uncleanly):
-            return 0
         states = [state for state in self.image.partitions.values() if state.leader == NO_LEADER]
+        if not (states and self.unclean_enabled and self._decide.elects_uncleanly.yes()):
+            return 0
         return self._elect_in(states, UNCLEAN)
 
     def _elect_in(self, states: list[PartitionRegistration], kind: str) -> int:
@@ -305,9 +306,7 @@ class ReplicationControlManager:
         change = self._change(state)
         error = reassignment.revert(change, unclean=self.unclean_enabled)
         too_small = len(change.isr) < min(self.min_isr(state), len(change.replicas))
-        if too_small:
-            self._change_rules.decides("reassignment_completes")
-        if too_small and self._change_rules.completion == "min-isr":
+        if too_small and self._decide.reassignment_completes.pick(_HOLDS_CANCELLATION):
             self._host.reached(probes.CANCEL_REFUSED)
             return INVALID_REPLICA_ASSIGNMENT
         if not error:
@@ -337,20 +336,23 @@ class ReplicationControlManager:
             return UNKNOWN_TOPIC_OR_PARTITION
         if broker not in state.replicas:
             return NOT_LEADER_OR_FOLLOWER
-        if self.elr_enabled and state.elr:
-            self._change_rules.decides("directory_assignment")
         accepts = self._with_directory(state, self.image.is_active)
-        change = PartitionChangeBuilder(state, accepts, self.min_isr(state), self._assignment_rules)
+        rules = self._change_rules
+        if self.elr_enabled and self._shows_elr(state, accepts) and self._decide.assignment_clears_elr.yes():
+            # Up to 4.2 the builder of this change was not told of the ELR.
+            rules = PartitionChangeRules(self._decide, self._host.reached, elr=False)
+        change = PartitionChangeBuilder(state, accepts, self.min_isr(state), rules)
         others = {other: place for other, place in state.directories.items() if other != broker}
         change.directories = others if directory == FIRST_DIRECTORY else {**others, broker: directory}
         self._host.reached(probes.DIRECTORY_ASSIGNED)
         self._commit_change(change)
         return NONE
 
-    def _rules_of_assignments(self) -> PartitionChangeRules:
-        """Those of changes by directory assignments: up to 4.2 their builder was not told of the ELR."""
-        elr = self.elr_enabled and not self._assigning_clears_elr
-        return PartitionChangeRules(self._rules, self._host.reached, elr=elr)
+    @staticmethod
+    def _shows_elr(state: PartitionRegistration, accepts: Callable[[int], bool]) -> bool:
+        """Whether a change of nothing but a directory comes out otherwise if there is no ELR."""
+        lists = state.elr or state.last_known_elr or state.adding or state.removing
+        return bool(lists) or state.leader == NO_LEADER or state.leader not in state.isr or not accepts(state.leader)
 
     def _directories_of(self, replicas: Iterable[int]) -> dict[int, int]:
         """Directories of new replicas: each broker has only one. Kafka: ClusterControlManager#defaultDir."""
@@ -399,7 +401,7 @@ class ReplicationControlManager:
         Returns:
             `NONE`; `INVALID_UPDATE_VERSION` for a level that the release does not have.
         """
-        if key == ELR_FEATURE and (value not in (0, 1) or (value and not self._has_elr)):
+        if key == ELR_FEATURE and (value not in (0, 1) or (value and not self._decide.elr.yes())):
             return INVALID_UPDATE_VERSION
         if self.image.settings.get(key) == value:
             return NONE
@@ -407,15 +409,21 @@ class ReplicationControlManager:
         if key == MIN_ISR and self.elr_enabled:
             for state in self.image.partitions.values():
                 if state.elr or state.last_known_elr:
-                    self._change_rules.decides("min_isr_change")
                     enough = len(state.isr) >= min(int(value), len(state.replicas))
-                    if self._clears_elr or (enough and not self._keeps_elr):
+                    change = self._decide.min_isr_change.pick(
+                        {
+                            "keeps-elr": "",
+                            "clears-elr": "ClearElrRecord",
+                            "clears-if-enough": "PartitionChangeRecord" if enough else "",
+                        }
+                    )
+                    if change:
                         self._host.reached(probes.ELR_CLEARED)
-                        records.append(state.cleared() if self._clears_elr else state.relisted(state.isr, (), ()))
+                        is_clear = change == "ClearElrRecord"
+                        records.append(state.cleared() if is_clear else state.relisted(state.isr, (), ()))
         self._commit(records)
         if key == ELR_FEATURE:
-            self._change_rules = PartitionChangeRules(self._rules, self._host.reached, elr=self.elr_enabled)
-            self._assignment_rules = self._rules_of_assignments()
+            self._change_rules = PartitionChangeRules(self._decide, self._host.reached, elr=self.elr_enabled)
         return NONE
 
     # Changes and commits.
@@ -423,11 +431,9 @@ class ReplicationControlManager:
     def _change(
         self, state: PartitionRegistration, acceptable: Callable[[int], bool] | None = None
     ) -> PartitionChangeBuilder:
-        accepts = acceptable or self.image.is_active
-        if self._knows_directories:
-            accepts = self._with_directory(state, accepts)
+        accepts = self._with_directory(state, acceptable or self.image.is_active)
         change = PartitionChangeBuilder(state, accepts, self.min_isr(state), self._change_rules)
-        if self.unclean_enabled and self._elects_uncleanly:
+        if self.unclean_enabled and self._decide.elects_uncleanly.answer:
             change.election = UNCLEAN
         return change
 
@@ -437,9 +443,14 @@ class ReplicationControlManager:
 
     def _has_directory(self, state: PartitionRegistration, broker: int) -> bool:
         """Kafka: ClusterControlManager#hasOnlineDir, PartitionRegistration#directory."""
-        if broker not in state.replicas:
+        is_assigned = broker in state.replicas
+        if is_assigned and self.image.has_online_directory(state, broker):
+            return True
+        if not self._decide.knows_directories.yes():
+            return True
+        if not is_assigned:
             raise NotAssignedError
-        return self.image.has_online_directory(state, broker)
+        return False
 
     def _add(self, records: list[Record], change: PartitionChangeBuilder) -> PartitionRegistration | None:
         """Put a change into a transaction, if it changes anything."""

@@ -41,12 +41,14 @@ class ProducerStateManager:
         log_start: the highest that the log had while what is known was collected.
         loaded_start: so when the snapshot was written and loaded; where deleted producers are forgotten, it has none
             whose last batch ends below.
+        doubt: with another value of rule ``producer_snapshots`` snapshots up to here might be others.
         snapshots_reloads: a truncation takes a snapshot, too: rule ``producer_snapshots`` is not ``rolled``.
     """
 
     __slots__ = (
         "_last_snapshot",
         "_log_starts",
+        "doubt",
         "known_from",
         "loaded_at",
         "loaded_start",
@@ -61,6 +63,7 @@ class ProducerStateManager:
         self.loaded_at = self.known_from = log_start
         self.loaded_start = self.log_start = log_start
         self._last_snapshot = log_start
+        self.doubt = 0
         self.snapshots_reloads = True
 
     def take_snapshot(self, offset: int) -> None:
@@ -80,8 +83,10 @@ class ProducerStateManager:
             end: those above are removed, and one is taken there if reloads take any.
         """
         self._load_snapshot(log_start, end)
-        if self.snapshots_reloads:
-            self.take_snapshot(end)
+        if end > self._last_snapshot:
+            self.doubt = max(self.doubt, end)
+            if self.snapshots_reloads:
+                self.take_snapshot(end)
 
     def _load_snapshot(self, log_start: int, end: int) -> None:
         """Remove snapshots out of range; load the last left. Kafka: ProducerStateManager#loadFromSnapshot (1.1-4.3)."""
@@ -123,13 +128,12 @@ class ProducerStateManager:
             keeps_all: rule ``producer_snapshots`` is not ``of-segments``; otherwise, of snapshots where no segment
                 begins, the last stays.
         """
-        if not keeps_all:
-            begins = frozenset(segments)
-            self.snapshots = [
-                offset
-                for offset in self.snapshots
-                if offset in begins or (offset > segments[-1] and offset == self.snapshots[-1])
-            ]
+        begins, last = frozenset(segments), self.snapshots[-1] if self.snapshots else 0
+        kept = [offset for offset in self.snapshots if offset in begins or (offset > segments[-1] and offset == last)]
+        if kept != self.snapshots:
+            self.doubt = max(self.doubt, last)
+            if not keeps_all:
+                self.snapshots = kept
         self.reload(log_start, leo)
 
 
@@ -159,6 +163,25 @@ def latest_batches(log: Log, producer_id: int, *, forgets_deleted: bool = False)
             if len(found) == RETAINED or batch.last_offset < state.loaded_at:
                 return found
     return found
+
+
+def is_doubtful(log: Log, producer_id: int) -> bool:
+    """Whether what is known of a producer might be something else with other snapshots (see `doubt`)."""
+    state = log.producers
+    if not state.doubt:
+        return False
+    if state.loaded_start > log.log_start:
+        return True
+    count = 0
+    for batches in (log.batches, log.below):
+        for batch in reversed(batches):
+            if batch.producer_id == producer_id:
+                if batch.last_offset < state.doubt:
+                    return True
+                count += 1
+                if count == RETAINED:
+                    return False
+    return False
 
 
 def check(log: Log, sequence: Sequence, count: int, *, forgets_deleted: bool) -> tuple[str, Batch | None]:

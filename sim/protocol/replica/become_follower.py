@@ -5,27 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sim.protocol.decisions import Decisions
     from sim.protocol.messages import LeaderAndIsr
-    from sim.protocol.rules import Rules
 
 
-def restarts_fetcher(rules: Rules, leader: int, leader_epoch: int, decision: LeaderAndIsr) -> bool:
+def restarts_fetcher(decide: Decisions, leader: int, leader_epoch: int, decision: LeaderAndIsr) -> bool:
     """Whether a LeaderAndIsr makes a follower truncate and fetch anew.
 
     Kafka: Partition#makeFollower, ReplicaManager#makeFollowers (0.10.2-4.1), ReplicaManager#applyLocalFollowersDelta
     (3.9-4.3).
 
     Args:
-        rules: its rules, of which ``fetcher_restart`` decides.
+        decide: its rules, of which ``fetcher_restart`` decides.
         leader: whom it followed before, 0 for none.
         leader_epoch: under which it did.
         decision: the LeaderAndIsr, which names another broker as the leader.
     """
-    if rules.fetcher_restart == "newer-epoch":
-        return decision.leader_epoch > leader_epoch
-    if rules.fetcher_restart == "epoch-missed" and decision.leader_epoch > leader_epoch + 1:
-        return True
-    return decision.leader != leader
+    is_other = decision.leader != leader
+    return decide.fetcher_restart.pick(
+        {
+            "leader-id-changed": is_other,
+            "epoch-missed": is_other or decision.leader_epoch > leader_epoch + 1,
+            "newer-epoch": decision.leader_epoch > leader_epoch,
+        }
+    )
 
 
 def stops_fetcher(broker: int, decision: LeaderAndIsr, *, shutting_down: bool) -> bool:

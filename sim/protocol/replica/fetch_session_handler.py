@@ -8,16 +8,17 @@ from sim.protocol.messages import NO_EPOCH
 from sim.protocol.replica.partition_fetch_state import AWAITING
 
 if TYPE_CHECKING:
+    from sim.protocol.decisions import Decisions
     from sim.protocol.messages import Position
     from sim.protocol.replica.partition_fetch_state import PartitionFetchState
-    from sim.protocol.rules import Rules
 
 
 class FetchSessionHandler:
     """A follower's fetch session with one leader. Kafka: FetchSessionHandler (1.1-4.3).
 
     Args:
-        rules: the follower's, of which ``fetch_fencing``, ``session_epoch`` and ``follower_truncation`` decide.
+        decide: the follower's rules, of which ``fetch_fencing``, ``session_epoch`` and ``follower_truncation`` decide
+            where its leader, or a new fetcher, asks.
 
     Attributes:
         is_open: whether a fetch was answered since the connection stands.
@@ -27,12 +28,12 @@ class FetchSessionHandler:
 
     __slots__ = ("_carries_last_epoch", "_first_fetch_only", "_names_latest_epoch", "fences", "is_open", "is_plain")
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, decide: Decisions) -> None:
         self.is_open = False
-        self.fences = rules.fetch_fencing == "leader-epoch"
-        self._first_fetch_only = rules.session_epoch == "first-fetch"
-        self._names_latest_epoch = rules.follower_truncation == "on-fetch"
-        self._carries_last_epoch = rules.fetch_fencing == "last-epoch"
+        self.fences = decide.fences_fetches.answer
+        self._first_fetch_only = decide.fences_first_fetch_only.answer
+        self._names_latest_epoch = decide.truncates_on_fetch.answer
+        self._carries_last_epoch = decide.compares_last_epoch.answer
         self.is_plain = not (
             self._names_latest_epoch or self._carries_last_epoch or (self.fences and self._first_fetch_only)
         )

@@ -9,8 +9,8 @@ from sim.protocol.messages import NO_BROKER_EPOCH
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from sim.protocol.decisions import Decisions
     from sim.protocol.replica.isr import PartitionState
-    from sim.protocol.rules import Rules
 
 UNKNOWN_LEO: Final = -1
 NEVER_US: Final = -(1 << 62)
@@ -93,20 +93,19 @@ class Followers:
 
     Args:
         lag_us: ``replica.lag.time.max.ms`` in us.
-        rules: the leader's, of which ``isr_lag`` and ``lag_at_reelection`` decide.
+        decide: the leader's rules, of which ``isr_lag`` and ``lag_at_reelection`` decide.
 
     Attributes:
         states: by broker, in the order of the assignment.
         lag_us: see above.
     """
 
-    __slots__ = ("_by_time", "_fetched_at_reelection", "lag_us", "states")
+    __slots__ = ("_decide", "lag_us", "states")
 
-    def __init__(self, lag_us: int, rules: Rules) -> None:
+    def __init__(self, lag_us: int, decide: Decisions) -> None:
         self.lag_us = lag_us
         self.states: dict[int, FollowerState] = {}
-        self._by_time = rules.isr_lag == "time"
-        self._fetched_at_reelection = rules.lag_at_reelection == "fetched"
+        self._decide = decide
 
     def begin_epoch(self, brokers: Iterable[int], isr: tuple[int, ...], leo: int, now_us: int, *, leads: bool) -> None:
         """A leader epoch begins, with the leader's LEO.
@@ -121,7 +120,7 @@ class Followers:
             if not leads:
                 continue
             follower.leader_leo_at_fetch = leo
-            follower.fetch_us = now_us if follower.in_isr or self._fetched_at_reelection else NEVER_US
+            follower.fetch_us = now_us if follower.in_isr or self._decide.fetched_at_reelection.yes() else NEVER_US
             state = known.get(broker)
             if state is not None:
                 follower.leo = state.leo
@@ -153,15 +152,17 @@ class Followers:
         alone.
         Kafka: Partition#getOutOfSyncReplicas.
         """
+        by_time = self._decide.lags_by_time
         return tuple(
             state.broker
             for state in self.states.values()
-            if state.in_isr and now_us - state.caught_up_us > self.lag_us and (self._by_time or state.leo != leo)
+            if state.in_isr and now_us - state.caught_up_us > self.lag_us and (state.leo != leo or by_time.yes())
         )
 
     def member_lacks(self, leo: int) -> bool:
         """Whether an ISR member misses something, however short its lag, or may lag without."""
-        return any(state.in_isr and (self._by_time or state.leo != leo) for state in self.states.values())
+        by_time = self._decide.lags_by_time
+        return any(state.in_isr and (state.leo != leo or by_time.yes()) for state in self.states.values())
 
     def broker_epochs(self, isr: tuple[int, ...]) -> dict[int, int]:
         """Broker epochs of the followers in a proposed ISR, as an AlterPartition names them (KIP-903).

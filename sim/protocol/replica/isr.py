@@ -15,12 +15,11 @@ from sim.protocol.messages import (
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from sim.protocol.probes import branch
 from sim.protocol.replica.followers import UNKNOWN_LEO
 
 if TYPE_CHECKING:
+    from sim.protocol.decisions import Decisions
     from sim.protocol.replica.followers import Followers, FollowerState
-    from sim.protocol.rules import Rules
 
 UNREGISTERED: Final = -1
 ROLLED_BACK: Final = frozenset({OPERATION_NOT_ATTEMPTED, INELIGIBLE_REPLICA})
@@ -55,9 +54,6 @@ class MetadataCache(Protocol):
 
         KIP-903. Kafka: KRaftMetadataCache#getAliveBrokerEpoch (3.9-4.3).
         """
-
-    def reached(self, probe: int) -> None:
-        """A probe was reached (`sim.protocol.probes`)."""
 
 
 class PartitionState:
@@ -102,32 +98,32 @@ class IsrMembership:
     """Who may join an ISR, and who has to leave it.
 
     Args:
-        rules: the leader's rules, of which ``isr_join``, ``isr_eligibility``, ``isr_update`` and ``isr_floor`` decide.
+        decide: the leader's rules, of which ``isr_join``, ``isr_eligibility``, ``isr_update`` and ``isr_floor`` decide.
         host: the leader's broker.
     """
 
-    __slots__ = ("_checks_alive", "_checks_registration", "_holds_isr", "_host", "_join_epoch_start", "rules")
+    __slots__ = ("_decide", "_host")
 
-    def __init__(self, rules: Rules, host: MetadataCache) -> None:
-        self.rules = rules
+    def __init__(self, decide: Decisions, host: MetadataCache) -> None:
+        self._decide = decide
         self._host = host
-        self._join_epoch_start = rules.isr_join == "leader-epoch-start"
-        # What a leader writes to ZooKeeper is checked there; its own metadata may be stale for as long as nothing else
-        # changes, since the last UpdateMetadata that it hears may be a late copy of an older one.
-        self._checks_registration = rules.isr_eligibility == "registered" and rules.isr_update == "alter-partition"
-        self._checks_alive = rules.isr_eligibility == "alive" or self._checks_registration
-        self._holds_isr = rules.isr_floor == "min-isr"
 
     def is_eligible(self, follower: FollowerState) -> bool:
-        """Whether a broker may be in an ISR (KIP-841, KIP-903). Kafka: Partition#isReplicaIsrEligible (3.9-4.3)."""
-        if not self._checks_alive:
+        """Whether a broker may be in an ISR (KIP-841, KIP-903). Kafka: Partition#isReplicaIsrEligible (3.9-4.3).
+
+        What a leader writes to ZooKeeper is checked there; its own metadata may be stale for as long as nothing else
+        changes, since the last UpdateMetadata that it hears may be a late copy of an older one.
+        """
+        decide = self._decide
+        alive = self._host.is_alive(follower.broker)
+        if alive and self._is_registered(follower):
             return True
-        return self._host.is_alive(follower.broker) and self._is_registered(follower)
+        if not decide.asks_controller.yes():
+            return alive or not decide.admits_live_members.yes()
+        return decide.admits_any_member.yes() or (alive and decide.admits_live_members.yes())
 
     def _is_registered(self, follower: FollowerState) -> bool:
         """Whether its registration is current (KIP-903). Kafka: Partition#isBrokerEpochIsrEligible (3.9-4.3)."""
-        if not self._checks_registration:
-            return True
         if follower.leo == UNKNOWN_LEO:
             return False
         return follower.broker_epoch in (NO_BROKER_EPOCH, self._host.registered_epoch(follower.broker))
@@ -139,19 +135,9 @@ class IsrMembership:
         a new leader's HW may lie below it, and committed records above that HW.
         Kafka: Partition#canAddReplicaToIsr (3.9-4.3), Partition#isFollowerInSync (2.6-4.3).
         """
-        reached = self._host.reached
-        if follower.leo < epoch_start:
-            reached(branch(self.rules, "isr_join"))
-            if self._join_epoch_start:
-                return False
-        if not self._host.is_alive(follower.broker):
-            reached(branch(self.rules, "isr_eligibility"))
-            if self._checks_alive:
-                return False
-        if not self._is_registered(follower):
-            reached(branch(self.rules, "isr_eligibility"))
+        if follower.leo < epoch_start and self._decide.joins_at_epoch_start.yes():
             return False
-        return True
+        return self.is_eligible(follower)
 
     def leaving(self, lagging: tuple[int, ...], followers: Followers, spare: int) -> tuple[int, ...]:
         """Which of some members that lag have to leave: all.
@@ -159,8 +145,6 @@ class IsrMembership:
         With rule ``isr_floor=min-isr`` (KIP-966, rejected alternatives) only as many as there are to spare, those first
         that lag for longest.
         """
-        if not self._holds_isr:
+        if spare >= len(lagging) or not self._decide.holds_small_isr.yes():
             return lagging
-        if spare < len(lagging):
-            self._host.reached(branch(self.rules, "isr_floor"))
         return tuple(sorted(lagging, key=lambda broker: followers.states[broker].caught_up_us)[: max(spare, 0)])

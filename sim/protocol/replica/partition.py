@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from sim.protocol import probes
 from sim.protocol.batch import Batch
+from sim.protocol.decisions import Decisions
 from sim.protocol.log import producer_state_manager
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.log.log import Log
@@ -23,13 +24,11 @@ from sim.protocol.messages import (
     LeaderAndIsr,
     ProduceRequest,
 )
-from sim.protocol.probes import branch
 from sim.protocol.replica.delayed_produce import DelayedProduces, ProduceHost
 from sim.protocol.replica.followers import Followers, FollowerState
 from sim.protocol.replica.isr import AWAIT_METADATA, ROLLED_BACK, IsrMembership, MetadataCache, PartitionState
 from sim.protocol.replica.readable_replica import ReadableReplica
 from sim.protocol.replica.replica import ReplicaHost
-from sim.protocol.rules import Rules
 
 NO_LEADER: Final = 0
 
@@ -58,7 +57,7 @@ class Partition(ReadableReplica):
         log: its log, as recovery left it.
         epochs: its epoch cache.
         hw: the checkpointed HW (0 without an entry).
-        rules: the broker's rules.
+        decide: the broker's rules.
         host: the broker.
         min_insync_replicas: ``min.insync.replicas``.
         lag_us: ``replica.lag.time.max.ms`` in us.
@@ -68,25 +67,13 @@ class Partition(ReadableReplica):
         followers: the other replicas, while it leads.
         delayed: writes that wait for the HW.
         min_insync_replicas: effective ``min.insync.replicas`` (rule ``min_isr_cap``).
-        checks_broker_epochs: whether a follower's fetch is compared with its registration (rule ``stale_fetch``).
         process: the broker.
     """
 
     __slots__ = (
-        "_asks_controller",
-        "_caps_min_isr",
         "_configured_min_isr",
-        "_dedups",
-        "_epoch_at_election",
-        "_forgets_refused",
-        "_hw_at_every_fetch",
-        "_hw_needs_epoch",
-        "_hw_needs_min_isr",
         "_membership",
-        "_refuses_unassigned",
-        "_takes_unknown",
         "broker",
-        "checks_broker_epochs",
         "delayed",
         "followers",
         "leader",
@@ -104,34 +91,23 @@ class Partition(ReadableReplica):
         log: Log,
         epochs: LeaderEpochFileCache,
         hw: int,
-        rules: Rules,
+        decide: Decisions,
         host: PartitionHost,
         *,
         min_insync_replicas: int,
         lag_us: int,
     ) -> None:
-        super().__init__(name, log, epochs, hw, rules, host)
+        super().__init__(name, log, epochs, hw, decide, host)
         self.process = host
         self.broker = broker
         self.min_insync_replicas = self._configured_min_isr = min_insync_replicas
-        self._caps_min_isr = rules.min_isr_cap == "replicas"
         self.leader = NO_LEADER
         self.partition_epoch = -1
         self.replicas: tuple[int, ...] = ()
         self.state = PartitionState()
-        self.followers = Followers(lag_us, rules)
+        self.followers = Followers(lag_us, decide)
         self.delayed = DelayedProduces(host)
-        self._membership = IsrMembership(rules, host)
-        self._epoch_at_election = rules.epoch_recorded_at == "election"
-        self._asks_controller = rules.isr_update == "alter-partition"
-        self._hw_needs_min_isr = rules.hw_needs_min_isr == "yes"
-        self._hw_at_every_fetch = rules.hw_at_fetch == "every-fetch"
-        self._hw_needs_epoch = rules.hw_needs_epoch == "yes"
-        self.checks_broker_epochs = rules.stale_fetch == "refused"
-        self._refuses_unassigned = rules.unassigned_fetch == "refused"
-        self._forgets_refused = rules.refused_fetch == "forgets-leo"
-        self._dedups = rules.producer_dedup == "yes"
-        self._takes_unknown = rules.unknown_producer == "taken"
+        self._membership = IsrMembership(decide, host)
 
     # Leadership.
 
@@ -151,11 +127,8 @@ class Partition(ReadableReplica):
         if decision.leader_epoch > self.leader_epoch:
             self.leader_epoch = decision.leader_epoch
             self.epoch_start = self.log.leo
-            self.process.reached(branch(self.rules, "epoch_recorded_at"))
-            if self._epoch_at_election:
+            if self.decide.records_epoch_at_election.yes():
                 self.epochs.assign(self.leader_epoch, self.log.leo)
-            if self.is_leader:
-                self.process.reached(branch(self.rules, "lag_at_reelection"))
             self.followers.begin_epoch(others, decision.isr, self.log.leo, now_us, leads=self.is_leader)
         else:
             self.followers.assign(others, now_us)
@@ -209,9 +182,8 @@ class Partition(ReadableReplica):
     def _cap_min_isr(self) -> None:
         """Kafka: Partition#effectiveMinIsr (3.9-4.3)."""
         value = self._configured_min_isr
-        if len(self.replicas) < value:
-            self.process.reached(branch(self.rules, "min_isr_cap"))
-            value = len(self.replicas) if self._caps_min_isr else value
+        if len(self.replicas) < value and self.decide.caps_min_isr.yes():
+            value = len(self.replicas)
         self.min_insync_replicas = value
 
     # Writes.
@@ -232,18 +204,12 @@ class Partition(ReadableReplica):
             self.process.answer_produce(request, NOT_ENOUGH_REPLICAS, -1)
             return
         sequence = request.sequence
-        if self._dedups and sequence[0] >= 0:
+        if sequence[0] >= 0:
             self.note_epoch(self.leader_epoch)
-            error, known = producer_state_manager.check(
-                self.log, sequence, request.count, forgets_deleted=not self._takes_unknown
-            )
-            if error == UNKNOWN_PRODUCER_ID or self.log.below:
-                self.process.reached(branch(self.rules, "unknown_producer"))
-            if known is not None or (error and not (error == UNKNOWN_PRODUCER_ID and self._takes_unknown)):
+            error, known = self._check_sequence(request)
+            if (error or known is not None) and self.decide.dedups.yes():
                 self._answer_known(request, error, known)
                 return
-        elif sequence[0] >= 0:
-            self.process.reached(branch(self.rules, "producer_dedup"))
         batch = self.append_new(request.first_id, request.count, self.leader_epoch, sequence)
         if acks_all:
             self.delayed.add(batch.last_offset + 1, request, batch.base_offset)
@@ -251,13 +217,26 @@ class Partition(ReadableReplica):
             self.process.answer_produce(request, NONE, batch.base_offset)
         self.advance_hw(now_us)
 
+    def _check_sequence(self, request: ProduceRequest) -> tuple[str, Batch | None]:
+        """Whether a batch of an idempotent producer is refused, or is in the log already."""
+        log, sequence = self.log, request.sequence
+        takes_unknown = self.decide.takes_unknown_producer
+        if producer_state_manager.is_doubtful(log, sequence[0]):
+            self.decide.snapshots_reloads.note()
+            self.decide.keeps_all_snapshots.note()
+        if log.below or log.producers.loaded_start > log.log_start:
+            takes_unknown.note()
+        error, known = producer_state_manager.check(
+            log, sequence, request.count, forgets_deleted=not takes_unknown.answer
+        )
+        return (NONE, None) if error == UNKNOWN_PRODUCER_ID and takes_unknown.yes() else (error, known)
+
     def _answer_known(self, request: ProduceRequest, error: str, known: Batch | None) -> None:
         """Refuse a batch, or answer a repetition as if it had been appended now: acks=all waits for the HW.
 
         Kafka: Log#append (0.10.2-2.6), UnifiedLog#append (3.9-4.3).
         """
         reached = self.process.reached
-        reached(branch(self.rules, "producer_dedup"))
         if known is None:
             reached(probes.SEQUENCE_REFUSED)
             self.process.answer_produce(request, error, self.log.log_start if error == UNKNOWN_PRODUCER_ID else -1)
@@ -279,8 +258,6 @@ class Partition(ReadableReplica):
         """
         needed, state = self.min_insync_replicas, self.state
         enough = len(state.isr) >= needed or len(state.pending) >= needed
-        if not enough and not self._hw_needs_min_isr:
-            self.process.reached(branch(self.rules, "hw_needs_min_isr"))
         if self.delayed.waiting:
             self.delayed.complete(self.hw, enough=enough)
 
@@ -289,14 +266,13 @@ class Partition(ReadableReplica):
     def is_stale(self, follower: int, broker_epoch: int) -> bool:
         """Whether a follower's fetch is of an earlier registration than the leader's metadata shows.
 
-        Such a fetch is answered NOT_LEADER_OR_FOLLOWER and teaches nothing (KAFKA-15221); asked only with rule
-        ``stale_fetch=refused``, after `check_fetch`.
+        Such a fetch is answered NOT_LEADER_OR_FOLLOWER and teaches nothing (KAFKA-15221), with rule
+        ``stale_fetch=refused``; asked after `check_fetch`.
         Kafka: Replica#updateFetchStateOrThrow (3.9-4.3).
         """
         if broker_epoch == NO_BROKER_EPOCH or self.process.registered_epoch(follower) <= broker_epoch:
             return False
-        self.process.reached(branch(self.rules, "stale_fetch"))
-        return True
+        return self.decide.refuses_stale_fetches.yes()
 
     def follower_fetched(self, follower: int, broker_epoch: int, offset: int, leader_epoch: int, now_us: int) -> None:
         """Learn from a fetch that passed `check_fetch` that the follower has everything below its fetch offset.
@@ -314,8 +290,7 @@ class Partition(ReadableReplica):
         if advances_hw:
             self.process.replicated(self, follower, offset)
         elif self.hw < self.log.leo:
-            self.process.reached(branch(self.rules, "hw_at_fetch"))
-            advances_hw = self._hw_at_every_fetch
+            advances_hw = self.decide.hw_at_every_fetch.yes()
         if (state.in_isr or not self._maybe_expand(state, advances_hw=advances_hw)) and advances_hw:
             self.advance_hw(now_us)
 
@@ -325,43 +300,32 @@ class Partition(ReadableReplica):
         This is asked before anything is read. One that is not refused is answered without records.
         Kafka: Partition#followerReplicaOrThrow (3.9-4.3).
         """
-        if not self.is_leader or not self._refuses_unassigned:
-            error = self.check_fetch(offset, current_leader_epoch, last_epoch)
-        else:
-            error = self.fencing.check(current_leader_epoch, self.leader_epoch, client=False)
-        if not self.is_leader or (error and self._refuses_unassigned):
-            return error
-        self.process.reached(branch(self.rules, "unassigned_fetch"))
-        if not self._refuses_unassigned:
+        if not self.is_leader or not self.decide.refuses_unassigned.yes():
+            return self.check_fetch(offset, current_leader_epoch, last_epoch)
+        error = self.fencing.check(current_leader_epoch, self.leader_epoch, client=False)
+        if error:
             return error
         return NOT_LEADER_OR_FOLLOWER if current_leader_epoch == NO_EPOCH else UNKNOWN_LEADER_EPOCH
 
     def fetch_refused(self, follower: int) -> None:
         """A follower's fetch was refused. Kafka: ReplicaManager#updateFollowerLogReadResults (0.10.2-2.0)."""
         state = self.followers.states.get(follower)
-        if state is not None:
-            self.process.reached(branch(self.rules, "refused_fetch"))
-            if self._forgets_refused:
-                state.forget_fetch()
+        if state is not None and self.decide.forgets_refused.yes():
+            state.forget_fetch()
 
     def knows(self, follower: int, offset: int, leader_epoch: int) -> bool:
         """Whether a fetch that shows this offset could tell the leader only that the follower is still there."""
         state = self.followers.states.get(follower)
-        if state is None or (self._hw_needs_epoch and leader_epoch != self.leader_epoch):
+        if state is None or not (state.in_isr and state.leo == offset == self.log.leo):
             return False
-        if self._hw_at_every_fetch and self.hw < self.log.leo:
+        if leader_epoch != self.leader_epoch and self.decide.hw_needs_epoch.yes():
             return False
-        return state.in_isr and state.leo == offset == self.log.leo
+        return self.hw >= self.log.leo or not self.decide.hw_at_every_fetch.yes()
 
     def _ignores_other_epoch(self) -> bool:
         """Whether a follower of another leader epoch, which no fence has kept away, teaches nothing."""
         self.process.reached(probes.FETCH_OTHER_EPOCH)
-        if not self.fencing.fetches:
-            self.process.reached(branch(self.rules, "fetch_fencing"))
-        elif self.rules.session_epoch == "first-fetch":
-            self.process.reached(branch(self.rules, "session_epoch"))
-        self.process.reached(branch(self.rules, "hw_needs_epoch"))
-        return self._hw_needs_epoch
+        return self.decide.hw_needs_epoch.yes()
 
     def advance_hw(self, now_us: int) -> None:
         """Raise the HW to the smallest LEO among the leader, the maximal ISR and followers that are catching up.
@@ -370,9 +334,6 @@ class Partition(ReadableReplica):
         ``hw_needs_min_isr`` an ISR below ``min.insync.replicas`` moves nothing (KIP-966).
         Kafka: Partition#maybeIncrementLeaderHW.
         """
-        if self._hw_needs_min_isr and len(self.state.isr) < self.min_insync_replicas:
-            self.process.reached(branch(self.rules, "hw_needs_min_isr"))
-            return
         candidate = self.log.leo
         lag_us = self.followers.lag_us
         for state in self.followers.states.values():
@@ -380,7 +341,11 @@ class Partition(ReadableReplica):
                 state.holds_hw or (now_us - state.caught_up_us <= lag_us and self._membership.is_eligible(state))
             ):
                 candidate = state.leo
-        if candidate > self.hw and self.set_hw(candidate):
+        if candidate <= self.hw:
+            return
+        if len(self.state.isr) < self.min_insync_replicas and self.decide.hw_needs_min_isr.yes():
+            return
+        if self.set_hw(candidate):
             self._complete_writes()
 
     def min_isr_changed(self, value: int) -> None:
@@ -432,8 +397,7 @@ class Partition(ReadableReplica):
         ZkPartitionStateStore#shrinkIsr (2.6), Partition#updateIsr (0.10.2-2.0).
         """
         epochs = self.followers.broker_epochs(isr)
-        self.state.propose(isr, epochs, locks=not self._asks_controller, advances_hw=advances_hw)
-        self.process.reached(branch(self.rules, "isr_update"))
+        self.state.propose(isr, epochs, locks=not self.decide.asks_controller.yes(), advances_hw=advances_hw)
         self.followers.note_isr(self.state)
         self.process.propose_isr(self, isr)
         return self.state.locked
@@ -453,7 +417,7 @@ class Partition(ReadableReplica):
             return
         self.partition_epoch = partition_epoch
         self._end_proposal(isr)
-        if self._asks_controller or self.state.advances_hw:
+        if self.decide.asks_controller.answer or self.state.advances_hw:
             self.advance_hw(now_us)
 
     def isr_refused(self, error: str, now_us: int) -> None:
@@ -468,7 +432,7 @@ class Partition(ReadableReplica):
         state = self.state
         if not state.pending:
             return
-        if not self._asks_controller:
+        if not self.decide.asks_controller.answer:
             self._end_proposal(state.isr)
             if state.advances_hw:
                 self.advance_hw(now_us)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sim.protocol.batch import Batch
+from sim.protocol.decisions import Decisions
 from sim.protocol.log.leader_epoch_file_cache import UNDEFINED, UNDEFINED_OFFSET, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
@@ -19,10 +20,8 @@ from sim.protocol.messages import (
     UNSUPPORTED_VERSION,
     Diverging,
 )
-from sim.protocol.probes import branch
 from sim.protocol.replica.fencing import LeaderEpochFencing
 from sim.protocol.replica.replica import Replica, ReplicaHost
-from sim.protocol.rules import Rules
 
 
 class ReadableReplica(Replica):
@@ -39,10 +38,6 @@ class ReadableReplica(Replica):
     """
 
     __slots__ = (
-        "_answers_epochs",
-        "_compares_last_epoch",
-        "_guards_latest",
-        "_names_epochs",
         "agrees",
         "epoch_start",
         "fencing",
@@ -51,18 +46,15 @@ class ReadableReplica(Replica):
     )
 
     def __init__(
-        self, name: str, log: Log, epochs: LeaderEpochFileCache, hw: int, rules: Rules, host: ReplicaHost
+        self, name: str, log: Log, epochs: LeaderEpochFileCache, hw: int, decide: Decisions, host: ReplicaHost
     ) -> None:
-        super().__init__(name, log, epochs, hw, rules, host)
+        super().__init__(name, log, epochs, hw, decide, host)
         self.leader_epoch = -1
         self.is_leader = False
         self.epoch_start = 0
-        self.fencing = LeaderEpochFencing(rules, host)
-        self.agrees: Diverging = AGREES if rules.follower_truncation == "on-fetch" else None
-        self._guards_latest = rules.list_offsets_guard == "yes"
-        self._compares_last_epoch = rules.fetch_fencing == "last-epoch"
-        self._names_epochs = rules.names_epochs
-        self._answers_epochs = self._names_epochs or rules.follower_truncation == "leader-epoch"
+        self.fencing = LeaderEpochFencing(decide)
+        # Who fetches has decided by these rules before, see `Fetcher.add`.
+        self.agrees: Diverging = AGREES if decide.truncates_on_fetch.answer else None
 
     def check_fetch(
         self,
@@ -89,10 +81,9 @@ class ReadableReplica(Replica):
         log = self.log
         if not log.log_start <= offset <= log.leo:
             return OFFSET_OUT_OF_RANGE
-        if self._compares_last_epoch and last_epoch != NO_EPOCH:
+        if last_epoch != NO_EPOCH and self.decide.compares_last_epoch.answer:
             own = self.epochs.epoch_for_offset(offset - 1)
             if own is not None and own != last_epoch:
-                self.host.reached(branch(self.rules, "fetch_fencing"))
                 return LOG_TRUNCATION
         return NONE
 
@@ -110,7 +101,6 @@ class ReadableReplica(Replica):
         if end_offset == UNDEFINED_OFFSET or offset < log.log_start:
             return OFFSET_OUT_OF_RANGE
         if found < last_epoch or end_offset < offset:
-            self.host.reached(branch(self.rules, "follower_truncation"))
             return DIVERGING_EPOCH
         return NONE
 
@@ -126,22 +116,33 @@ class ReadableReplica(Replica):
         """Batches from an offset to the HW, for a consumer. Kafka: UnifiedLog#read (3.9-4.3), Log#read (0.10.2-2.6)."""
         return self.log.read_below(offset, self.hw)
 
-    def end_offset_for(self, current_leader_epoch: int, epoch: int, *, with_epoch: bool) -> tuple[str, int, int]:
+    def end_offset_for(
+        self, current_leader_epoch: int, epoch: int, *, with_epoch: bool, client: bool = False
+    ) -> tuple[str, int, int]:
         """Answer OffsetsForLeaderEpoch: (error, epoch, end offset), -1 where undefined.
 
         Version 0 (KIP-101) names no epoch, nor does a leader that does not know version 1 (KIP-279). The epoch check
         comes before the leadership check.
         Kafka: Partition#lastOffsetForLeaderEpoch (1.1-4.3).
+
+        Args:
+            current_leader_epoch: which leader epoch the request carries.
+            epoch: which epoch's end is asked for.
+            with_epoch: whether the asker knows version 1.
+            client: whether a client asks.
         """
         error = self.fencing.check_epoch_end(current_leader_epoch, self.leader_epoch)
         if not error and not self.is_leader:
             error = NOT_LEADER_OR_FOLLOWER
-        if not error and not self._answers_epochs:
+        if not error and not self.decide.answers_epochs.yes():
             error = UNSUPPORTED_VERSION
         if error:
             return error, *UNDEFINED
         found, end_offset = self.epochs.end_offset_for(epoch, self.log.leo)
-        return NONE, found if with_epoch and self._names_epochs else -1, end_offset
+        names = self.decide.names_epochs
+        if end_offset != UNDEFINED_OFFSET and (client or found != epoch):
+            names.note()  # To a follower the epoch that it asked for, which is its latest, says nothing.
+        return NONE, found if with_epoch and names.answer else -1, end_offset
 
     def list_offset(self, timestamp: int, current_leader_epoch: int, *, replica: bool) -> tuple[str, int]:
         """Answer ListOffsets: (error, offset). Latest is the LEO for a replica, the HW for a client (KIP-207 guard).
@@ -158,10 +159,8 @@ class ReadableReplica(Replica):
             return NONE, self.log.log_start
         if replica:
             return NONE, self.log.leo
-        if self.hw < self.epoch_start:
-            self.host.reached(branch(self.rules, "list_offsets_guard"))
-            if self._guards_latest:
-                return OFFSET_NOT_AVAILABLE, -1
+        if self.hw < self.epoch_start and self.decide.guards_list_offsets.yes():
+            return OFFSET_NOT_AVAILABLE, -1
         return NONE, self.hw if timestamp == LATEST else self._offset_for_time(timestamp)
 
     def _offset_for_time(self, timestamp: int) -> int:

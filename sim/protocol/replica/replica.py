@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
+from sim.protocol.decisions import Decisions
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.log.log import Log
-from sim.protocol.probes import branch
-from sim.protocol.rules import Rules
 
 
 class ReplicaHost(Protocol):
@@ -41,22 +40,21 @@ class Replica:
         log: its log, as recovery left it.
         epochs: its epoch cache.
         hw: initial HW, clamped to [log start, LEO] (the checkpoint, 0 without an entry).
-        rules: the broker's rules.
+        decide: the broker's rules.
         host: who is told of changes.
     """
 
-    __slots__ = ("_drops_epochs_at_leo", "epochs", "host", "hw", "log", "name", "rules")
+    __slots__ = ("decide", "epochs", "host", "hw", "log", "name")
 
     def __init__(
-        self, name: str, log: Log, epochs: LeaderEpochFileCache, hw: int, rules: Rules, host: ReplicaHost
+        self, name: str, log: Log, epochs: LeaderEpochFileCache, hw: int, decide: Decisions, host: ReplicaHost
     ) -> None:
         self.name = name
         self.log = log
         self.epochs = epochs
         self.hw = min(max(hw, log.log_start), log.leo)
-        self.rules = rules
+        self.decide = decide
         self.host = host
-        self._drops_epochs_at_leo = rules.truncate_at_leo == "drops-epochs"
 
     def append_new(self, first_id: int, count: int, leader_epoch: int, sequence: Sequence = NO_SEQUENCE) -> Batch:
         """Append records as leader; the epoch is noted in the cache first.
@@ -93,8 +91,7 @@ class Replica:
         """
         log = self.log
         if batch.base_offset < log.leo:
-            self.host.reached(branch(self.rules, "append_check"))
-            if log.check_first_offset and log.leo == log.log_start and batch.last_offset >= log.leo:
+            if batch.last_offset >= log.leo and self.decide.checks_first_offset.yes() and log.leo == log.log_start:
                 self.truncate_fully(batch.base_offset)
             log.check(batch)
         epochs = self.epochs.epochs
@@ -114,9 +111,8 @@ class Replica:
             self.epochs.truncate_from_end(offset)
         else:
             removed = []
-            if self.epochs.starts and self.epochs.starts[-1] >= log.leo:
-                self.host.reached(branch(self.rules, "truncate_at_leo"))
-            if self._drops_epochs_at_leo:
+            starts = self.epochs.starts
+            if starts and starts[-1] >= log.leo and self.decide.drops_epochs_at_leo.yes():
                 self.epochs.truncate_from_end(log.leo)
         self.host.truncated(self, removed)
         if self.hw > log.leo:

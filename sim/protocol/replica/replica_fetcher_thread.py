@@ -24,7 +24,6 @@ from sim.protocol.messages import (
     LOG_TRUNCATION,
     NO_EPOCH,
     OFFSET_OUT_OF_RANGE,
-    UNKNOWN_LEADER_EPOCH,
     UNSUPPORTED_VERSION,
     Ask,
     Diverging,
@@ -36,7 +35,6 @@ from sim.protocol.messages import (
     OffsetsForLeaderEpochResponse,
     Position,
 )
-from sim.protocol.probes import branch
 from sim.protocol.replica.fetch_session_handler import FetchSessionHandler
 from sim.protocol.replica.partition_fetch_state import (
     AWAITING,
@@ -48,16 +46,16 @@ from sim.protocol.replica.partition_fetch_state import (
     ReplicaState,
 )
 from sim.protocol.replica.truncation import truncation_state
+from sim.protocol.rules import RULES
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
+    from sim.protocol.decisions import Decision, Decisions
     from sim.protocol.replica.replica import Replica
-    from sim.protocol.rules import Rules
 
 Request = FetchRequest | OffsetsForLeaderEpochRequest | ListOffsetsRequest
 
-
-FENCES: Final = (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH)
+_FENCED: Final = {value: value for value in RULES["fenced_fetcher"].values}
 
 
 class FetcherHost(Protocol):
@@ -115,7 +113,7 @@ class ReplicaFetcherThread:
 
     Args:
         leader: id of the leader broker.
-        rules: the follower's rules.
+        decide: the follower's rules.
         host: the follower's broker.
         backoff_us: ``replica.fetch.backoff.ms`` in us.
         unclean_election: ``unclean.leader.election.enable``, which spares an out-of-range follower the halt.
@@ -131,30 +129,22 @@ class ReplicaFetcherThread:
 
     __slots__ = (
         "_backoff_us",
-        "_checks_fetch_replies",
-        "_checks_truncation_replies",
-        "_delays_truncation",
-        "_falls_back",
-        "_fences_truncation",
+        "_decide",
         "_host",
-        "_truncates_on_fetch",
-        "_truncates_to_hw",
-        "_with_epoch",
         "dead",
         "failed",
         "in_flight",
         "leader",
         "partitions",
-        "rules",
         "session",
         "unclean_election",
     )
 
     def __init__(
-        self, leader: int, rules: Rules, host: FetcherHost, *, backoff_us: int, unclean_election: bool = False
+        self, leader: int, decide: Decisions, host: FetcherHost, *, backoff_us: int, unclean_election: bool = False
     ) -> None:
         self.leader = leader
-        self.rules = rules
+        self._decide = decide
         self.partitions: dict[str, PartitionFetchState] = {}
         self.failed: set[str] = set()
         self.dead = False
@@ -162,16 +152,7 @@ class ReplicaFetcherThread:
         self._host = host
         self._backoff_us = backoff_us
         self.unclean_election = unclean_election
-        self.session = FetchSessionHandler(rules)
-        self._truncates_to_hw = rules.follower_truncation == "high-watermark"
-        self._truncates_on_fetch = rules.follower_truncation == "on-fetch"
-        self._delays_truncation = rules.follower_truncation == "high-watermark-delayed"
-        # With on-fetch only a leader that compares no epochs is asked.
-        self._with_epoch = rules.names_epochs
-        self._falls_back = rules.epoch_request_error == "high-watermark"
-        self._fences_truncation = rules.truncation_fencing == "yes"
-        self._checks_fetch_replies = rules.late_reply == "leader-epoch"
-        self._checks_truncation_replies = rules.late_reply != "offset"
+        self.session = FetchSessionHandler(decide)
 
     def add(self, replica: Replica, leader_epoch: int, now_us: int) -> None:
         """Follow with a partition; under an unchanged leader epoch the present state goes on.
@@ -186,14 +167,18 @@ class ReplicaFetcherThread:
         self.failed.discard(replica.name)
         fetch = PartitionFetchState(replica, leader_epoch, replica.hw, TRUNCATING)
         self.partitions[replica.name] = fetch
-        if self._truncates_to_hw or self._delays_truncation:
+        decide = self._decide
+        # All that it will ask carries an epoch, or not; how long a message takes depends on that, too.
+        decide.compares_last_epoch.note()
+        if decide.fences_fetches.yes():
+            decide.fences_first_fetch_only.note()
+        if decide.truncates_to_hw.yes():
             self._host.reached(probes.TRUNCATES_TO_HW)
-            self._host.reached(branch(self.rules, "follower_truncation"))
-            if self._delays_truncation:
+            if decide.awaits_records.yes():
                 fetch.state = AWAITING
             else:
                 self._truncate(fetch, replica.hw, complete=True)
-        elif self._truncates_on_fetch and replica.epochs.latest is not None:
+        elif decide.truncates_on_fetch.yes() and replica.epochs.latest is not None:
             fetch.state = COMPARING
         self.step(now_us)
 
@@ -226,7 +211,7 @@ class ReplicaFetcherThread:
             if fetch.state is TRUNCATING:
                 latest = fetch.replica.epochs.latest
                 if latest is not None:
-                    asks.append((name, epoch if self._fences_truncation else NO_EPOCH, latest))
+                    asks.append((name, epoch if self._decide.fences_truncation.yes() else NO_EPOCH, latest))
                     asked_epochs.append(epoch)
                     continue
                 if not self._fall_back(fetch, fetch.fetch_offset):
@@ -237,11 +222,13 @@ class ReplicaFetcherThread:
                 fetched_epochs.append(epoch)
             else:
                 timestamp = LATEST if fetch.state is ReplicaState.ASKING_LATEST else EARLIEST
-                fence = epoch if self.session.fences else NO_EPOCH
+                fence = epoch if self._decide.fences_fetches.answer else NO_EPOCH
                 self.in_flight = self._host.send_list_offsets(self, name, timestamp, fence)
                 return
         if asks:
-            self.in_flight = self._host.send_epoch_end(self, asks, asked_epochs, with_epoch=self._with_epoch)
+            # With on-fetch only a leader that compares no epochs is asked.
+            with_epoch = self._decide.names_epochs.answer
+            self.in_flight = self._host.send_epoch_end(self, asks, asked_epochs, with_epoch=with_epoch)
         elif positions:
             self.in_flight = self._host.send_fetch(self, positions, fetched_epochs)
         elif wake_us:
@@ -273,10 +260,9 @@ class ReplicaFetcherThread:
         self.session.is_open = False
         self._host.reached(probes.REQUEST_FAILS)
         for fetch in list(self.partitions.values()):
-            if fetch.state is TRUNCATING and isinstance(request, OffsetsForLeaderEpochRequest):
-                self._host.reached(branch(self.rules, "epoch_request_error"))
-                if self._falls_back:
-                    self._fall_back(fetch, fetch.replica.hw)
+            asked = fetch.state is TRUNCATING and isinstance(request, OffsetsForLeaderEpochRequest)
+            if asked and self._decide.truncates_on_error.yes():
+                self._fall_back(fetch, fetch.replica.hw)
             self._delay(fetch, now_us)
         self.step(now_us)
 
@@ -302,13 +288,12 @@ class ReplicaFetcherThread:
             fetch = self.partitions.get(name)
             if fetch is None or fetch.state is not TRUNCATING:
                 continue
-            if asked[name] != fetch.leader_epoch and self._is_too_late(drops=self._checks_truncation_replies):
+            if asked[name] != fetch.leader_epoch and self._is_too_late(self._decide.drops_late_epoch_ends):
                 continue
             if error == UNSUPPORTED_VERSION:
                 self._fall_back(fetch, fetch.fetch_offset)
             elif error:
-                self._host.reached(branch(self.rules, "epoch_request_error"))
-                if self._falls_back:
+                if self._decide.truncates_on_error.yes():
                     self._fall_back(fetch, fetch.replica.hw)
                 else:
                     self._on_error(fetch, name, error, asked[name], now_us)
@@ -317,7 +302,6 @@ class ReplicaFetcherThread:
                 self._fall_back(fetch, fetch.fetch_offset)
             else:
                 fetch.rounds += 1
-                self._host.reached(branch(self.rules, "follower_truncation"))
                 replica = fetch.replica
                 offset, complete = truncation_state(
                     replica.epochs, replica.log.leo, fetch.fetch_offset, epoch, end_offset
@@ -326,11 +310,10 @@ class ReplicaFetcherThread:
                 self._truncate(fetch, offset, complete=complete)
         self.step(now_us)
 
-    def _is_too_late(self, *, drops: bool) -> bool:
+    def _is_too_late(self, drops: Decision) -> bool:
         """A reply to a request of an earlier leader epoch has come: whether it is dropped for that."""
         self._host.reached(probes.LATE_REPLY)
-        self._host.reached(branch(self.rules, "late_reply"))
-        return drops
+        return drops.yes()
 
     def _fall_back(self, fetch: PartitionFetchState, offset: int) -> bool:
         """Truncate to the HW, or stay where the round before truncated to: nobody can say where an epoch ended.
@@ -383,15 +366,13 @@ class ReplicaFetcherThread:
             expected = fetch.fetch_offset if state is AWAITING else fetch.replica.log.leo
             if offset != expected or state not in FETCHES:
                 continue
-            if epoch != fetch.leader_epoch and self._is_too_late(drops=self._checks_fetch_replies):
+            if epoch != fetch.leader_epoch and self._is_too_late(self._decide.drops_late_fetches):
                 continue
             _, error, batches, hw, log_start, _, diverging = result
             replica = fetch.replica
             if state is not FETCHING and not error and not self._take_first(fetch, diverging, epoch):
                 continue
             if error:
-                if self.session.is_open and position[2] != NO_EPOCH and error in FENCES:
-                    self._host.reached(branch(self.rules, "session_epoch"))
                 self._on_error(fetch, name, error, epoch, now_us)
             elif diverging:
                 self._truncate_on_fetch(fetch, position, diverging, now_us)
@@ -426,7 +407,6 @@ class ReplicaFetcherThread:
         """
         assert diverging
         self._host.reached(probes.FETCH_DIVERGES)
-        self._host.reached(branch(self.rules, "follower_truncation"))
         fetch.rounds += 1
         replica = fetch.replica
         offset, _ = truncation_state(replica.epochs, replica.log.leo, fetch.fetch_offset, *diverging)
@@ -447,8 +427,7 @@ class ReplicaFetcherThread:
 
     def _give_up(self, name: str) -> None:
         """Let the thread die, or fail the partition. Kafka: AbstractFetcherThread#markPartitionFailed (2.6-4.3)."""
-        self._host.reached(branch(self.rules, "append_error"))
-        if self.rules.append_error == "thread-dies":
+        if self._decide.error_kills_thread.yes():
             self._host.reached(probes.FETCHER_DIES)
             self.dead = True
         else:
@@ -474,11 +453,10 @@ class ReplicaFetcherThread:
 
     def _on_fenced(self, name: str, fetch: PartitionFetchState, now_us: int) -> None:
         """The leader knows a newer epoch than this broker. Kafka: AbstractFetcherThread#onPartitionFenced (2.6-4.3)."""
-        rule = self.rules.fenced_fetcher
-        self._host.reached(branch(self.rules, "fenced_fetcher"))
-        if rule == "retries":
+        value = self._decide.fenced_fetcher.pick(_FENCED)
+        if value == "retries":
             self._delay(fetch, now_us)
-        elif rule == "failed":
+        elif value == "failed":
             self._fail(name)
         else:
             self.remove(name)
@@ -511,7 +489,7 @@ class ReplicaFetcherThread:
         if fetch is not None and fetch.state in (ReplicaState.ASKING_LATEST, ReplicaState.ASKING_EARLIEST):
             if reply.error:
                 # It fetches again, and may be in range then (AbstractFetcherThread.handleOutOfRangeError).
-                fetch.state = COMPARING if self._truncates_on_fetch else FETCHING
+                fetch.state = COMPARING if self._decide.truncates_on_fetch.answer else FETCHING
                 self._on_error(fetch, request.name, reply.error, fetch.out_of_range_epoch, now_us)
             elif request.timestamp == LATEST:
                 self._on_latest(fetch, reply.offset)
@@ -527,9 +505,7 @@ class ReplicaFetcherThread:
         if leader_leo >= replica.log.leo:
             fetch.state = ReplicaState.ASKING_EARLIEST
             return
-        if not self.unclean_election:
-            self._host.reached(branch(self.rules, "out_of_range"))
-        if self.rules.out_of_range == "halts" and not self.unclean_election:
+        if not self.unclean_election and self._decide.halts_out_of_range.yes():
             self._host.reached(probes.OUT_OF_RANGE_HALTS)
             self.dead = True
             self._host.halt(f"leader's latest offset {leader_leo} is less than replica's {replica.log.leo}")
@@ -549,7 +525,7 @@ class ReplicaFetcherThread:
 
     def _begin_fetching(self, fetch: PartitionFetchState) -> None:
         """What is left was not compared; with on-fetch that comes next, else it counts as complete."""
-        if self._truncates_on_fetch:
+        if self._decide.truncates_on_fetch.answer:
             fetch.state = COMPARING
         else:
             self._complete_truncation(fetch)

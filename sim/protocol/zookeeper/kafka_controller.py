@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from sim.protocol import probes
+from sim.protocol.decisions import Decisions
 from sim.protocol.messages import NONE, NOT_CONTROLLER, STALE_BROKER_EPOCH
-from sim.protocol.probes import branch
-from sim.protocol.rules import Rules
 from sim.protocol.zookeeper import election
 from sim.protocol.zookeeper.controller_broker_request_batch import ControllerBrokerRequestBatch
 from sim.protocol.zookeeper.controller_context import ControllerContext
@@ -31,7 +30,7 @@ class KafkaController:
 
     Args:
         broker: the broker that it lives in.
-        rules: that broker's rules.
+        decide: that broker's rules.
         host: that broker.
         unclean_election: ``unclean.leader.election.enable``.
 
@@ -40,23 +39,17 @@ class KafkaController:
         partitions: changes the partition's state.
     """
 
-    def __init__(self, broker: int, rules: Rules, host: ControllerHost, *, unclean_election: bool) -> None:
+    def __init__(self, broker: int, decide: Decisions, host: ControllerHost, *, unclean_election: bool) -> None:
         self.broker = broker
         self.context = ControllerContext()
         self._host = host
-        self._rules = rules
+        self._decide = decide
         self._events = ControllerEventManager(host)
         self._requests = ControllerBrokerRequestBatch(self.context, host)
         self.partitions = PartitionStateMachine(
-            self.context, self._requests, rules, host, unclean_election=unclean_election
+            self.context, self._requests, decide, host, unclean_election=unclean_election
         )
-        self._replicas = ReplicaStateMachine(self.context, self._requests, self.partitions, rules, host)
-        self._notices_missed = rules.missed_bounce == "noticed"
-        self._tells_bounces = rules.broker_epoch == "checked"
-        self._fenced = rules.controller_writes == "fenced"
-        self._starts_with_all = rules.controller_startup == "all-replicas"
-        self._leads_while_stopping = rules.shutting_down_leader == "online"
-        self._keeps_marks = rules.reassignment_state == "adding-and-removing"
+        self._replicas = ReplicaStateMachine(self.context, self._requests, self.partitions, decide, host)
 
     def answered(self, result: Any) -> None:
         """ZooKeeper did what the present handler wanted."""
@@ -70,8 +63,7 @@ class KafkaController:
         Kafka: errors.ControllerMovedException (0.10.2-4.3).
         """
         self._host.reached(probes.CONTROLLER_WRITE_REFUSED)
-        self._decides("controller_writes")
-        if self._fenced:
+        if self._decide.fences_controller_writes.yes():
             self.resign()
         else:
             self._events.fail()
@@ -82,9 +74,6 @@ class KafkaController:
             self.resign()
         else:
             self._events.handle_next()
-
-    def _decides(self, rule: str) -> None:
-        self._host.reached(branch(self._rules, rule))
 
     # Life.
 
@@ -100,7 +89,7 @@ class KafkaController:
         Unfenced, the handler at work is finished first, in the next session (KAFKA-6082).
         Kafka: KafkaController#processExpire (2.6-3.9), KafkaController.Expire#process (1.1-2.0).
         """
-        if self._fenced or not self._events.is_handling:
+        if not self._events.is_handling or self._decide.fences_controller_writes.yes():
             self.resign()
         else:
             self._host.reached(probes.CONTROLLER_FINISHES)
@@ -192,8 +181,7 @@ class KafkaController:
         ]
         if missed:
             self._host.reached(probes.MISSED_BOUNCE)
-            self._decides("missed_bounce")
-            if self._notices_missed:
+            if self._decide.notices_missed_bounces.yes():
                 self._remove(missed)
             else:
                 missed = []
@@ -203,10 +191,9 @@ class KafkaController:
             return
         self.context.is_offline = state.leader not in self.context.live
         yield from self._replicas.tell_started(self.context.replicas())
-        if any(replica not in self.context.live for replica in state.replicas):
-            self._decides("controller_startup")
-        if self._starts_with_all:
-            yield from self._replicas_went([replica for replica in state.replicas if replica not in self.context.live])
+        dead = [replica for replica in state.replicas if replica not in self.context.live]
+        if dead and self._decide.starts_with_all_replicas.yes():
+            yield from self._replicas_went(dead)
         yield from self.partitions.elect_offline()
         if missed:
             for broker in missed:
@@ -225,7 +212,10 @@ class KafkaController:
         came = sorted(broker for broker in found if broker not in known)
         went = sorted(broker for broker in known if broker not in found)
         bounced = sorted(broker for broker in found if broker in known and found[broker] > known[broker])
-        if not self._tells_bounces:  # All that is live is replaced before anything else (to 2.1).
+        tells_bounces = self._decide.checks_broker_epochs
+        if went and (came or bounced):
+            tells_bounces.note()
+        if not tells_bounces.answer:  # All that is live is replaced before anything else (to 2.1).
             self._remove(went)
         for broker in came:
             self._add(broker, found[broker])
@@ -233,8 +223,7 @@ class KafkaController:
             yield from self._brokers_came(came)
         if bounced:
             self._host.reached(probes.BOUNCE)
-            self._decides("broker_epoch")
-        if bounced and self._tells_bounces:
+        if bounced and tells_bounces.yes():
             self._remove(bounced)
             yield from self._brokers_went(bounced)
             for broker in bounced:
@@ -244,7 +233,7 @@ class KafkaController:
             for broker in bounced:
                 known[broker] = found[broker]
         if went:
-            if self._tells_bounces:
+            if tells_bounces.answer:
                 self._remove(went)
             yield from self._brokers_went(went)
         yield from self._finish_reassignment()
@@ -266,7 +255,6 @@ class KafkaController:
             return
         started = [broker for broker in brokers if broker in self.context.state.replicas]
         if started:
-            self._decides("registration_epoch")
             yield from self._replicas.tell_started(started)
         yield from self.partitions.elect_offline()
         if set(self.context.target) & set(brokers):
@@ -298,9 +286,10 @@ class KafkaController:
         Kafka: ControllerContext#isReplicaOnline (1.1-3.9).
         """
         leader = self.context.state.leader
-        if leader in self.context.shutting_down:
-            self._decides("shutting_down_leader")
-        return leader in brokers if self._leads_while_stopping else leader not in self.context.willing()
+        went, unwilling = leader in brokers, leader not in self.context.willing()
+        if went == unwilling:
+            return went
+        return went if self._decide.stopping_leader_is_online.yes() else unwilling
 
     def _isr_changed(self) -> Steps:
         """Leaders wrote their ISR: learn it, and let everybody know.
@@ -322,7 +311,7 @@ class KafkaController:
         if broker not in self.context.live:
             answer(BROKER_NOT_AVAILABLE, 0)
             return
-        if self._tells_bounces and broker_epoch < self.context.live[broker]:
+        if broker_epoch < self.context.live[broker] and self._decide.checks_broker_epochs.yes():
             answer(STALE_BROKER_EPOCH, 0)
             return
         self.context.shutting_down[broker] = None
@@ -344,7 +333,7 @@ class KafkaController:
         """
         self.context.state, self.context.target = yield lambda zookeeper: zookeeper.read()
         whole = set(self.context.target) == set(self.context.state.replicas)
-        yield from self._go_on_reassigning(complete=whole and self._keeps_marks)
+        yield from self._go_on_reassigning(complete=whole and self._decide.keeps_reassignment_marks.yes())
 
     def _go_on_reassigning(self, *, complete: bool = False) -> Steps:
         """A reassignment was asked for, or an earlier controller has left it.
@@ -356,9 +345,7 @@ class KafkaController:
         target = self.context.target
         if not target or not self.context.exists:
             return
-        if target == self.context.state.replicas:
-            self._decides("reassignment_state")
-        if target == self.context.state.replicas and not self._keeps_marks:
+        if target == self.context.state.replicas and not self._decide.keeps_reassignment_marks.yes():
             yield lambda zookeeper: zookeeper.reassigned()
             self.context.target = ()
         else:
@@ -386,8 +373,9 @@ class KafkaController:
         state = self.context.state
         if not complete and not set(target) <= set(state.isr):
             both = (*target, *(broker for broker in state.replicas if broker not in target))
-            if not self._keeps_marks:
-                both = election.in_set_order(both)
+            ordered = election.in_set_order(both)
+            if ordered != both and not self._decide.keeps_reassignment_marks.yes():
+                both = ordered
             if set(both) != set(state.replicas):
                 self._host.reached(probes.REASSIGNMENT_BEGINS)
             if both != state.replicas:

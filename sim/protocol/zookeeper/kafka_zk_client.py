@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, Protocol
 
+from sim.protocol.decisions import Decision
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.zookeeper import election
 
@@ -39,7 +40,7 @@ class KafkaZkClient(Protocol):
     def registry(self) -> election.Registry:
         """The latest registration of each broker, those included whose session is over."""
 
-    def amend(self, controller_epoch: int, decide: Decide, *, fenced: bool) -> LeaderAndIsr:
+    def amend(self, controller_epoch: int, decide: Decide, *, fenced: Decision) -> LeaderAndIsr:
         """Read the state, decide, and write it unless somebody else wrote meanwhile: then all over again.
 
         Kafka: KafkaZkClient#getTopicPartitionStatesRaw (1.1-3.9), KafkaZkClient#updateLeaderAndIsr (1.1-3.9).
@@ -51,7 +52,7 @@ class KafkaZkClient(Protocol):
             ControllerMovedError: a newer controller stands in the way.
         """
 
-    def assign(self, controller_epoch: int, replicas: tuple[int, ...], *, fenced: bool) -> LeaderAndIsr:
+    def assign(self, controller_epoch: int, replicas: tuple[int, ...], *, fenced: Decision) -> LeaderAndIsr:
         """Write the assignment, which is kept apart from the partition's state.
 
         Kafka: KafkaZkClient#setTopicAssignment (1.1-3.9).

@@ -6,9 +6,8 @@ Who is elected: `sim.protocol.zookeeper.election`.
 from __future__ import annotations
 
 from sim.protocol import probes
+from sim.protocol.decisions import Decisions
 from sim.protocol.messages import LeaderAndIsr
-from sim.protocol.probes import branch
-from sim.protocol.rules import Rules
 from sim.protocol.zookeeper import election
 from sim.protocol.zookeeper.controller_broker_request_batch import ControllerBrokerRequestBatch
 from sim.protocol.zookeeper.controller_context import ControllerContext
@@ -24,7 +23,7 @@ class PartitionStateMachine:
     Args:
         context: what the controller knows.
         requests: tells brokers.
-        rules: the controller's, of which ``controller_writes``, ``preferred_election`` and ``missed_bounce`` decide.
+        decide: the controller's rules: ``controller_writes``, ``preferred_election`` and ``missed_bounce``.
         host: its broker.
         unclean_election: ``unclean.leader.election.enable``.
 
@@ -36,7 +35,7 @@ class PartitionStateMachine:
         self,
         context: ControllerContext,
         requests: ControllerBrokerRequestBatch,
-        rules: Rules,
+        decide: Decisions,
         host: ControllerHost,
         *,
         unclean_election: bool,
@@ -45,10 +44,7 @@ class PartitionStateMachine:
         self._context = context
         self._requests = requests
         self._host = host
-        self._rules = rules
-        self._notices_missed = rules.missed_bounce == "noticed"
-        self._elects_again = rules.preferred_election == "always"
-        self._fenced = rules.controller_writes == "fenced"
+        self._decide = decide
 
     def create(self) -> Steps:
         """A new partition: all live replicas are in sync, the first of them leads.
@@ -97,9 +93,7 @@ class PartitionStateMachine:
 
         def decide(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
             choice = election.preferred(state.replicas, state.isr, self.electable(state, registry))
-            if choice is not None and choice[0] == state.leader:
-                self._host.reached(branch(self._rules, "preferred_election"))
-            if choice is None or (choice[0] == state.leader and not self._elects_again):
+            if choice is None or (choice[0] == state.leader and not self._decide.elects_preferred_again.yes()):
                 self._host.reached(probes.PREFERRED_UNFIT)
                 return None
             self._host.reached(probes.ELECTED_PREFERRED)
@@ -144,7 +138,7 @@ class PartitionStateMachine:
         ZkPartitionStateMachine#doElectLeaderForPartitions (2.6-3.9), ZkReplicaStateMachine#doRemoveReplicasFromIsr
         (2.6-3.9).
         """
-        epoch, fenced = self._context.epoch, self._fenced
+        epoch, fenced = self._context.epoch, self._decide.fences_controller_writes
         self._context.state = yield lambda zookeeper: zookeeper.amend(epoch, decide, fenced=fenced)
 
     def assign(self, replicas: tuple[int, ...]) -> Steps:
@@ -153,7 +147,7 @@ class PartitionStateMachine:
         Kafka: KafkaController#updateAssignedReplicasForPartition (0.10.2-2.0),
         KafkaController#updateReplicaAssignmentForPartition (2.6-3.9).
         """
-        epoch, fenced = self._context.epoch, self._fenced
+        epoch, fenced = self._context.epoch, self._decide.fences_controller_writes
         self._context.state = yield lambda zookeeper: zookeeper.assign(epoch, replicas, fenced=fenced)
 
     def _elect(self, decide: Decide) -> Steps:
@@ -180,10 +174,10 @@ class PartitionStateMachine:
         With rule ``missed_bounce=noticed`` (no release) ISR members only that are relied upon.
         """
         willing = self._context.willing()
-        if not self._notices_missed:
-            return willing
         relied = election.eligible_members(state, registry, self._context.live)
-        return [broker for broker in willing if broker in relied]
+        members = [broker for broker in willing if broker in state.isr]
+        kept = [broker for broker in members if broker in relied]
+        return kept if kept != members and self._decide.notices_missed_bounces.yes() else willing
 
 
 def raised(state: LeaderAndIsr, _: election.Registry) -> Change:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from sim.protocol import probes
+from sim.protocol.decisions import Decisions
 from sim.protocol.messages import LeaderAndIsr
-from sim.protocol.probes import branch
-from sim.protocol.rules import Rules
 from sim.protocol.zookeeper import election
 from sim.protocol.zookeeper.controller_broker_request_batch import ControllerBrokerRequestBatch
 from sim.protocol.zookeeper.controller_context import ControllerContext
@@ -21,7 +20,7 @@ class ReplicaStateMachine:
         context: what the controller knows.
         requests: tells brokers.
         partitions: writes the partition's state.
-        rules: the controller's, of which ``registration_epoch``, ``missed_bounce`` and ``last_isr_member`` decide.
+        decide: the controller's rules: ``registration_epoch``, ``missed_bounce`` and ``last_isr_member``.
         host: its broker.
     """
 
@@ -30,17 +29,14 @@ class ReplicaStateMachine:
         context: ControllerContext,
         requests: ControllerBrokerRequestBatch,
         partitions: PartitionStateMachine,
-        rules: Rules,
+        decide: Decisions,
         host: ControllerHost,
     ) -> None:
         self._context = context
         self._requests = requests
         self._partitions = partitions
         self._host = host
-        self._bumps = rules.registration_epoch == "bumped"
-        self._notices_missed = rules.missed_bounce == "noticed"
-        self._last_leaves = rules.last_isr_member == "leaves-if-unclean"
-        self._last_isr_member = branch(rules, "last_isr_member")
+        self._decide = decide
 
     def tell_started(self, replicas: list[int]) -> Steps:
         """Replicas are live now: they are told how things stand, or all are told of a new leader epoch.
@@ -49,7 +45,8 @@ class ReplicaStateMachine:
         Kafka: ReplicaStateMachine#handleStateChange (0.10.2), ReplicaStateMachine#doHandleStateChanges (1.1-2.0),
         ZkReplicaStateMachine#doHandleStateChanges (2.6-3.9).
         """
-        if self._bumps and not self._context.is_offline and self._context.state.leader in self._context.live:
+        has_leader = not self._context.is_offline and self._context.state.leader in self._context.live
+        if has_leader and self._decide.registration_bumps_epoch.yes():
             yield from self._partitions.amend(raised)
             self._requests.tell(self._context.replicas())
         else:
@@ -68,13 +65,11 @@ class ReplicaStateMachine:
                 return None
             if replica == state.leader:
                 self._host.reached(probes.LEADER_REMOVED)
-            unclean = self._partitions.unclean_election
-            if unclean and len(state.isr) == 1:
-                self._host.reached(self._last_isr_member)
-            leader, isr = election.without(replica, state.leader, state.isr, to_the_last=unclean and self._last_leaves)
-            if self._notices_missed and not election.eligible_members(
-                state, registry, set(self._context.live) - {replica}
-            ):
+            may_leave = len(state.isr) == 1 and self._partitions.unclean_election
+            to_the_last = may_leave and self._decide.last_member_leaves.yes()
+            leader, isr = election.without(replica, state.leader, state.isr, to_the_last=to_the_last)
+            relied = election.eligible_members(state, registry, set(self._context.live) - {replica})
+            if not relied and isr != state.isr and self._decide.notices_missed_bounces.yes():
                 isr = state.isr
             return leader, isr, state.replicas
 

@@ -19,6 +19,7 @@ from reports.drawing.picture import Picture, picture
 from reports.drawing.svg import to_svg
 from scenarios.format import selection
 from scenarios.single.run import run
+from sim.history import steps
 from sim.protocol.modes import mode as mode_named
 
 if TYPE_CHECKING:
@@ -47,12 +48,12 @@ def test_watching_changes_nothing(scenario: str, mode: str, seed: int) -> None:
 
 
 def test_what_a_pause_or_a_stalled_disk_holds_back_is_watched_as_well() -> None:
-    scenario, steps = selection.scenario("elr-chaos", {}, strict=False), set[str]()
+    scenario, names = selection.scenario("elr-chaos", {}, strict=False), set[str]()
     for seed in range(12):
         seen = observe(scenario, mode_named("elr"), seed, {})
         assert seen.result.row == run(scenario, mode_named("elr"), seed).row
-        steps |= {one.step["step"] for one in seen.observations}
-    assert {"pause", "disk-stalled"} <= steps
+        names |= {one.step["step"] for one in seen.observations}
+    assert {steps.PAUSE.name, steps.DISK_STALLED.name} <= names
 
 
 def test_messages_are_sent_before_they_arrive() -> None:
@@ -75,24 +76,28 @@ def test_what_is_shown_unasked_is_of_the_lost_record() -> None:
         len(everything.rows)
         == len(seen.observations) + len(seen.result.violations) + len(seen.result.warnings) - _links()
     )
-    appended = [row.text for row in some.rows if row.kind == "append"]
+    appended = [row.text for row in some.rows if row.kind is steps.APPEND]
     assert len(appended) == 3
-    assert all("record=7" in text for text in appended)
-    assert [row.kind for row in some.rows if row.kind in ("ack", "violation")] == ["ack", "violation", "violation"]
+    assert all(" appends record 7 at " in text for text in appended)
+    marks = [row.kind or row.mark for row in some.rows if row.kind is steps.ACK or row.mark == "violation"]
+    assert marks == [steps.ACK, "violation", "violation"]
 
 
 def test_of_many_lost_records_the_first_is_drawn() -> None:
     seen = observed("elr-chaos", "elr", 50527)
     assert len(seen.concerned) > 10
     some = picture(seen, ["title"], everything=False)
-    assert [row.text for row in some.rows if row.kind == "append"] == 3 * [next(row.text for row in some.rows)]
+    appended = [row.text for row in some.rows if row.kind is steps.APPEND]
+    assert [text.partition(" appends ")[2] for text in appended] == 3 * [
+        "records 14 to 16 at offset 14 in leader epoch 0."
+    ]
     assert "the first: record 14" in to_svg(some)
 
 
 def _links() -> int:
     """Steps of links that share a row with the one before."""
-    steps = [(one.step["step"], one.at_us) for one in observed().observations]
-    return sum(one == other for one, other in pairwise(steps) if one[0] in ("cut", "heal"))
+    taken = [(one.step["step"], one.at_us) for one in observed().observations]
+    return sum(one == other for one, other in pairwise(taken) if one[0] in ("cut", "heal"))
 
 
 @pytest.mark.parametrize("mode", ["hw", "kip320", "kraft"])
@@ -118,7 +123,9 @@ def test_bands_follow_elections_and_the_isr() -> None:
 
 
 def test_the_log_of_the_broker_that_lost_its_tail_is_drawn_without_it() -> None:
-    end = next(row for row in drawn().rows if row.kind == "truncate" and row.node == 3 and "removed=1" in row.text)
+    end = next(
+        row for row in drawn().rows if row.kind is steps.TRUNCATE and row.node == 3 and "drops 1 batch" in row.text
+    )
     assert end.log is not None
     assert end.log.batches[-1][1] == 6
 
@@ -149,7 +156,7 @@ def test_svg_escapes_what_it_shows() -> None:
 def test_no_row_reaches_into_another() -> None:
     root = ET.XML(to_svg(drawn()))
     times = [float(text.get("y", "")) for text in root.iter(f"{SVG}text") if text.get("class") == "time"]
-    assert len(times) == len(drawn().rows)
+    assert len(times) == len(drawn().rows) + 1  # The last are the logs.
     assert all(later - earlier >= 14 for earlier, later in pairwise(times))
 
 

@@ -10,6 +10,7 @@ from sim.config import NEVER, resolve
 from sim.environment.storage import PeriodicFile, RecoveryError, Storage
 from sim.hosts.settings import broker_settings
 from sim.protocol.batch import Batch
+from sim.protocol.decisions import Decisions
 from sim.protocol.log.producer_state_manager import latest_batches
 from sim.protocol.messages import NO_BROKER_EPOCH
 from sim.protocol.modes import MODES
@@ -32,15 +33,15 @@ class Machine:
     def __init__(self, rules: Rules = KIP101, **config: Value) -> None:
         keys = {key.replace("_", "."): value for key, value in config.items()}
         self.storage = Storage(broker_settings(resolve(keys)).storage)
-        self.rules = rules
+        self.decide = Decisions(rules)
         self.now_us = 0
         self.next_id = 0
         self.epoch = 0
         self.start()
 
     def start(self) -> None:
-        log, epochs, hw = self.storage.recover(self.rules)
-        self.replica = Replica("t-0", log, epochs, hw, self.rules, self)
+        log, epochs, hw = self.storage.recover(self.decide)
+        self.replica = Replica("t-0", log, epochs, hw, self.decide, self)
         self.storage.log_manager_started(self.now_us)
         self.storage.begin_hw_checkpoints(self.now_us, self.now_us)
 
@@ -332,14 +333,14 @@ def test_a_disk_that_replaces_another_has_no_marker() -> None:
 def test_a_deletion_while_a_process_runs_writes_no_marker() -> None:
     machine = Machine()
     machine.write(3)
-    machine.storage.delete_log(machine.rules)
+    machine.storage.delete_log(machine.decide)
     assert (machine.storage.clean_shutdown, machine.storage.clean_broker_epoch) == (False, NO_BROKER_EPOCH)
 
 
 def test_process_that_stops_before_its_logs_are_loaded_puts_back_the_marker() -> None:
     machine = Machine(KRAFT)
     machine.storage.close_cleanly(0, 7)
-    machine.storage.close_unloaded(KRAFT, 8)
+    machine.storage.close_unloaded(Decisions(KRAFT), 8)
     assert (machine.storage.clean_shutdown, machine.storage.clean_broker_epoch) == (True, 8)
 
 
@@ -351,7 +352,7 @@ def test_rule_decides_whether_a_lying_marker_is_left(rule: str, *, trusted: bool
     machine.write()
     assert machine.lose_power()
     machine.storage.epoch_checkpoint.write([])
-    machine.storage.close_unloaded(rules, 8)
+    machine.storage.close_unloaded(Decisions(rules), 8)
     assert machine.storage.clean_broker_epoch == (8 if trusted else NO_BROKER_EPOCH)
     machine.start()
     assert machine.bases == [0]

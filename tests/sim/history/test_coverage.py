@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from sim.history.coverage import WAKE_US, Coverage
 from sim.kernel.scheduler import ALWAYS, Kernel
+from sim.protocol.decisions import Decisions
 from sim.protocol.modes import MODES
-from sim.protocol.probes import BRANCHES, LEADER_BEGINS, PROBES, RULE_BRANCH, TRANSITIONS, branch
+from sim.protocol.probes import BRANCHES, LEADER_BEGINS, PROBES, RULE_BRANCH, TRANSITIONS
 
 KINDS = {"kill": 0, "cut": 1}
 
@@ -32,9 +33,15 @@ def test_names_are_unique_and_numbers_dense() -> None:
     assert [probe.group == RULE_BRANCH for probe in PROBES] == [number >= TRANSITIONS for number in range(len(PROBES))]
 
 
-def test_a_branch_is_that_of_the_rules() -> None:
-    assert PROBES[branch(MODES["hw"].rules, "isr_join")].name == "isr_join=high-watermark"
-    assert PROBES[branch(MODES["kip320"].rules, "isr_join")].name == "isr_join=leader-epoch-start"
+def test_a_branch_is_reached_if_its_rule_decided() -> None:
+    coverage = Coverage(Kernel())
+    decide = Decisions(MODES["hw"].rules)
+    coverage.decisions.append(decide)
+    assert "1" not in bits(coverage)
+    decide.joins_at_epoch_start.yes()
+    assert bits(coverage).count("1") == 1
+    assert bits(coverage)[BRANCHES["isr_join", "high-watermark"]] == "1"
+    assert coverage.parted == {("isr_join", "leader-epoch-start")}
 
 
 def test_coverage_begins_empty() -> None:

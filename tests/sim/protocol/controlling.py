@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from sim.protocol.decisions import Decision, Decisions
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.modes import mode
 from sim.protocol.probes import PROBES
 from sim.protocol.zookeeper.election import BrokerInfo, Registry
 from sim.protocol.zookeeper.kafka_controller import KafkaController
 from sim.protocol.zookeeper.kafka_zk_client import ControllerMovedError, Decide, Operation
+from tests.sim.protocol.recording import branches
 
 
 class Store:
@@ -40,8 +42,8 @@ class Store:
     def read(self) -> tuple[LeaderAndIsr, tuple[int, ...]]:
         return self.state, self.target
 
-    def amend(self, controller_epoch: int, decide: Decide, *, fenced: bool) -> LeaderAndIsr:
-        if (self.newest if fenced else self.state.controller_epoch) > controller_epoch:
+    def amend(self, controller_epoch: int, decide: Decide, *, fenced: Decision) -> LeaderAndIsr:
+        if (self.newest if fenced.yes() else self.state.controller_epoch) > controller_epoch:
             raise ControllerMovedError
         change = decide(self.state, self.registrations)
         if change is not None:
@@ -52,8 +54,8 @@ class Store:
             )
         return self.state
 
-    def assign(self, controller_epoch: int, replicas: tuple[int, ...], *, fenced: bool) -> LeaderAndIsr:
-        if fenced and self.newest > controller_epoch:
+    def assign(self, controller_epoch: int, replicas: tuple[int, ...], *, fenced: Decision) -> LeaderAndIsr:
+        if self.newest > controller_epoch and fenced.yes():
             raise ControllerMovedError
         self.state = self.state.assigned(replicas)
         return self.state
@@ -82,10 +84,10 @@ class World:
         self.stopped: list[int] = []
         self.assigned: tuple[int, ...] = ()
         self.working = False
-        self.probes: set[str] = set()
+        self.transitions: set[str] = set()
         self._wish: Operation | None = None
-        chosen = mode(name).rules.override(rules or {})
-        self.controller = KafkaController(1, chosen, self, unclean_election=unclean)
+        self.decide = Decisions(mode(name).rules.override(rules or {}))
+        self.controller = KafkaController(1, self.decide, self, unclean_election=unclean)
 
     def at_zookeeper(self, operation: Operation) -> None:
         assert self._wish is None
@@ -138,7 +140,12 @@ class World:
         self.working = False
 
     def reached(self, probe: int) -> None:
-        self.probes.add(PROBES[probe].name)
+        self.transitions.add(PROBES[probe].name)
+
+    @property
+    def probes(self) -> set[str]:
+        """What was reached: transitions, and branches of rules."""
+        return self.transitions | branches(self.decide)
 
     def of(self, kind: str) -> list[tuple[int, int]]:
         return [(broker, epoch) for what, broker, epoch, _ in self.told if what == kind]

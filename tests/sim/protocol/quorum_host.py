@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.alter_partition_manager import Change
 from sim.protocol.kraft.metadata import MetadataImage, PartitionRegistration, Record, Value
 from sim.protocol.kraft.quorum_controller import QuorumController
@@ -12,6 +13,7 @@ from sim.protocol.kraft.quorum_messages import GetReplicaLogInfoRequest, GetRepl
 from sim.protocol.modes import mode
 from sim.protocol.probes import PROBES
 from sim.protocol.rules import Rules
+from tests.sim.protocol.recording import branches
 
 NOTHING = PartitionRegistration("?", 0, 0, (), 0, ())
 CONFIG: Mapping[str, Value] = {"min.insync.replicas": 2}
@@ -39,21 +41,23 @@ class QuorumHost:
         sessions: brokers whose session is valid.
         asked: (broker, partition) of GetReplicaLogInfo.
         timers: (number, delay) of the timers that a recovery set.
-        probes: names of those that were reached.
+        decide: the rules.
+        transitions: names of those that were reached.
         counters: of unclean recoveries: running, finished, waiting for an administrator.
     """
 
     def __init__(self, rules: Rules | str, config: Mapping[str, Value] = CONFIG) -> None:
         self.rules = mode(rules).rules if isinstance(rules, str) else rules
+        self.decide = Decisions(self.rules)
         self.config = config
         self.records: list[Record] = []
         self.sessions: set[int] = set()
         self.asked: list[tuple[int, str]] = []
         self.timers: list[tuple[int, int]] = []
-        self.probes: set[str] = set()
+        self.transitions: set[str] = set()
         self.counters = (0, 0, 0)
         self._incarnation = 100
-        self.controller = QuorumController(MetadataImage(), self.rules, self, config)
+        self.controller = QuorumController(MetadataImage(), self.decide, self, config)
 
     # The host's side.
 
@@ -75,7 +79,12 @@ class QuorumHost:
         self.timers.append((timer, after_us))
 
     def reached(self, probe: int) -> None:
-        self.probes.add(PROBES[probe].name)
+        self.transitions.add(PROBES[probe].name)
+
+    @property
+    def probes(self) -> set[str]:
+        """What was reached: transitions, and branches of rules."""
+        return self.transitions | branches(self.decide)
 
     # The test's side.
 
@@ -99,7 +108,7 @@ class QuorumHost:
         image = MetadataImage()
         for record in self.records:
             image.replay(record)
-        self.controller = QuorumController(image, self.rules, self, self.config)
+        self.controller = QuorumController(image, self.decide, self, self.config)
         self.controller.activate()
 
     def register(self, *brokers: int, clean: bool = False, directory: int = 0) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sim.protocol.decisions import Decisions
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
@@ -39,7 +40,8 @@ class Recorder:
         dead: brokers that are not alive.
         registered: broker epochs of those whose registration is known.
         zookeeper: version that a write of the ISR has at once, None if it takes a while.
-        probes: names of those that were reached.
+        transitions: names of those that were reached.
+        decide: the rules of its partition.
     """
 
     def __init__(self) -> None:
@@ -48,7 +50,8 @@ class Recorder:
         self.dead: set[int] = set()
         self.registered: dict[int, int] = {}
         self.zookeeper: int | None = None
-        self.probes: set[str] = set()
+        self.transitions: set[str] = set()
+        self.decide = Decisions(HW)
 
     def of(self, name: str) -> list[tuple[Any, ...]]:
         """What was told by this name."""
@@ -111,18 +114,29 @@ class Recorder:
         self.calls.append(("halt", reason))
 
     def reached(self, probe: int) -> None:
-        self.probes.add(PROBES[probe].name)
+        self.transitions.add(PROBES[probe].name)
+
+    @property
+    def probes(self) -> set[str]:
+        """What was reached: transitions, and branches of rules."""
+        return self.transitions | branches(self.decide)
+
+
+def branches(decide: Decisions) -> set[str]:
+    """The rules that have decided something, with their values: ``rule=value``."""
+    return {f"{rule}={getattr(decide.rules, rule)}" for rule, _ in decide.parted()}
 
 
 def partition(host: Recorder, rules: Rules = HW, *, hw: int = 0, min_insync_replicas: int = 1) -> Partition:
     """An empty partition ``t-0`` on broker 1."""
+    host.decide = Decisions(rules)
     return Partition(
         1,
         "t-0",
         Log(check_first_offset=rules.append_check == "first-offset"),
         LeaderEpochFileCache(LeaderEpochCheckpointFile(), strict=rules.epoch_recorded_at == "election"),
         hw,
-        rules,
+        host.decide,
         host,
         min_insync_replicas=min_insync_replicas,
         lag_us=LAG_US,

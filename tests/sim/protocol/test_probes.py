@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.messages import (
     FENCED_LEADER_EPOCH,
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
     Scene = Callable[[Rules], Iterator[set[str]]]
 
+SIM = Path(probes.__file__).parents[1]
 EPOCHS = KIP101.override({"follower_truncation": "leader-epoch-rounds"})
 FENCED = HW.override({"fetch_fencing": "leader-epoch"})
 
@@ -154,7 +158,7 @@ def bouncing(rules: Rules) -> Iterator[set[str]]:
 
 
 def coming_back(rules: Rules) -> Iterator[set[str]]:
-    world = World(Store(1, (1,), registered={1: 11}), rules=rules.as_dict()).elected()
+    world = World(Store(0, (1,), registered={1: 11}), rules=rules.as_dict()).elected()
     yield set(world.probes)
     world.store.registered[2] = 20
     world.controller.brokers_changed()
@@ -248,6 +252,26 @@ def test_transitions_of_a_leader() -> None:
     one.produce(produce(0), 0)
     one.become_follower(decision(2, 4))
     assert "waiting-writes-refused" in host.probes
+
+
+def used_in_sim() -> set[str]:
+    """Names that the product reads: of variables, and of attributes."""
+    found = set[str]()
+    for file in SIM.rglob("*.py"):
+        if file.name != "probes.py":
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Attribute | ast.Name):
+                    found.add(node.attr if isinstance(node, ast.Attribute) else node.id)
+    return found
+
+
+def test_something_reaches_each_transition() -> None:
+    used = used_in_sim()
+    tables = [value for name, value in vars(probes).items() if name in used and name.isupper()]
+    reached = {one for one in tables if isinstance(one, int)}
+    for table in tables:
+        reached |= set(table.values() if isinstance(table, dict) else table if isinstance(table, tuple) else ())
+    assert [PROBES[number].name for number in range(TRANSITIONS) if number not in reached] == []
 
 
 def test_transitions_come_first() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from sim.protocol.batch import Batch
+from sim.protocol.decisions import Decisions
 from sim.protocol.log.log import Log, UnexpectedAppendOffsetError
 from sim.protocol.messages import (
     AGREES,
@@ -154,7 +155,8 @@ def make_replica(
     kind: type[Replica] = Replica,
 ) -> Replica:
     """A follower's replica as given."""
-    return kind(name, make_log(batches, leo=leo, log=log), make_cache(entries, strict=strict), hw, rules, host)
+    decide = Decisions(rules)
+    return kind(name, make_log(batches, leo=leo, log=log), make_cache(entries, strict=strict), hw, decide, host)
 
 
 class Conversation:
@@ -181,7 +183,7 @@ class Conversation:
         self.truncating = truncating
         self.host = host or RecordingHost()
         self.leader = leader
-        self.fetcher = ReplicaFetcherThread(LEADER, rules, self.host, backoff_us=BACKOFF_US)
+        self.fetcher = ReplicaFetcherThread(LEADER, Decisions(rules), self.host, backoff_us=BACKOFF_US)
         self.replicas: dict[str, Replica] = {}
         self.now_us = 0
         self.slept_us = 0

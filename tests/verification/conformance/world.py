@@ -9,6 +9,7 @@ from sim.config import resolve
 from sim.environment.storage import Storage
 from sim.hosts.settings import broker_settings
 from sim.protocol.batch import Batch
+from sim.protocol.decisions import Decisions
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
@@ -251,7 +252,7 @@ def make_partition(
         log,
         epochs,
         hw,
-        rules,
+        Decisions(rules),
         host or RecordingHost(),
         min_insync_replicas=min_isr,
         lag_us=lag_us,

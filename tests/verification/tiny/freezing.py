@@ -13,9 +13,9 @@ from sim.protocol.batch import Batch
 from sim.protocol.replica.partition import Partition
 
 if TYPE_CHECKING:
-    from sim.protocol.rules import Rules
+    from sim.protocol.decisions import Decisions
 
-_SHARED: Final = {"rules": "rules", "host": "host", "_host": "host", "process": "host"}
+_SHARED: Final = {"decide": "decide", "_decide": "decide", "host": "host", "_host": "host", "process": "host"}
 _TALLIES: Final = frozenset({"rounds"})
 """Counted for reports only. A follower that asks for ever (KAFKA-10706) would never come back to a known state."""
 _ATOMS: Final = (int, bool, str, type(None))
@@ -54,17 +54,17 @@ def freeze(value: Any, *, inside: bool = True) -> Any:
     return (cls, *[freeze(getattr(value, name)) for name in names if name not in _SHARED and name not in _TALLIES])
 
 
-def thaw(frozen: Any, rules: Rules, host: Any, partition: Partition | None = None) -> Any:
+def thaw(frozen: Any, decide: Decisions, host: Any, partition: Partition | None = None) -> Any:
     """A fresh copy of what was frozen."""
     if type(frozen) is not tuple:
         return partition if frozen is _PARTITION else frozen
     cls = frozen[0] if frozen else None
     if not isinstance(cls, type):
-        return tuple([thaw(one, rules, host, partition) for one in frozen])
+        return tuple([thaw(one, decide, host, partition) for one in frozen])
     if cls is list:
-        return [thaw(one, rules, host, partition) for one in frozen[1:]]
+        return [thaw(one, decide, host, partition) for one in frozen[1:]]
     if cls is dict:
-        return {key: thaw(one, rules, host, partition) for key, one in frozen[1:]}
+        return {key: thaw(one, decide, host, partition) for key, one in frozen[1:]}
     if cls is set:
         return set(frozen[1:])
     fresh: Any = object.__new__(cls)
@@ -73,7 +73,7 @@ def thaw(frozen: Any, rules: Rules, host: Any, partition: Partition | None = Non
         if name in _TALLIES:
             setattr(fresh, name, 0)
         elif name in _SHARED:
-            setattr(fresh, name, rules if _SHARED[name] == "rules" else host)
+            setattr(fresh, name, decide if _SHARED[name] == "decide" else host)
         else:
-            setattr(fresh, name, thaw(next(values), rules, host, partition))
+            setattr(fresh, name, thaw(next(values), decide, host, partition))
     return fresh

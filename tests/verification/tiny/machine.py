@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from sim.protocol.decisions import Decisions
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
@@ -191,6 +192,7 @@ class Machine:
 
     def __init__(self, rules: Rules, replicas: tuple[int, ...]) -> None:
         self.rules = rules
+        self.decide = Decisions(rules)
         self.replicas = replicas
         self.views: list[View] = []
         self.messages: list[Any] = []
@@ -232,8 +234,8 @@ class Machine:
         settled, partition, fetchers = frozen
         host = Host()
         host.settled_epoch = settled
-        thawed = thaw(partition, self.rules, host)
-        return Broker(host, thawed, thaw(fetchers, self.rules, host, thawed))
+        thawed = thaw(partition, self.decide, host)
+        return Broker(host, thawed, thaw(fetchers, self.decide, host, thawed))
 
     def _number(self, broker: Broker) -> int:
         partition = broker.partition
@@ -311,14 +313,14 @@ class Machine:
         _, number, batches, checkpoint, _ = frozen
         host = Host()
         log = Log(check_first_offset=self.rules.append_check == "first-offset")
-        log.batches = thaw(batches, self.rules, host)
+        log.batches = thaw(batches, self.decide, host)
         log.lasts = [batch.last_offset for batch in log.batches]
         log.reload()
         cache = LeaderEpochFileCache(
-            thaw(checkpoint, self.rules, host), strict=self.rules.epoch_recorded_at == "election"
+            thaw(checkpoint, self.decide, host), strict=self.rules.epoch_recorded_at == "election"
         )
         cache.truncate_from_end(log.leo)
-        partition = Partition(number, NAME, log, cache, hw, self.rules, host, min_insync_replicas=1, lag_us=LAG_US)
+        partition = Partition(number, NAME, log, cache, hw, self.decide, host, min_insync_replicas=1, lag_us=LAG_US)
         return Broker(host, partition, {})
 
     # Events: decisions of the controller (`sim.hosts.broker` for the order of things).
@@ -342,7 +344,7 @@ class Machine:
     def _follow(self, broker: Broker, decision: LeaderAndIsr) -> None:
         partition = broker.partition
         host = broker.host
-        restarts = restarts_fetcher(self.rules, partition.leader, partition.leader_epoch, decision)
+        restarts = restarts_fetcher(self.decide, partition.leader, partition.leader_epoch, decision)
         partition.become_follower(decision)
         fetcher = broker.fetchers.get(decision.leader)
         fetch = fetcher.partitions.get(NAME) if fetcher else None
@@ -352,7 +354,7 @@ class Machine:
             return
         host.settled_epoch = UNSETTLED
         if fetcher is None:
-            fetcher = ReplicaFetcherThread(decision.leader, self.rules, host, backoff_us=0)
+            fetcher = ReplicaFetcherThread(decision.leader, self.decide, host, backoff_us=0)
         broker.fetchers = {decision.leader: fetcher}
         fetcher.remove(NAME)
         fetcher.add(partition, decision.leader_epoch, NOW_US)
@@ -376,7 +378,7 @@ class Machine:
 
     def _on_serve(self, broker: Broker, follower: int, message: int) -> int | None:
         """A follower's request arrives (`sim.hosts.serving`); `replica.fetch.wait.max.ms` is 0."""
-        request = thaw(self.messages[message], self.rules, None)
+        request = thaw(self.messages[message], self.decide, None)
         partition = broker.partition
         if isinstance(request, OffsetsForLeaderEpochRequest):
             answers = [
@@ -413,7 +415,7 @@ class Machine:
     # Events: following.
 
     def _on_reply(self, broker: Broker, message: int) -> None:
-        reply = thaw(self.messages[message], self.rules, None)
+        reply = thaw(self.messages[message], self.decide, None)
         (fetcher,) = broker.fetchers.values()
         reply.request = fetcher.in_flight
         if isinstance(reply, FetchResponse):

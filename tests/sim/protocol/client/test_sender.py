@@ -7,6 +7,7 @@ import pytest
 
 from sim.protocol.client.producer_sequences import ProducerSequences
 from sim.protocol.client.sender import NETWORK_EXCEPTION, NEVER_US, REQUEST_TIMED_OUT, ProducerBatch, Sender
+from sim.protocol.decisions import Decisions
 from sim.protocol.messages import (
     INVALID_PRODUCER_EPOCH,
     NOT_LEADER_OR_FOLLOWER,
@@ -26,13 +27,13 @@ class Driver:
     """A sender that is always ready, unless told otherwise."""
 
     def __init__(self, mode: str = "kraft", *, idempotent: bool = True, keeps_order: bool = False) -> None:
-        rules = MODES[mode].rules
+        decide = Decisions(MODES[mode].rules)
         self.changes: list[tuple[int, int]] = []
         ids = itertools.count(7)
         sequences = None
         if idempotent:
-            sequences = ProducerSequences(rules, lambda: next(ids), lambda *change: self.changes.append(change))
-        self.sender = Sender(rules, sequences, keeps_order=keeps_order, delivery_timeout_us=TIMEOUT_US)
+            sequences = ProducerSequences(decide, lambda: next(ids), lambda *change: self.changes.append(change))
+        self.sender = Sender(decide, sequences, keeps_order=keeps_order, delivery_timeout_us=TIMEOUT_US)
         self.now_us = 0
         self.added = 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.broker_lifecycle_manager import (
     PENDING_CONTROLLED_SHUTDOWN,
     RECOVERY,
@@ -13,7 +14,7 @@ from sim.protocol.kraft.broker_lifecycle_manager import (
     BrokerLifecycleManager,
 )
 from sim.protocol.modes import MODES
-from sim.protocol.probes import PROBES
+from tests.sim.protocol.recording import branches
 
 HEARTBEAT_MS = 2_000
 SESSION_MS = 9_000
@@ -28,12 +29,11 @@ class Broker:
     """
 
     def __init__(self, retry: str = "back-off") -> None:
-        rules = MODES["kraft"].rules.override({"lifecycle_retry": retry})
+        self.decide = Decisions(MODES["kraft"].rules.override({"lifecycle_retry": retry}))
         self.did: list[str] = []
         self.due: list[int] = []
-        self.probes: set[str] = set()
         self._number = 0
-        self.lifecycle = BrokerLifecycleManager(self, rules, HEARTBEAT_MS * 1_000, SESSION_MS * 1_000)
+        self.lifecycle = BrokerLifecycleManager(self, self.decide, HEARTBEAT_MS * 1_000, SESSION_MS * 1_000)
 
     def send_registration(self) -> None:
         self.did.append("register")
@@ -53,9 +53,6 @@ class Broker:
 
     def shutting_down(self) -> None:
         self.did.append("shut down")
-
-    def reached(self, probe: int) -> None:
-        self.probes.add(PROBES[probe].name)
 
     # What happens.
 
@@ -118,7 +115,7 @@ def test_what_failed_is_sent_again_after_a_back_off_or_the_interval(retry: str, 
         broker.wait()
     assert broker.due == due
     assert broker.looked_at()[1:] == ["register"] * 10
-    assert broker.probes == {f"lifecycle_retry={retry}"}
+    assert branches(broker.decide) == {f"lifecycle_retry={retry}"}
     broker.lifecycle.registered()
     broker.lifecycle.failed()
     assert broker.due[-1] == due[0]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.metadata import PartitionRegistration
 from sim.protocol.kraft.partition_change_builder import (
     DESIGNATED,
@@ -17,6 +18,7 @@ from sim.protocol.kraft.partition_change_builder import (
 )
 from sim.protocol.modes import mode
 from sim.protocol.probes import PROBES
+from tests.sim.protocol.recording import branches
 
 if TYPE_CHECKING:
     from sim.protocol.rules import Rules
@@ -54,13 +56,14 @@ class Made:
         **wanted: Any,
     ) -> None:
         found: list[str] = []
+        decide = Decisions(rules)
         has_elr = rules.elr == "on" if elr is None else elr
-        terms = PartitionChangeRules(rules, lambda probe: found.append(PROBES[probe].name), elr=has_elr)
+        terms = PartitionChangeRules(decide, lambda probe: found.append(PROBES[probe].name), elr=has_elr)
         change = PartitionChangeBuilder(before, lambda broker: broker in alive, min_isr, terms)
         for name, value in wanted.items():
             setattr(change, name, value)
         self.after = change.build()
-        self.probes = set(found)
+        self.probes = set(found) | branches(decide)
 
     @property
     def lists(self) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:

@@ -4,6 +4,7 @@ import pytest
 
 from sim.environment.storage import Storage, StorageSettings
 from sim.protocol.batch import NO_SEQUENCE
+from sim.protocol.decisions import Decisions
 from sim.protocol.log.log import Log
 from sim.protocol.log.producer_state_manager import RETAINED, check, latest_batches
 from sim.protocol.messages import (
@@ -86,7 +87,7 @@ def test_a_truncation_goes_back_to_a_snapshot_or_to_the_log() -> None:
 
 @pytest.mark.parametrize(("rule", "known"), [("rolled", [2, 0]), ("kept", [2])])
 def test_rule_decides_whether_a_truncation_takes_a_snapshot(rule: str, known: list[int]) -> None:
-    one, _, _ = Storage(StorageSettings(*[1] * 8)).recover(KIP101.override({"producer_snapshots": rule}))
+    one, _, _ = Storage(StorageSettings(*[1] * 8)).recover(Decisions(KIP101.override({"producer_snapshots": rule})))
     for sequence in (0, 2, 4):
         one.append_new(0, 2, 0, (1, 0, sequence))
     one.truncate_to(4)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.protocol.batch import Batch
+from sim.protocol.decisions import Decisions
 from sim.protocol.messages import (
     AGREES,
     DIVERGING_EPOCH,
@@ -52,7 +53,8 @@ class Follower:
         self.host = Recorder()
         self.replica: Partition = filled(self.host, epochs, rules, hw=hw)
         self.now_us = 10
-        self.fetcher = ReplicaFetcherThread(2, rules, self.host, backoff_us=BACKOFF_US, unclean_election=unclean)
+        decide = self.host.decide
+        self.fetcher = ReplicaFetcherThread(2, decide, self.host, backoff_us=BACKOFF_US, unclean_election=unclean)
 
     def follow(self, epoch: int = 5) -> Follower:
         self.fetcher.add(self.replica, epoch, 0)
@@ -279,7 +281,7 @@ def test_rule_decides_whether_an_answer_for_an_earlier_leader_epoch_truncates(ru
 def test_rule_decides_which_decisions_restart_the_fetcher(rule: str, restarts: list[bool]) -> None:
     rules = HW.override({"fetcher_restart": rule})
     cases = [(3, decision(2, 6)), (2, decision(2, 5)), (2, decision(2, 6)), (2, decision(2, 7))]
-    assert [restarts_fetcher(rules, leader, 5, newer) for leader, newer in cases] == restarts
+    assert [restarts_fetcher(Decisions(rules), leader, 5, newer) for leader, newer in cases] == restarts
 
 
 # Fetching.
@@ -604,7 +606,7 @@ def test_a_follower_ends_with_its_leaders_log_and_loses_nothing_that_both_have(
     lead.is_leader, lead.leader_epoch = True, history.epoch
     host = Recorder()
     replica.host = replica.process = host
-    fetcher = ReplicaFetcherThread(2, ON_FETCH, host, backoff_us=BACKOFF_US)
+    fetcher = ReplicaFetcherThread(2, Decisions(ON_FETCH), host, backoff_us=BACKOFF_US)
     fetcher.add(replica, history.epoch, 0)
     for _ in range(40):
         request = host.sent[-1]

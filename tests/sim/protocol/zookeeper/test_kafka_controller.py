@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sim.protocol.decisions import Decision
 from sim.protocol.zookeeper.election import BrokerInfo
 from tests.sim.protocol.controlling import Store, World
 
@@ -199,7 +200,7 @@ def test_a_reassignment_waits_for_the_new_replica_and_drops_the_old_one() -> Non
     world.run()
     assert set(world.store.state.replicas) == {1, 2, 3, 4}
     assert world.decided[0] == 1
-    world.store.amend(1, lambda state, _: (1, (1, 2, 3, 4), state.replicas), fenced=True)
+    world.store.amend(1, lambda state, _: (1, (1, 2, 3, 4), state.replicas), fenced=Decision(answer=True))
     world.controller.isr_changed()
     world.run()
     assert world.store.state.replicas == (4, 2, 3)
@@ -216,7 +217,7 @@ def test_a_leader_that_shuts_down_is_offline_when_a_bystander_fails(
     world.controller.controlled_shutdown(1, 11, lambda *_: None)
     world.run()
     assert world.decided == (1, (1,), 5)
-    world.store.amend(1, lambda state, _: (1, (1, 2), state.replicas), fenced=True)
+    world.store.amend(1, lambda state, _: (1, (1, 2), state.replicas), fenced=Decision(answer=True))
     del world.store.registered[3]
     world.controller.brokers_changed()
     assert world.run().decided == decided
@@ -264,7 +265,7 @@ def test_a_reassignment_begins_anew_when_a_replica_comes_that_it_adds() -> None:
 
 def test_a_reassignment_goes_on_when_nobody_can_lead() -> None:
     world = World(Store(1, (1, 2), replicas=(1, 2), registered={1: 11})).elected()
-    world.store.amend(1, lambda state, _: (1, (1, 2), state.replicas), fenced=True)
+    world.store.amend(1, lambda state, _: (1, (1, 2), state.replicas), fenced=Decision(answer=True))
     world.store.target = (2,)
     world.controller.reassignment_asked()
     assert world.run().decided[:2] == (0, (2,))

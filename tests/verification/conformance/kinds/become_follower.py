@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from sim.protocol import decisions
 from sim.protocol.messages import FetchRequest, LeaderAndIsr
 from sim.protocol.replica.become_follower import restarts_fetcher
 from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
@@ -117,7 +118,7 @@ class Replaying:
         self.partition: Partition = make_partition(
             make_log(batches), make_cache(entries_of(batches)), rules, host=self.host, broker=FOLLOWER
         )
-        self.fetcher = ReplicaFetcherThread(LEADER, rules, self.host, backoff_us=0)
+        self.fetcher = ReplicaFetcherThread(LEADER, decisions.Decisions(rules), self.host, backoff_us=0)
 
     def replay(self, leader_epoch: int, partition_epoch: int, *, lands: int = 0) -> bool:
         """Take the partition's next state.
@@ -133,7 +134,7 @@ class Replaying:
         partition = self.partition
         brokers = (LEADER, FOLLOWER)
         state = LeaderAndIsr(partition.name, LEADER, leader_epoch, brokers, partition_epoch, brokers)
-        restarts = restarts_fetcher(self.rules, partition.leader, partition.leader_epoch, state)
+        restarts = restarts_fetcher(decisions.Decisions(self.rules), partition.leader, partition.leader_epoch, state)
         partition.become_follower(state)
         if restarts:
             self.fetcher.remove(partition.name)

@@ -24,6 +24,7 @@ from sim.protocol.client.consumer_position import (
     FetchPosition,
     LogTruncation,
 )
+from sim.protocol.decisions import Decisions
 from sim.protocol.messages import (
     AGREES,
     NO_EPOCH,
@@ -192,7 +193,7 @@ class Reader:
         recorder.observe(self.steps.append)
         self.leader = Leader(given.get("leader_max_offsets_for_leader_epoch_version", USABLE_EPOCH_END_VERSION))
         settings = client_settings(resolve({"auto.offset.reset": given.get("reset_policy", "earliest")}))
-        access = Access(_TOPIC, (LEADER,), settings, self.kernel, self.network, recorder, rules)
+        access = Access(_TOPIC, (LEADER,), settings, self.kernel, self.network, recorder, Decisions(rules))
         self.consumer = Consumer(1002, access)
         self.network.join(self.consumer)
         self.connected = given.get("connected", True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sim.protocol.decisions import Decisions
 from sim.protocol.replica.replica import Replica
 from tests.verification.conformance.comparison import diverged_range, hole
 from tests.verification.conformance.conversation import Conversation, LeaderLogs, make_replica
@@ -52,8 +53,8 @@ class Scenario:
 
     def _load(self) -> Replica:
         self.storage.clean_shutdown = True
-        log, epochs, hw = self.storage.recover(self.rules)
-        return Replica(NAME, log, epochs, hw, self.rules, RecordingHost())
+        log, epochs, hw = self.storage.recover(Decisions(self.rules))
+        return Replica(NAME, log, epochs, hw, Decisions(self.rules), RecordingHost())
 
     def truncate(self, op: Fields) -> None:
         """Truncate the log and its cache."""

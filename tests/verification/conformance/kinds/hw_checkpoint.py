@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sim.config import resolve
 from sim.hosts.settings import broker_settings
+from sim.protocol.decisions import Decisions
 from sim.protocol.replica.replica import Replica
 from tests.verification.conformance.cases import TableError
 from tests.verification.conformance.driving import Kind, Matching, Seen
@@ -30,7 +31,7 @@ class Checkpoints(RecordingHost):
         self.now_us = 0
         self.storage = make_storage()
         self.storage.begin_hw_checkpoints(0, 0)
-        self.replica = Replica("0", make_log([]), make_cache([]), 0, rules, self)
+        self.replica = Replica("0", make_log([]), make_cache([]), 0, Decisions(rules), self)
 
     def hw_moved(self, replica: Replica, previous: int) -> None:
         """See `ReplicaHost`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.alter_partition_manager import AlterPartitionManager, Change
 from sim.protocol.messages import (
     EARLIEST,
@@ -168,7 +169,7 @@ class Leading(RecordingHost):
         decision = LeaderAndIsr(
             "0", op["leader"], op["leader_epoch"], (), op.get("partition_epoch", 0), partition.replicas
         )
-        restarts = restarts_fetcher(self.rules, partition.leader, partition.leader_epoch, decision)
+        restarts = restarts_fetcher(Decisions(self.rules), partition.leader, partition.leader_epoch, decision)
         partition.become_follower(decision)
         return Seen(restart_fetcher=restarts)
 
@@ -227,7 +228,7 @@ class Leading(RecordingHost):
             words = (op["cached_broker_epoch_at_fetch"], op["cached_broker_epoch_after"])
             self.registered = [broker_epoch_of(word) for word in words]
         broker_epoch = broker_epoch_of(op.get("broker_epoch", NO_BROKER_EPOCH))
-        if partition.checks_broker_epochs and partition.is_stale(replica, broker_epoch):
+        if partition.is_stale(replica, broker_epoch):
             return NOT_LEADER_OR_FOLLOWER
         partition.follower_fetched(replica, broker_epoch, offset, partition.leader_epoch, self.now_us)
         return NONE
@@ -379,7 +380,7 @@ class ShuttingDown:
             isr = (leader, self.broker) if membership == "in ISR" else (leader,)
             partition.become_follower(LeaderAndIsr(name, leader, 0, isr, 0, (leader, self.broker)))
             fetcher = self.fetchers.setdefault(
-                leader, ReplicaFetcherThread(leader, self.rules, self.host, backoff_us=0)
+                leader, ReplicaFetcherThread(leader, Decisions(self.rules), self.host, backoff_us=0)
             )
             fetcher.add(partition, 0, START_US)
         else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 from sim.environment.storage import RecoveryError
+from sim.protocol.decisions import Decisions
 from sim.protocol.log.log import Log
 from sim.protocol.messages import NO_BROKER_EPOCH, LeaderAndIsr
 from tests.plain import skip_if_compiled
@@ -51,7 +52,7 @@ class Machine:
     def partition(self) -> Partition:
         """The leading partition of the process that uses the disk, for operations on a log in use."""
         self.storage.clean_shutdown = True
-        log, epochs, _ = self.storage.recover(self.rules)
+        log, epochs, _ = self.storage.recover(Decisions(self.rules))
         partition = make_partition(log, epochs, self.rules, hw=self.hw)
         brokers = (LEADER, FOLLOWER)
         partition.become_leader(LeaderAndIsr("0", LEADER, epochs.latest or 0, brokers, 0, brokers), 0)
@@ -86,7 +87,7 @@ class Machine:
         storage.clean_shutdown = op.get("clean_shutdown_file", storage.clean_shutdown)
         fill(self.storage, records(1, 0))
         storage.recovery_point = 0
-        storage.recover(self.rules)
+        storage.recover(Decisions(self.rules))
         return Seen(had_clean_shutdown=storage.recovery_point == 1, file_exists_after_load=storage.clean_shutdown)
 
     def fail_to_load(self, op: Fields) -> Seen:
@@ -95,7 +96,7 @@ class Machine:
         skip_if_compiled()
         with patch.object(Log, "reload", side_effect=RecoveryError("unreadable")):
             try:
-                self.storage.recover(self.rules)
+                self.storage.recover(Decisions(self.rules))
             except RecoveryError:
                 return Seen(file_exists_after=self.storage.clean_shutdown)
         raise AssertionError("an unreadable log was loaded")
@@ -110,7 +111,7 @@ class Machine:
         storage.recovery_point_file.content = op.get("recovery_point", storage.recovery_point)
         storage.log_start_file.content = op.get("log_start")
         storage.corrupt_tail(op.get("unreadable_at_the_end", 0))
-        log, epochs, hw = storage.recover(self.rules)
+        log, epochs, hw = storage.recover(Decisions(self.rules))
         return Seen(
             leo=log.leo,
             log_start=log.log_start,
@@ -129,7 +130,7 @@ class Machine:
         """A broker with so many directories is shut down. A machine has one: each is a machine's."""
         storages = [make_storage() for _ in range(self.directories)]
         for storage in storages:
-            storage.recover(self.rules)
+            storage.recover(Decisions(self.rules))
             storage.close_cleanly(0, op["broker_epoch"])
         epochs = {storage.clean_broker_epoch for storage in storages}
         return Seen(

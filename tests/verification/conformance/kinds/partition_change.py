@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
+from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.metadata import PartitionRegistration
 from sim.protocol.kraft.partition_change_builder import PartitionChangeBuilder, PartitionChangeRules
 from sim.protocol.kraft.quorum_controller import QuorumController
@@ -90,7 +91,8 @@ class Given:
     def change(self, op: Fields) -> PartitionChangeBuilder:
         """The change that an operation describes."""
         wanted = op["change"]
-        terms = PartitionChangeRules(self.rules, lambda _: None, elr=self.elr, marks_recovery=self._marks_recovery)
+        decide = Decisions(self.rules)
+        terms = PartitionChangeRules(decide, lambda _: None, elr=self.elr, marks_recovery=self._marks_recovery)
         change = PartitionChangeBuilder(self.state, self._acceptable, self.min_isr, terms)
         change.election = self._election
         change.unclean = ours(wanted.get("unclean_shutdown", ()))
@@ -140,7 +142,7 @@ def _shrink_bumps(state: Given, op: Fields) -> Seen:
 def _set_min_isr(state: Given, op: Fields) -> Seen:
     host = QuorumHost(state.rules, {"min.insync.replicas": op["change"]["min_isr_before"]})
     host.image.replay(state.state)
-    host.controller = QuorumController(host.image, state.rules, host, host.config)
+    host.controller = QuorumController(host.image, Decisions(state.rules), host, host.config)
     host.records = [state.state]
     if host.controller.set("min.insync.replicas", state.min_isr):
         raise TableError("min ISR cannot be set")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from sim.protocol.decisions import Decisions
 from sim.protocol.kraft import broker_lifecycle_manager
 from sim.protocol.kraft.broker_lifecycle_manager import BrokerLifecycleManager
 from tests.verification.oracle.releases import since
@@ -35,7 +36,7 @@ class Broker:
     """The broker, its clock and its channel, as `sim.hosts.kraft_broker` has them."""
 
     def __init__(self, rules: Rules) -> None:
-        self.lifecycle = BrokerLifecycleManager(self, rules, HEARTBEAT_MS * 1_000, SESSION_MS * 1_000)
+        self.lifecycle = BrokerLifecycleManager(self, Decisions(rules), HEARTBEAT_MS * 1_000, SESSION_MS * 1_000)
         self.now_us = 0
         self.asked = ""
         self.sent: list[list[Any]] = []

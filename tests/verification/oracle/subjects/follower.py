@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sim.protocol import probes
 from sim.protocol.batch import Batch
+from sim.protocol.decisions import Decisions
 from sim.protocol.log.leader_epoch_file_cache import UNDEFINED_EPOCH, LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
@@ -61,8 +62,8 @@ class Driver:
         self._asks_controller = rules.isr_update == "alter-partition"
         log = Log(check_first_offset=rules.append_check == "first-offset")
         epochs = LeaderEpochFileCache(LeaderEpochCheckpointFile(), strict=rules.epoch_recorded_at == "election")
-        self._replica = Replica("t", log, epochs, 0, rules, self)
-        self._fetcher = ReplicaFetcherThread(1, rules, self, backoff_us=0)
+        self._replica = Replica("t", log, epochs, 0, Decisions(rules), self)
+        self._fetcher = ReplicaFetcherThread(1, Decisions(rules), self, backoff_us=0)
         self._died = self._halted = False
         self._requests: list[list[Any]] = []
         self._before: Case = []

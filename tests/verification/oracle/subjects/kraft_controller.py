@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from sim.hosts.broker_heartbeat_tracker import BrokerHeartbeatTracker
 from sim.kernel.scheduler import ALWAYS, Kernel
+from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.alter_partition_manager import Change
 from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR, BrokerRegistration, MetadataImage, Record, Value
 from sim.protocol.kraft.quorum_controller import QuorumController
@@ -55,7 +56,7 @@ class Host:
             keeps_fenced=rules.fenced_session == "kept",
         )
         self.ends: list[int] = []
-        self.controller = QuorumController(MetadataImage(), rules, self, CONFIG)
+        self.controller = QuorumController(MetadataImage(), Decisions(rules), self, CONFIG)
 
     # What the controller asks.
 
@@ -188,7 +189,7 @@ class Host:
         image = MetadataImage()
         for record in self._committed:
             image.replay(record)
-        self.controller = QuorumController(image, self._rules, self, CONFIG)
+        self.controller = QuorumController(image, Decisions(self._rules), self, CONFIG)
         self.controller.activate()
         self._sessions.begin()
         return ""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sim.environment.storage import RecoveryError, Storage, StorageSettings
 from sim.protocol.batch import Batch
+from sim.protocol.decisions import Decisions
 from sim.protocol.log import producer_state_manager
 from sim.protocol.log.log import UnexpectedAppendOffsetError
 from sim.protocol.messages import UNKNOWN_PRODUCER_ID
@@ -45,8 +46,8 @@ class Driver:
         self._replica = self._load()
 
     def _load(self) -> Replica:
-        log, epochs, hw = self._storage.recover(self._rules)
-        return Replica("t", log, epochs, hw, self._rules, self)
+        log, epochs, hw = self._storage.recover(Decisions(self._rules))
+        return Replica("t", log, epochs, hw, Decisions(self._rules), self)
 
     # As `sim.hosts.broker` does it.
 

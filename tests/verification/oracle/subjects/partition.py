@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from sim.protocol.batch import Batch
+from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.alter_partition_manager import AlterPartitionManager, Change
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
@@ -145,7 +146,7 @@ class Driver:
             log,
             LeaderEpochFileCache(LeaderEpochCheckpointFile(), strict=strict),
             0,
-            rules,
+            Decisions(rules),
             self.host,
             min_insync_replicas=1,
             lag_us=LAG_MS * 1000,
@@ -253,7 +254,7 @@ class Driver:
             return [hw, partition.log.log_start, list(partition.diverging(last_epoch))]
         if error:
             return error
-        if partition.checks_broker_epochs and partition.is_stale(follower, broker_epoch):
+        if partition.is_stale(follower, broker_epoch):
             return NOT_LEADER_OR_FOLLOWER
         batches = partition.read_uncommitted(offset)
         if self._counts_batches and batches:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, Final
 
+from sim.protocol.decisions import Decisions
 from sim.protocol.kraft import reassignment
 from sim.protocol.kraft.metadata import PartitionRegistration
 from sim.protocol.kraft.partition_change_builder import PartitionChangeBuilder, PartitionChangeRules
@@ -112,7 +113,7 @@ def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Se
             seen.append(shown(state))
             continue
         acceptable, min_isr, enabled, election, *rest = values
-        terms = PartitionChangeRules(rules, lambda _: None, elr=bool(enabled))
+        terms = PartitionChangeRules(Decisions(rules), lambda _: None, elr=bool(enabled))
         change = PartitionChangeBuilder(state, acceptable.__contains__, min_isr, terms)
         error = _prepare(change, name, rest, terms)
         change.election = election

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sim.protocol.batch import NO_SEQUENCE
 from sim.protocol.client.producer_sequences import ProducerSequences
 from sim.protocol.client.sender import NEVER_US, ProducerBatch, Sender
+from sim.protocol.decisions import Decisions
 from sim.protocol.messages import (
     INVALID_PRODUCER_EPOCH,
     NONE,
@@ -66,9 +67,10 @@ class Driver:
     def __init__(self, release: str, rules: Rules, *, idempotent: bool, most: int) -> None:
         ids = count(1)
         self._expires = release in EXPIRES
-        self._sequences = ProducerSequences(rules, lambda: next(ids), lambda *_: None) if idempotent else None
+        decide = Decisions(rules)
+        self._sequences = ProducerSequences(decide, lambda: next(ids), lambda *_: None) if idempotent else None
         self._sender = Sender(
-            rules,
+            decide,
             self._sequences,
             keeps_order=most == 1,
             delivery_timeout_us=DELIVERY_TIMEOUT_MS if self._expires else NEVER_US,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from sim.protocol.decisions import Decision, Decisions
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.zookeeper.election import BrokerInfo, Registry
 from sim.protocol.zookeeper.kafka_controller import KafkaController
@@ -49,7 +50,7 @@ class ZooKeeper:
         """See `KafkaZkClient`."""
         return self.state, self.target
 
-    def amend(self, controller_epoch: int, decide: Decide, *, fenced: bool) -> LeaderAndIsr:
+    def amend(self, controller_epoch: int, decide: Decide, *, fenced: Decision) -> LeaderAndIsr:
         """See `KafkaZkClient`."""
         change = decide(self.state, self.registry())
         if change is not None:
@@ -63,7 +64,7 @@ class ZooKeeper:
         version = self.state.partition_epoch + 1
         self.state = LeaderAndIsr("t", leader, leader_epoch, isr, version, replicas, controller_epoch)
 
-    def assign(self, controller_epoch: int, replicas: tuple[int, ...], *, fenced: bool) -> LeaderAndIsr:
+    def assign(self, controller_epoch: int, replicas: tuple[int, ...], *, fenced: Decision) -> LeaderAndIsr:
         """See `KafkaZkClient`."""
         self.state = self.state.assigned(replicas)
         return self.state
@@ -102,7 +103,7 @@ class Host:
         if "zk-failed-together" in imitated:
             skip_if_compiled()
             kind = HashOrdered
-        self.controller = kind(0, rules, self, unclean_election=unclean)
+        self.controller = kind(0, Decisions(rules), self, unclean_election=unclean)
         if isinstance(self.controller, HashOrdered):
             self.controller.release = release
         self.fail_over()

@@ -1,0 +1,261 @@
+"""The rules of a broker, asked where they decide.
+
+A site of the protocol where releases differ asks a `Decision`, which answers and notes that it was asked. It is asked
+only in a situation in which the values of its rule act differently::
+
+    if len(isr) < self.min_insync_replicas and self._decide.hw_needs_min_isr.yes():
+
+The situation comes first, the rule last. So a run knows, rule by rule, against which other values it decided anything
+(`Decisions.parted`). Of two sets of rules that differ only in values against which a run decided nothing, the other
+one has the same history: up to the first decision that parts them both do the same. That holds as long as
+
+* a situation is one in which all values agree outside of it, whatever the *other* rules are;
+* what a value does later (a message that carries an epoch, a file that is written) is asked for here and now, or every
+  situation in which that shows asks;
+* ``answer``, which notes nothing, is read only where the same decision was asked before, or where both answers come to
+  the same.
+
+`make hunt` compares runs (`tests.verification.hunt.deciding`).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+
+from sim.protocol.rules import RULES, Rules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+T = TypeVar("T")
+
+VALUES: Final = tuple((rule, value) for rule, spec in RULES.items() for value in spec.values)
+"""All values of all rules: (rule, value)."""
+_PLACES: Final = {pair: place for place, pair in enumerate(VALUES)}
+
+
+@final
+class Decision:
+    """A question that some values of a rule answer with yes.
+
+    Attributes:
+        answer: what the value in force answers.
+        asked: whether it decided anything.
+    """
+
+    __slots__ = ("answer", "asked")
+
+    def __init__(self, *, answer: bool) -> None:
+        self.answer = answer
+        self.asked = False
+
+    def yes(self) -> bool:
+        """Ask it, in a situation in which the other answer would lead elsewhere."""
+        self.asked = True
+        return self.answer
+
+    def note(self) -> None:
+        """What follows depends on the answer, and the situation where it shows cannot be told from here."""
+        self.asked = True
+
+
+@final
+class Choice:
+    """A question with an answer for each value of a rule.
+
+    Attributes:
+        rule: its name.
+        value: the value in force.
+        against: values that would have answered otherwise at some time.
+    """
+
+    __slots__ = ("against", "rule", "value")
+
+    def __init__(self, rule: str, value: str) -> None:
+        self.rule = rule
+        self.value = value
+        self.against: set[str] = set()
+
+    def pick(self, answers: Mapping[str, T]) -> T:
+        """The answer of the value in force.
+
+        Args:
+            answers: value -> answer; where all are equal nothing is decided.
+        """
+        chosen = answers[self.value]
+        for value, answer in answers.items():
+            if answer != chosen:
+                self.against.add(value)
+        return chosen
+
+
+@final
+class Decisions:
+    """All questions that the protocol asks of one set of rules, and which of them decided anything.
+
+    Brokers with the same rules share one in a run.
+
+    Args:
+        rules: the rules.
+
+    Attributes:
+        rules: see above.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self._decisions: list[Decision] = []
+        self._choices: list[Choice] = []
+        on = self._on
+        # Truncation.
+        truncation = rules.follower_truncation
+        self.truncates_to_hw = on(truncation == "high-watermark" or truncation == "high-watermark-delayed")
+        self.awaits_records = on(truncation == "high-watermark-delayed")
+        self.truncates_on_fetch = on(truncation == "on-fetch")
+        self.answers_epochs = on(truncation == "leader-epoch" or rules.names_epochs)
+        self.names_epochs = on(rules.names_epochs)
+        self.truncates_on_error = on(rules.epoch_request_error == "high-watermark")
+        self.fences_truncation = on(rules.truncation_fencing == "yes")
+        self.drops_epochs_at_leo = on(rules.truncate_at_leo == "drops-epochs")
+        self.records_epoch_at_election = on(rules.epoch_recorded_at == "election")
+        # Fetching.
+        self.fetcher_restart = self._of("fetcher_restart")
+        self.fences_fetches = on(rules.fetch_fencing == "leader-epoch")
+        self.compares_last_epoch = on(rules.fetch_fencing == "last-epoch")
+        self.fences_first_fetch_only = on(rules.session_epoch == "first-fetch")
+        self.fenced_fetcher = self._of("fenced_fetcher")
+        self.drops_late_fetches = on(rules.late_reply == "leader-epoch")
+        self.drops_late_epoch_ends = on(rules.late_reply != "offset")
+        self.checks_first_offset = on(rules.append_check == "first-offset")
+        self.error_kills_thread = on(rules.append_error == "thread-dies")
+        self.recovery_fails_on_overlaps = on(rules.overlap_recovery == "fails")
+        self.halts_out_of_range = on(rules.out_of_range == "halts")
+        # High watermark and ISR.
+        self.hw_needs_min_isr = on(rules.hw_needs_min_isr == "yes")
+        self.caps_min_isr = on(rules.min_isr_cap == "replicas")
+        self.hw_needs_epoch = on(rules.hw_needs_epoch == "yes")
+        self.hw_at_every_fetch = on(rules.hw_at_fetch == "every-fetch")
+        self.lags_by_time = on(rules.isr_lag == "time")
+        self.fetched_at_reelection = on(rules.lag_at_reelection == "fetched")
+        self.refuses_unassigned = on(rules.unassigned_fetch == "refused")
+        self.forgets_refused = on(rules.refused_fetch == "forgets-leo")
+        self.joins_at_epoch_start = on(rules.isr_join == "leader-epoch-start")
+        self.admits_any_member = on(rules.isr_eligibility == "any")
+        self.admits_live_members = on(rules.isr_eligibility == "alive")
+        self.admits_registered_members = on(rules.isr_eligibility == "registered")
+        self.asks_controller = on(rules.isr_update == "alter-partition")
+        # Controller.
+        self.registration_bumps_epoch = on(rules.registration_epoch == "bumped")
+        self.notices_missed_bounces = on(rules.missed_bounce == "noticed")
+        self.stopping_leader_is_online = on(rules.shutting_down_leader == "online")
+        self.last_member_leaves = on(rules.last_isr_member == "leaves-if-unclean")
+        self.elects_preferred_again = on(rules.preferred_election == "always")
+        self.keeps_reassignment_marks = on(rules.reassignment_state == "adding-and-removing")
+        self.checks_broker_epochs = on(rules.broker_epoch == "checked")
+        self.fences_controller_writes = on(rules.controller_writes == "fenced")
+        self.starts_with_all_replicas = on(rules.controller_startup == "all-replicas")
+        self.takes_last_sent_metadata = on(rules.broker_metadata == "last-sent")
+        self.checks_stop_replica = on(rules.stop_replica == "checked")
+        # Clients.
+        self.guards_list_offsets = on(rules.list_offsets_guard == "yes")
+        self.fences_clients = on(rules.list_offsets_fencing == "yes")
+        self.keeps_newest_metadata = on(rules.client_metadata == "newest-epoch")
+        self.takes_back_newest_first = on(rules.lost_requests == "newest-first")
+        self.validates_position = on(rules.consumer_validation == "yes")
+        self.dedups = on(rules.producer_dedup == "yes")
+        self.takes_unknown_producer = on(rules.unknown_producer == "taken")
+        self.snapshots_reloads = on(rules.producer_snapshots != "rolled")
+        self.keeps_all_snapshots = on(rules.producer_snapshots != "of-segments")
+        self.bumps_producer_epoch = on(rules.producer_recovery != "new-producer-id")
+        self.producer_survives_fencing = on(rules.producer_recovery == "epoch-bump-when-fenced")
+        # KRaft.
+        self.has_quorum = on(rules.control_plane == "kraft")
+        self.refuses_stale_fetches = on(rules.stale_fetch == "refused")
+        self.shrink_bumps_epoch = on(rules.isr_shrink_epoch == "bumped")
+        self.reassignment_completes = self._of("reassignment_completes")
+        self.knows_directories = on(rules.directory_assignment != "none")
+        self.assignment_clears_elr = on(rules.directory_assignment == "clears-elr")
+        self.replaces_reassignment_marks = on(rules.resubmitted_reassignment == "replaces-marks")
+        self.elr = on(rules.elr == "on")
+        self.drops_elr_outsiders = on(rules.elr_outside_assignment == "dropped")
+        self.last_known_elr = self._of("last_known_elr")
+        self.last_known_must_be_unfenced = on(rules.last_known_leader == "unfenced")
+        self.reads_clean_shutdown = on(rules.clean_shutdown == "checked")
+        self.marks_unloaded_clean = on(rules.clean_shutdown_file == "always")
+        self.min_isr_change = self._of("min_isr_change")
+        self.unclean_registration_changes = on(rules.unclean_registration == "transitions")
+        self.keeps_fenced_sessions = on(rules.fenced_session == "kept")
+        self.lifecycle_backs_off = on(rules.lifecycle_retry == "back-off")
+        self.elects_uncleanly = on(rules.unclean_recovery == "election")
+        self.recovery_takes_first = on(rules.unclean_recovery == "first-replies")
+        self.holds_small_isr = on(rules.isr_floor == "min-isr")
+
+    def _on(self, answer: bool) -> Decision:
+        decision = Decision(answer=answer)
+        self._decisions.append(decision)
+        return decision
+
+    def _of(self, rule: str) -> Choice:
+        choice = Choice(rule, getattr(self.rules, rule))
+        self._choices.append(choice)
+        return choice
+
+    def parted(self) -> set[tuple[str, str]]:
+        """Values that would have decided otherwise at some time, as (rule, value); never the rules' own."""
+        found = {(choice.rule, value) for choice in self._choices for value in choice.against}
+        for decision, (rule, agreeing) in zip(self._decisions, _questions(), strict=True):
+            if decision.asked:
+                found.update((rule, value) for value in RULES[rule].values if (value in agreeing) != decision.answer)
+        return found
+
+    def answers(self) -> list[bool]:
+        """What each decision answers, in their order."""
+        return [decision.answer for decision in self._decisions]
+
+
+@cache
+def _questions() -> tuple[tuple[str, frozenset[str]], ...]:
+    """Of each decision its rule and the values that answer yes, read off what each value changes."""
+    words: dict[str, Any] = {name: spec.values[0] for name, spec in RULES.items()}
+    some = Rules(**words)
+    answers = [(rule, value, Decisions(some.override({rule: value})).answers()) for rule, value in VALUES]
+    questions = []
+    for place in range(len(answers[0][2])):
+        agreeing: dict[str, set[str]] = {}
+        for rule, value, given in answers:
+            agreeing.setdefault(rule, set()).update({value} if given[place] else ())
+        (rule,) = [one for one, values in agreeing.items() if 0 < len(values) < len(RULES[one].values)]
+        questions.append((rule, frozenset(agreeing[rule])))
+    return tuple(questions)
+
+
+def parted(tables: Iterable[Decisions]) -> set[tuple[str, str]]:
+    """Values against which a run decided anything, of the rules of all who took part.
+
+    Who asks may have other rules than who answers: where they differ, a rule that decided counts for all its values.
+    """
+    found: set[tuple[str, str]] = set()
+    several = False
+    for place, table in enumerate(tables):
+        several = place > 0
+        found |= table.parted()
+    return _as_a_whole(found) if several else found
+
+
+def _as_a_whole(parted_values: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    rules = {rule for rule, _ in parted_values}
+    return {(rule, value) for rule, value in VALUES if rule in rules}
+
+
+def to_bits(values: Iterable[tuple[str, str]]) -> int:
+    """(rule, value) pairs as one number, a bit for each of `VALUES`."""
+    bits = 0
+    for pair in values:
+        bits |= 1 << _PLACES[pair]
+    return bits
+
+
+def from_bits(bits: int) -> set[tuple[str, str]]:
+    """See `to_bits`."""
+    return {pair for place, pair in enumerate(VALUES) if bits >> place & 1}

@@ -1,0 +1,115 @@
+"""What was asked of rules, and against which values they decided."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from sim.protocol import decisions
+from sim.protocol.decisions import VALUES, Choice, Decision, Decisions, from_bits, parted, to_bits
+from sim.protocol.messages import NO_EPOCH
+from sim.protocol.modes import MODES
+from sim.protocol.rules import RULES
+from tests.sim.protocol.controlling import Store, World
+from tests.sim.protocol.recording import Recorder, decision, filled, partition, produce
+
+ELR = MODES["elr"].rules
+SIM = Path(decisions.__file__).parents[1]
+
+
+def attributes(kind: type[Decision | Choice]) -> list[str]:
+    return [name for name, value in vars(Decisions(ELR)).items() if isinstance(value, kind)]
+
+
+def asked_in_sim() -> set[str]:
+    """Names of decisions whose ``yes``, ``note`` or ``pick`` is called, or that are handed to who calls it."""
+    found = set[str]()
+    for file in SIM.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and file.name != "decisions.py":
+                inner = node.value
+                if isinstance(inner, ast.Attribute) and node.attr in ("yes", "note", "pick"):
+                    found.add(inner.attr)
+                if getattr(inner, "attr", getattr(inner, "id", "")) in ("decide", "_decide"):
+                    found.add(node.attr)
+    return found
+
+
+def test_each_decision_is_asked_somewhere() -> None:
+    names = {*attributes(Decision), *attributes(Choice)}
+    assert names - asked_in_sim() == set()
+
+
+def test_each_rule_is_asked_by_something() -> None:
+    table = Decisions(ELR)
+    for name in attributes(Decision):
+        getattr(table, name).note()
+    for name in attributes(Choice):
+        choice = getattr(table, name)
+        choice.pick({value: value for value in RULES[choice.rule].values})
+    assert table.parted() == {(rule, value) for rule, value in VALUES if getattr(ELR, rule) != value}
+
+
+@pytest.mark.parametrize("name", attributes(Decision))
+def test_a_decision_parts_the_values_that_answer_otherwise(name: str) -> None:
+    for mode in MODES.values():
+        table = Decisions(mode.rules)
+        own = getattr(table, name).yes()
+        found = table.parted()
+        assert len({rule for rule, _ in found}) == 1
+        for rule, value in found:
+            assert getattr(Decisions(mode.rules.override({rule: value})), name).answer is not own
+
+
+def test_what_was_not_asked_parts_nothing() -> None:
+    table = Decisions(ELR)
+    assert table.elr.answer
+    assert table.last_known_elr.pick({"leader": 1, "lost-leader": 1, "ejected-members": 1}) == 1
+    assert table.parted() == set()
+
+
+def test_a_choice_parts_the_values_with_another_answer() -> None:
+    table = Decisions(ELR)
+    assert table.last_known_elr.pick({"leader": (1,), "lost-leader": (1,), "ejected-members": ()}) == (1,)
+    assert table.parted() == {("last_known_elr", "ejected-members")}
+
+
+def test_with_several_sets_of_rules_a_rule_decides_as_a_whole() -> None:
+    one, other = Decisions(ELR), Decisions(MODES["kraft"].rules)
+    one.elr.yes()
+    assert parted([one]) == {("elr", "off")}
+    assert parted([one, other]) == {("elr", "off"), ("elr", "on")}
+    assert parted([]) == set()
+
+
+def test_values_are_packed_into_a_number() -> None:
+    assert from_bits(to_bits(VALUES[3:9])) == set(VALUES[3:9])
+    assert to_bits([]) == 0
+
+
+def test_an_epoch_that_leader_and_follower_know_parts_no_values_of_truncation() -> None:
+    host = Recorder()
+    one = filled(host, {1: 3, 4: 2}, MODES["kip279"].rules, hw=5)
+    one.become_leader(decision(epoch=5), 0)
+    assert one.end_offset_for(NO_EPOCH, 4, with_epoch=True) == ("", 4, 5)
+    assert ("follower_truncation", "leader-epoch") not in host.decide.parted()
+    assert one.end_offset_for(NO_EPOCH, 3, with_epoch=True) == ("", 1, 3)
+    assert ("follower_truncation", "leader-epoch") in host.decide.parted()
+
+
+def test_a_small_isr_decides_only_where_the_hw_would_move() -> None:
+    host = Recorder()
+    one = partition(host, min_insync_replicas=2)
+    one.become_leader(decision(isr=(1,)), 0)
+    assert ("hw_needs_min_isr", "yes") not in host.decide.parted()
+    one.produce(produce(0, acks=1), 0)
+    assert ("hw_needs_min_isr", "yes") in host.decide.parted()
+
+
+def test_a_new_controller_tells_replicas_with_or_without_a_new_epoch() -> None:
+    leaderless = World(Store(0, (1,), registered={})).elected()
+    assert ("registration_epoch", "bumped") not in leaderless.decide.parted()
+    led = World(Store(1, (1,), registered={1: 11})).elected()
+    assert ("registration_epoch", "bumped") in led.decide.parted()
