@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sim.history import steps
 from tests.places import ROOT
 
 if TYPE_CHECKING:
@@ -261,6 +262,30 @@ def statements_run_at_import(node: ast.AST) -> Iterator[ast.AST]:
         if not typing_only and not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             yield child
             yield from statements_run_at_import(child)
+
+
+# Names of steps.
+
+
+def names_of_steps_as_strings(name: str) -> Iterator[str]:
+    """Strings that a step's name is compared with, or that a step is made with."""
+
+    def is_name(node: ast.AST) -> bool:
+        return isinstance(node, ast.Subscript) and ast.unparse(node.slice) == "'step'"
+
+    for node in ast.walk(tree(name)):
+        if isinstance(node, ast.Compare) and is_name(node.left):
+            found = [one for other in node.comparators for one in ast.walk(other)]
+        elif isinstance(node, ast.Dict):
+            pairs = zip(node.keys, node.values, strict=True)
+            found = [one for key, other in pairs if key and ast.unparse(key) == "'step'" for one in ast.walk(other)]
+        else:
+            continue
+        yield from (one.value for one in found if isinstance(one, ast.Constant) and one.value in steps.STEPS)
+
+
+def test_names_of_steps_stand_where_steps_are_declared() -> None:
+    assert modules_with(names_of_steps_as_strings) == {}
 
 
 # What would make runs differ, or files dangerous.

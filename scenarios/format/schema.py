@@ -21,7 +21,7 @@ from scenarios.format.actions import ACTIONS, Action
 from scenarios.format.scenario import SCENARIO_VERSION, Scenario, from_json
 from scenarios.format.validation import OpenTable, Table, checked, validated
 from sim.errors import InputError
-from sim.history.steps import STEPS
+from sim.history.steps import ACK, APPEND, ELR, ISR, READ, SETTLED, STEPS
 from sim.hosts.control_plane import ELECTIONS
 from sim.protocol.modes import MODES
 from sim.protocol.modes import mode as mode_named
@@ -184,13 +184,13 @@ _Faults: Final = create_model("_Faults", __base__=Table, **_FAULT_FIELDS)
 class _Pattern(Table):
     step: Annotated[str, _word("step", STEPS)]
     broker: Annotated[int, _check(fields.broker_or_none)] | None = None
-    batch: Annotated[str, _only_for("append", "ack", "read"), _check(fields.batch)] | None = None
+    batch: Annotated[str, _only_for(APPEND.name, ACK.name, READ.name), _check(fields.batch)] | None = None
     offset: Natural | None = None
     leader_epoch: Natural | None = None
-    isr: Annotated[AnyReplicas, _only_for("isr")] | None = None
-    elr: Annotated[AnyReplicas, _only_for("elr")] | None = None
-    last_known_elr: Annotated[AnyReplicas, _only_for("elr")] | None = None
-    rounds: Annotated[Natural, _only_for("settled")] | None = None
+    isr: Annotated[AnyReplicas, _only_for(ISR.name)] | None = None
+    elr: Annotated[AnyReplicas, _only_for(ELR.name)] | None = None
+    last_known_elr: Annotated[AnyReplicas, _only_for(ELR.name)] | None = None
+    rounds: Annotated[Natural, _only_for(SETTLED.name)] | None = None
 
 
 class _StoryLine(_Pattern):

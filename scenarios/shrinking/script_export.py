@@ -20,6 +20,7 @@ from scenarios.single.execution import CLIENTS_BEGIN_US, PAUSE_US
 from scenarios.single.run import run
 from sim.config import shown
 from sim.errors import InputError
+from sim.history.steps import ACK, ELECTED, ENDS, LEAD, TRUNCATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
 Line = tuple[int, dict[str, Any]]
 """Time, and the other fields of a script line."""
 STORY_STEPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "ack": ("batch",),
-    **dict.fromkeys(("kill", "power-loss", "disk-replaced", "corrupt-tail", "shutdown", "halt", "exit"), ("broker",)),
-    "elected": ("broker", "leader_epoch"),
-    "lead": ("broker", "offset"),
-    "truncate": ("broker", "offset"),
+    ACK.name: ("batch",),
+    **{end.name: ("broker",) for end in ENDS},
+    ELECTED.name: ("broker", "leader_epoch"),
+    LEAD.name: ("broker", "offset"),
+    TRUNCATE.name: ("broker", "offset"),
 }
 """Step of a story -> the fields that identify it."""
 STORY_MAX: Final = 20
@@ -192,7 +193,7 @@ def _story(case: Case, result: RunResult) -> Iterator[str]:
         fields = STORY_STEPS.get(step["step"], ())
         named = {**step, "batch": names.get(step.get("record", -1))}
         fields_shown = {name: named[name] for name in fields if named[name] is not None}
-        nothing = step["step"] == "truncate" and not step["removed"]
+        nothing = step["step"] == TRUNCATE.name and not step["removed"]
         if fields_shown and not nothing and step["t"] >= CLIENTS_BEGIN_US and probes < STORY_MAX:
             probes += 1
             yield "\n".join(["", "[[story]]", f"step = {_value(step['step'])}", *_pairs(fields_shown), ""])

@@ -8,6 +8,7 @@ from faults.kind import node_of
 from reports.brokers.confirm.clients import Send
 from reports.brokers.confirm.observer import SEEN
 from reports.brokers.confirm.proxy import CONTROL, EVERYTHING, HEARTBEAT
+from sim.history import steps as kinds
 from sim.hosts.settings import acks_number
 
 if TYPE_CHECKING:
@@ -47,14 +48,14 @@ def _for_a_while(actor: Actor, params: Mapping[str, Any], undo: Callable[[], Non
 def _cut(actor: Actor, params: Mapping[str, Any]) -> None:
     for source, target in _ends(params):
         actor.cluster.proxies.cut(source, target)
-        actor.note("cut", source=source, target=target)
+        actor.note(kinds.CUT.name, source=source, target=target)
     _for_a_while(actor, params, lambda: actor.heal(_ends(params)))
 
 
 def _slow(actor: Actor, params: Mapping[str, Any]) -> None:
     for source, target in _ends(params):
         actor.cluster.proxies.slow(source, target, actor.cluster.paced_ms(params["by_ms"]) / 1000)
-        actor.note("slow", source=source, target=target)
+        actor.note(kinds.SLOW.name, source=source, target=target)
     _for_a_while(actor, params, lambda: actor.heal(_ends(params)))
 
 
@@ -66,7 +67,7 @@ def _heal(actor: Actor, params: Mapping[str, Any]) -> None:
 
 def _kill(actor: Actor, params: Mapping[str, Any]) -> None:
     actor.cluster.kill([params["broker"]])
-    actor.note("kill", broker=params["broker"])
+    actor.note(kinds.KILL.name, broker=params["broker"])
     _restart(actor, params, [params["broker"]])
 
 
@@ -79,19 +80,19 @@ def _restart(actor: Actor, params: Mapping[str, Any], brokers: Iterable[int]) ->
 def _power_loss(actor: Actor, params: Mapping[str, Any]) -> None:
     actor.cluster.lose_power(params["brokers"])
     for broker in params["brokers"]:
-        actor.note("power-loss", broker=broker)
+        actor.note(kinds.POWER_LOSS.name, broker=broker)
     _restart(actor, params, params["brokers"])
 
 
 def _disk_replaced(actor: Actor, params: Mapping[str, Any]) -> None:
     actor.cluster.replace_disk(params["broker"])
-    actor.note("disk-replaced", broker=params["broker"])
+    actor.note(kinds.DISK_REPLACED.name, broker=params["broker"])
     _restart(actor, params, [params["broker"]])
 
 
 def _corrupt_tail(actor: Actor, params: Mapping[str, Any]) -> None:
     actor.cluster.corrupt_tail(params["broker"], params.get("batches", 1))
-    actor.note("corrupt-tail", broker=params["broker"])
+    actor.note(kinds.CORRUPT_TAIL.name, broker=params["broker"])
     _restart(actor, params, [params["broker"]])
 
 
@@ -106,14 +107,14 @@ def _controlled_restart(actor: Actor, params: Mapping[str, Any]) -> None:
 def _pause(actor: Actor, params: Mapping[str, Any]) -> None:
     node = node_of(params["node"])
     actor.cluster.pause(node, paused=True)
-    actor.note("pause", broker=node)
+    actor.note(kinds.PAUSE.name, broker=node)
     _for_a_while(actor, params, lambda: _resume(actor, params))
 
 
 def _resume(actor: Actor, params: Mapping[str, Any]) -> None:
     node = node_of(params["node"])
     actor.cluster.pause(node, paused=False)
-    actor.note("resume", broker=node)
+    actor.note(kinds.RESUME.name, broker=node)
 
 
 def _session_expiry(actor: Actor, params: Mapping[str, Any]) -> None:
@@ -121,7 +122,7 @@ def _session_expiry(actor: Actor, params: Mapping[str, Any]) -> None:
     broker = params["broker"]
     _silence(actor, broker)
     actor.expiring = broker
-    actor.wait_for(lambda step: step["step"] == "session-end" and step.get("broker") == broker, _SESSION_S)
+    actor.wait_for(lambda step: step["step"] == kinds.SESSION_END.name and step.get("broker") == broker, _SESSION_S)
     actor.expiring = None
     actor.cluster.proxies.silence(broker, ())
 
@@ -130,7 +131,7 @@ def _zombie(actor: Actor, params: Mapping[str, Any]) -> None:
     broker = params["broker"]
     _silence(actor, broker)
     # A zombie has no session from the first.
-    actor.wait_for(lambda step: step["step"] == "session-end" and step.get("broker") == broker, _SESSION_S)
+    actor.wait_for(lambda step: step["step"] == kinds.SESSION_END.name and step.get("broker") == broker, _SESSION_S)
     _for_a_while(actor, params, lambda: actor.cluster.proxies.silence(broker, ()))
 
 

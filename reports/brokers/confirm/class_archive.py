@@ -16,6 +16,7 @@ from reports.brokers.confirm.scripted_control import wait_for_zookeeper
 from reports.brokers.kafka import releases
 from scenarios.sweep.java import cache_folder, put
 from sim.config import resolve
+from sim.history.steps import REGISTERED, UNFENCED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,4 +71,4 @@ def _wait_until_up(cluster: Cluster) -> None:
         time.sleep(0.02)
 
 
-_UP: Final = {True: "unfenced", False: "registered"}
+_UP: Final = {True: UNFENCED.name, False: REGISTERED.name}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from reports.brokers.confirm import files, wire
 from reports.brokers.confirm.cluster import TOPIC
 from sim.config import integer
+from sim.history.steps import ACK, END_OFFSET, READ, REFUSED
 from sim.protocol.batch import NO_SEQUENCE
 from sim.protocol.client.producer_sequences import ProducerSequences
 from sim.protocol.decisions import Decisions
@@ -157,12 +158,12 @@ class Clients:
         if sequences is not None:
             sequences.completed(send, answer.base_offset)
         fields = {"record": send.first_id, "count": send.count, "offset": answer.base_offset}
-        self._observer.tell("ack", **fields, acks=send.acks)
+        self._observer.tell(ACK.name, **fields, acks=send.acks)
         return True
 
     def _refused(self, send: Send, problem: str) -> None:
         send.is_retry = True
-        self._observer.tell("refused", record=send.first_id, by=self._leader, problem=problem)
+        self._observer.tell(REFUSED.name, record=send.first_id, by=self._leader, problem=problem)
         self._leader = 0
 
     def _new_producer_id(self) -> int:
@@ -258,7 +259,7 @@ class Clients:
                 (offset, batch.first_id + offset - batch.base_offset) for offset in range(first, batch.last_offset + 1)
             ]
             position = batch.last_offset + 1
-            self._observer.tell("read", offset=first, last=batch.last_offset, record=batch.first_id)
+            self._observer.tell(READ.name, offset=first, last=batch.last_offset, record=batch.first_id)
         return position
 
     def _fetch(self, position: int) -> Any:
@@ -289,7 +290,7 @@ class Clients:
                         offset = -1
                     if offset >= 0:
                         self.end_offsets.append(offset)
-                        self._observer.tell("end-offset", offset=offset)
+                        self._observer.tell(END_OFFSET.name, offset=offset)
                         return
                 self._closed.wait(_RETRY_S)
 

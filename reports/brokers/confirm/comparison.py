@@ -10,6 +10,7 @@ from scenarios.single.execution import PAUSE_US
 from scenarios.single.final_logs import VALIDATION_IDS
 from scenarios.single.script import matches
 from sim.config import integer
+from sim.history import steps as kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -90,7 +91,7 @@ def script_end_us(trace: Sequence[Shown], lines: Iterable[ScriptLine], batches: 
     return max(times_us(trace, lines, batches), default=0)
 
 
-_PARTS: Final = ("elected", "isr", "elr")
+_PARTS: Final = (kinds.ELECTED.name, kinds.ISR.name, kinds.ELR.name)
 
 
 def simulated_changes(result: RunResult, end_us: int, *, elr: bool) -> list[DecidedChange]:
@@ -106,14 +107,14 @@ def simulated_changes(result: RunResult, end_us: int, *, elr: bool) -> list[Deci
         if step["t"] > end_us:
             break
         kind = step["step"]
-        if kind == "lead" and step["broker"] == leader and step["leader_epoch"] > epoch:
+        if kind == kinds.LEAD.name and step["broker"] == leader and step["leader_epoch"] > epoch:
             # A new leader epoch and nothing else, as when replicas are removed, is told by the leader alone.
             epoch = step["leader_epoch"]
             found.append(DecidedChange(leader, epoch, isr, eligible if elr else None, known if elr else None))
         elif kind in _PARTS:
-            if kind == "elected":
+            if kind == kinds.ELECTED.name:
                 leader = step["broker"]
-            elif kind == "isr":
+            elif kind == kinds.ISR.name:
                 isr = tuple(sorted(step["isr"]))
             else:
                 eligible, known = tuple(sorted(step["elr"])), tuple(sorted(step["last_known_elr"]))
@@ -344,9 +345,9 @@ def _clients(result: RunResult, acted: Acted, names: Mapping[int, str], end_us: 
     acks: dict[int, int] = {}
     ends: list[int] = []
     for step in result.trace:
-        if step["step"] == "ack" and step["record"] < VALIDATION_IDS:
+        if step["step"] == kinds.ACK.name and step["record"] < VALIDATION_IDS:
             acks[step["record"]] = step["offset"]
-        elif step["step"] == "end-offset" and step["t"] <= end_us:
+        elif step["step"] == kinds.END_OFFSET.name and step["t"] <= end_us:
             ends.append(step["offset"])
     real_acks = {send.first_id: send.offset for send in acted.sends if send.offset is not None}
     rows = []
@@ -370,7 +371,7 @@ def simulated_reads(result: RunResult, end_us: int) -> list[tuple[int, int]]:
     return [
         (step["offset"] + place, step["record"] + place)
         for step in result.trace
-        if step["step"] == "read" and step["consumer"] == _CONSUMER and step["t"] <= end_us
+        if step["step"] == kinds.READ.name and step["consumer"] == _CONSUMER and step["t"] <= end_us
         for place in range(step["last"] - step["offset"] + 1)
         if step["record"] < VALIDATION_IDS
     ]

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from sim.history import steps as kinds
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
@@ -53,12 +55,12 @@ class State:
         if before is None or (self.leader, epoch) != (before.leader, before.leader_epoch):
             leader = max(self.leader, 0)
             if before is None or self.leader != before.leader:
-                steps.append({"step": "elected", "broker": leader, "leader_epoch": epoch})
+                steps.append({"step": kinds.ELECTED.name, "broker": leader, "leader_epoch": epoch})
         if before is not None and self.isr != before.isr:
-            steps.append({"step": "isr", "isr": list(self.isr), "leader_epoch": epoch})
+            steps.append({"step": kinds.ISR.name, "isr": list(self.isr), "leader_epoch": epoch})
         if before is not None and (self.elr, self.last_known_elr) != (before.elr, before.last_known_elr):
             known = {"elr": list(self.elr), "last_known_elr": list(self.last_known_elr)}
-            steps.append({"step": "elr", **known, "leader_epoch": epoch})
+            steps.append({"step": kinds.ELR.name, **known, "leader_epoch": epoch})
         return steps
 
 
@@ -108,7 +110,7 @@ class MetadataHistory:
                 at_ms = batch.max_timestamp
                 if batch.leader_epoch != self._epoch:
                     if self._epoch >= 0:
-                        steps.append({"step": "controller", "broker": 0, "at_ms": at_ms})
+                        steps.append({"step": kinds.CONTROLLER.name, "broker": 0, "at_ms": at_ms})
                     self._epoch = batch.leader_epoch
                 if batch.is_control_batch:
                     continue
@@ -130,7 +132,7 @@ class MetadataHistory:
                 return self.states[-1].steps_from(before)
         elif name == "RegisterBrokerRecord":
             self._fenced[fields["broker_id"]] = True
-            return [{"step": "registered", "broker": fields["broker_id"]}]
+            return [{"step": kinds.REGISTERED.name, "broker": fields["broker_id"]}]
         elif name in ("UnfenceBrokerRecord", "FenceBrokerRecord"):
             return self._fencing(fields["id"], name.startswith("Fence"))
         elif name == "BrokerRegistrationChangeRecord" and fields.get("fenced"):
@@ -139,7 +141,7 @@ class MetadataHistory:
 
     def _fencing(self, broker: int, fenced: bool) -> list[Shown]:
         self._fenced[broker] = fenced
-        return [{"step": "session-end" if fenced else "unfenced", "broker": broker}]
+        return [{"step": kinds.SESSION_END.name if fenced else kinds.UNFENCED.name, "broker": broker}]
 
     def _partition(self, name: str, fields: dict[str, Any]) -> list[Shown]:
         before = self.states[-1] if self.states else None
@@ -304,10 +306,10 @@ class ZooKeeperHistory:
             self._sessions.setdefault(session, set()).add(path)
         if path.startswith("/brokers/ids/"):
             self.sessions[int(path.rpartition("/")[2])] = session
-            return [{"step": "registered", "broker": int(path.rpartition("/")[2])}]
+            return [{"step": kinds.REGISTERED.name, "broker": int(path.rpartition("/")[2])}]
         if path == "/controller":
             self.controller = json.loads(data)["brokerid"]
-            return [{"step": "controller", "broker": self.controller}]
+            return [{"step": kinds.CONTROLLER.name, "broker": self.controller}]
         if path == self._state:
             self._version = -1
         return self._changed(path, data)
@@ -330,7 +332,7 @@ class ZooKeeperHistory:
         for paths in self._sessions.values():
             paths.discard(path)
         if path.startswith("/brokers/ids/"):
-            return [{"step": "session-end", "broker": int(path.rpartition("/")[2])}]
+            return [{"step": kinds.SESSION_END.name, "broker": int(path.rpartition("/")[2])}]
         if path == "/controller":
             self.controller = 0
         return []

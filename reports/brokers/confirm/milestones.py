@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from reports.brokers.confirm.comparison import DecidedChange, simulated_changes, times_us
 from reports.brokers.confirm.files import Disk
 from reports.brokers.confirm.observer import SEEN
+from sim.history.steps import SHUTDOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from sim.history.trace import Shown
     from sim.hosts.cluster import Cluster
 
-ENDS: Final = ("kill", "power-loss", "corrupt-tail")
+ENDING: Final = ("kill", "power-loss", "corrupt-tail")
 """Lines that end processes, and leave their disks as the next process finds them."""
-FAULTS: Final = (*ENDS, "disk-replaced", "controlled-restart", "cut", "pause")
+FAULTS: Final = (*ENDING, "disk-replaced", "controlled-restart", "cut", "pause")
 """Lines after which it matters how far others had come."""
 
 
@@ -132,10 +133,10 @@ def milestones(
         )
         told = next(own, told)
         following = came[told][1] if told < len(came) else None
-        if following is not None and following.step == "shutdown" and following.broker in stopping:
+        if following is not None and following.step == SHUTDOWN.name and following.broker in stopping:
             told += 1
         changes = simulated_changes(result, at_us - 1, elr=elr)
-        ended = _brokers(line) if line.do in ENDS else ()
+        ended = _brokers(line) if line.do in ENDING else ()
         # Lines before this one may have ended others at the same moment.
         just_ended = {broker for broker, ended_us in ends.items() if ended_us == at_us}
         before = {broker: disk for broker, disk in disks.before(at_us).items() if broker not in just_ended}

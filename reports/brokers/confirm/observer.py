@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports.brokers.confirm import files, processes
 from reports.brokers.confirm.cluster import TOPIC
+from sim.history import steps as kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,25 +25,14 @@ if TYPE_CHECKING:
     from sim.history.trace import Shown
 
 SEEN: Final = frozenset(
-    {
-        *("registered", "unfenced", "session-end", "controller", "elected", "isr", "elr"),
-        *("append", "truncate", "recovered", "lead", "follow", "settled", "replicated", "hw", "deleted"),
-        *("ack", "read", "end-offset"),
-        *(
-            "start",
-            "kill",
-            "power-loss",
-            "shutdown",
-            "halt",
-            "exit",
-            "disk-replaced",
-            "corrupt-tail",
-            "pause",
-            "resume",
-        ),
-        *("cut", "heal", "slow"),
-    }
-)
+    kind.name
+    for kind in (
+        kinds.REGISTERED, kinds.UNFENCED, kinds.SESSION_END, kinds.CONTROLLER, kinds.ELECTED, kinds.ISR, kinds.ELR,
+        kinds.APPEND, kinds.TRUNCATE, kinds.RECOVERED, kinds.LEAD, kinds.FOLLOW, kinds.SETTLED, kinds.REPLICATED,
+        kinds.HW, kinds.DELETED, kinds.ACK, kinds.READ, kinds.END_OFFSET, kinds.START, *kinds.ENDS, kinds.PAUSE,
+        kinds.RESUME, kinds.CUT, kinds.HEAL, kinds.SLOW,
+    )
+)  # fmt: skip
 """Kinds of steps that can be seen on real brokers."""
 
 _NAME: Final = rf"{TOPIC}(?:-|,|, )0"
@@ -125,11 +115,11 @@ class Observer:
                 asked[follower] = asked.get(follower, 0) + 1
         decided = self._cluster.history.poll()
         for step in decided:
-            if step["step"] == "registered":
+            if step["step"] == kinds.REGISTERED.name:
                 self._registered[step["broker"]] = self._cluster.node(step["broker"]).incarnation
-            if step["step"] in ("registered", "unfenced"):
+            if step["step"] in (kinds.REGISTERED.name, kinds.UNFENCED.name):
                 self.in_session.add(step["broker"])
-            elif step["step"] == "session-end":
+            elif step["step"] == kinds.SESSION_END.name:
                 self.in_session.discard(step["broker"])
         found += decided
         for node in self._cluster.brokers.values():
@@ -160,7 +150,7 @@ class Observer:
             self._held.discard(node.id)
             self._stamps[node.id] = ()
             self.logs[node.id] = []
-            return [{"step": "deleted", "broker": node.id}]
+            return [{"step": kinds.DELETED.name, "broker": node.id}]
         if node.log_folder.is_dir():
             self._held.add(node.id)
         stamp = tuple((path.name, *_stamp(path)) for path in files.segments(node.log_folder))
@@ -176,7 +166,7 @@ class Observer:
             same += 1
         return [
             {
-                "step": "append",
+                "step": kinds.APPEND.name,
                 "broker": node.id,
                 "offset": batch.base_offset,
                 "last": batch.last_offset,
@@ -192,7 +182,7 @@ class Observer:
             hw = min(answered, self.leo(broker))
             if hw != self._hw.get(broker, 0):
                 self._hw[broker] = hw
-                found.append({"step": "hw", "broker": broker, "offset": hw, "leader": False})
+                found.append({"step": kinds.HW.name, "broker": broker, "offset": hw, "leader": False})
         return found
 
     # Processes.
@@ -212,10 +202,10 @@ class Observer:
         if not node.stopped:
             node.stopped = True
             registered = self._registered.get(node.id) == node.incarnation
-            return [{"step": "halt" if registered else "exit", "broker": node.id}]
+            return [{"step": kinds.HALT.name if registered else kinds.EXIT.name, "broker": node.id}]
         if node.process.returncode in (0, 143):
             self._cluster.flushed(node)
-            return [{"step": "shutdown", "broker": node.id}]
+            return [{"step": kinds.SHUTDOWN.name, "broker": node.id}]
         return []
 
     def _said(self, node: Node) -> list[Shown]:
@@ -238,11 +228,18 @@ class Observer:
                 self._unsettled[broker] = self._answered.pop(broker, 0)
                 # Older releases say where fetching begins, not where the log ends.
                 epoch, offset = (int(found[1]), int(found[2])) if kraft else (self._epoch, self.leo(broker))
-                return [{"step": "follow", "broker": broker, "offset": offset, "leader_epoch": epoch}]
+                return [{"step": kinds.FOLLOW.name, "broker": broker, "offset": offset, "leader_epoch": epoch}]
             if _FOLLOW_ON.search(line):
                 if broker not in self._unsettled:
                     self._settled[broker] = self._epoch
-                return [{"step": "follow", "broker": broker, "offset": self.leo(broker), "leader_epoch": self._epoch}]
+                return [
+                    {
+                        "step": kinds.FOLLOW.name,
+                        "broker": broker,
+                        "offset": self.leo(broker),
+                        "leader_epoch": self._epoch,
+                    }
+                ]
             if (found := _LEAD.search(line)) and "Follower" not in line:
                 return self._leads(broker, int(found[2]), int(found[1]))
             if _LEAD_OLD.search(line) and self._cluster.release.number < (1,):
@@ -259,7 +256,7 @@ class Observer:
         return []
 
     def _truncates(self, broker: int, offset: int) -> list[Shown]:
-        step = {"step": "truncate", "broker": broker, "offset": offset, "leader_epoch": self._epoch}
+        step = {"step": kinds.TRUNCATE.name, "broker": broker, "offset": offset, "leader_epoch": self._epoch}
         over = self._cluster.release.number < _FIRST_ROUNDS
         return [step, *(self._settles(broker) if over else ())]
 
@@ -267,13 +264,13 @@ class Observer:
         self._unsettled.pop(broker, None)
         self._answers.pop(broker, None)
         self._settled[broker] = self._epoch
-        return [{"step": "lead", "broker": broker, "leader_epoch": epoch, "offset": offset}]
+        return [{"step": kinds.LEAD.name, "broker": broker, "leader_epoch": epoch, "offset": offset}]
 
     def _recovered(self, node: Node, leo: int) -> list[Shown]:
         if self._loaded.get(node.id) == node.incarnation:
             return []
         self._loaded[node.id] = node.incarnation
-        return [{"step": "recovered", "broker": node.id, "offset": leo}]
+        return [{"step": kinds.RECOVERED.name, "broker": node.id, "offset": leo}]
 
     def is_up(self, node: Node) -> bool:
         """Whether the present process of a node has loaded its logs and registered."""
@@ -314,7 +311,7 @@ class Observer:
         if follower not in self._unsettled:
             return []
         self._settled[follower] = self._epoch
-        return [{"step": "settled", "broker": follower, "rounds": self._unsettled.pop(follower)}]
+        return [{"step": kinds.SETTLED.name, "broker": follower, "rounds": self._unsettled.pop(follower)}]
 
     @property
     def _epoch(self) -> int:
@@ -329,7 +326,7 @@ class Observer:
         if self._hw.get(broker, 0) == offset:
             return []
         self._hw[broker] = offset
-        return [{"step": "hw", "broker": broker, "offset": offset, "leader": True}]
+        return [{"step": kinds.HW.name, "broker": broker, "offset": offset, "leader": True}]
 
     def _fetch(self, step: Shown) -> list[Shown]:
         follower, leader = step["source"], step["target"]
@@ -337,7 +334,7 @@ class Observer:
         offset = step.get("offset")
         if offset is not None and self._replicated.get((leader, follower)) != offset:
             self._replicated[leader, follower] = offset
-            found.append({"step": "replicated", "broker": leader, "follower": follower, "offset": offset})
+            found.append({"step": kinds.REPLICATED.name, "broker": leader, "follower": follower, "offset": offset})
         return found
 
 

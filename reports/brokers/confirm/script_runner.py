@@ -17,13 +17,14 @@ from reports.brokers.confirm.class_archive import archive_of
 from reports.brokers.confirm.clients import Administrator, Clients, Send
 from reports.brokers.confirm.cluster import TOPIC, Cluster
 from reports.brokers.confirm.comparison import departs
-from reports.brokers.confirm.milestones import ENDS, FAULTS
+from reports.brokers.confirm.milestones import FAULTS
 from reports.brokers.confirm.observer import SEEN, Observer
 from reports.brokers.confirm.processes import last_lines
 from scenarios.format.scenario import Pattern
 from scenarios.single.final_logs import VALIDATION_IDS
 from scenarios.single.script import LISTS, WAIT_LIMIT_US, RulesInForce, Story, describe, matches
 from sim.config import integer, resolve
+from sim.history import steps as kinds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,7 +48,16 @@ _WHOLE_S: Final = 15.0
 _LEADERLESS_S: Final = 12.0
 _DISK_BYTES: Final = 700_000_000
 VALIDATION: Final = "validation"
-_OUTCOMES: Final = frozenset(("truncate", "settled", "recovered", "lead", "ack", "end-offset"))
+_OUTCOMES: Final = frozenset(
+    (
+        kinds.TRUNCATE.name,
+        kinds.SETTLED.name,
+        kinds.RECOVERED.name,
+        kinds.LEAD.name,
+        kinds.ACK.name,
+        kinds.END_OFFSET.name,
+    )
+)
 """Steps by which a protocol decides: one of another outcome comes in the place of what the story tells of."""
 
 
@@ -221,14 +231,14 @@ class Actor:
     def _ended(self, group: list[Shown]) -> None:
         for step in group:
             kind, broker = step["step"], step.get("broker", 0)
-            if kind in ("halt", "exit"):
+            if kind in (kinds.HALT.name, kinds.EXIT.name):
                 self._note(f"broker {broker} ended by itself: {last_lines(self.cluster.node(broker).output)}")
                 self._ended_by_itself(broker)
-            elif kind == "shutdown" and broker in self._awaiting_end:
+            elif kind == kinds.SHUTDOWN.name and broker in self._awaiting_end:
                 self._awaiting_end.pop(broker)()
-            elif kind == "registered" and self._scripted is not None:
+            elif kind == kinds.REGISTERED.name and self._scripted is not None:
                 self._scripted.tell(broker)
-            elif kind == "session-end":
+            elif kind == kinds.SESSION_END.name:
                 if self._scripted is not None:
                     self._scripted.gone(broker)
                 if broker in self._refused:
@@ -284,13 +294,13 @@ class Actor:
                 self._scripted.end_session(broker)
             self.cluster.proxies.silence(broker, ())
             self.cluster.start(node)
-            self.note("start", broker=broker)
+            self.note(kinds.START.name, broker=broker)
 
     def heal(self, links: list[tuple[int, int]]) -> None:
         """Heal links."""
         for source, target in links:
             self.cluster.proxies.heal(source, target)
-            self.note("heal", source=source, target=target)
+            self.note(kinds.HEAL.name, source=source, target=target)
         if self._scripted is not None:
             self._scripted.tell_again()
 
@@ -348,7 +358,7 @@ class Actor:
                 cluster.start(cluster.brokers[broker])
         else:
             self._boot_zookeeper(brokers)
-        up = "unfenced" if cluster.release.kraft else "registered"
+        up = kinds.UNFENCED.name if cluster.release.kraft else kinds.REGISTERED.name
         missing = set(brokers)
 
         def all_up(group: list[Shown]) -> bool:
@@ -378,7 +388,7 @@ class Actor:
         for broker in others:
             # Together with the first one, but for what decides who becomes controller.
             cluster.brokers[broker].stopped = True
-        self._wait(lambda group: any(step["step"] == "controller" for step in group), _BOOT_S)
+        self._wait(lambda group: any(step["step"] == kinds.CONTROLLER.name for step in group), _BOOT_S)
         for broker in others:
             cluster.start(cluster.brokers[broker])
 
@@ -394,7 +404,7 @@ class Actor:
 
     def _alive(self, group: list[Shown]) -> None:
         for step in group:
-            if step["step"] in ("halt", "exit"):
+            if step["step"] in (kinds.HALT.name, kinds.EXIT.name):
                 log = self.cluster.node(step["broker"]).output
                 raise NotBroughtError(f"broker {step['broker']} ended while it started: {last_lines(log)}")
         if not self.cluster.control.alive:
@@ -610,27 +620,29 @@ class Actor:
 
 
 def _appends(step: Shown, broker: int) -> bool:
-    return bool(step["step"] == "append" and step["broker"] == broker)
+    return bool(step["step"] == kinds.APPEND.name and step["broker"] == broker)
 
 
 def _was_deleted(steps: Sequence[Shown], broker: int) -> bool:
     """Whether a broker's log was deleted and has got nothing since, as when its replica is removed."""
-    kinds = (one["step"] for one in reversed(steps) if one.get("broker") == broker)
-    return next((kind == "deleted" for kind in kinds if kind in ("append", "deleted")), False)
+    names = (one["step"] for one in reversed(steps) if one.get("broker") == broker)
+    return next(
+        (kind == kinds.DELETED.name for kind in names if kind in (kinds.APPEND.name, kinds.DELETED.name)), False
+    )
 
 
 def _was_truncated(steps: Sequence[Shown], broker: int) -> bool:
     """Whether the last that happened to a broker's log is a truncation that removed something."""
     end: int | None = None
-    lost = ("deleted", *ENDS[1:])
+    lost = (kinds.DELETED.name, kinds.POWER_LOSS.name, kinds.CORRUPT_TAIL.name)
     for step in reversed(steps):
-        if step.get("broker") != broker or step["step"] not in ("append", "truncate", *lost):
+        if step.get("broker") != broker or step["step"] not in (kinds.APPEND.name, kinds.TRUNCATE.name, *lost):
             continue
-        if end is None and step["step"] == "truncate":
+        if end is None and step["step"] == kinds.TRUNCATE.name:
             end = step["offset"]
         elif end is None or step["step"] in lost:
             return False
-        elif step["step"] == "append" and int(step["last"]) >= end:
+        elif step["step"] == kinds.APPEND.name and int(step["last"]) >= end:
             return True
     return False
 

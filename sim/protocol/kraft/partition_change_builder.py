@@ -298,7 +298,7 @@ class PartitionChangeBuilder:
             recovering=self.recovering,
             directories=self.directories,
         )
-        return after if bumps or _content(after) != _content(state) else None
+        return after if bumps or content(after) != content(state) else None
 
     def _ordered(self, brokers: Iterable[int]) -> Replicas:
         """In assignment order; those outside it last."""
@@ -310,7 +310,8 @@ _CLEARS: Final = {value: value == "clears-if-enough" for value in RULES["min_isr
 """Whether an election clears an ELR that is not needed any more."""
 
 
-def _content(state: PartitionRegistration) -> tuple[object, ...]:
+def content(state: PartitionRegistration) -> tuple[object, ...]:
+    """What a change may change, but for the epochs."""
     return (
         state.isr,
         state.elr,

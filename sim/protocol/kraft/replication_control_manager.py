@@ -29,6 +29,7 @@ from sim.protocol.kraft.partition_change_builder import (
     UNCLEAN,
     PartitionChangeBuilder,
     PartitionChangeRules,
+    content,
 )
 from sim.protocol.kraft.quorum_messages import GetReplicaLogInfoResponse
 from sim.protocol.kraft.unclean_recovery import RecoveryHost, UncleanRecovery
@@ -336,23 +337,35 @@ class ReplicationControlManager:
             return UNKNOWN_TOPIC_OR_PARTITION
         if broker not in state.replicas:
             return NOT_LEADER_OR_FOLLOWER
-        accepts = self._with_directory(state, self.image.is_active)
-        rules = self._change_rules
-        if self.elr_enabled and self._shows_elr(state, accepts) and self._decide.assignment_clears_elr.yes():
-            # Up to 4.2 the builder of this change was not told of the ELR.
-            rules = PartitionChangeRules(self._decide, self._host.reached, elr=False)
-        change = PartitionChangeBuilder(state, accepts, self.min_isr(state), rules)
         others = {other: place for other, place in state.directories.items() if other != broker}
-        change.directories = others if directory == FIRST_DIRECTORY else {**others, broker: directory}
+        directories = others if directory == FIRST_DIRECTORY else {**others, broker: directory}
+        clears = self._decide.assignment_clears_elr
+        if self.elr_enabled and self._outcome(state, directories, elr=True) != self._outcome(
+            state, directories, elr=False
+        ):
+            clears.note()
+        # Up to 4.2 the builder of this change was not told of the ELR.
+        elr = self.elr_enabled and not clears.answer
         self._host.reached(probes.DIRECTORY_ASSIGNED)
-        self._commit_change(change)
+        self._commit_change(self._assignment(state, directories, self._host.reached, elr=elr))
         return NONE
 
-    @staticmethod
-    def _shows_elr(state: PartitionRegistration, accepts: Callable[[int], bool]) -> bool:
-        """Whether a change of nothing but a directory comes out otherwise if there is no ELR."""
-        lists = state.elr or state.last_known_elr or state.adding or state.removing
-        return bool(lists) or state.leader == NO_LEADER or state.leader not in state.isr or not accepts(state.leader)
+    def _assignment(
+        self, state: PartitionRegistration, directories: dict[int, int], reached: Callable[[int], None], *, elr: bool
+    ) -> PartitionChangeBuilder:
+        accepts = self._with_directory(state, self.image.is_active)
+        rules = PartitionChangeRules(self._decide, reached, elr=elr)
+        change = PartitionChangeBuilder(state, accepts, self.min_isr(state), rules)
+        change.directories = directories
+        return change
+
+    def _outcome(self, state: PartitionRegistration, directories: dict[int, int], *, elr: bool) -> object:
+        """What would become of the partition, with or without an ELR; None: an exception."""
+        try:
+            after = self._assignment(state, directories, _unnoticed, elr=elr).build()
+        except NotAssignedError:
+            return None
+        return after and (after.leader_epoch, content(after))
 
     def _directories_of(self, replicas: Iterable[int]) -> dict[int, int]:
         """Directories of new replicas: each broker has only one. Kafka: ClusterControlManager#defaultDir."""
@@ -480,6 +493,10 @@ class ReplicationControlManager:
                 self.image.replay(record)
             self._host.append(records)
             self.activate()
+
+
+def _unnoticed(_: int) -> None:
+    """Takes the probes of a change that is not made."""
 
 
 def _refused(error: str) -> Result:

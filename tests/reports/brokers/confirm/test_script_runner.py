@@ -13,7 +13,7 @@ from reports.brokers.confirm.acted import Acted
 from reports.brokers.confirm.comparison import DecidedChange
 from reports.brokers.confirm.files import Disk
 from reports.brokers.confirm.history import State
-from reports.brokers.confirm.milestones import ENDS, Milestone
+from reports.brokers.confirm.milestones import ENDING, Milestone
 from reports.brokers.confirm.proxy import Link
 from reports.brokers.confirm.script_runner import Actor, NotBroughtError, size_of
 from scenarios.format.scenario import Pattern, ScriptLine, StoryLine
@@ -194,7 +194,7 @@ def test_what_faults_found_otherwise_by_when_it_was_written_is_noted(
     do: str, held: Disk, since: list[Shown], to_hw: bool, unlike: list[str]
 ) -> None:
     actor = come_to(disks={1: held}, to_hw=to_hw)
-    ended = (1,) if do in ENDS else ()
+    ended = (1,) if do in ENDING else ()
     milestone = Milestone(left={1: Disk(2, 1)}, ended=ended)
     steps = [{"broker": 1, **step} for step in since]
     actor._note_unlike(3, do, milestone, steps)
