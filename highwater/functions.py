@@ -81,7 +81,7 @@ def sweep(
         UserError: what the command line would refuse.
         KeyboardInterrupt: a signal came; finished waves are kept.
     """
-    from scenarios.sweep.driver import GO_ON, Interrupted, run_sweep
+    from scenarios.sweep.driver import RESUME, Interrupted, run_sweep
     from scenarios.sweep.folder import open_folder
     from scenarios.sweep.local import LocalBackend
 
@@ -96,7 +96,7 @@ def sweep(
     try:
         summary = run_sweep(asked.sweep(), open_folder(str(output)), LocalBackend(processes))
     except Interrupted:
-        raise KeyboardInterrupt(GO_ON) from None
+        raise KeyboardInterrupt(RESUME) from None
     return Swept(str(output), dict(summary))
 
 

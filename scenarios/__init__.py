@@ -1,1 +1,1 @@
-"""Scenario files, running one seed, sweeping many, and storing what came out."""
+"""Scenario files, single runs, sweeps and their stores, shrinking."""

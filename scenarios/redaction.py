@@ -1,7 +1,7 @@
-"""Text without secrets: values of what is named a password, secret, token or key, and user info in URIs.
+"""Masks secrets in text: values of names like password, secret, token or key, and user info in URIs.
 
-Rather a word too many is masked than one too few, but ordinary messages stay whole: what is masked follows a name and
-``=`` or ``:``, or stands before the ``@`` of a URI.
+In doubt a word is masked. Ordinary messages stay unchanged: a masked value follows a name and ``=`` or ``:``, or
+precedes the ``@`` of a URI.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ _SECRET: Final = frozenset(
 )
 _PLURAL: Final = frozenset(("secrets", "tokens", "keys", "credentials"))
 _SIGNED: Final = frozenset(("sig", "signature"))
-"""Secret as parameters of a URI only: rows have signatures of their own."""
+"""Secret only as parameters of a URI, because rows have a column `signature`."""
 _CLASS: Final = re.compile(r"(Error|Exception|Warning)$")
-"""``KeyError: ...`` names no key."""
+"""``KeyError: ...`` is no key."""
 _PLACEHOLDER: Final = re.compile(r"[A-Z](,[A-Z])*|\.\.\.")
 _VALUE_WORD: Final = re.compile(r"VALUE\b")
-"""What usage messages show in the place of a value, or what that begins with."""
+"""Placeholder of a value in usage messages."""
 _PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 _QUOTED: Final = r'"(?:[^"\\]|\\.)*"|' + r"'(?:[^'\\]|\\.)*'"
-# A run of marks is looked at where it begins: from each of them, a long one would take the square of its length.
+# A run of marks is matched from its start only: from each mark, the cost would be quadratic.
 _MARKS: Final = r"""["']?(?<![,;)\]}])[,;)\]}]+["']?(?:\s|$)"""
 _END: Final = rf"""(?=\\?["']?(?:\s|$)|{_MARKS}|["'][,;)\]}}]|,\s|[,;][\w.-]+[=:]|&[\w.-]+=|%26|\#)"""
 _WORD: Final = rf"[^\s]+?{_END}"
-# Words that go on, up to the next option, quote, mark, or name of another value.
+# Further words, up to the next option, quote, mark, or name of another value.
 _MORE: Final = r"""(?:[ ](?![-"'(\[{|])(?![\w.-]+\s?[=:])(?!\w+://)[^\s"',;)\]}]+)*"""
 _VALUE: Final = re.compile(rf"""\\?(?:{_QUOTED})|(?:Bearer |Basic )?{_WORD}{_MORE}""", re.IGNORECASE)
 _NAMED: Final = re.compile(
@@ -41,8 +41,8 @@ _NAMED: Final = re.compile(
 )
 _USER: Final = re.compile(
     r"""
-    # A run of characters of schemes, as a whole: looked at from each of them, a long one would take the square of its
-    # length. A scheme begins with a letter at the beginning of a word.
+    # A run of scheme characters is matched as a whole: from each character, the cost would be quadratic. A scheme
+    # begins with a letter at the beginning of a word.
     (?<![a-z0-9+.-])(?=(?:(?<!\w)|[a-z0-9+.-]*[+.-])[a-z])
     (?P<scheme>[a-z0-9+.-]++(?:://|%3A%2F%2F|:/(?=[^\s/@]+:)))  # A path has lost a slash.
     (?:
@@ -55,7 +55,7 @@ _USER: Final = re.compile(
 
 
 def masked(text: str) -> str:
-    """The text with `MASK` in the place of each secret."""
+    """The text with `MASK` in place of each secret."""
     if "@" in text or "%40" in text:
         text = _USER.sub(rf"\g<scheme>{MASK}@", text)
     done: list[str] = []
@@ -76,6 +76,6 @@ def _is_secret(named: re.Match[str]) -> bool:
     if _CLASS.search(name) or not parts:
         return False
     if named["name"][-1] not in "\"'" and ":" in named["equals"]:
-        return parts[-1] in _SECRET  # In running text, what a name ends with tells what follows a colon.
+        return parts[-1] in _SECRET  # In running text, the last part of a name decides.
     in_uri = named["uri"] is not None
     return not (_SECRET | _PLURAL).isdisjoint(parts) or (in_uri and not _SIGNED.isdisjoint(parts))

@@ -1,4 +1,4 @@
-"""Which code made a result: a hash over its sources, the build that ran, and the versions of what it ran on."""
+"""The code behind a result: a hash of its sources, the build, and versions of its environment."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 CODE: Final = ("faults", "scenarios", "sim")
-"""The packages that decide what is in a row."""
+"""The packages that determine a row."""
 PACKAGES: Final = (*CODE, "reports", "highwater")
 PLAIN: Final = "plain"
 RECORD: Final = "build.json"
-"""What the compiled build says of itself, beside this module (``.ci/build_hook.py`` writes it)."""
+"""The record of a compiled build, beside this module (``.ci/build_hook.py`` writes it)."""
 
 
 @cache
@@ -31,7 +31,7 @@ def code_version() -> str:
     """Hash over the sources of sim, faults and scenarios, equal in a checkout, a wheel and a zip (16 hex digits).
 
     Raises:
-        InputError: what runs was compiled from other sources.
+        InputError: the running code was compiled from other sources.
     """
     found = _hash(map(resources.files, CODE))
     record = _record()
@@ -42,10 +42,10 @@ def code_version() -> str:
 
 @cache
 def build() -> str:
-    """What runs: ``plain``, or ``compiled (mypyc 2.4.1, cp311)``. Rows are the same.
+    """The running build: ``plain``, or ``compiled (mypyc 2.4.1, cp311)``. Rows are the same.
 
     Raises:
-        InputError: the compiled build has no record of what it was made of.
+        InputError: the compiled build has no readable record.
     """
     record = _record()
     return PLAIN if record is None else f"compiled (mypyc {record['mypy']}, {record['python']})"
@@ -59,7 +59,7 @@ def compiled_files() -> list[str]:
 
 @cache
 def check_build() -> None:
-    """Before anything runs; costs nothing where nothing is compiled.
+    """Check a compiled build before anything runs; free in a plain build.
 
     Raises:
         InputError: as `code_version`.
@@ -69,30 +69,30 @@ def check_build() -> None:
 
 
 def _record() -> dict[str, Any] | None:
-    """What the compiled build says of itself, None if this is not one."""
+    """The record of a compiled build; None for a plain build."""
     if str(errors.__file__).endswith((".py", ".pyc")):
         return None
     file = resources.files("scenarios") / RECORD
     try:
         record: dict[str, Any] = json.loads(file.read_bytes())
     except (OSError, ValueError):
-        raise InputError(f"{file} cannot be read: nobody knows what was compiled here; install it anew") from None
+        raise InputError(f"{file} cannot be read, so the compiled sources are not known; reinstall") from None
     return record
 
 
 def _check(record: dict[str, Any], found: str) -> None:
     here = Path(str(resources.files("scenarios"))).parent
     if record.get("code_version") != found:
-        raise InputError(f"the sources in {here} are not those that were compiled there: install it anew")
+        raise InputError(f"the sources in {here} are not those that were compiled there: reinstall")
     prefix = Path(sys.prefix)
     if here.is_relative_to(prefix) and _differs(prefix.parent, here):
-        raise InputError(f"the sources in {prefix.parent} have changed since `make fast`: do it again, or `make plain`")
+        raise InputError(f"the sources in {prefix.parent} have changed since `make fast`: repeat it, or `make plain`")
 
 
 def _differs(checkout: Path, here: Path) -> bool:
-    """Whether a folder is a checkout, and holds other sources than those here.
+    """Whether a folder is a checkout with other sources than the installed ones.
 
-    `make fast` puts a copy into a checkout's environment; whoever edits the checkout means what is written there.
+    `make fast` installs a copy into a checkout's environment, which edits of the checkout make outdated.
     """
     if not all((checkout / name).is_dir() for name in PACKAGES):
         return False
@@ -117,7 +117,7 @@ def _sources(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
 
 
 def versions() -> dict[str, str]:
-    """The build, and versions that a reader of the results may want to know; they are not compared."""
+    """The build and versions of the environment, for readers; they are not compared."""
     return {
         "highwater": _version("highwater"),
         "build": build(),
@@ -127,7 +127,7 @@ def versions() -> dict[str, str]:
 
 
 def _version(package: str) -> str:
-    from importlib import metadata  # It takes longer than all the rest here.
+    from importlib import metadata  # Slower than all the rest here.
 
     try:
         return metadata.version(package)

@@ -129,7 +129,7 @@ def read(file: Path, scenario: Scenario | None = None) -> Recording:
     except UserError as error:
         raise type(error)(f"--plan {file}: {error}") from None
     if not isinstance(data, dict):
-        raise InputError(f"--plan {file}: it holds no JSON object")
+        raise InputError(f"--plan {file}: it contains no JSON object")
     words = ("--plan", str(file))
     try:
         if "faults" in data:

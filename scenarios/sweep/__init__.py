@@ -1,1 +1,1 @@
-"""Many seeds: on this machine's processes or on Spark, and the folder that they leave."""
+"""Sweeps of many seeds, in processes of this machine or on Spark, and their folder."""

@@ -1,4 +1,4 @@
-"""Packs what runs here, and all that it needs but Python and Spark, into one archive for the workers of a cluster."""
+"""Packs the running code and its requirements, except Python and Spark, into an archive for a cluster's workers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from sim.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-LEFT_OUT: Final = frozenset({"__pycache__", "tests"})
-"""Folders that nobody needs there."""
+EXCLUDED: Final = frozenset({"__pycache__", "tests"})
+"""Folders that are not archived."""
 BY_SPARK: Final = frozenset({"pyspark", "py4j"})
-"""What every worker has from Spark."""
+"""Packages that every worker has from Spark."""
 _SCRIPT: Final = "bin/python"
 _PYTHON: Final = """\
 #!/bin/sh
@@ -35,48 +35,48 @@ for python in python{minor} python3 python; do
         PYTHONPATH="$packages${{PYTHONPATH:+:$PYTHONPATH}}" exec "$python" "$@"
     fi
 done
-# Another one: Spark tells the driver which.
+# Another version: Spark reports it to the driver.
 exec python3 "$@"
 """
 
 
 def write_archive(path: Path) -> None:
-    """Write ``bin/python`` and the packages as they are here, for this system and this minor version of Python.
+    """Write an archive of ``bin/python`` and the installed packages, for this system and minor version of Python.
 
     Args:
-        path: of the archive, gzipped tar.
+        path: the archive, a gzipped tar.
 
     Raises:
-        InputError: a package is not installed as pip installs it, or another file is there.
+        InputError: pip did not install a package, or a foreign file is at the path.
         StorageError: the archive cannot be written.
     """
     check_build()
     if os.path.lexists(path) and not _is_archive(path):
-        raise InputError(f"{path} is there, and is no archive of highwater's; name another folder")
+        raise InputError(f"{path} was not written by highwater; name another folder")
     minor = "{}.{}".format(*sys.version_info)
     needed = closure(requirements("highwater", "spark"))
     files = {**_own(), **{name: file for need in needed if need not in BY_SPARK for name, file in _installed(need)}}
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Most of it is machine code, which a higher level hardly makes smaller.
+        # Most of it is machine code, which a higher level hardly compresses further.
         with tarfile.open(unfinished, "x:gz", compresslevel=1) as archive:
             script = tarfile.TarInfo(_SCRIPT)
             script.mode, content = 0o755, _PYTHON.format(minor=minor).encode()
             script.size = len(content)
             archive.addfile(script, io.BytesIO(content))
             for name, file in sorted(files.items()):
-                archive.add(file, f"packages/{name}", recursive=False, filter=_nobodys)
+                archive.add(file, f"packages/{name}", recursive=False, filter=_without_owner)
         unfinished.replace(path)
     except OSError as error:
         raise of_os(error, f"cannot write {path}") from None
     finally:
-        with suppress(OSError):  # There is none, or its folder is no folder, which was said above.
+        with suppress(OSError):  # It does not exist, or its folder is no folder, which was reported above.
             unfinished.unlink()
 
 
 def _is_archive(path: Path) -> bool:
-    """Whether a file is what `write_archive` writes: what its first member holds tells."""
+    """Whether `write_archive` wrote a file, by its first member."""
     if path.is_symlink() or not path.is_file():
         return False
     try:
@@ -88,23 +88,23 @@ def _is_archive(path: Path) -> bool:
         return False
 
 
-def _nobodys(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+def _without_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     return entry
 
 
 def _own() -> dict[str, Path]:
-    """Our packages as they are imported here, and what tells their version."""
+    """Our packages as imported here, and their version metadata."""
     root = Path(str(resources.files("scenarios"))).parent
     found = [file for package in PACKAGES for file in (root / package).rglob("*") if file.is_file()]
-    names = [str(file.relative_to(root)) for file in found if LEFT_OUT.isdisjoint(file.parts)]
+    names = [str(file.relative_to(root)) for file in found if EXCLUDED.isdisjoint(file.parts)]
     files = {name: root / name for name in (*names, *compiled_files())}
     return files | {name: file for name, file in _installed("highwater") if name.endswith(".dist-info/METADATA")}
 
 
 def closure(names: Iterable[str]) -> list[str]:
-    """Packages and all that they need, as far as they are installed; what is not is for another system or Python."""
+    """Packages and their requirements, if installed; others are for another system or Python."""
     found: set[str] = set()
     todo = list(names)
     while todo:
@@ -116,7 +116,7 @@ def closure(names: Iterable[str]) -> list[str]:
 
 
 def requirements(name: str, extra: str = "") -> list[str]:
-    """Names of the packages that an installed package, and its extra, ask for.
+    """Requirements of an installed package and its extra.
 
     Raises:
         InputError: it is not installed.
@@ -144,7 +144,7 @@ def _distribution(name: str) -> metadata.Distribution:
 def _installed(name: str) -> Iterator[tuple[str, Path]]:
     files = _distribution(name).files
     if files is None:
-        raise InputError(f"{name} was not installed by pip: what belongs to it is not known")
+        raise InputError(f"{name} was not installed by pip: its files are not known")
     for file in files:
-        if ".." not in file.parts and LEFT_OUT.isdisjoint(file.parts):
+        if ".." not in file.parts and EXCLUDED.isdisjoint(file.parts):
             yield str(file), Path(str(file.locate()))

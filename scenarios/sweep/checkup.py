@@ -1,4 +1,4 @@
-"""Looks a sweep's folder over, file by file, and puts right what can be: `highwater doctor DIR`."""
+"""Checks a sweep's folder file by file, and repairs it: `highwater doctor DIR`."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
     from scenarios.sweep.folder import Entry, Folder
     from scenarios.sweep.store import Wave
 
-FOREIGN: Final = "is none of the sweep's: move it elsewhere"
-"""Nobody else's file is moved or removed here."""
-DOUBLE: Final = "holds rows that other waves hold, too"
-"""They count once here, and twice to whoever reads the folder as it is."""
+FOREIGN: Final = "does not belong to the sweep: move it elsewhere"
+"""Foreign files are never moved or removed."""
+DOUBLE: Final = "has the same rows as other waves"
+"""They count once here, but twice for a program that reads the folder directly."""
 _WAVE: Final = re.compile(r"wave=([0-9a-f]{8}-\d+|\d{5})")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong.
+    """A problem.
 
     Attributes:
         where: file or folder, relative to the sweep's.
-        what: what is wrong with it.
-        wave: the wave that is dropped for it, empty if none is; what is missing then is run again.
-        removed: whether the file goes: the copy of a part.
+        what: the problem.
+        wave: the wave to drop and rerun; empty if none.
+        removed: whether to remove the file, a copy of a part.
     """
 
     where: str
@@ -58,12 +58,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """What was found.
+    """The result of a check.
 
     Attributes:
-        findings: what is wrong, in order.
-        missing: runs that were asked for and are not there, those of damaged waves among them.
-        at_work: the driver that is at work, empty if none is.
+        findings: problems, in order.
+        missing: missing runs, including those of damaged waves.
+        at_work: the driver at work; empty if none.
     """
 
     findings: tuple[Finding, ...]
@@ -75,7 +75,7 @@ def check(folder: Folder) -> Checkup:
     """Read every file of a sweep's folder.
 
     Raises:
-        InputError: it is no sweep's, or of a newer version.
+        InputError: the folder is no sweep's, or of a newer version.
     """
     files = folder.files()
     run, wrong = _run(folder, files)
@@ -99,12 +99,12 @@ def _readable(folder: Folder, name: str) -> bool:
 
 
 def _run(folder: Folder, files: Mapping[str, Entry]) -> tuple[dict[str, Any], str]:
-    """What ``run.json`` should hold, and what is wrong with the one that is there, if anything is.
+    """The correct content of ``run.json``, and the problem of the existing one; empty if none.
 
-    Each manifest holds it as it was then. Should it be lost or changed, what most of them say goes.
+    Each manifest contains a copy. If the file is lost or changed, the majority of copies decides.
 
     Raises:
-        InputError: there is neither, or it is of a newer version.
+        InputError: there is neither file nor copy, or it has a newer version.
     """
     kinds: dict[str, list[Mapping[str, Any]]] = {}
     for path in files:
@@ -115,7 +115,7 @@ def _run(folder: Folder, files: Mapping[str, Entry]) -> tuple[dict[str, Any], st
     most = max(kinds.values(), key=len, default=[])
     if not _readable(folder, ownership.RUN):
         if not most:
-            read_json(folder, ownership.RUN)  # Says what is wrong.
+            read_json(folder, ownership.RUN)  # Raises the reason.
         return _joined(most), "is missing or torn"
     there = read_json(folder, ownership.RUN)
     try:
@@ -126,15 +126,15 @@ def _run(folder: Folder, files: Mapping[str, Entry]) -> tuple[dict[str, Any], st
         return _joined(most), "is not what a sweep wrote"
     alike = kinds.get(json.dumps({key: there.get(key) for key in IDENTITY}), [])
     if most and not alike:
-        return _joined(most), "is of another sweep than the waves"
+        return _joined(most), "belongs to another sweep than the waves"
     whole = _joined([there, *alike])
     if seed_ranges(whole) != seed_ranges(there):
-        return whole, "asks for fewer seeds than the waves are of"
+        return whole, "has fewer seeds than the waves"
     return there, ""
 
 
 def _joined(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The first of some runs, with the seeds of all."""
+    """The first of some copies, with the seeds of all."""
     seeds = merged(ends for run in runs for ends in seed_ranges(run))
     return {**runs[0], "seeds": [list(ends) for ends in seeds]}
 
@@ -167,7 +167,7 @@ def _of_waves(store: Store, files: Mapping[str, Entry], working: Container[str])
 
 
 def _strange(store: Store, files: Mapping[str, Entry], parts: Mapping[str, str | None] | None) -> Iterator[Finding]:
-    """Files in a wave's folder that are none of its own, as far as its manifest tells."""
+    """Files in a wave's folder that its manifest does not list."""
     known = {digest: name for name, digest in (parts or {}).items()}
     for path, entry in files.items():
         name = path.rpartition("/")[2]
@@ -181,7 +181,7 @@ def _strange(store: Store, files: Mapping[str, Entry], parts: Mapping[str, str |
                 twin = None
                 if is_part(name) and entry.regular:
                     twin = known.get(digest_of(store.folder.read(path)))
-                yield Finding(path, f"is a double of {twin}" if twin else FOREIGN, removed=twin is not None)
+                yield Finding(path, f"is a copy of {twin}" if twin else FOREIGN, removed=twin is not None)
 
 
 def _wrong_rows(wave: Wave, pieces: Callable[[], list[Piece]]) -> Iterator[Finding]:
@@ -189,10 +189,10 @@ def _wrong_rows(wave: Wave, pieces: Callable[[], list[Piece]]) -> Iterator[Findi
     try:
         found = Extent(pieces())
     except ValueError as error:
-        yield Finding(where, f"holds other rows than it says: {error}", wave=wave.name)
+        yield Finding(where, f"has other rows than its manifest lists: {error}", wave=wave.name)
     else:
         if found != Extent(wave.covers).minus(wave.beside):
-            yield Finding(where, "holds other rows than it says", wave=wave.name)
+            yield Finding(where, "has other rows than its manifest lists", wave=wave.name)
 
 
 def _of_summary(store: Store, files: Mapping[str, Entry]) -> Iterator[Finding]:
@@ -206,7 +206,7 @@ def _of_summary(store: Store, files: Mapping[str, Entry]) -> Iterator[Finding]:
         if not isinstance(runs, int) or not isinstance(listed, int):
             yield Finding(ownership.SUMMARY, "is torn")
         elif runs != asked or not found.get("complete"):
-            yield Finding(ownership.SUMMARY, f"tells of {runs} of {asked} runs")
+            yield Finding(ownership.SUMMARY, f"counts {runs} of {asked} runs")
     if ownership.FAILING not in files:
         yield Finding(ownership.FAILING, "is missing")
     elif listed not in (None, there := _lines(folder, ownership.FAILING)):
@@ -214,7 +214,7 @@ def _of_summary(store: Store, files: Mapping[str, Entry]) -> Iterator[Finding]:
 
 
 def _lines(folder: Folder, name: str) -> int:
-    """How many lines of a file are JSON objects; none of them, if it cannot be read."""
+    """Number of lines that are JSON objects; 0 if the file cannot be read."""
     try:
         return sum(isinstance(json.loads(line), dict) for line in folder.read(name).splitlines())
     except (OSError, ValueError, RecursionError):
@@ -227,20 +227,19 @@ def repair(
     backend: Backend,
     report: Callable[[Progress], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Drop doubles and damaged waves, and run what is missing; files that are none of the sweep's stay.
+    """Drop duplicate and damaged waves, and run missing seeds; foreign files stay.
 
     Args:
-        folder: of the sweep.
-        found: what `check` said of it.
+        folder: the sweep's folder.
+        found: the result of `check`.
         backend: where to run.
         report: called a few times a second.
 
     Returns:
-        What ``summary.json`` holds then.
+        The new content of ``summary.json``.
 
     Raises:
-        InputError: the sweep is of other code, whose rows cannot be made here, or a file of somebody else's stands
-            where one of the sweep's belongs.
+        InputError: another version made the sweep, or a foreign file is at a path that the sweep writes.
         UnavailableError: another driver is at work.
     """
     from scenarios.sweep.driver import run_sweep
@@ -248,7 +247,7 @@ def repair(
     run, _ = _run(folder, folder.files())
     if run["code_version"] != code_version():
         raise InputError(
-            f"{folder.shown} was made by code {run['code_version']}, this is {code_version()}: only that one repairs it"
+            f"{folder.shown} was made by code {run['code_version']}, this is {code_version()}: use the former"
         )
     ownership.check(folder)
     held = Claim(folder)

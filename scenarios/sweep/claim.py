@@ -1,8 +1,7 @@
-"""Who is at work in a sweep's folder, so that a second driver says so instead of doing the same work again.
+"""Claims: the driver at work in a sweep's folder, so that a second one stops instead of doing the same work.
 
-A claim is a courtesy, no lock: what counts is decided by manifests alone (`scenarios.sweep.manifest`). Each driver
-writes its parts under the name of its own claim, renews the claim while it works, and stops when another one has taken
-over.
+A claim is advisory and no lock: manifests alone decide which waves count (`scenarios.sweep.manifest`). Each driver
+writes its parts under the name of its own claim, renews the claim while it works, and stops after a takeover.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ if TYPE_CHECKING:
 
 RENEW_SECONDS: Final = 10.0
 STALE_SECONDS: Final = 60.0
-"""A claim that was not renewed for so long is a dead driver's, or one's that stands still."""
+"""A driver that has not renewed its claim for this long is taken for dead or suspended."""
 _FILE: Final = re.compile(rf"{CLAIMS}/([0-9a-f]{{8}})\.json")
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A driver: host, process (with the namespace that its number is of and the time that it began), and since when."""
+    """A driver: host, process with PID namespace and start time, and the time of its claim."""
 
     host: str
     space: str
@@ -46,7 +45,7 @@ class Owner:
 
     @property
     def shown(self) -> str:
-        """For a message."""
+        """Its description in messages."""
         return f"process {self.pid} on {self.host}, since {self.since}"
 
 
@@ -68,7 +67,7 @@ def _here() -> Owner:
 
 
 def _begun(pid: int) -> str:
-    """When a process of this machine began; "" if it has ended, or nothing tells. Numbers of processes come again."""
+    """Start time of a process of this machine, because PIDs are reused; "" if it has ended or is unknown."""
     with contextlib.suppress(OSError, IndexError):
         state, *rest = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
         return "" if state in "ZX" else rest[18]
@@ -76,13 +75,13 @@ def _begun(pid: int) -> str:
 
 
 class Claim:
-    """A driver's place in a folder; a context manager that gives it up.
+    """A driver's claim on a folder.
 
     Args:
-        folder: the sweep's.
+        folder: the sweep's folder.
 
     Attributes:
-        name: of 8 hex digits, part of the names of all that this driver writes.
+        name: 8 hex digits, part of the names of this driver's waves.
 
     Raises:
         UnavailableError: another driver is at work.
@@ -100,7 +99,7 @@ class Claim:
             self._ask()
             self._write("working")
         except BaseException:
-            self._forget()
+            self._remove()
             raise
         self._renewing = threading.Thread(target=self._renew, daemon=True)
         self._renewing.start()
@@ -110,48 +109,48 @@ class Claim:
         self._folder.write(self._file, json.dumps(claim).encode() + b"\n")
 
     def _ask(self) -> None:
-        """Look who else is here.
+        """Check for other drivers.
 
         Raises:
-            UnavailableError: somebody is, and came first.
+            UnavailableError: another driver came first.
         """
         for name, state, owner, idle in others(self._folder, self.name):
             if state == "working" or name < self.name:
                 raise UnavailableError(
                     f"{self._folder.shown}: another driver is at work ({owner.shown}, seen {idle:.0f} s ago); "
-                    "it goes on with the same command when that one has ended"
+                    "when it has ended, the same command resumes the sweep"
                 )
 
     def _renew(self) -> None:
         while not self._over.wait(RENEW_SECONDS):
-            # A storage that fails for a moment must not end the sweep; the next write to it will tell.
+            # A temporary failure of the storage must not end the sweep; a permanent one fails the next write.
             with contextlib.suppress(OSError):
                 if self.is_lost():
                     return
                 self._write("working")
 
     def is_lost(self) -> bool:
-        """Whether another driver has taken the claim away."""
+        """Whether another driver has taken over."""
         if self._lost is None and self._file not in self._folder.files(CLAIMS):
-            self._lost = f"{self._folder.shown}: another driver has taken over while this one stood still"
+            self._lost = f"{self._folder.shown}: another driver has taken over while this one was suspended"
         return self._lost is not None
 
     def check(self) -> None:
-        """Stop if the claim was taken away.
+        """Check that this driver still has its claim.
 
         Raises:
-            UnavailableError: it was.
+            UnavailableError: another driver has taken over.
         """
         if self.is_lost():
             raise UnavailableError(str(self._lost))
 
     def end(self) -> None:
-        """Give the claim up."""
+        """Release the claim."""
         self._over.set()
         self._renewing.join()
-        self._forget()
+        self._remove()
 
-    def _forget(self) -> None:
+    def _remove(self) -> None:
         with contextlib.suppress(OSError):
             self._folder.remove(self._file)
             self._folder.prune(CLAIMS)
@@ -162,26 +161,26 @@ def _file(name: str) -> str:
 
 
 def others(folder: Folder, mine: str = "") -> list[tuple[str, str, Owner, float]]:
-    """Claims of drivers that are alive, as far as can be told: name, state, owner, seconds since it was renewed.
+    """Claims of presumably live drivers: name, state, owner, seconds since renewal.
 
-    Ages are by the clock of the storage where a claim of one's own shows what time it is there.
+    Ages are measured by the storage's clock, against a claim of this driver if there is one.
     """
     return [found for found in _claims(folder, mine) if _is_alive(*found[2:])]
 
 
 def dead(folder: Folder, mine: str = "") -> list[str]:
-    """Names of claims whose drivers are gone, or stand still."""
+    """Names of claims of dead or suspended drivers."""
     return [name for name, _, owner, idle in _claims(folder, mine) if not _is_alive(owner, idle)]
 
 
 def take_over(folder: Folder, names: Iterable[str]) -> None:
-    """Take dead drivers' claims away; should one of them wake up, it stops."""
+    """Remove claims of dead drivers; a driver that resumes then stops."""
     for name in names:
         folder.remove(_file(name))
 
 
 def _claims(folder: Folder, mine: str) -> list[tuple[str, str, Owner, float]]:
-    """All claims of others; a file that is none, by its name or its content, is somebody else's."""
+    """All other claims; a file with another name or content is foreign."""
     files = folder.files(CLAIMS)
     own = files.get(_file(mine))
     now = own.written if own else time.time()

@@ -1,4 +1,4 @@
-"""Takes a sweep through its waves, so that whatever stops the process, the same command goes on from there."""
+"""Runs a sweep wave by wave, so that the same command resumes it, whatever stopped it."""
 
 from __future__ import annotations
 
@@ -41,27 +41,27 @@ if TYPE_CHECKING:
 PILOT_UNITS: Final = 25
 PILOT_SECONDS: Final = 1.0
 WAVE_SECONDS: Final = 15.0
-"""How long a wave should take: with the one that is begun before it ends, what an interrupt may cost."""
+"""Target duration of a wave. An interrupt costs at most this wave and the next, which starts before it ends."""
 CUT: Final = 2
-"""A task stops after so many times the seconds that it should take."""
+"""A task stops after this multiple of its target time."""
 LONG_SECONDS: Final = 600.0
-"""A plain sweep that takes longer is told of the compiled build."""
-GO_ON: Final = "finished waves are kept, and the same command goes on from there"
+"""For a longer plain sweep, a note recommends the compiled build."""
+RESUME: Final = "finished waves are kept, and the same command resumes the sweep"
 
 
 class Interrupted(Exception):  # noqa: N818 - it is no error
-    """SIGINT or SIGTERM has stopped a sweep; what is done is kept, with a valid summary."""
+    """SIGINT or SIGTERM has stopped a sweep; finished waves are kept, with a valid summary."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a sweep is.
+    """Progress of a sweep.
 
     Attributes:
-        done: runs done, those of an earlier process included; it never becomes less.
-        total: runs in all.
-        violations: kind -> runs, over the waves that are done.
-        errors: runs with verdict ``error``, over the waves that are done.
+        done: runs done, including those of earlier processes; never decreases.
+        total: all runs.
+        violations: kind -> runs in finished waves.
+        errors: runs with verdict ``error`` in finished waves.
     """
 
     done: int
@@ -72,12 +72,12 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A wave to be run.
+    """A wave to run.
 
     Attributes:
-        wave: name of its folder, which no other driver uses.
-        chunks: what each task does.
-        task_seconds: when a task stops to begin further units.
+        wave: name of its folder, unique to this driver.
+        chunks: the pieces of each task.
+        task_seconds: the time after which a task starts no further unit.
     """
 
     wave: str
@@ -86,15 +86,15 @@ class Plan:
 
 
 class Backend(Protocol):
-    """Something that runs chunks side by side."""
+    """Runs chunks in parallel."""
 
     name: str
 
     def start(self, folder: Folder, poll: Callable[[], None]) -> int:
-        """Get ready, calling `poll` a few times a second (it may raise); returns how many tasks run at once.
+        """Start, calling `poll` a few times a second (it may raise); return how many tasks run in parallel.
 
         Raises:
-            UserError: it cannot work here, or not write to the folder.
+            UserError: it cannot work here, or cannot write to the folder.
         """
 
     def run_waves(
@@ -102,35 +102,35 @@ class Backend(Protocol):
     ) -> Iterator[Plan]:
         """Write the rows of waves.
 
-        The next wave is begun before the last task of one ends, so that nothing stands still meanwhile; no wave is
-        begun before the one before the last has been handed back.
+        The next wave starts before the last tasks of a wave end, so that no slot is idle; at most two waves run at
+        once.
 
         Args:
             sweep: `Sweep.to_text`.
-            folder: of the sweep.
-            plans: the waves; each is made when it is wanted.
-            tick: to be called a few times a second with the waves that were not handed back, and how many chunks of
-                each are done; it may raise, then the waves are to be given up at once.
+            folder: the sweep's folder.
+            plans: the waves, generated on demand.
+            tick: called a few times a second with the running waves and their finished chunks; if it raises, the
+                waves are abandoned.
 
         Yields:
             Each wave, its rows written.
 
         Raises:
-            UserError: the wave cannot be done here.
+            UserError: the wave cannot be run here.
         """
 
     def close(self) -> None:
-        """Free everything; also called when `start` has not been, and after errors."""
+        """Free all resources; also called without `start` and after errors."""
 
 
 @contextmanager
 def _signals() -> Iterator[Callable[[], None]]:
-    """Turn SIGINT and SIGTERM into a question: the function given raises `Interrupted` once one has come.
+    """Handle SIGINT and SIGTERM: the yielded function raises `Interrupted` after one of them.
 
-    A second signal does what it did before, so that a user is never stuck.
+    A second signal has its former effect, so that a user is never stuck.
     """
     seen = threading.Event()
-    if threading.current_thread() is not threading.main_thread():  # Python has signals in the main thread only.
+    if threading.current_thread() is not threading.main_thread():  # Only the main thread can handle signals.
         yield lambda: None
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -166,23 +166,23 @@ def run_sweep(
     report: Callable[[Progress], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Run a sweep, or what a stopped one has left.
+    """Run or resume a sweep.
 
     Args:
-        sweep: what to run; a folder that holds other seeds of the same sweep gets these as well.
+        sweep: the sweep; its seeds are added to those in the folder.
         output: folder for ``run.json``, ``results``, ``violations.jsonl`` and ``summary.json``.
         backend: where to run it; closed at the end.
-        chunks: tasks per wave; None: measured so that one takes `task_seconds`.
-        task_seconds: CPU seconds that a task should take.
-        wave_units: units per wave; None: measured so that one takes `WAVE_SECONDS`.
+        chunks: tasks per wave; None: enough for `task_seconds` each.
+        task_seconds: target CPU seconds of a task.
+        wave_units: units per wave; None: enough for `WAVE_SECONDS`.
         report: called a few times a second.
-        note: told what a user should know meanwhile.
+        note: called with notes for the user.
 
     Returns:
-        What ``summary.json`` holds.
+        The content of ``summary.json``.
 
     Raises:
-        InputError: `output` holds something else.
+        InputError: `output` contains something else.
         UnavailableError: the backend cannot work here, or another driver is at work in `output`.
         StorageError: the disk is full, or `output` cannot be written.
         Interrupted: a signal came. As after any exception, ``summary.json`` is valid and says ``"complete": false``.
@@ -200,10 +200,10 @@ def run_sweep(
             return job.finish()
     except BaseException as error:
         explained = _explained(error, folder)
-        # The reason is worth more than a second failure, such as no room for the summary.
+        # A second failure, such as no space for the summary, must not hide the first.
         with suppress(Exception):
             if job is not None:
-                job.give_up(_exit_code(explained))
+                job.abandon(_exit_code(explained))
         if explained is error:
             raise
         raise explained from None
@@ -214,9 +214,9 @@ def run_sweep(
 
 def _explained(error: BaseException, folder: Folder) -> BaseException:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageError(f"no space left for {folder.shown}: {GO_ON}")
+        return StorageError(f"no space left for {folder.shown}: {RESUME}")
     if isinstance(error, Exception) and not isinstance(error, UserError) and memory.is_lacking(error):
-        return UnavailableError(f"out of memory; with fewer processes, {GO_ON}")
+        return UnavailableError(f"out of memory; with fewer processes, {RESUME}")
     if isinstance(error, OSError) and error.errno is not None and error.filename is None:
         error.filename = folder.shown
     return error
@@ -229,12 +229,12 @@ def _exit_code(error: BaseException) -> int:
 
 
 class _Job:
-    """A sweep on its way, with the counts of its waves so far.
+    """A running sweep, with the counts of its finished waves.
 
     Raises:
-        InputError: the folder holds something else.
-        UnavailableError: another driver is at work there.
-        StorageError: it cannot be read or written.
+        InputError: the folder contains something else.
+        UnavailableError: another driver is at work.
+        StorageError: the folder cannot be read or written.
     """
 
     def __init__(
@@ -256,8 +256,8 @@ class _Job:
         self._idle = sweep.idle()
         run = {**sweep.to_json(), **code, "decides_nothing": self._idle}
         there = _sweep_in(folder, run)
-        ownership = (sweep.first_seed, sweep.end_seed)
-        seeds = [ownership] if there is None else merged([*seed_ranges(there), ownership])
+        added = (sweep.first_seed, sweep.end_seed)
+        seeds = [added] if there is None else merged([*seed_ranges(there), added])
         self._run = {**run, **(there or {}), "schema_version": ROWS_VERSION, "seeds": seeds}
         asked = Extent((variant, *ends) for variant in range(len(sweep.variants)) for ends in seeds)
         self._asked = asked
@@ -271,7 +271,7 @@ class _Job:
         self._claim = _claim(folder)
 
     def run(self, poll: Callable[[], None], chunks: int | None, task_seconds: float, wave_units: int | None) -> None:
-        """Do the waves that are missing."""
+        """Run the missing waves."""
         for line in self._idle:
             self._note(line)
         _clear_up(self._folder, self._claim.name)
@@ -291,7 +291,7 @@ class _Job:
             left = self._missing()
             while left:
                 wanted = wave_units or max(slots, round(WAVE_SECONDS * slots / self._seconds))
-                # A last wave of a few units would not be worth its start.
+                # A last wave of a few units is not worth its start.
                 head, left = take(left, wanted if wanted * 1.5 < units(left) or wave_units else units(left))
                 yield self._plan(head, chunks, slots, min(task_seconds, WAVE_SECONDS))
 
@@ -312,12 +312,12 @@ class _Job:
         return tuple(self._sweep.extent().minus(self._covered).pieces())
 
     def _begin(self) -> None:
-        """Leave a first trace of the sweep: it can be written, here and there."""
+        """Write run.json, since both driver and executors can write to the folder."""
         write_json(self._folder, ownership.RUN, self._run)
         self._begun = True
 
     def _count(self) -> None:
-        """Take the waves that are done into the summary."""
+        """Add the finished waves to the summary."""
         store = Store(self._folder)
         for _, table in store.tables():
             self._summary.add(table)
@@ -332,16 +332,16 @@ class _Job:
         return Plan(wave, shares, CUT * task_seconds)
 
     def _commit(self, plan: Plan) -> int:
-        """Let a wave count, after its rows were read back; returns how many units it is.
+        """Read the rows of a wave back and write its manifest; return its number of units.
 
         Raises:
-            RuntimeError: its rows are not those that were asked for.
+            RuntimeError: its rows are not the requested ones.
             UnavailableError: another driver has taken over.
         """
         try:
             parts, rows, covers = self._read_back(plan)
         finally:
-            self._claim.check()  # Whoever has taken over removes what does not count yet.
+            self._claim.check()  # A driver that has taken over removes waves without a manifest.
         listed = Manifest(plan.wave, self._run, tuple(covers), parts)
         self._folder.write(f"{wave_path(plan.wave)}/{manifest.NAME}", listed.to_bytes())
         self._planned.remove(plan.wave)
@@ -350,21 +350,21 @@ class _Job:
         return units(covers)
 
     def _read_back(self, plan: Plan) -> tuple[tuple[Part, ...], Any, list[Piece]]:
-        """Parts of a wave as written, their rows, and what these cover."""
+        """The parts of a wave, their rows, and the seeds of these."""
         parts, rows = read_back(self._folder, plan.wave, self._sweep)
         try:
             covers = pieces_in(rows, self._sweep)
         except ValueError as error:
             raise RuntimeError(f"{wave_path(plan.wave)}: {error}") from None
         if not covers or Extent(covers).minus(Extent(piece for chunk in plan.chunks for piece in chunk)):
-            raise RuntimeError(f"{wave_path(plan.wave)} holds other rows than were asked for")
+            raise RuntimeError(f"{wave_path(plan.wave)} contains other rows than requested")
         return parts, rows, covers
 
     def _runs(self, plan: Plan) -> int:
         return self._sweep.count(piece for chunk in plan.chunks for piece in chunk)
 
     def _show(self, more: int) -> None:
-        """Tell how far it is; `more` runs are done of waves that do not count yet, if no task stopped early."""
+        """Report progress; `more` estimates the finished runs of unfinished waves."""
         summary = self._summary
         self._shown = max(self._shown, min(summary.runs + more, summary.runs_asked))
         self._report(Progress(self._shown, summary.runs_asked, summary.kinds(), summary.errors()))
@@ -373,22 +373,21 @@ class _Job:
         """Write the summary.
 
         Raises:
-            RuntimeError: rows are missing or were counted twice.
+            RuntimeError: rows are missing or duplicate.
         """
         if self._summary.runs != self._sweep.count(self._covered.pieces()):
-            raise RuntimeError(f"{self._folder.shown} lacks rows or holds some twice")
+            raise RuntimeError(f"{self._folder.shown} lacks rows or has duplicates")
         return self._write_summary(self._summary.exit_code())
 
-    def give_up(self, exit_code: int) -> None:
-        """Write the summary of what is done, in the room that the rest takes."""
-        # A wave that was planned and has no manifest is none.
+    def abandon(self, exit_code: int) -> None:
+        """Remove unfinished waves, which frees space, and write the summary of the finished ones."""
         for wave in self._planned:
             ownership.clear(self._folder, wave_path(wave))
-        if self._begun and not self._claim.is_lost():  # Whoever has taken over writes its own.
+        if self._begun and not self._claim.is_lost():  # A driver that has taken over writes its own.
             self._write_summary(exit_code)
 
     def close(self) -> None:
-        """Give the folder up; if nothing was begun, as if it had never been there."""
+        """Release the folder; if the sweep never started, remove what this driver created."""
         self._claim.end()
         if not self._begun:
             self._folder.vanish()
@@ -396,17 +395,17 @@ class _Job:
     def _write_summary(self, exit_code: int) -> dict[str, Any]:
         complete = not self._asked.minus(self._covered)
         summary = {"complete": complete, "exit_code": exit_code, **self._summary.to_json()}
-        # The short file first: on a full disk it may be all that fits.
+        # The short file first: on a full disk, only it may fit.
         write_json(self._folder, ownership.SUMMARY, summary)
         ownership.write(self._folder, ownership.FAILING, self._summary.failing_lines())
         return read_json(self._folder, ownership.SUMMARY)
 
 
 def _sweep_in(folder: Folder, run: dict[str, Any]) -> dict[str, Any] | None:
-    """``run.json`` of a folder in which a sweep may go on, None if the folder is empty.
+    """``run.json`` of a folder in which a sweep may resume; None if the folder is empty.
 
     Raises:
-        InputError: it holds something else; every difference is named.
+        InputError: it contains something else; every difference is named.
     """
     try:
         ownership.check(folder)
@@ -416,7 +415,7 @@ def _sweep_in(folder: Folder, run: dict[str, Any]) -> dict[str, Any] | None:
                 f"{folder.shown} has lost its run.json: highwater doctor {folder.shown} --repair restores it"
             )
         if not there_is and not ownership.is_fresh(folder):
-            raise InputError(f"{folder.shown} is not empty and holds no sweep; name another folder")
+            raise InputError(f"{folder.shown} is not empty and contains no sweep; name another folder")
     except OSError as error:
         raise _unusable(folder, error) from None
     if there_is:
@@ -440,7 +439,7 @@ def _unusable(folder: Folder, error: OSError) -> UserError:
 
 
 def _clear_up(folder: Folder, mine: str) -> None:
-    """Take over what dead drivers have left: their claims, and attempts at waves that never counted."""
+    """Remove the leftovers of dead drivers: claims, and waves without a manifest."""
     gone = claim.dead(folder, mine)
     claim.take_over(folder, gone)
     files = folder.files(RESULTS)
@@ -452,17 +451,17 @@ def _clear_up(folder: Folder, mine: str) -> None:
 
 
 def long_notice(seconds: float) -> str | None:
-    """What would halve a long sweep; None if it is not long, or compiled."""
+    """A note on the compiled build; None if the sweep is short, or compiled."""
     if seconds <= LONG_SECONDS or build() != PLAIN:
         return None
     return (
-        f"this takes some {seconds / 60:.0f} minutes with the plain build, with the compiled one half of that: "
+        f"this takes some {seconds / 60:.0f} minutes with the plain build, and half of that with the compiled one: "
         "`make fast`, or HIGHWATER_COMPILE=1 pip install"
     )
 
 
 def _pilot_seconds(sweep: str, pieces: Sequence[Piece]) -> float:
-    """Seconds that a unit takes, measured on some from all over what is missing."""
+    """Seconds per unit, measured on a sample of the missing ones."""
     shares = split(pieces, PILOT_UNITS)
     begin = time.perf_counter()
     done = 0

@@ -1,7 +1,7 @@
-"""Which seeds of which variants: what a sweep asks for, what is done of it, and what is left.
+"""Sets of seeds of variants: requested, done and missing ones.
 
-A *variant* is a scenario at one point of a grid, named by its place in `scenarios.sweep.units.Sweep.variants`. A
-*piece* is (variant, first seed, end seed), the end not among them.
+A *variant* is a scenario at one point of a grid, identified by its index in `scenarios.sweep.units.Sweep.variants`. A
+*piece* is (variant, first seed, end seed), end exclusive.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Extent:
     """A set of seeds for each variant.
 
     Args:
-        pieces: what is in it; they may overlap.
+        pieces: its pieces, which may overlap.
     """
 
     def __init__(self, pieces: Iterable[Piece] = ()) -> None:
@@ -37,15 +37,15 @@ class Extent:
     __hash__ = None  # type: ignore[assignment]
 
     def pieces(self) -> list[Piece]:
-        """The fewest pieces that make it up, in order."""
+        """Its pieces: the fewest, in order."""
         return [(variant, *ends) for variant, ranges in sorted(self._ranges.items()) for ends in ranges]
 
     def plus(self, pieces: Iterable[Piece]) -> Extent:
-        """This and some pieces."""
+        """The union with some pieces."""
         return Extent([*self.pieces(), *pieces])
 
     def minus(self, other: Extent) -> Extent:
-        """What is not in `other`."""
+        """The difference to `other`."""
         left: list[Piece] = []
         for variant, first, end in self.pieces():
             start = first
@@ -60,7 +60,7 @@ class Extent:
         return Extent(left)
 
     def has(self, variant: int, seed: int) -> bool:
-        """Whether a seed of a variant is in it."""
+        """Whether it contains a seed of a variant."""
         return any(first <= seed < end for first, end in self._of(variant))
 
     def _of(self, variant: int) -> Sequence[tuple[int, int]]:
@@ -68,7 +68,7 @@ class Extent:
 
 
 def merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges without overlaps, in order; those that touch become one."""
+    """Ranges without overlaps, in order; adjacent ones are joined."""
     found: list[tuple[int, int]] = []
     for first, end in sorted(ranges):
         if found and first <= found[-1][1]:
@@ -79,7 +79,7 @@ def merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def runs_of(seeds: Iterable[int]) -> list[tuple[int, int]]:
-    """Distinct seeds in rising order as ranges."""
+    """Distinct ascending seeds as ranges."""
     found: list[tuple[int, int]] = []
     for seed in seeds:
         if found and found[-1][1] == seed:
@@ -90,12 +90,12 @@ def runs_of(seeds: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def units(pieces: Iterable[Piece]) -> int:
-    """How many seeds some pieces are."""
+    """Number of seeds in some pieces."""
     return sum(end - first for _, first, end in pieces)
 
 
 def split(pieces: Sequence[Piece], count: int) -> list[tuple[Piece, ...]]:
-    """Cut pieces into `count` shares that differ by one seed at most, or into as many as there are seeds."""
+    """Split pieces into `count` shares that differ by at most one seed; fewer if there are fewer seeds."""
     total = units(pieces)
     count = max(1, min(count, total))
     ends = [total * index // count for index in range(1, count + 1)]

@@ -1,7 +1,7 @@
 """The folder of a sweep: on this machine's disk, or under a URI of an object store or a distributed file system.
 
-Files are named relative to it, with slashes. Nothing here renames what others may see: an object store has no rename
-that is safe. Nothing is written or removed through a link below the folder that the user named.
+File names are relative to it, with slashes. Finished files are never renamed, because no rename in an object store is
+safe. No file is written or removed through a link below the folder that the user named.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):/")
 _S3: Final = ("s3", "s3a")
 UNTESTED: Final = ("hdfs", "gs", "abfss")
-"""Schemes that go to pyarrow and Spark as they are."""
+"""Schemes that are passed to pyarrow and Spark, untested."""
 FILE: Final = "file"
 FOLDER: Final = "folder"
 OTHER: Final = "link"
-"""Kinds of what a folder holds; pipes and devices are links to something, too."""
+"""Kinds of entries; pipes and devices count as links."""
 _PENDING: Final = re.compile(r"_temporary(/(_temporary|\d+|(task|attempt)_\w+))*")
-"""The folders that Spark's tasks write to until they are done."""
+"""Temporary folders of Spark's tasks."""
 _S3A: Final = "spark.hadoop.fs.s3a."
 
 T = TypeVar("T")
@@ -43,9 +43,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file: its size in bytes, and when it was last written, in seconds by the storage's own clock.
-
-    `regular` tells files from links, pipes and devices.
+    """A file: its size in bytes, its modification time in seconds by the storage's clock, and whether it is regular (no
+    link, pipe or device).
     """
 
     size: int
@@ -54,14 +53,12 @@ class Entry:
 
 
 class Folder(ABC):
-    """A place for files.
-
-    Every method raises OSError when the storage fails.
+    """A folder for files. Every method raises OSError if the storage fails.
 
     Attributes:
-        shown: the folder as messages name it.
-        spark_uri: the folder as Spark names it.
-        local: its path, None if it is not on this machine.
+        shown: its name in messages.
+        spark_uri: its URI for Spark.
+        local: its path; None if it is not on this machine.
     """
 
     shown: str
@@ -74,27 +71,27 @@ class Folder(ABC):
 
     @abstractmethod
     def write(self, name: str, content: bytes) -> None:
-        """Write a file, and the folders that it is in; who reads it sees all of it or what was there before."""
+        """Write a file and its folders; readers see the old or the new content, never a part."""
 
     @abstractmethod
     def entries(self) -> dict[str, str]:
-        """What is in it: name -> `FILE`, `FOLDER` or `OTHER`; nothing if there is no such folder."""
+        """Its entries: name -> `FILE`, `FOLDER` or `OTHER`; empty if the folder does not exist."""
 
     @abstractmethod
     def files(self, under: str = "") -> dict[str, Entry]:
-        """All files below a folder of this one, in order of name; none if there is no such folder."""
+        """All files below a subfolder, ordered by name; none if it does not exist."""
 
     @abstractmethod
     def remove(self, name: str) -> None:
-        """Remove a file if it is there."""
+        """Remove a file if it exists."""
 
     @abstractmethod
     def prune(self, name: str) -> None:
-        """Remove a folder if nothing is in it but empty folders of Spark's tasks."""
+        """Remove a folder if it contains at most empty folders of Spark's tasks."""
 
     @abstractmethod
     def vanish(self) -> None:
-        """Undo that it was made, if this made it and nothing is in it."""
+        """Remove the folder if this object created it and it is empty."""
 
 
 class LocalFolder(Folder):
@@ -103,7 +100,7 @@ class LocalFolder(Folder):
     def __init__(self, path: Path) -> None:
         self.local = path
         self._path = path
-        # What `write` may have to make, the innermost first.
+        # Folders that `write` may have to create, the innermost first.
         self._absent = [place for place in (path, *path.parents) if not place.exists()]
         self.shown = str(path)
         self.spark_uri = f"file://{path.absolute()}"
@@ -122,7 +119,7 @@ class LocalFolder(Folder):
         path = self._reached(name)
         with _named(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            # A leading dot: neither a reader nor Spark takes a forgotten one for data.
+            # A leading dot: readers and Spark ignore leftovers.
             unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
             with unfinished.open("xb") as file:
                 try:
@@ -140,7 +137,7 @@ class LocalFolder(Folder):
                 os.close(folder)
 
     def _reached(self, name: str) -> Path:
-        """The path of a file or folder that is to be changed."""
+        """The path of a file or folder to change."""
         path = self._path
         for part in name.split("/")[:-1]:
             path /= part
@@ -162,7 +159,7 @@ class LocalFolder(Folder):
         for place, _, names in os.walk(self._path / under):
             for name in names:
                 path = Path(place, name)
-                # Another driver may remove what it gives up.
+                # Another driver may remove its files.
                 with contextlib.suppress(FileNotFoundError):
                     state = path.lstat()
                     entry = Entry(state.st_size, state.st_mtime, stat.S_ISREG(state.st_mode))
@@ -196,13 +193,13 @@ def _kind(entry: os.DirEntry[str]) -> str:
 
 
 def _is_prunable(parts: Sequence[str]) -> bool:
-    """Whether a folder may go once it is empty; its place in the one that is pruned decides."""
+    """Whether a folder may be removed once it is empty, by its path below the pruned one."""
     return not parts or _PENDING.fullmatch("/".join(parts)) is not None
 
 
 @contextlib.contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Errors of open files do not say which file it is."""
+    """Add the path to errors of open files."""
     try:
         yield
     except OSError as error:
@@ -212,7 +209,7 @@ def _named(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _failing() -> Iterator[None]:
-    """Some storages' failures come as pyarrow's own errors."""
+    """Turn pyarrow's errors into OSError."""
     try:
         yield
     except pa.ArrowException as error:
@@ -282,7 +279,7 @@ class RemoteFolder(Folder):
 
     def prune(self, name: str) -> None:
         """See `Folder`."""
-        # Objects of size 0 that stand for folders, which some clients make, and real folders elsewhere.
+        # Empty objects that represent folders, and real folders elsewhere.
         place = f"{self._path}/{name}".rstrip("/")
         below = [info.path.removeprefix(f"{place}/").split("/") for info in self._listed(name) if not info.is_file]
         if not self.files(name) and all(map(_is_prunable, below)):
@@ -299,11 +296,11 @@ def open_folder(place: Folder | Path | str, conf: Mapping[str, str] | None = Non
     """The folder that a user names.
 
     Args:
-        place: one that is open, a path (colons are part of it), or a URI of `file`, `s3`, `s3a` or `UNTESTED`.
-        conf: Spark settings; ``spark.hadoop.fs.s3a.*`` among them say how to reach S3, else the environment's AWS_*.
+        place: an open folder, a path (which may contain colons), or a URI of `file`, `s3`, `s3a` or `UNTESTED`.
+        conf: Spark settings; ``spark.hadoop.fs.s3a.*`` configure S3, otherwise the environment's AWS_* do.
 
     Raises:
-        InputError: a URI of an unknown kind, or with credentials in it.
+        InputError: the URI has an unknown scheme, or contains credentials.
         UnavailableError: its library is missing.
     """
     if isinstance(place, Folder):
@@ -320,7 +317,7 @@ def open_folder(place: Folder | Path | str, conf: Mapping[str, str] | None = Non
         raise InputError(f"a URI of {scheme}: is not known{did_you_mean(scheme, ['file', *_S3, *UNTESTED])}")
     _, _, rest = place.partition("://")
     host, _, path = rest.partition("/")
-    if "@" in host and scheme != "abfss":  # There, what stands before it is the container.
+    if "@" in host and scheme != "abfss":  # In abfss, the container precedes the @.
         raise InputError(f"a URI of {scheme}: has credentials in it; give them by the environment or --conf")
     if scheme in _S3:
         if not host:
@@ -337,7 +334,7 @@ def _file(uri: str) -> Folder:
 
 
 def _s3(conf: Mapping[str, str]) -> pafs.FileSystem:
-    """S3 as Spark's settings describe it; what they leave open comes from the environment."""
+    """S3 by Spark's settings, otherwise by the environment."""
 
     def setting(name: str) -> str | None:
         return conf.get(_S3A + name)
@@ -347,7 +344,7 @@ def _s3(conf: Mapping[str, str]) -> pafs.FileSystem:
         "secret_key": setting("secret.key"),
         "session_token": setting("session.token"),
         "region": setting("endpoint.region"),
-        # pyarrow reads the other variables of AWS by itself, but not these.
+        # pyarrow reads the other AWS variables itself.
         "endpoint_override": setting("endpoint") or _environment("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
         "scheme": {"false": "http", "true": "https"}.get(setting("connection.ssl.enabled") or ""),
     }

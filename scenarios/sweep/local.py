@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scenarios.sweep.folder import Folder
 
 TRIES: Final = 4
-"""How often a wave is taken up after a worker was killed."""
+"""Attempts at a wave whose workers are killed."""
 POLL_SECONDS: Final = 0.2
 
 
@@ -36,8 +36,8 @@ class LocalBackend:
         self._number = workers
         self._workers: Workers | None = None
 
-    def start(self, folder: Folder, poll: Callable[[], None]) -> int:  # noqa: ARG002 - what the driver can write to, so can they
-        """Start the pool (the processes come with the first chunks); see `scenarios.sweep.driver.Backend`."""
+    def start(self, folder: Folder, poll: Callable[[], None]) -> int:  # noqa: ARG002 - workers can write where the driver can
+        """Start the pool (processes start with the first chunks); see `scenarios.sweep.driver.Backend`."""
         poll()
         self._workers = Workers(self._number)
         return self._number
@@ -45,15 +45,15 @@ class LocalBackend:
     def run_waves(
         self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[Iterable[tuple[Plan, int]]], None]
     ) -> Iterator[Plan]:
-        """See `scenarios.sweep.driver.Backend`; a chunk whose worker was killed is done again.
+        """See `scenarios.sweep.driver.Backend`; a chunk whose worker was killed is repeated.
 
         Raises:
-            UnavailableError: workers are killed again and again.
+            UnavailableError: workers were killed `TRIES` times in a row.
         """
-        begun: list[_Begun] = []
+        begun: list[_RunningWave] = []
         killed = 0
 
-        def begin(wave: _Begun) -> None:
+        def begin(wave: _RunningWave) -> None:
             assert self._workers is not None
             plan = wave.plan
             for index in wave.left:
@@ -64,11 +64,11 @@ class LocalBackend:
 
         while True:
             try:
-                # Tasks of the next wave take the places of the last ones of this.
+                # Tasks of the next wave fill idle workers.
                 while len(begun) < 2 and (not begun or len(begun[-1].left) <= self._number):
                     if (plan := next(plans, None)) is None:
                         break
-                    begun.append(_Begun(plan))
+                    begun.append(_RunningWave(plan))
                     begin(begun[-1])
                 if not begun:
                     return
@@ -80,7 +80,7 @@ class LocalBackend:
                 if killed == TRIES:
                     raise UnavailableError(
                         f"worker processes were killed {TRIES} times (out of memory?); with fewer of them, the same "
-                        "command goes on"
+                        "command resumes the sweep"
                     ) from None
                 self.close()
                 self._workers = Workers(self._number)
@@ -93,7 +93,7 @@ class LocalBackend:
                 yield begun.pop(0).plan
 
     def close(self) -> None:
-        """End the workers, whatever they are doing."""
+        """End the workers at once."""
         if self._workers is not None:
             self._workers.close()
         self._workers = None
@@ -103,8 +103,8 @@ def _run_chunk(sweep: str, folder: Folder, wave: str, index: int, pieces: Sequen
     parts.write_part(folder, wave, index, list(rows_of(sweep, pieces, seconds)))
 
 
-class _Begun:
-    """A wave on its way: the chunks that are left, and the tasks that do them."""
+class _RunningWave:
+    """A running wave: its unfinished chunks, and their tasks."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -112,7 +112,7 @@ class _Begun:
         self.tasks: dict[Future[None], int] = {}
 
     def collect(self) -> None:
-        """Take note of what is done; raises what a task raised."""
+        """Note finished chunks; raises a task's exception."""
         for task in [task for task in self.tasks if task.done()]:
             task.result()
             self.left.remove(self.tasks.pop(task))

@@ -1,8 +1,8 @@
-"""What makes a wave count: a list of its parts, written last and once, after they were read back.
+"""Manifests: a wave counts by a list of its parts, written last and once, after the parts were read back.
 
-A wave without one is an attempt that came to nothing, whoever made it. A manifest names every part with its size and
-digest and says which seeds the rows are of, so that a reader finds out by itself what is missing, torn or foreign, and
-two waves may hold the same seeds without harm: rows are functions of their keys.
+A wave without a manifest is a failed attempt. A manifest lists every part with size and digest, and the seeds of the
+rows, so that a reader can find missing, torn and foreign parts. Two waves may contain the same seeds, because rows are
+functions of their keys.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from scenarios.sweep.extent import Piece
 
 NAME: Final = "_MANIFEST.json"
-"""Of the file, in the wave's folder; Spark and pyarrow take no file with such a name for data."""
+"""Name of the file; Spark and pyarrow ignore names with an underscore."""
 
 
 class DamageError(StorageError):
-    """Something in a sweep's folder is not as it was written: whoever reads a store counts it as missing.
+    """A file of a sweep was changed; readers treat its wave as missing.
 
     Args:
-        where: the file or folder, relative to the sweep's.
-        what: what is wrong with it.
+        where: file or folder, relative to the sweep's.
+        what: the damage.
     """
 
     def __init__(self, where: str, what: str) -> None:
@@ -43,7 +43,7 @@ class DamageError(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A Parquet file of a wave: name in its folder, rows, bytes, and `digest_of` its content."""
+    """A Parquet file of a wave: name, rows, bytes, and `digest_of` its content."""
 
     name: str
     rows: int
@@ -53,13 +53,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a wave consists of.
+    """The manifest of a wave.
 
     Attributes:
-        wave: name of its folder; a copy under another name is none.
-        run: ``run.json`` as the driver knew it, which the folder can be restored from.
-        covers: seeds whose rows, in all modes, are there.
-        parts: in order of name.
+        wave: name of its folder; a copy under another name is invalid.
+        run: the driver's ``run.json``, from which a lost one can be restored.
+        covers: the seeds of the rows, in all modes.
+        parts: ordered by name.
     """
 
     wave: str
@@ -68,7 +68,7 @@ class Manifest:
     parts: tuple[Part, ...]
 
     def to_bytes(self) -> bytes:
-        """As the file holds it, with a digest of its own."""
+        """The content of the file, with its own digest."""
         body = {
             "schema_version": ROWS_VERSION,
             "wave": self.wave,
@@ -100,11 +100,11 @@ def from_bytes(where: str, content: bytes) -> Manifest:
     """Read `Manifest.to_bytes`.
 
     Args:
-        where: the file, for the message.
-        content: what it holds.
+        where: the file's name in messages.
+        content: its content.
 
     Raises:
-        DamageError: it is torn, changed, or of a newer version.
+        DamageError: it is torn, was changed, or has a newer version.
     """
     try:
         data = _unsealed(content)
@@ -119,7 +119,7 @@ def from_bytes(where: str, content: bytes) -> Manifest:
 
 
 def _unsealed(content: bytes) -> Any:
-    """The manifest in a file whose digest is right."""
+    """The manifest of a file with a correct digest."""
     outer = validated(_Sealed, json.loads(content))
     if digest_of(outer.manifest.encode()) != outer.digest:
         raise ValueError("it was changed")
@@ -127,5 +127,5 @@ def _unsealed(content: bytes) -> Any:
 
 
 def digest_of(content: bytes) -> str:
-    """Of a file's content (32 hex digits)."""
+    """Digest of a file's content (32 hex digits)."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""Looks at a Spark master's URL before a JVM starts: Spark would try for a minute and a half, and log what it got."""
+"""Checks a Spark master's URL before a JVM starts: Spark would retry for a minute and a half, and log each failure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sim.errors import InputError, UnavailableError
 
 CONNECT_SECONDS: Final = 10.0
 CONNECT_PORT: Final = 15002
-"""Of Spark Connect, where the URL names none."""
+"""Default port of Spark Connect."""
 _HOST: Final = r"(?:\[[0-9a-fA-F:.]+\]|[\w.-]+)"
 _STANDALONE: Final = re.compile(rf"spark://({_HOST}:\d+(?:,{_HOST}:\d+)*)")
 _CONNECT: Final = re.compile(rf"sc://({_HOST}(?::\d+)?)(?:/.*)?")
@@ -21,15 +21,15 @@ _FORMS: Final = {"spark": (_STANDALONE, "spark://HOST:PORT"), "sc": (_CONNECT, "
 
 
 def check(master: str) -> None:
-    """Check that somebody listens where a master should be; other kinds of master are left to Spark.
+    """Check that a standalone or Connect master accepts connections; Spark checks other masters.
 
     Raises:
-        InputError: the URL is not of the form that its scheme has; user info is part of none.
-        UnavailableError: nobody answers.
+        InputError: the URL does not have the form of its scheme, which never includes user info.
+        UnavailableError: no master answers.
     """
     if not _ANY.match(master):
         raise InputError(
-            f"--master {masked(master)} is none: local[N], spark://HOST:PORT, yarn, k8s://URL or sc://HOST"
+            f"--master {masked(master)} is no Spark master: use local[N], spark://HOST:PORT, yarn, k8s://URL or sc://HOST"
         )
     scheme = master.partition("://")[0]
     if scheme not in _FORMS:

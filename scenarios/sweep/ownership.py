@@ -1,6 +1,6 @@
-"""What in a sweep's folder this program wrote: it changes and removes nothing else.
+"""Recognises the files in a sweep's folder that this program wrote; it changes and removes no others.
 
-A file is known by its name and its content, and is no link; README.md beside this file has the rule.
+A file is recognised by name and content, and is no link; README.md beside this file has the rule.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ RUN: Final = "run.json"
 SUMMARY: Final = "summary.json"
 FAILING: Final = "violations.jsonl"
 _PLACES: Final = {RUN: FILE, SUMMARY: FILE, FAILING: FILE, CLAIMS: FOLDER, RESULTS: FOLDER}
-"""Where a sweep writes."""
+"""Paths that a sweep writes -> kind."""
 _PARQUET: Final = b"PAR1"
-"""How a Parquet file begins and ends."""
+"""First and last bytes of a Parquet file."""
 _REMOVABLE: Final = (
     (re.compile(r"part-[\w.-]+\.parquet|\.part-\d+\.parquet\.[0-9a-f]+"), re.compile(rb"\A" + _PARQUET)),
     (re.compile(r"_MANIFEST\.json"), re.compile(rb'\A\{"digest": "')),
-    # Spark's and Hadoop's: a committer of an object store writes into _SUCCESS who it is.
+    # Of Spark and Hadoop: a committer for object stores writes its name into _SUCCESS.
     (re.compile(r"_SUCCESS"), re.compile(rb"org\.apache\.hadoop")),
     (re.compile(r"\..+\.crc"), re.compile(rb"\Acrc\0")),
 )
-"""Names of the files of waves, and what is in the beginning of each."""
+"""Names of the files of waves, and their first bytes."""
 _CLAIM: Final = re.compile(rf"{CLAIMS}/[0-9a-f]{{8}}\.json")
 _CLAIM_START: Final = re.compile(rb'\A\{"state": "')
 _UNFINISHED: Final = re.compile(rf"({CLAIMS}/)?\.[\w.]+\.json\.[0-9a-f]+|{CLAIMS}/probe-[0-9a-f]{{8}}/.*")
-"""What a driver leaves that is killed while it begins; nobody removes it."""
+"""Leftovers of a driver that was killed while it started; they are never removed."""
 
 
 def check(folder: Folder) -> None:
-    """Check that nothing else stands where a sweep writes.
+    """Check that no foreign file is at a path that a sweep writes.
 
     Raises:
-        InputError: a link, or a file that this program did not write; all of them are named.
+        InputError: names all links and foreign files there.
     """
     there = folder.entries()
     others = [
@@ -68,7 +68,7 @@ def write(folder: Folder, name: str, content: bytes) -> None:
 
 
 def is_fresh(folder: Folder) -> bool:
-    """Whether a folder without ``run.json`` is empty, or holds no more than what drivers begin with."""
+    """Whether a folder without ``run.json`` contains at most leftovers of starting drivers."""
     there = folder.entries()
     if not there:
         return True
@@ -80,13 +80,13 @@ def is_fresh(folder: Folder) -> bool:
 def _is_beginning(folder: Folder, path: str) -> bool:
     if not _CLAIM.fullmatch(path):
         return _UNFINISHED.fullmatch(path) is not None
-    with suppress(FileNotFoundError):  # Its driver has ended meanwhile.
+    with suppress(FileNotFoundError):  # Its driver ended meanwhile.
         return is_own(folder.read(path), _CLAIM_START)
     return True
 
 
 def clear(folder: Folder, under: str) -> None:
-    """Remove what this program wrote of a wave, and its folder if nothing else is in it."""
+    """Remove a wave's files that this program wrote, and its folder if it is empty then."""
     for path, entry in folder.files(under).items():
         if is_of_wave(folder, path, entry):
             folder.remove(path)
@@ -94,13 +94,13 @@ def clear(folder: Folder, under: str) -> None:
 
 
 def is_of_wave(folder: Folder, path: str, entry: Entry) -> bool:
-    """Whether this program, or Spark for it, wrote a file in a wave's folder; what is torn counts by its beginning."""
+    """Whether this program, or Spark for it, wrote a file of a wave; a torn file is judged by its first bytes."""
     name = path.rpartition("/")[2]
     start = next((start for names, start in _REMOVABLE if names.fullmatch(name)), None)
     with suppress(FileNotFoundError):  # Another driver removed it.
         if entry.regular and start is not None:
             content = folder.read(path)
-            # A whole Parquet file says whose it is.
+            # A whole Parquet file contains our key.
             whole = content.startswith(_PARQUET) and content[len(_PARQUET) :].endswith(_PARQUET)
             return is_own(content, start) and (not whole or VERSION_KEY.encode() in content)
     return False

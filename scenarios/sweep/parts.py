@@ -1,7 +1,7 @@
-"""The file with the rows of a chunk: its name, its columns, and how a process that runs chunks writes it.
+"""Parts: files with the rows of a chunk.
 
-That process imports this module in place of `scenarios.sweep.store`, and starts in three quarters of the time, without
-what only reading takes.
+A worker process imports this module instead of `scenarios.sweep.store`, without the imports for reading, and starts in
+three quarters of the time.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ _ARROW_TYPES: Final[dict[str, pa.DataType]] = {
 
 
 def schema(grid: Iterable[str] = ()) -> pa.Schema:
-    """The columns of `scenarios.single.rows` for Arrow."""
+    """The Arrow schema of rows."""
     return fields_of(row_columns.names(grid)).with_metadata({VERSION_KEY: str(ROWS_VERSION)})
 
 
 def fields_of(names: Iterable[str]) -> pa.Schema:
-    """Some columns for Arrow."""
+    """The Arrow schema of some columns."""
     return pa.schema([(name, _ARROW_TYPES[row_columns.type_of(name)]) for name in names])
 
 
 def wave_path(wave: str) -> str:
-    """Where the parts of a wave are."""
+    """Path of a wave's folder."""
     return f"{RESULTS}/{wave}"
 
 
 def write_part(folder: Folder, wave: str, chunk: int, rows: Sequence[Row]) -> None:
-    """Write the rows of one chunk; the name depends on the chunk only, so a second try replaces the first."""
+    """Write the rows of a chunk; its name depends on the chunk only, so a retry replaces it."""
     content = io.BytesIO()
     grid = [name for name in rows[0] if name not in COLUMNS] if rows else []
     pq.write_table(pa.Table.from_pylist(list(rows), schema(grid)), content, compression="zstd")
@@ -55,5 +55,5 @@ def write_part(folder: Folder, wave: str, chunk: int, rows: Sequence[Row]) -> No
 
 
 def is_part(name: str) -> bool:
-    """Whether a file in a wave's folder holds rows."""
+    """Whether a file of a wave contains rows."""
     return name.startswith("part-") and name.endswith(".parquet")

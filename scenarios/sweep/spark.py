@@ -1,6 +1,6 @@
-"""Runs a sweep on Spark: a task per chunk, a job per wave, DataFrames only, so that Spark Connect works too.
+"""Runs a sweep on Spark: a task per chunk, a job per wave, and DataFrames only, so that Spark Connect works too.
 
-The one module that knows pyspark. It is imported when a session is wanted, and not on executors.
+The only module that imports pyspark; it is imported on the driver only, when a session is needed.
 """
 
 from __future__ import annotations
@@ -43,32 +43,32 @@ if TYPE_CHECKING:
 
 OLDEST: Final = (4, 2)
 TOO_NEW: Final = (4, 4)
-"""Versions of pyspark, the second one excluded."""
+"""Supported versions of pyspark, end exclusive."""
 _UNWRITABLE: Final = "Permission denied|Access ?Denied|Read-only file system|NoSuchBucket"
-"""What a storage says that was there when the sweep began and takes nothing any more."""
+"""Messages of a storage that stopped accepting writes."""
 POLL_SECONDS: Final = 0.2
 STOP_SECONDS: Final = 15.0
 BATCH_ROWS: Final = 1_000
-"""Rows that a worker holds before it hands them on."""
+"""Rows that a worker buffers."""
 LOCAL_CONF: Final = {
     "spark.app.name": "highwater",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    # The JVM only shuffles rows along: a quick start is worth more than its second compiler and parallel collector.
+    # The JVM only moves rows: a quick start matters more than the second compiler and parallel collector.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     # On loopback TCP, each task waits 40 ms for delayed acknowledgements.
     "spark.python.unix.domain.socket.enabled": "true",
 }
-"""Settings of a session on this machine; what the user sets wins."""
+"""Defaults of a session on this machine."""
 REDACTION: Final = {
     "spark.redaction.regex": "(?i)secret|passw|token|credential|[._-]?key",
     "spark.redaction.string.regex": r"(?<=://)[^/\s]+@",
 }
-"""What Spark shows in none of its pages and plans: settings by their names, and user info in URIs."""
+"""Spark redacts settings with these names, and user info in URIs, in its pages and plans."""
 LOG4J: Final = """\
-# What fails a job comes back as an exception; what Spark mends by itself, or says of a cancelled job, is noise.
+# A failed job raises an exception; messages about retries and cancelled jobs are noise.
 rootLogger.level = fatal
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
@@ -76,7 +76,7 @@ appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
-# Without a level of its own, this class sets the root's to WARN.
+# Without its own level, this class sets the root's to WARN.
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = fatal
 """
@@ -88,14 +88,14 @@ T = TypeVar("T")
 
 
 class SparkBackend:
-    """Spark, wherever it is.
+    """Runs waves on Spark.
 
-    A session that exists is used and left alone. Otherwise one is made: where the environment says (``SPARK_REMOTE``,
+    An existing session is used and not stopped. Otherwise one is created: as the environment says (``SPARK_REMOTE``,
     spark-submit, ``spark-defaults.conf``), else on `master`, else on all cores of this machine.
 
     Args:
         master: a Spark master, or ``sc://`` for Spark Connect.
-        conf: Spark settings. They may hold credentials, so they are passed on and kept nowhere.
+        conf: Spark settings. They may contain credentials, so they are passed on and never stored.
         mixed_builds: whether workers may run another build (plain, compiled) than the driver.
     """
 
@@ -111,11 +111,11 @@ class SparkBackend:
         self._own = False
 
     def start(self, folder: Folder, poll: Callable[[], None]) -> int:
-        """Find or make a session, have every worker import the code, and try to write; see `Backend`.
+        """Find or create a session, check the code of every worker, and try to write; see `Backend`.
 
         Raises:
             InputError: Spark refuses a setting.
-            UnavailableError: pyspark, Java or the code on a worker is missing or of another version.
+            UnavailableError: pyspark, Java or a worker's code is missing or has another version.
             StorageError: executors cannot write to the folder, or write elsewhere.
         """
         self._spark = _active_session()
@@ -125,13 +125,13 @@ class SparkBackend:
         spark, mixed = self._spark, self._mixed_builds
         _attended(lambda: _check_workers(spark, mixed_builds=mixed), poll)
         _attended(lambda: _check_folder(spark, folder), poll)
-        # Executors may have come with the first job, so only a later one is spread over all of them.
+        # Executors may start with the first job, so only a later one reaches all of them.
         return _attended(lambda: _check_workers(spark, mixed_builds=mixed), poll)
 
     def run_waves(
         self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[Iterable[tuple[Plan, int]]], None]
     ) -> Iterator[Plan]:
-        """See `Backend`: a job for each wave; tasks of the second begin when the first has no more."""
+        """See `Backend`: a job for each wave; tasks of the second wave start when the first has no more."""
         assert self._spark is not None
         spark = self._spark
         begun: list[tuple[Plan, Future[None]]] = []
@@ -164,7 +164,7 @@ class SparkBackend:
             raise
 
     def close(self) -> None:
-        """End the session if this made it."""
+        """Stop the session if this object created it."""
         if self._spark is not None and self._own:
             stopping = _in_thread(self._spark.stop)
             wait([stopping], STOP_SECONDS)
@@ -177,7 +177,7 @@ def _active_session() -> SparkSession | None:
             raise UnavailableError(
                 f"{package} is not installed: pip install 'pyspark>=4.2,<4.4' 'pandas>=2.2,<3', or sweep with --local N"
             )
-    # pyspark says of pandas 3 that it is not fully supported yet; nothing of pandas is used here.
+    # pyspark warns that pandas 3 is not fully supported yet; pandas is not used here.
     warnings.filterwarnings("ignore", message=".*pandas", category=FutureWarning)
     import pyspark
     from pyspark.sql import SparkSession
@@ -189,15 +189,15 @@ def _active_session() -> SparkSession | None:
 
 
 def new_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
-    """Make a session, without a word on stderr if it is on this machine.
+    """Create a session, silently if it is on this machine.
 
     Args:
-        master: as `SparkBackend` takes it.
-        conf: settings that go before all others.
+        master: see `SparkBackend`.
+        conf: settings that override all others.
 
     Raises:
-        InputError: the master's URL is none, or a setting is none that Spark takes.
-        UnavailableError: Spark does not start; says why.
+        InputError: the master's URL or a setting is invalid.
+        UnavailableError: Spark does not start; with the reason.
     """
     from pyspark.sql import SparkSession
 
@@ -224,17 +224,17 @@ def new_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
         builder = builder.config(key, value)
     try:
         return builder.getOrCreate()
-    except Exception as error:  # whatever keeps Spark from starting, it is the user's to mend
+    except Exception as error:  # the user has to repair it, whatever it is
         raise _kind(error)(masked(f"Spark does not start: {_reason(error)}")) from None
 
 
 def _kind(error: Exception) -> type[UserError]:
-    """What keeps Spark from starting: a setting that it does not take, or something that is not there."""
+    """The kind of a start failure: an invalid setting, or a missing requirement."""
     return InputError if re.search(_REFUSED, str(error)) else UnavailableError
 
 
 def _is_set_elsewhere(conf: Mapping[str, str]) -> bool:
-    """Whether a platform or the user says where Spark is, so that we must not."""
+    """Whether a platform or the user has chosen a master."""
     if {"spark.master", "spark.remote"} & conf.keys() or {"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"} & os.environ.keys():
         return True
     home, folder = os.environ.get("SPARK_HOME"), os.environ.get("SPARK_CONF_DIR")
@@ -244,7 +244,7 @@ def _is_set_elsewhere(conf: Mapping[str, str]) -> bool:
 
 
 def _with_retries(master: str) -> str:
-    """``local[N]`` never tries a task again, ``local[N,4]`` does."""
+    """``local[N]`` never retries a task, ``local[N,4]`` does."""
     if master == "local":
         return "local[1,4]"
     return re.sub(r"^local\[(\d+|\*)\]$", r"local[\1,4]", master)
@@ -262,7 +262,7 @@ def _quieten() -> None:
 
 
 def _import_as_here() -> None:
-    """Workers on this machine import what the driver imports, not what the current folder happens to hold."""
+    """Let workers on this machine import the driver's code, not a package in the current folder."""
     root = str(Path(__file__).parents[2])
     if not root.endswith(".zip") and root not in site.getsitepackages():
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
@@ -270,13 +270,13 @@ def _import_as_here() -> None:
 
 
 def _reason(error: Exception) -> str:
-    """The line that tells most: of a Java exception the second, which begins with a colon."""
+    """The most informative line: for a Java exception the second one, which begins with a colon."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])
 
 
 def _in_thread(call: Callable[[], T]) -> Future[T]:
-    """Call in a daemon thread: unlike a pool's, it does not keep a process that wants to end."""
+    """Call in a daemon thread, which does not keep the process alive as a pool's would."""
     future: Future[T] = Future()
 
     def body() -> None:
@@ -290,18 +290,18 @@ def _in_thread(call: Callable[[], T]) -> Future[T]:
 
 
 def _attended(call: Callable[[], T], poll: Callable[[], None]) -> T:
-    """Call in a thread and poll until it is done, so that signals are heeded."""
+    """Call in a thread and poll until it is done, so that signals are handled."""
     future = _in_thread(call)
     while not wait([future], POLL_SECONDS).done:
         poll()
-    # A signal to the whole process group ends the JVM too; then the signal is the reason, not the lost JVM.
+    # A signal to the process group also ends the JVM; report the signal, not the lost JVM.
     if future.exception() is not None:
         poll()
     return future.result()
 
 
 def _check_workers(spark: SparkSession, *, mixed_builds: bool) -> int:
-    """Compare the code and the build of all workers with the driver's; returns how many there are."""
+    """Compare the code and build of all workers with the driver's; return their number."""
     from pyspark.errors import PySparkException
 
     try:
@@ -325,7 +325,7 @@ def _check_workers(spark: SparkSession, *, mixed_builds: bool) -> int:
 
 
 def _worker_refusal(text: str) -> str | None:
-    """Why workers cannot run this, from the text of an exception; None if it says nothing of the kind."""
+    """Why workers cannot run the code, from an exception's text; None if it does not say."""
     if missing := re.findall(r"ModuleNotFoundError: (.*)", text):
         return f"Spark's workers have no Highwater ({missing[-1]}): ship it with --py-files, or install it"
     if other := re.findall(r"Python in worker has different version: (\S+) than that in driver: ([\d.]+)", text):
@@ -336,12 +336,12 @@ def _worker_refusal(text: str) -> str | None:
 
 
 def _worker_code(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    # When Spark ends, idle workers find their socket closed: they shall go without a traceback.
+    # When Spark ends, idle workers find their socket closed: exit without a traceback.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     prepare_process()
     for _ in batches:
         pass
-    # One column: a worker of an older version says its code alone, and is to be understood.
+    # One column: a worker of an older version sends its code alone, which must be understood.
     yield pa.RecordBatch.from_pylist([{"code": f"{code_version()} {build()}"}])
 
 

@@ -1,9 +1,21 @@
-"""The folder that a sweep leaves behind, and what of it counts.
+"""The folder of a sweep, and which of its waves count.
 
-``run.json`` says what was asked. ``results/wave=CLAIM-NNNNN/part-*.parquet`` hold the rows; a wave counts by its
-manifest alone (`scenarios.sweep.manifest`), and nothing that counts is ever written again. Up to schema_version 4 waves
-were numbered, and an empty file ``_SUCCESS`` made them count. Every file carries `ROWS_VERSION`; readers take older
-ones and refuse newer ones.
+``run.json`` contains the request. ``results/wave=CLAIM-NNNNN/part-*.parquet`` contain the rows; a wave counts by its
+manifest alone (`scenarios.sweep.manifest`). Up to schema_version 4 waves were numbered, and an empty file ``_SUCCESS``
+made them count. Every file carries `ROWS_VERSION`; readers accept older ones and refuse newer ones.
+
+For the next author. What must hold: no file that counts is ever written again; each driver writes only under the name
+of its own claim; a manifest is written last, after the parts were read back, and lists the seeds that the rows contain;
+a seed that two waves contain counts once, in the wave that is first by name, and only if that wave is sound; a damaged
+wave never counts, and never hides another one. Only files that this program wrote are changed (`ownership`).
+
+What was tried: a lock needs a rename, a conditional write or a clock that object stores lack, and a suspended driver
+would still believe that it holds the lock. `pyarrow.dataset` cannot name a damaged part. Names alone do not prove
+ownership: a user's ``claims/jan.json`` was once taken for a claim (`DESIGN.md`).
+
+What breaks it: a row that depends on anything but its key, because two waves may then disagree; a reader that lists
+parts without their manifest; an order of waves that changes as waves are added. `make hunt-stores` runs two drivers on
+one folder and damages stores.
 """
 
 from __future__ import annotations
@@ -40,33 +52,33 @@ if TYPE_CHECKING:
     from scenarios.sweep.units import Sweep
 
 IDENTITY: Final = ("scenarios", "code_version", "modes", "own_modes", "rules", "grid")
-"""What ``run.json`` says of a sweep that must not change; seeds may be added."""
+"""Fields of ``run.json`` that must not change; seeds may be added."""
 _MANIFESTS: Final = 5
-"""The schema_version that manifests came with."""
+"""The schema_version that introduced manifests."""
 _SPARK_KEY: Final = b"org.apache.spark.sql.parquet.row.metadata"
 
 
 def write_json(folder: Folder, name: str, data: Mapping[str, Any]) -> None:
-    """Write one JSON object, its `schema_version` first; raises InputError as `own.write`."""
+    """Write a JSON object with `schema_version`; raises InputError as `ownership.write`."""
     text = json.dumps({"schema_version": ROWS_VERSION, **data}, indent=1, ensure_ascii=False)
     ownership.write(folder, name, text.encode() + b"\n")
 
 
 def read_json(folder: Folder, name: str) -> dict[str, Any]:
-    """Read what `write_json` wrote.
+    """Read a file of `write_json`.
 
     Raises:
-        InputError: the file is missing, is no JSON object or is of a newer version.
+        InputError: the file is missing, is no JSON object, or has a newer version.
     """
     path = f"{folder.shown}/{name}"
     try:
-        data = parse_json(folder.read(name), SEED_END)  # The end of a range may be one more than 64 bits hold.
+        data = parse_json(folder.read(name), SEED_END)  # The end of a range may exceed 64 bits by one.
     except OSError as error:
         raise of_os(error, f"cannot read {path} (is {folder.shown} the folder of a sweep?)") from None
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     if not isinstance(data, dict):
-        raise InputError(f"{path} holds no JSON object")
+        raise InputError(f"{path} contains no JSON object")
     _check_version(path, data.get("schema_version"))
     return data
 
@@ -80,11 +92,11 @@ def _check_version(path: str, version: object) -> int:
 
 
 def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """What keeps two sweeps from sharing a folder, one sentence each; seeds do not."""
-    # What JSON has no word for (tuples) must not count as a difference.
+    """The differences that keep two sweeps from sharing a folder, one sentence each; seeds do not count."""
+    # Tuples become lists in JSON, which is no difference.
     now = json.loads(json.dumps(now))
     for key in IDENTITY[1:]:
-        # As text: the order of keys decides which variant is which.
+        # As text: the order of keys numbers the variants.
         before, after = (json.dumps(run.get(key, {})) for run in (there, now))
         if before != after:
             yield f"{key} {before} there, {after} now"
@@ -98,14 +110,14 @@ def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[st
 
 
 class Wave:
-    """Rows that count: those of a wave, without what an earlier one holds already.
+    """The counting rows of a wave: those that no earlier wave contains.
 
     Args:
-        folder: the sweep's.
+        folder: the sweep's folder.
         name: the wave's folder.
-        covers: the seeds that it is of.
-        parts: files in it -> digest, None where no manifest tells it.
-        beside: what other waves hold of the same seeds, which is left out here.
+        covers: the wave's seeds.
+        parts: file -> digest; None without a manifest.
+        beside: seeds that earlier waves contain, which do not count here.
     """
 
     def __init__(
@@ -118,22 +130,22 @@ class Wave:
         self.beside = beside
 
     def table(self, sweep: Sweep, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows, in no order.
+        """The rows, in no particular order.
 
         Args:
-            sweep: whose they are.
-            columns: which; None: all.
+            sweep: the sweep.
+            columns: columns; None: all.
 
         Raises:
-            DamageError: a part is not as it was written.
-            InputError: a part is of a newer version.
+            DamageError: a part was changed.
+            InputError: a part has a newer version.
         """
         wanted = row_columns.names(sweep.grid) if columns is None else list(columns)
         needed = list(dict.fromkeys([*wanted, *row_columns.key(sweep.grid)])) if self.beside else wanted
         fields = fields_of(needed)
         parts = [self._part(name, digest, fields) for name, digest in self.parts.items()]
         found = pa.concat_tables([fields.empty_table(), *parts])
-        return self._alone(found, sweep).select(wanted) if self.beside else found
+        return self._without_beside(found, sweep).select(wanted) if self.beside else found
 
     def verify(self) -> None:
         """Read every part; raises DamageError as `table`."""
@@ -154,7 +166,7 @@ class Wave:
         path = f"{wave_path(self.name)}/{name}"
         return parse_part(f"{self._folder.shown}/{path}", path, self._content(name, digest), fields)
 
-    def _alone(self, rows: pa.Table, sweep: Sweep) -> pa.Table:
+    def _without_beside(self, rows: pa.Table, sweep: Sweep) -> pa.Table:
         variants = {key: variant for variant, keys in enumerate(sweep.row_keys()) for key in keys}
         keys = zip(*(rows[name].to_pylist() for name in row_columns.key(sweep.grid)), strict=True)
         mask = [not self.beside.has(variants[tuple(key)], seed) for *key, seed in keys]
@@ -162,17 +174,17 @@ class Wave:
 
 
 def parse_part(shown: str, path: str, content: bytes, fields: pa.Schema) -> pa.Table:
-    """Some columns of a part.
+    """Read some columns of a part.
 
     Args:
-        shown: the part as messages name it.
-        path: the same within the sweep's folder.
-        content: of the file.
+        shown: the part's name in messages.
+        path: its path in the sweep's folder.
+        content: its content.
         fields: the columns.
 
     Raises:
-        DamageError: it is no Parquet file, or lacks a column that its version has.
-        InputError: it is of a newer version.
+        DamageError: it is no Parquet file, or lacks a column of its version.
+        InputError: it has a newer version.
     """
     try:
         with pq.ParquetFile(pa.BufferReader(content)) as file:
@@ -187,17 +199,17 @@ def parse_part(shown: str, path: str, content: bytes, fields: pa.Schema) -> pa.T
         if field.name not in stored.names:
             value = pa.scalar(COLUMNS[field.name].missing, field.type)
             table = table.append_column(field, pa.repeat(value, len(table)))
-    # The cast drops what Spark says about columns and would undo dictionary types.
+    # The cast drops Spark's column metadata and dictionary types.
     return table.select(fields.names).cast(fields)
 
 
 def _since(name: str) -> int:
-    """The version that a column came with; of a setting, any part has it whose sweep varied it."""
+    """The version that introduced a column; 0 for a setting, which every part of its sweep has."""
     return COLUMNS[name].since if name in COLUMNS else 0
 
 
 def read_back(folder: Folder, wave: str, sweep: Sweep) -> tuple[tuple[Part, ...], pa.Table]:
-    """What tasks have written of a wave: its parts, for the manifest, and all of their rows."""
+    """Read the parts that tasks wrote for a wave: parts for the manifest, and all rows."""
     fields = schema(sweep.grid)
     parts, tables = [], [fields.empty_table()]
     for path, entry in folder.files(wave_path(wave)).items():
@@ -212,20 +224,20 @@ def read_back(folder: Folder, wave: str, sweep: Sweep) -> tuple[tuple[Part, ...]
 def _part_version(stored: Mapping[bytes, bytes]) -> int | None:
     if version := stored.get(VERSION_KEY.encode()):
         return int(version)
-    # Spark writes no key of ours, but it keeps what a column is told.
+    # Spark does not write our key, but keeps the metadata of columns.
     fields = json.loads(stored.get(_SPARK_KEY, b"{}")).get("fields", [])
     return next((field["metadata"][VERSION_KEY] for field in fields if VERSION_KEY in field["metadata"]), None)
 
 
 def pieces_in(rows: pa.Table, sweep: Sweep) -> list[Piece]:
-    """The seeds that some rows are of.
+    """The seeds of some rows.
 
     Args:
-        rows: with the columns of the key.
-        sweep: whose they are.
+        rows: rows with the columns of the key.
+        sweep: the sweep.
 
     Raises:
-        ValueError: a row is there twice, belongs to another sweep, or lacks those of other modes with the same seed.
+        ValueError: a row is duplicate, belongs to another sweep, or lacks its counterpart in another mode.
     """
     by = [name for name in row_columns.key(sweep.grid) if name != "seed"]
     groups = rows.group_by(by, use_threads=False).aggregate([("seed", "list")]).to_pylist()
@@ -235,7 +247,7 @@ def pieces_in(rows: pa.Table, sweep: Sweep) -> list[Piece]:
         found = [seeds.pop(key, []) for key in keys]
         for key, one in zip(keys, found, strict=True):
             if one != found[0] or any(a == b for a, b in pairwise(one)):
-                raise ValueError(f"rows of {'/'.join(map(str, key))} are missing or there twice")
+                raise ValueError(f"rows of {'/'.join(map(str, key))} are missing or duplicate")
         pieces += [(variant, first, end) for first, end in runs_of(found[0])]
     if seeds:
         raise ValueError(f"rows of {'/'.join(map(str, min(seeds)))} belong to another sweep")
@@ -243,19 +255,19 @@ def pieces_in(rows: pa.Table, sweep: Sweep) -> list[Piece]:
 
 
 class Store:
-    """A sweep's folder, read as it is now.
+    """A snapshot of a sweep's folder.
 
     Args:
         folder: the folder; a path or URI is opened.
-        run: what ``run.json`` should hold; None: it is read.
+        run: the expected ``run.json``; None: read it.
 
     Attributes:
         run: ``run.json``.
-        sweep: what it asks for (of several ranges of seeds from the first to the last).
-        damage: what was found to be wrong so far. A wave that is damaged does not count.
+        sweep: its sweep (from the first to the last of several ranges of seeds).
+        damage: wave -> damage found so far. A damaged wave does not count.
 
     Raises:
-        InputError: it is no sweep's, or one of a newer version.
+        InputError: the folder is no sweep's, or of a newer version.
     """
 
     def __init__(self, folder: Folder | Path | str, run: Mapping[str, Any] | None = None) -> None:
@@ -286,12 +298,12 @@ class Store:
 
     @cached_property
     def waves(self) -> list[Wave]:
-        """What counts, in an order that does not change as waves are added."""
+        """The waves that count, in an order that does not change as waves are added."""
         files = self.folder.files(RESULTS)
         found = list(self._by_manifest(files) if self.mark == manifest.NAME else self._by_success(files))
         counted, overlap = self._counted(found)
         if overlap:
-            # Before a wave leaves to another what both hold, that one must be sound.
+            # A wave may leave shared seeds only to a sound one.
             for wave in counted:
                 try:
                     wave.verify()
@@ -301,7 +313,7 @@ class Store:
         return counted
 
     def _counted(self, found: Iterable[tuple[str, Sequence[Piece], dict[str, str | None]]]) -> tuple[list[Wave], bool]:
-        """The waves that hold anything new, and whether two of them hold the same."""
+        """The waves with new seeds, and whether two waves share seeds."""
         counted: list[Wave] = []
         covered = Extent()
         overlap = False
@@ -329,7 +341,7 @@ class Store:
         """The manifest of a wave, with the sizes of its parts compared.
 
         Raises:
-            DamageError: it is no manifest, of something else, or a part is missing or of another size.
+            DamageError: it is no manifest, or another wave's, or a part is missing or has another size.
         """
         path = f"{wave_path(wave)}/{manifest.NAME}"
         try:
@@ -391,7 +403,7 @@ class Store:
             scenario: only the rows of this one; None: all.
 
         Raises:
-            InputError: a part is of a newer version.
+            InputError: a part has a newer version.
         """
         key = row_columns.key(self.grid)
         wanted = row_columns.names(self.grid) if columns is None else list(columns)
@@ -409,12 +421,12 @@ class Store:
         return self.table(columns, scenario).to_pydict()
 
     def no_rows(self) -> InputError:
-        """What to raise where there is nothing to look at: nothing was done yet, or all of it is damaged."""
+        """The error for a store without rows: no wave is done, or all are damaged."""
         torn = [f"{self.folder.shown}: {error}" for error in self.damage.values()]
-        return InputError(*torn, f"{self.folder.shown} holds no rows yet: no wave of its sweep is done")
+        return InputError(*torn, f"{self.folder.shown} has no rows yet: no wave of its sweep is done")
 
     def shortcomings(self) -> list[str]:
-        """What keeps the rows from being all that was asked for, one sentence each; empty if nothing does."""
+        """Why the rows are incomplete, one sentence each; empty if they are complete."""
         found = [f"{self.folder.shown}: {error}; the wave does not count" for error in self.damage.values()]
         if missing := self.missing:
             runs, asked = self.sweep.count(missing.pieces()), self.sweep.count(self.asked.pieces())

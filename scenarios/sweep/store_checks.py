@@ -1,4 +1,4 @@
-"""Checks of what a store says about itself, before anything is done with it: who wrote it last is not known."""
+"""Checks of ``run.json`` and ``summary.json`` before use, because others may have changed them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sim.errors import InputError
 
 
 def _seeds(value: list[Any], _: object) -> list[Any]:
-    """``[first, end]`` up to schema_version 4, ranges like that later."""
+    """``[first, end]`` up to schema_version 4; later a list of such ranges."""
     ranges = [value] if value and type(value[0]) is int else value
     if not ranges or not all(type(one) is list and list(map(type, one)) == [int, int] for one in ranges):
         raise ValueError("ranges of two whole numbers are needed")
@@ -79,24 +79,24 @@ class _Summary(OpenTable):
 
 
 def check_run(path: str, data: dict[str, Any]) -> dict[str, Any]:
-    """Check ``run.json``: its shape, and the names in it that become paths and columns.
+    """Check ``run.json``: its structure, and names that become paths and columns.
 
     Args:
-        path: what to call it.
-        data: what it holds; given back.
+        path: its name in messages.
+        data: its content, which is returned.
 
     Raises:
-        InputError: what is wrong with it.
+        InputError: names the problems.
     """
     _check(path, _Run, data)
     names = [scenario["name"] for scenario in data["scenarios"]]
     if len(set(names)) < len(names) or not data["modes"].keys() >= set(names):
-        raise InputError(f"{path}: two scenarios have one name, or one has no modes")
+        raise InputError(f"{path}: two scenarios have the same name, or one has no modes")
     return data
 
 
 def check_summary(path: str, data: dict[str, Any]) -> None:
-    """Check what is read of ``summary.json``; as `check_run`."""
+    """Check ``summary.json``, as `check_run`."""
     _check(path, _Summary, data)
 
 

@@ -1,4 +1,4 @@
-"""What a sweep found, in counts: ``summary.json`` and the list of failing runs."""
+"""Counts of a sweep (``summary.json``), and its list of failing runs."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from scenarios.sweep.units import Sweep
 
 VACUOUS_MAX: Final = 0.05
-"""Share of vacuous runs of a drawn scenario beyond which a sweep says nothing."""
+"""Share of vacuous runs of a random scenario above which a sweep is inconclusive."""
 FAILING_MAX: Final = 10_000
-"""Lines of ``violations.jsonl``; the rows hold them all."""
+"""Most lines of ``violations.jsonl``; the rows contain all failures."""
 EXHAUSTED_MAX: Final = 0.01
-"""Share of a scenario's runs that used up a budget beyond which a sweep says nothing."""
+"""Share of exhausted runs of a scenario above which a sweep is inconclusive."""
 _VERDICTS: Final = ("ok", "violation", "stalled", "error", "exhausted")
 _GROUP: Final = (
     "verdict",
@@ -54,9 +54,9 @@ _FAILING: Final = (
 
 
 class _Counts:
-    """Counts of one scenario in one mode; each is a number of runs, but for rounds: these are truncations.
+    """Counts of one scenario in one mode: numbers of runs, and of truncations in `rounds`.
 
-    Runs with verdict ``error`` decide nothing: they are in `runs`, `verdicts` and `unexpected`, and in nothing else.
+    Runs with verdict ``error`` are only in `runs`, `verdicts` and `unexpected`.
     """
 
     def __init__(self) -> None:
@@ -73,11 +73,11 @@ class _Counts:
 
     @property
     def decided(self) -> int:
-        """Runs that did not end with an error: n of every rate."""
+        """Runs without an error: n of every rate."""
         return self.runs - self.verdicts["error"]
 
     def add(self, group: dict[str, Any]) -> None:
-        """Take equal rows, of which there are ``count_all``."""
+        """Add a group of ``count_all`` equal rows."""
         number = group["count_all"]
         self.runs += number
         self.verdicts[group["verdict"]] += number
@@ -115,11 +115,11 @@ class _Counts:
 
 
 class Summary:
-    """Counts over the waves that are done.
+    """Counts of the finished waves.
 
     Args:
-        sweep: what is run.
-        asked: which seeds, where that is not the sweep's own range: a folder may hold several.
+        sweep: the sweep.
+        asked: the requested seeds, if not the sweep's own range: a folder may have several.
     """
 
     def __init__(self, sweep: Sweep, asked: Extent | None = None) -> None:
@@ -129,13 +129,13 @@ class Summary:
         self._counts = {key: _Counts() for key in self._order}
         self._reached = {mode.name: coverage.Reached() for modes in sweep.modes.values() for mode in modes}
         self._failing: list[tuple[int, int, Row]] = []
-        self._untold = 0
+        self._story_errors = 0
         self.failing = 0
         self.runs = 0
         self.runs_asked = sweep.count((asked or sweep.extent()).pieces())
 
     def add(self, rows: pa.Table) -> None:
-        """Take the rows of a wave."""
+        """Add the rows of a wave."""
         names = [*self._key, *_GROUP]
         groups = rows.group_by(names, use_threads=False).aggregate([([], "count_all")])
         for group in groups.to_pylist():
@@ -151,10 +151,10 @@ class Summary:
         self._note_failing(rows.filter(pc.field("verdict") != "ok").select([*_FAILING, *self._sweep.grid]))
 
     def _note_failing(self, rows: pa.Table) -> None:
-        """Keep the first `FAILING_MAX`, by seed, then in the order in which they are run, whatever came when."""
+        """Keep the first `FAILING_MAX`, ordered by seed, then by the order of runs."""
         self.failing += len(rows)
         found = rows.to_pylist()
-        self._untold += sum(row["error"].startswith(STORY_ERROR) for row in found)
+        self._story_errors += sum(row["error"].startswith(STORY_ERROR) for row in found)
         self._failing += ((row["seed"], self._order[self._key_of(row)], row) for row in found)
         self._failing.sort(key=lambda one: one[:2])
         del self._failing[FAILING_MAX:]
@@ -174,7 +174,7 @@ class Summary:
         return sum(counts.verdicts["error"] for counts in self._counts.values())
 
     def to_json(self) -> dict[str, Any]:
-        """Runs and, per scenario, mode and settings that vary, what became of them and of the expectation."""
+        """Counts for each scenario, mode and point of the grid, with the outcome of its expectation."""
         results = [
             {
                 "scenario": variant.name,
@@ -204,10 +204,9 @@ class Summary:
                 yield variant, mode
 
     def _met(self, scenario: Scenario, mode: str) -> bool | None:
-        """Whether the runs are as expected; where a drawn scenario must violate, one run has to.
+        """Whether the runs are as expected. If a random scenario must violate, at least one run has to.
 
-        Runs that used up a budget may break an expectation by what they violated, and meet none: None if they leave it
-        open.
+        An exhausted run may break an expectation by a violation, but never meets one: None if that leaves it open.
         """
         counts, expectation = self._counts[self._sweep.key(scenario, mode)], _expectation(scenario, mode)
         if counts.unexpected:
@@ -230,14 +229,14 @@ class Summary:
 
     def exit_code(self) -> int:
         """The sweep's exit code, once it is complete; a story that did not happen is unexpected."""
-        if self.errors() > self._untold:
+        if self.errors() > self._story_errors:
             return exit_codes.INTERNAL
-        if self._untold or any(self._met(scenario, mode) is False for scenario, mode in self._pairs()):
+        if self._story_errors or any(self._met(scenario, mode) is False for scenario, mode in self._pairs()):
             return exit_codes.UNEXPECTED
         return exit_codes.INCONCLUSIVE if self.inconclusive() else exit_codes.EXPECTED
 
     def inconclusive(self) -> list[str]:
-        """Why the sweep says too little, one sentence each; empty if it says enough."""
+        """Why the sweep is inconclusive, one sentence each; empty if it is conclusive."""
         return [reason for scenario in self._sweep.variants for reason in self._reasons(scenario)]
 
     def _reasons(self, scenario: Scenario) -> Iterator[str]:
@@ -251,7 +250,7 @@ class Summary:
             yield f"{name}: {exhausted} of {runs} runs are exhausted, more than {EXHAUSTED_MAX:.0%}"
         for mode in self._sweep.names(scenario):
             if self._met(scenario, mode) is None:
-                yield f"{name}: whether {mode} is as expected is open, since runs are exhausted"
+                yield f"{name}: exhausted runs leave open whether {mode} is as expected"
 
 
 def _share(part: int, whole: int) -> float | None:

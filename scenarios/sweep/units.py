@@ -1,9 +1,8 @@
-"""What a sweep consists of, and how it is cut.
+"""A sweep, and how it is divided.
 
-A *variant* is a scenario at one point of a grid of settings, or as it is. A *unit* is one seed of one variant in all
-its modes, and a piece some consecutive ones (`scenarios.sweep.extent`). A *wave* is what a driver hands out at once,
-and what counts as a whole. A *chunk* is the part of a wave that one task does. How a sweep was cut never shows in the
-rows.
+A *variant* is a scenario at one point of a grid of settings. A *unit* is one seed of one variant in all its modes; a
+piece is a range of units (`scenarios.sweep.extent`). A *wave* is the part that a driver runs at once and that counts as
+a whole; a *chunk* is the part of a wave that one task runs. The division never affects the rows.
 """
 
 from __future__ import annotations
@@ -34,25 +33,25 @@ if TYPE_CHECKING:
     from scenarios.sweep.extent import Piece
 
 TASKS_PER_SLOT: Final = 8
-"""In a wave, if it is long enough."""
+"""Tasks of a long wave per slot."""
 TASK_SECONDS_MIN: Final = 0.25
-"""A task costs some 20 ms by itself."""
+"""Shortest task; each has an overhead of some 20 ms."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What to run.
+    """A sweep.
 
     Attributes:
-        scenarios: with names that differ.
-        modes: scenario name -> modes. What is not one of `MODES` goes with the sweep as a whole, rules and all.
-        first_seed: seeds from here,
-        end_seed: without this one.
+        scenarios: scenarios with distinct names.
+        modes: scenario name -> modes. A mode outside `MODES` is stored with all its rules.
+        first_seed: first seed.
+        end_seed: end of seeds, exclusive.
         rules: overrides of rules.
-        grid: settings that vary; each scenario is run at every point.
+        grid: settings that vary; each scenario runs at every point.
 
     Raises:
-        InputError: no seeds, or seeds that rows have no room for; two modes of one name.
+        InputError: there are no seeds, or too large ones; two modes have the same name.
     """
 
     scenarios: tuple[Scenario, ...]
@@ -68,7 +67,7 @@ class Sweep:
         known = {**MODES}
         for mode in (mode for modes in self.modes.values() for mode in modes):
             if known.setdefault(mode.name, mode) != mode:
-                raise InputError(f"two modes are called {mode.name!r}; rows could not tell them apart")
+                raise InputError(f"two modes are called {mode.name!r}; rows could not distinguish them")
 
     @cached_property
     def variants(self) -> tuple[Scenario, ...]:
@@ -76,33 +75,33 @@ class Sweep:
         return tuple(scenario.with_settings(point) for scenario in self.scenarios for point in points(self.grid))
 
     def names(self, scenario: Scenario) -> list[str]:
-        """The modes of a scenario by name, in the order in which they are run."""
+        """Names of a scenario's modes, in the order of runs."""
         return [mode.name for mode in self.modes[scenario.name]]
 
     def key(self, variant: Scenario, mode: str) -> tuple[Any, ...]:
-        """What the rows of a variant in a mode share: scenario, mode and the settings that vary."""
+        """The key of a variant's rows in a mode, without the seed: scenario, mode and the settings that vary."""
         return (variant.name, mode, *(variant.config[key] for key in self.grid))
 
     def extent(self) -> Extent:
-        """All that is to be run."""
+        """All seeds of all variants."""
         return Extent((variant, self.first_seed, self.end_seed) for variant in range(len(self.variants)))
 
     def count(self, pieces: Iterable[Piece]) -> int:
-        """How many runs some pieces are."""
+        """Number of runs in some pieces."""
         return sum(len(self.modes[self.variants[variant].name]) * (end - first) for variant, first, end in pieces)
 
     def row_keys(self) -> list[list[tuple[Any, ...]]]:
-        """For each variant `key` of its modes, in the order in which they are run."""
+        """For each variant the keys of its modes, in the order of runs."""
         return [[self.key(variant, mode) for mode in self.names(variant)] for variant in self.variants]
 
     def idle(self) -> list[str]:
-        """Rules and settings that were asked for and cannot decide anything, one line each."""
+        """Given rules and settings without effect, one line each."""
         runs = [(scenario, mode) for scenario in self.scenarios for mode in self.modes[scenario.name]]
         given = (word.partition("=")[0] for scenario in self.scenarios for word in scenario.overrides)
         return relevance.idle(runs, self.rules, (*given, *self.grid))
 
     def to_json(self) -> dict[str, Any]:
-        """What ``run.json`` keeps and executors get."""
+        """Plain data for ``run.json`` and executors."""
         own = {
             mode.name: _mode_to_json(mode) for modes in self.modes.values() for mode in modes if mode.name not in MODES
         }
@@ -136,7 +135,7 @@ def _from_text(text: str) -> Sweep:
 
 
 def from_run(data: Mapping[str, Any]) -> Sweep:
-    """A sweep from ``run.json``, of any version; its seeds are from the first of all ranges to the last.
+    """The sweep of a ``run.json`` of any version; its seeds go from the first range to the last.
 
     Raises:
         InputError: there is no such mode.
@@ -155,7 +154,7 @@ def from_run(data: Mapping[str, Any]) -> Sweep:
 
 
 def seed_ranges(data: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """The ranges of seeds that were asked for in ``run.json``; up to schema_version 4 there was one."""
+    """The requested ranges of seeds in ``run.json``; up to schema_version 4 there was one."""
     seeds = data["seeds"]
     return merged([(seeds[0], seeds[1])] if isinstance(seeds[0], int) else [(first, end) for first, end in seeds])
 
@@ -174,9 +173,9 @@ def rows_of(sweep: str, pieces: Iterable[Piece], seconds: float = math.inf) -> I
 
     Args:
         sweep: `Sweep.to_text`.
-        pieces: what to run.
-        seconds: begin no further unit after this time; what is left is for the driver to hand out again. An estimate
-            that was far too low then costs no more work, should the sweep be stopped, than one that was right.
+        pieces: the pieces.
+        seconds: start no further unit after this time; the driver assigns the rest again. So a far too low estimate
+            loses no more work than a correct one if the sweep is stopped.
     """
     parsed = _from_text(sweep)
     end = time.perf_counter() + seconds
@@ -193,7 +192,7 @@ def rows_of(sweep: str, pieces: Iterable[Piece], seconds: float = math.inf) -> I
 
 
 def chunk_count(seconds: float, slots: int, task_seconds: float) -> int:
-    """How many tasks a wave of so many CPU seconds should be."""
+    """Number of tasks for a wave of some CPU seconds."""
     short = min(TASKS_PER_SLOT * slots, seconds / TASK_SECONDS_MIN)
     rounds = max(seconds / task_seconds, short) / slots
     return slots * max(1, round(rounds))

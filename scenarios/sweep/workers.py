@@ -1,4 +1,4 @@
-"""Processes of this machine that end with the one that began them."""
+"""Worker processes that end with their parent."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 class Workers:
-    """A pool of processes, a context manager.
+    """A pool of worker processes; a context manager.
 
-    Processes are spawned, so nothing of this process's state leaks into a run. They end when their pipe to it closes:
-    at once when the pool is closed, and also when this process is killed.
+    Processes are spawned, so no state of this process leaks into a run. They end when their pipe to it closes: when the
+    pool is closed, and also when this process is killed.
 
     Args:
-        number: of processes at most; they come with what is submitted.
+        number: most processes; they start on demand.
 
     Attributes:
-        pool: takes functions of modules, and gives their results.
+        pool: runs module-level functions.
     """
 
     def __init__(self, number: int) -> None:
@@ -44,18 +44,17 @@ class Workers:
         self.close()
 
     def close(self) -> None:
-        """End the processes, whatever they are doing."""
+        """End the processes at once."""
         self._lifeline.close()
         self.pool.shutdown(wait=True, cancel_futures=True)
 
 
 class _Process(SpawnProcess):
     def start(self) -> None:
-        """Start without what would be done in the new process before anything of ours.
+        """Start without importing the main script, and without SIGINT.
 
-        Python imports the script that runs here, under another name: one that asks for processes itself, as users of
-        the library write them, would do so again in each. And Ctrl-C, which a terminal sends to all, is for this
-        process.
+        A spawned process imports the main script; a script that starts workers itself, as users of the library write
+        them, would start them again in each. The parent handles Ctrl-C, which a terminal sends to all processes.
         """
         script = sys.modules["__main__"]
         sys.modules["__main__"] = ModuleType("__main__")
@@ -67,7 +66,7 @@ class _Process(SpawnProcess):
             sys.modules["__main__"] = script
 
     def run(self) -> None:
-        """Work; without memory it ends in silence, which the pool takes for the end of a process that was killed."""
+        """Run; out of memory, exit silently, as if killed."""
         try:
             super().run()
         except Exception as error:
@@ -81,7 +80,7 @@ class _Context(SpawnContext):
 
 
 def _begin(lifeline: Connection) -> None:
-    # Whoever began this decides what a Ctrl-C means.
+    # The parent handles Ctrl-C.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     prepare_process()

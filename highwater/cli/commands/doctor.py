@@ -47,7 +47,7 @@ def command(ui: Ui, folder: str | None, repair: bool, local: int | None, as_json
 def _look_over(ui: Ui, place: str, workers: int, *, repair: bool, as_json: bool) -> int:
     from highwater.cli.progress import SweepProgress
     from scenarios.sweep import checkup
-    from scenarios.sweep.driver import GO_ON, Interrupted
+    from scenarios.sweep.driver import RESUME, Interrupted
     from scenarios.sweep.folder import open_folder
     from scenarios.sweep.local import LocalBackend
 
@@ -61,7 +61,7 @@ def _look_over(ui: Ui, place: str, workers: int, *, repair: bool, as_json: bool)
             with SweepProgress(ui) as progress:
                 checkup.repair(folder, found, LocalBackend(workers), progress)
         except Interrupted:
-            ui.warn(f"interrupted: {GO_ON}")
+            ui.warn(f"interrupted: {RESUME}")
             return exit_codes.INTERRUPTED
         found = checkup.check(folder)
     incomplete = exit_codes.INCONCLUSIVE if found.missing else exit_codes.EXPECTED

@@ -88,7 +88,7 @@ def command(
     """
     from highwater.cli.progress import SweepProgress
     from scenarios.single.rows import ROWS_VERSION
-    from scenarios.sweep.driver import GO_ON, Interrupted, run_sweep
+    from scenarios.sweep.driver import RESUME, Interrupted, run_sweep
     from scenarios.sweep.folder import open_folder
 
     named = () if modes is None else modes.split(",")
@@ -104,7 +104,7 @@ def command(
                 sweep, folder, backend, chunks=chunks, task_seconds=length, report=progress, note=ui.note
             )
     except Interrupted:
-        ui.warn(f"interrupted: {GO_ON}")
+        ui.warn(f"interrupted: {RESUME}")
         return exit_codes.INTERRUPTED
     if as_json:
         ui.json({"schema_version": ROWS_VERSION, **summary})

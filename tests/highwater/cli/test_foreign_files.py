@@ -211,7 +211,7 @@ def test_a_folder_of_others_is_refused_before_anything_is_written(
     before = tree(tmp_path)
     call = highwater("sweep", "canary", "--seeds", "0..2", "--local", 1, "--output", tmp_path / "proj")
     assert (call.code, call.out) == (2, "")
-    assert "is not empty and holds no sweep" in call.err or "was not written by highwater" in call.err
+    assert "is not empty and contains no sweep" in call.err or "was not written by highwater" in call.err
     assert tree(tmp_path) == before
 
 

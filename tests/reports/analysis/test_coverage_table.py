@@ -89,7 +89,7 @@ def test_a_sweep_without_rows_has_none_yet(tmp_path: Path, swept: Path) -> None:
     none: dict[str, object] = {"probes": {}, "faults": {}, "pairs": {}}
     empty = {"schema_version": 3, "complete": False, "coverage": {"runs": {"hw": 0}, **none}}
     (tmp_path / "summary.json").write_text(json.dumps(empty))
-    with pytest.raises(InputError, match="holds no rows yet"):
+    with pytest.raises(InputError, match="has no rows yet"):
         coverage.read(str(tmp_path))
 
 

@@ -220,7 +220,7 @@ def test_all_that_is_wrong_is_said_at_once(data: dict[str, Any], tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("{", "is not JSON"), ("[]", "holds no JSON object"), ("\xff", "is not JSON")]
+    ("text", "said"), [("{", "is not JSON"), ("[]", "contains no JSON object"), ("\xff", "is not JSON")]
 )
 def test_file_that_is_no_recording(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "plan.json"

@@ -97,7 +97,7 @@ def damages(at: int = 1) -> dict[str, tuple[Callable[[Path], object], str, str]]
         "part truncated": (lambda out: part(out).write_bytes(b"PAR1"), ".parquet", "has 4 bytes in place of"),
         "part flipped": (lambda out: flip(part(out)), ".parquet", "differs from what was written"),
         "part empty": (lambda out: part(out).write_bytes(b""), ".parquet", "has 0 bytes in place of"),
-        "part doubled": (lambda out: shutil.copy(part(out), here(out) / double), double, "is a double of part-"),
+        "part doubled": (lambda out: shutil.copy(part(out), here(out) / double), double, "is a copy of part-"),
         "part of another wave": (borrowed, ".parquet", ""),
         "foreign part": (alien, double, foreign),
         "foreign file": (lambda out: (here(out) / "notes.txt").touch(), "notes.txt", foreign),
@@ -111,7 +111,7 @@ def damages(at: int = 1) -> dict[str, tuple[Callable[[Path], object], str, str]]
             manifest,
             "is of wave=",
         ),
-        "waves done twice": (again, "", "holds rows that other waves hold, too"),
+        "waves done twice": (again, "", "has the same rows as other waves"),
         "manifest missing": (lambda out: (here(out) / manifest).unlink(), "", "has no _MANIFEST.json"),
         "manifest truncated": (lambda out: cut(here(out) / manifest), manifest, "is torn or was changed"),
         "manifest flipped": (lambda out: flip(here(out) / manifest), manifest, "is torn or was changed"),
@@ -123,7 +123,7 @@ def damages(at: int = 1) -> dict[str, tuple[Callable[[Path], object], str, str]]
         "run with fewer seeds": (lambda out: change(out / "run.json", seeds=[[0, 4]]), "run.json", "fewer seeds"),
         "summary missing": (lambda out: (out / "summary.json").unlink(), "summary.json", "is missing"),
         "summary truncated": (lambda out: cut(out / "summary.json"), "summary.json", "is torn"),
-        "summary of less": (lambda out: change(out / "summary.json", runs=4), "summary.json", "tells of 4 of 12 runs"),
+        "summary of less": (lambda out: change(out / "summary.json", runs=4), "summary.json", "counts 4 of 12 runs"),
         "summary of nothing": (lambda out: change(out / "summary.json", runs=None), "summary.json", "is torn"),
         "list torn": (lambda out: cut(out / "violations.jsonl"), "violations.jsonl", "lists 0 of 12 runs"),
         "list of less": (
@@ -222,7 +222,7 @@ def test_older_stores_are_sound_or_named(version: int, tmp_path: Path) -> None:
     found = checkup.check(folder)
     assert [str(finding) for finding in found.findings] == ["results/wave=00000 has no _SUCCESS: its rows do not count"]
     assert found.missing
-    with pytest.raises(InputError, match=r"was made by code .*: only that one repairs it"):
+    with pytest.raises(InputError, match=r"was made by code .*: use the former"):
         checkup.repair(folder, found, Here())
 
 

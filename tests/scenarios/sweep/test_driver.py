@@ -368,7 +368,7 @@ def test_keys_that_occur_twice_are_noticed(tmp_path: Path) -> None:
                 parts.write_part(folder, plan.wave, 9, list(units.rows_of(sweep, plan.chunks[0])))
                 yield plan
 
-    with pytest.raises(RuntimeError, match=r"rows of canary/hw are missing or there twice"):
+    with pytest.raises(RuntimeError, match=r"rows of canary/hw are missing or duplicate"):
         run_sweep(CANARY, tmp_path, Twice(), chunks=2)
     assert read_summary(tmp_path)["exit_code"] == 70
     assert not read_summary(tmp_path)["complete"]

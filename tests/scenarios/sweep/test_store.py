@@ -93,7 +93,7 @@ def test_other_seeds_are_the_same_sweep() -> None:
 
 def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").touch()
-    with pytest.raises(InputError, match="is not empty and holds no sweep"):
+    with pytest.raises(InputError, match="is not empty and contains no sweep"):
         swept(tmp_path)
     with pytest.raises(InputError, match="cannot write to"):
         swept(tmp_path / "thesis.txt")

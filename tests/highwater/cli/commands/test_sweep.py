@@ -302,7 +302,7 @@ def test_folder_that_is_no_sweep_is_not_compared(highwater: Callable[..., Call],
 def test_a_sweep_without_rows_is_not_compared(highwater: Callable[..., Call], swept: Path, tmp_path: Path) -> None:
     shutil.copy(swept / "run.json", tmp_path)
     call = highwater("compare", tmp_path)
-    assert (call.code, call.err) == (2, f"highwater: {tmp_path} holds no rows yet: no wave of its sweep is done\n")
+    assert (call.code, call.err) == (2, f"highwater: {tmp_path} has no rows yet: no wave of its sweep is done\n")
 
 
 def test_a_seed_of_a_sweep_is_replayed_and_checked(highwater: Callable[..., Call], swept: Path) -> None:
