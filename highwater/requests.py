@@ -139,7 +139,7 @@ class SweepRequest:
         found = [scenario.name for scenario in chosen]
         twice = sorted({name for name in found if found.count(name) > 1})
         if twice:
-            raise InputError(f"two scenarios are called {twice[0]!r}; rows could not tell them apart")
+            raise InputError(f"two scenarios are called {twice[0]!r}; rows could not distinguish them")
         return chosen
 
     def _check_size(self, grid: Grid, runs_each: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-_MESSAGES = (
+_TEXTS = (
     "failed to map segment",
     "annot allocate memory",
     "can't start new thread",
