@@ -118,7 +118,7 @@ def damages(at: int = 1) -> dict[str, tuple[Callable[[Path], object], str, str]]
         "wave missing": (lambda out: shutil.rmtree(here(out)), "", ""),
         "run missing": (lambda out: (out / "run.json").unlink(), "run.json", "is missing or torn"),
         "run truncated": (lambda out: cut(out / "run.json"), "run.json", "is missing or torn"),
-        "run of another": (lambda out: change(out / "run.json", rules={"a": "b"}), "run.json", "is of another sweep"),
+        "run of another": (lambda out: change(out / "run.json", rules={"a": "b"}), "run.json", "another sweep"),
         "run of nothing": (lambda out: change(out / "run.json", seeds=5), "run.json", "is not what a sweep wrote"),
         "run with fewer seeds": (lambda out: change(out / "run.json", seeds=[[0, 4]]), "run.json", "fewer seeds"),
         "summary missing": (lambda out: (out / "summary.json").unlink(), "summary.json", "is missing"),

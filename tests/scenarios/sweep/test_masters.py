@@ -19,8 +19,8 @@ def test_other_masters_are_left_to_spark(master: str) -> None:
 @pytest.mark.parametrize(
     ("master", "said"),
     [
-        ("foo", "--master foo is none: "),
-        ("yarn-x", "is none: "),
+        ("foo", "--master foo is no Spark master: "),
+        ("yarn-x", "is no Spark master: "),
         ("spark://host", "is not of the form spark://HOST:PORT"),
         ("spark://u:hunter2@host:7077", r"--master spark://\*\*\*@host:7077 is not of the form"),
         ("spark://a:1,b", "is not of the form"),
