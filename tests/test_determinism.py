@@ -7,15 +7,17 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from functools import cache, partial, update_wrapper
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from scenarios.format.catalogue import load, names
-from sim.hosts.broker import Broker
+from sim.environment.network import Channel
 from sim.hosts.consumer import Consumer
-from sim.kernel.scheduler import Kernel
+from sim.kernel.message import Message
+from sim.kernel.scheduler import Event, Kernel
+from sim.protocol.messages import FetchRequest, FetchResponse, ProduceRequest
 from tests.named import run, run_row
 from tests.places import ROOT
 from tests.plain import needs_sources
@@ -24,7 +26,7 @@ from tests.test_metamorphic import without_faults
 if TYPE_CHECKING:
     from scenarios.format.scenario import Scenario
     from scenarios.single.rows import Row
-    from sim.kernel.scheduler import Gate, Handler
+    from sim.kernel.scheduler import Gate
 
 ROWS = """
 import json
@@ -81,10 +83,9 @@ def test_faults_of_every_kind_leave_a_run_a_function_of_its_seed(power: Scenario
 # Deliveries that matter, and what is done to one of them.
 
 
-def brings_records(handler: Handler, message: Any) -> bool:
+def brings_records(receiver: Any, message: Event) -> bool:
     """A fetch answer with records, to a follower or a consumer that waits for it."""
-    receiver = handler.__self__  # type: ignore[attr-defined]
-    if handler.__name__ != "on_fetch_reply" or not message.results[0][2]:
+    if not isinstance(message, FetchResponse) or not message.results[0][2]:
         return False
     if isinstance(receiver, Consumer):
         return message.request is receiver._fetch
@@ -92,23 +93,39 @@ def brings_records(handler: Handler, message: Any) -> bool:
     return fetcher is not None and message.request is fetcher.in_flight
 
 
-def brings_a_batch(handler: Handler, message: Any) -> bool:
+def brings_a_batch(leader: Any, message: Event) -> bool:
     """A producer's request that its leader appends at once: not refused, nor held while the ISR is written."""
-    leader = handler.__self__  # type: ignore[attr-defined]
-    if handler.__name__ != "on_produce" or not leader.leads or leader.partition.state.locked:
+    if not isinstance(message, ProduceRequest) or not leader.leads or leader.partition.state.locked:
         return False
     partition = leader.partition
     return bool(message.acks != -1 or len(partition.state.isr) >= partition.min_insync_replicas)
 
 
-def brings_a_new_leo(handler: Handler, message: Any) -> bool:
+def brings_a_new_leo(leader: Any, message: Event) -> bool:
     """A follower's fetch from which its leader learns."""
-    leader = handler.__self__  # type: ignore[attr-defined]
-    if handler.__name__ != "on_fetch" or message.replica < 0 or not leader.leads or leader.partition.state.locked:
+    if not isinstance(message, FetchRequest) or message.replica < 0 or not leader.leads:
+        return False
+    if leader.partition.state.locked:
         return False
     _, offset, epoch, last_epoch = message.positions[0]
     refused = leader.partition.check_fetch(offset, epoch, last_epoch)
     return not refused and leader.partition.followers.states[message.replica].leo != offset
+
+
+class Delivery(Event):
+    """Stands in the place of a message: its kernel decides what becomes of it."""
+
+    def __init__(self, kernel: Meddling, message: Message) -> None:
+        self.kernel = kernel
+        self.message = message
+        self.elision_safe = message.elision_safe
+
+    def has_to_wait(self, *, registered: bool) -> bool:
+        return self.message.has_to_wait(registered=registered)
+
+    def happen(self, gate: Gate) -> None:
+        assert isinstance(gate, Channel)
+        self.kernel.deliver(gate, self.message)
 
 
 class Meddling(Kernel):
@@ -127,20 +144,18 @@ class Meddling(Kernel):
         self.deed = deed
         self.count = 0
 
-    def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
-        receiver = getattr(handler, "__self__", None)
-        if isinstance(receiver, Broker | Consumer):
-            # A broker knows by its name what has to wait.
-            handler = update_wrapper(partial(self.deliver, gate, handler), handler)
-        super().call_at(at_us, gate, handler, argument)
+    def schedule(self, at_us: int, gate: Gate, event: Event) -> None:
+        if isinstance(event, Message):
+            event = Delivery(self, event)
+        super().schedule(at_us, gate, event)
 
-    def deliver(self, gate: Gate, handler: Handler, argument: Any) -> None:
-        matters = self.matters(handler, argument)
+    def deliver(self, gate: Channel[Any], message: Message) -> None:
+        matters = self.matters(gate.target, message)
         self.count += matters
         if not matters or self.count != self.which:
-            handler(argument)
+            message.happen(gate)
         elif self.deed == "delay":
-            super().call_at(self.now_us + 1, gate, handler, argument)
+            super().schedule(self.now_us + 1, gate, message)
 
 
 @needs_sources
@@ -176,16 +191,16 @@ class Tying(Meddling):
         self.held: Any = None
         self.tied = False
 
-    def deliver(self, gate: Gate, handler: Handler, argument: Any) -> None:
-        if self.tied or not self.matters(handler, argument):
-            handler(argument)
+    def deliver(self, gate: Channel[Any], message: Any) -> None:
+        if self.tied or not self.matters(gate.target, message):
+            message.happen(gate)
         elif self.held is None:
-            self.held = handler, argument
-        elif self.held[1].node != argument.node:
+            self.held = gate, message
+        elif self.held[1].node != message.node:
             self.tied = True
-            pair = [self.held, (handler, argument)]
-            for each, message in reversed(pair) if self.swapped else pair:
-                each(message)
+            pair = [self.held, (gate, message)]
+            for through, each in reversed(pair) if self.swapped else pair:
+                each.happen(through)
 
 
 @needs_sources

@@ -5,31 +5,35 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import sim
 from sim.config import resolve
 from sim.hosts.cluster import Cluster
-from sim.kernel.scheduler import Gate, Handler, Kernel
+from sim.hosts.serving import _FetchExpiry
+from sim.hosts.zk_broker import _PingTimer
+from sim.hosts.zk_messages import Ping
+from sim.hosts.zookeeper import _SessionTimeout
+from sim.kernel.scheduler import Event, Gate, Kernel
 from sim.kernel.streams import Streams
 from sim.protocol.client.sender import ProducerBatch
+from sim.protocol.messages import FetchRequest, FetchResponse
 from sim.protocol.modes import mode as mode_named
 
-WAITING = ("on_fetch", "on_fetch_reply", "_expire_fetch", "_ping", "on_ping", "_check_session")
+WAITING = (FetchRequest, FetchResponse, _FetchExpiry, _PingTimer, Ping, _SessionTimeout)
 
 
 class CountingKernel(Kernel):
-    """Counts what is scheduled, by handler."""
+    """Counts what is scheduled, by class."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.count: Counter[str] = Counter()
+        self.count: Counter[type[Event]] = Counter()
 
-    def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
-        self.count[handler.__name__] += 1
-        super().call_at(at_us, gate, handler, argument)
+    def schedule(self, at_us: int, gate: Gate, event: Event) -> None:
+        self.count[type(event)] += 1
+        super().schedule(at_us, gate, event)
 
 
 def running_cluster(mode: str) -> tuple[Cluster, CountingKernel]:
@@ -72,7 +76,7 @@ def test_counts_are_those_of_the_table(mode: str) -> None:
     cluster.kill(1)
     kernel.run_until(kernel.now_us + 25_000_000)
     assert cluster.leader is not None
-    election = sum(count for name, count in kernel.count.items() if name not in WAITING)
+    election = sum(count for kind, count in kernel.count.items() if kind not in WAITING)
 
     kernel.count.clear()
     cluster.start(1)

@@ -22,7 +22,7 @@ from faults.plan import (
 )
 from sim.environment.network import Node
 from sim.hosts.cluster import Cluster
-from sim.kernel.scheduler import ALWAYS
+from sim.kernel.scheduler import ALWAYS, Event, Gate
 
 
 def is_always_undone(kind: str) -> bool:
@@ -49,6 +49,24 @@ class RealisedFault:
         self.effective = effective
 
 
+class Strike(Event):
+    """A fault strikes at its time.
+
+    Attributes:
+        fault: which.
+    """
+
+    __slots__ = ("_injection", "fault")
+
+    def __init__(self, injection: Injection, fault: Fault) -> None:
+        self._injection = injection
+        self.fault = fault
+
+    def happen(self, _: Gate) -> None:
+        """See `Event.happen`."""
+        self._injection.strike(self.fault)
+
+
 class Injection:
     """Injects faults into a cluster.
 
@@ -69,9 +87,12 @@ class Injection:
 
     def schedule(self, plan: Plan) -> None:
         """Schedule all faults of a plan at their times, or for the steps that they wait for."""
+        kernel = self._cluster.kernel
         for fault in plan.faults:
-            begin = self.strike if fault.trigger is None else self._await_step
-            self._cluster.kernel.call_at(fault.at_us, ALWAYS, begin, fault)
+            if fault.trigger is None:
+                kernel.schedule(fault.at_us, ALWAYS, Strike(self, fault))
+            else:
+                kernel.call_at(fault.at_us, ALWAYS, self._await_step, fault)
 
     def stop(self) -> None:
         """Strike no more faults; those in force end at their time."""

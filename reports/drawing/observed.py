@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from reports.evidence.messages import name_of
 from scenarios.single.run import run
-from sim.environment.network import Channel
-from sim.kernel.scheduler import Call, Watcher
+from sim.kernel import message
+from sim.kernel.scheduler import ObservedEvent, Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -63,7 +64,7 @@ class Message:
     """A message.
 
     Attributes:
-        name: what its receiver does with it: ``on_fetch``, ...
+        name: what it is called.
         source: node id of its sender,
         target: and of its receiver.
         sent_us: when it was sent,
@@ -186,16 +187,16 @@ def _log(cluster: Cluster, broker: int) -> LogView | None:
     )
 
 
-def _made_in(watcher: Watcher) -> dict[int, Call]:
+def _made_in(watcher: Watcher) -> dict[int, ObservedEvent]:
     """Number of an entry -> the call that made it: the innermost one whose numbers include it."""
-    found: dict[int, Call] = {}
+    found: dict[int, ObservedEvent] = {}
     for call in watcher.calls:
         found.update(dict.fromkeys(range(call.first, call.end), call))
     return found
 
 
 def _causes(
-    watcher: Watcher, made_in: Mapping[int, Call], observations: Iterable[Observation]
+    watcher: Watcher, made_in: Mapping[int, ObservedEvent], observations: Iterable[Observation]
 ) -> dict[int, tuple[int, ...]]:
     """See `Observed`. What comes through no node's gate (a fault, a start) concerns the nodes that its steps name."""
     named: dict[int, set[int]] = {}
@@ -213,17 +214,16 @@ def _causes(
     return found
 
 
-def _messages(watcher: Watcher, sent_in: Mapping[int, Call]) -> Iterator[Message]:
+def _messages(watcher: Watcher, sent_in: Mapping[int, ObservedEvent]) -> Iterator[Message]:
     """Calls that came over a connection."""
     dropped = {call.number for call in watcher.dropped}
     for call in sorted([*watcher.calls, *watcher.dropped], key=_noticed):
-        gate: Any = call.gate
-        if isinstance(gate, Channel):
+        if isinstance(call.event, message.Message):
             sender = sent_in.get(call.number)
             yield Message(
-                call.__name__,
-                gate.source,
-                gate.owner,
+                name_of(call.event),
+                call.gate.source,
+                call.gate.owner,
                 call.at_us if sender is None else sender.made_us,
                 max(call.at_us, call.made_us),
                 call.number in dropped,
@@ -232,5 +232,5 @@ def _messages(watcher: Watcher, sent_in: Mapping[int, Call]) -> Iterator[Message
             )
 
 
-def _noticed(call: Call) -> tuple[int, int]:
+def _noticed(call: ObservedEvent) -> tuple[int, int]:
     return max(call.at_us, call.made_us), call.number

@@ -65,7 +65,7 @@ def _instant(row: Row, processes: dict[int, int]) -> dict[str, Any]:
 def _flow(arrow: Arrow, number: int, processes: dict[int, int]) -> Iterator[dict[str, Any]]:
     """A message: a short slice where it is sent and one where it arrives, which a flow joins."""
     message = arrow.message
-    name = message.name.removeprefix("on_").replace("_", "-")
+    name = message.name
     for phase, node, at_us in (("s", message.source, message.sent_us), ("f", message.target, message.arrived_us)):
         if phase == "f" and message.lost:
             return

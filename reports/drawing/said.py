@@ -107,7 +107,7 @@ def _message(sent: SentMessage) -> tuple[str, str]:
     """What it is called; from whom to whom, and what it says."""
     way = f"{messages.node(sent.name.source)} -> {messages.node(sent.name.target)}"
     more = pairs(messages.about(sent.message))
-    return messages.name_of(sent.handler, sent.message), f"{way}, {more}" if more else way
+    return messages.name_of(sent.message), f"{way}, {more}" if more else way
 
 
 def necessary_as_json(takes: Necessity) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def necessary_as_json(takes: Necessity) -> dict[str, Any]:
 
 def _sent_as_json(sent: SentMessage) -> dict[str, Any]:
     return {
-        "what": messages.name_of(sent.handler, sent.message),
+        "what": messages.name_of(sent.message),
         "source": sent.name.source,
         "target": sent.name.target,
         "sent_us": sent.sent_us,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from reports.drawing.picture import FAULTS, Arrow, Band, Picture, Row
-from reports.evidence.messages import WORDS
 from sim.history.steps import CLIENTS
 
 if TYPE_CHECKING:
@@ -301,14 +300,14 @@ def _arrow(svg: Element, measures: _Measures, arrow: Arrow, labels: _Labels) -> 
     line = _line(svg, begin, top, end, max(bottom, top), css)
     if not message.lost:
         line.set("marker-end", "url(#head)")
-    what = WORDS.get(message.name, message.name.removeprefix("on_").replace("_", " "))
+    what = message.name
     width = SMALL_LETTER * len(what)
     x, y = (begin + end - width) / 2, (top + max(bottom, top)) / 2 - 3
     if abs(end - begin) > width + 24 and labels.fits(x, y, width):
         _text(svg, x, y, what, "small")
     _title(
         line,
-        f"{what}: {lanes[message.source]} to {lanes[message.target]}, sent at {message.sent_us / 1e6:.6f} s, "
+        f"{message.name}: {lanes[message.source]} to {lanes[message.target]}, sent at {message.sent_us / 1e6:.6f} s, "
         f"{'lost' if message.lost else f'there at {message.arrived_us / 1e6:.6f} s'}",
     )
 

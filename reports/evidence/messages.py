@@ -6,13 +6,40 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sim.hosts.cluster import CONSUMER, PRODUCER, VALIDATOR
 from sim.hosts.control_plane import CONTROL
+from sim.hosts.zk_messages import (
+    Answer,
+    Decision,
+    Ping,
+    Register,
+    Registered,
+    Request,
+    SessionExpired,
+    WatchedEvent,
+)
+from sim.protocol.kraft.quorum_messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AssignReplicasToDirsRequest,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    GetReplicaLogInfoRequest,
+    GetReplicaLogInfoResponse,
+    MetadataRecords,
+)
 from sim.protocol.messages import (
     NO_EPOCH,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
     ControllerRequestBatch,
     ControlResponse,
     FetchRequest,
     FetchResponse,
     LeaderAndIsrRequest,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    MetadataRequest,
     MetadataResponse,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
@@ -27,49 +54,51 @@ if TYPE_CHECKING:
     from sim.kernel.message import Message
 
 CLIENTS: Final = {PRODUCER: "producer", CONSUMER: "consumer", VALIDATOR: "validator"}
-WORDS: Final[Mapping[str, str]] = {
-    "on_produce": "Produce",
-    "on_produce_reply": "Produce response",
-    "on_fetch": "Fetch",
-    "on_fetch_reply": "Fetch response",
-    "on_epoch_end": "OffsetsForLeaderEpoch",
-    "on_epoch_end_reply": "OffsetsForLeaderEpoch response",
-    "on_list_offsets": "ListOffsets",
-    "on_list_offsets_reply": "ListOffsets response",
-    "on_metadata": "Metadata",
-    "on_metadata_reply": "Metadata response",
-    "on_control": "UpdateMetadata",
-    "on_control_reply": "its response",
-    "on_controlled_shutdown": "ControlledShutdown",
-    "on_controlled_shutdown_reply": "ControlledShutdown response",
-    "on_alter_partition": "AlterPartition",
-    "on_alter_partition_reply": "AlterPartition response",
-    "on_register": "registration",
-    "on_registered": "registration response",
-    "on_heartbeat": "BrokerHeartbeat",
-    "on_heartbeat_reply": "BrokerHeartbeat response",
-    "on_metadata_records": "metadata records",
-    "on_get_replica_log_info": "GetReplicaLogInfo",
-    "on_replica_log_info": "GetReplicaLogInfo response",
-    "on_ping": "ZooKeeper ping",
-    "on_request": "ZooKeeper request",
-    "on_zookeeper_reply": "ZooKeeper response",
-    "on_watched_event": "ZooKeeper watch event",
-    "on_session_expired": "ZooKeeper session expired",
-    "on_script": "decision",
+WORDS: Final[Mapping[type[Message], str]] = {
+    ProduceRequest: "Produce",
+    ProduceResponse: "Produce response",
+    FetchRequest: "Fetch",
+    FetchResponse: "Fetch response",
+    OffsetsForLeaderEpochRequest: "OffsetsForLeaderEpoch",
+    OffsetsForLeaderEpochResponse: "OffsetsForLeaderEpoch response",
+    ListOffsetsRequest: "ListOffsets",
+    ListOffsetsResponse: "ListOffsets response",
+    MetadataRequest: "Metadata",
+    MetadataResponse: "Metadata response",
+    ControllerRequestBatch: "UpdateMetadata",
+    ControlledShutdownRequest: "ControlledShutdown",
+    ControlledShutdownResponse: "ControlledShutdown response",
+    AlterPartitionRequest: "AlterPartition",
+    AlterPartitionResponse: "AlterPartition response",
+    AssignReplicasToDirsRequest: "AssignReplicasToDirs",
+    BrokerRegistrationRequest: "registration",
+    BrokerRegistrationResponse: "registration response",
+    Register: "registration",
+    Registered: "registration response",
+    BrokerHeartbeatRequest: "BrokerHeartbeat",
+    BrokerHeartbeatResponse: "BrokerHeartbeat response",
+    MetadataRecords: "metadata records",
+    GetReplicaLogInfoRequest: "GetReplicaLogInfo",
+    GetReplicaLogInfoResponse: "GetReplicaLogInfo response",
+    Ping: "ZooKeeper ping",
+    Request: "ZooKeeper request",
+    Answer: "ZooKeeper response",
+    WatchedEvent: "ZooKeeper watch event",
+    SessionExpired: "ZooKeeper session expired",
+    Decision: "decision",
 }
-"""Who handles a message -> what it is; of a controller's batch of requests, if nothing in it is more than that."""
+"""What each message is; of a controller's batch of requests, if nothing in it is more than that."""
 
 
-def name_of(handler: str, message: Message) -> str:
+def name_of(message: Message) -> str:
     """What a message is called."""
     if isinstance(message, ControlResponse):
-        return f"{name_of('on_control', message.batch)} response"
+        return f"{name_of(message.batch)} response"
     if isinstance(message, ControllerRequestBatch):
         for kind, name in ((StopReplicaRequest, "StopReplica"), (LeaderAndIsrRequest, "LeaderAndIsr")):
             if any(isinstance(request, kind) for request in message.requests):
                 return name
-    return WORDS.get(handler, handler.removeprefix("on_").replace("_", " "))
+    return WORDS[type(message)]
 
 
 def node(number: int) -> str:

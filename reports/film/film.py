@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from reports.drawing.explained import told
 from reports.drawing.observed import observe
-from reports.evidence.messages import CLIENTS, WORDS
+from reports.evidence.messages import CLIENTS
 from reports.evidence.sentences import sentence
 from reports.evidence.story import head
 from reports.evidence.waiting import since_us
@@ -191,7 +191,7 @@ def _messages(observed: Observed, times: Sequence[int]) -> Iterator[list[Any]]:
     """Messages that are in flight at a step, or lost, in the order in which they were sent."""
     for one in sorted(observed.messages, key=lambda message: (message.sent_us, message.call)):
         if one.source != one.target and (one.lost or _is_seen(one, times)):
-            yield [WORDS.get(one.name, one.name), one.source, one.target, one.sent_us, one.arrived_us, int(one.lost)]
+            yield [one.name, one.source, one.target, one.sent_us, one.arrived_us, int(one.lost)]
 
 
 def _is_seen(message: Message, times: Sequence[int]) -> bool:

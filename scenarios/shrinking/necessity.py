@@ -18,24 +18,24 @@ because they change nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from faults.plan import Fault
+from faults.kinds.injection import Strike
 from scenarios.shrinking.criterion import BUDGET, OutOfTimeError
 from scenarios.shrinking.no_return import FROM_THE_BEGINNING, SETUP
 from scenarios.single.execution import CLIENTS_BEGIN_US
-from sim.environment.network import Channel
 from sim.kernel.choosing import ChoosingKernel
 from sim.kernel.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Sequence
 
+    from faults.plan import Fault
     from scenarios.format.scenario import PlannedSend
     from scenarios.shrinking.case import Case
     from scenarios.shrinking.criterion import Symptom, Trials
     from scenarios.single.result import RunResult
-    from sim.kernel.scheduler import Gate, Handler
+    from sim.kernel.scheduler import Event, Gate
 
 EVENTS: Final = 150_000
 """Budget for testing messages and for the tries, in events."""
@@ -43,6 +43,10 @@ TRIES: Final = 20
 """Runs with other latencies that keep only the order of what is necessary."""
 ENOUGH: Final = 18
 """The necessary set suffices if the violation occurs in at least this many of them."""
+
+
+Route = tuple[type[Message], int, int]
+"""(class, sender, receiver) of a message"""
 
 
 class Name(NamedTuple):
@@ -61,22 +65,20 @@ class SentMessage:
 
     Attributes:
         name: see `Name`.
-        handler: the receiver's handler: ``on_fetch``, ...
         sent_us: time of sending.
         arrives_us: time of arrival, if no fault prevents it.
         message: its content.
     """
 
     name: Name
-    handler: str
     sent_us: int
     arrives_us: int
     message: Message
 
     @property
-    def route(self) -> tuple[str, int, int]:
-        """Handler, source, target."""
-        return self.handler, self.name.source, self.name.target
+    def route(self) -> Route:
+        """Class, source, target."""
+        return type(self.message), self.name.source, self.name.target
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,17 +138,16 @@ class _Names:
         self._count: dict[tuple[int, int, int], int] = {}
         self._clock = clock
 
-    def __call__(self, gate: Gate, handler: Handler, argument: Any, at_us: int) -> Hashable:
-        if isinstance(gate, Channel) and isinstance(argument, Message):
-            key = (gate.source, gate.owner, argument.about())
+    def __call__(self, gate: Gate, event: Event, at_us: int) -> Hashable:
+        if isinstance(event, Message):
+            key = (gate.source, gate.owner, event.about())
             before = self._count.get(key, 0)
             self._count[key] = before + 1
             name = Name(*key, before)
-            word = getattr(handler, "__name__", "")
-            self.sent.append(SentMessage(name, word, self._clock[0].now_us, at_us, argument))
+            self.sent.append(SentMessage(name, self._clock[0].now_us, at_us, event))
             return name
-        if isinstance(argument, Fault) and getattr(handler, "__name__", "") == "strike":
-            return argument
+        if isinstance(event, Strike):
+            return event.fault
         return None
 
 
@@ -156,9 +157,9 @@ class _Routes:
     def __init__(self, clock: list[ChoosingKernel]) -> None:
         self._clock = clock
 
-    def __call__(self, gate: Gate, handler: Handler, argument: Any, _at_us: int) -> Hashable:
-        if self._clock[0].now_us >= CLIENTS_BEGIN_US and isinstance(gate, Channel) and isinstance(argument, Message):
-            return getattr(handler, "__name__", ""), gate.source, gate.owner
+    def __call__(self, gate: Gate, event: Event, _at_us: int) -> Hashable:
+        if self._clock[0].now_us >= CLIENTS_BEGIN_US and isinstance(event, Message):
+            return type(event), gate.source, gate.owner
         return None
 
 
@@ -243,7 +244,7 @@ class _Search:
 
     def _alternate(self, idle: Sequence[SentMessage]) -> None:
         """For each route without a necessary message, lose all of its messages."""
-        routes: dict[tuple[str, int, int], list[SentMessage]] = {}
+        routes: dict[Route, list[SentMessage]] = {}
         for one in idle:
             routes.setdefault(one.route, []).append(one)
         for one in self.messages:

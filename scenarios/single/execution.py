@@ -181,7 +181,7 @@ class Execution:
         cluster.consumer.begin()
         if self.scenario.drawn:
             first_us = self.kernel.now_us + cluster.consumer.settings.end_offsets_us
-            self.kernel.call_at(first_us, cluster.consumer.life, cluster.consumer.ask_regularly, None)
+            cluster.consumer.ask_regularly_from(first_us)
 
     @property
     def horizon_us(self) -> int:

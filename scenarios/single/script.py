@@ -202,7 +202,7 @@ class Script:
 
     def _do(self, action: str, params: Mapping[str, Any]) -> None:
         cluster = self._cluster
-        cluster.network.end_omissions()
+        cluster.network.end_elision()
         if action == "produce":
             self._produce(params)
         elif action in ("elect", "isr"):

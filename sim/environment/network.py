@@ -3,7 +3,7 @@
 A link lasts for the whole run: it has latency, loss and cuts. How long a message takes on it is a function of the seed,
 the link and what the message is about (`sim.kernel.message.Message.about`), not of what else is sent. A connection
 (`Channel`) belongs to two incarnations and dies with either; what was under way on it is gone. Messages of one
-connection never overtake each other, but for those that may be left out (`Channel.send_beside`). A message that arrives
+connection never overtake each other, but for those that may be elided (`Channel.send_beside`). A message that arrives
 while its link is cut is lost; who waits for an answer notices by its own timeout. A paused process runs nothing: its
 timers and what arrives for it are held, and handed over in their order when it resumes. Of one that waits for something
 only that part is held which needs it.
@@ -16,7 +16,19 @@ from typing import Any, Final, Generic, TypeVar
 
 from sim.kernel.message import ALIKE, Message
 from sim.kernel.mixing import BITS, mixed
-from sim.kernel.scheduler import SHIFT, Backlog, Gate, Handler, Kernel, Key, Omission, place_of, refuse
+from sim.kernel.scheduler import (
+    SHIFT,
+    Backlog,
+    Call,
+    ElidedExchange,
+    Event,
+    Gate,
+    Handler,
+    Kernel,
+    Key,
+    place_of,
+    refuse,
+)
 from sim.kernel.streams import Streams
 
 LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
@@ -28,7 +40,7 @@ _CHANCES: Final = (1 << _CHANCE) - 1
 _LOST: Final = _QUANTILE - _CHANCE
 """The 20 bits below those decide whether it is lost."""
 _BEFORE: Final = 40
-"""Where what a message is about has room for how many before it were about the same."""
+"""Shift of the per-subject sequence number in the message key."""
 USUAL: Final = 128
 """Index of the median."""
 FIXED_STEPS_US: Final = (7, 11)
@@ -36,13 +48,7 @@ FIXED_STEPS_US: Final = (7, 11)
 what is sent to several nodes at once does not arrive at once.
 """
 RESEND_US: Final = 1_000_000
-"""A request that its sender repeats arrives again within this time."""
-RESENT: Final = frozenset({"on_produce", "on_control"})
-"""What is repeated as it was when no answer came: batches by a producer (Sender), and a controller's requests
-(ControllerChannelManager.RequestSendThread). Whoever else gets no answer asks anew, from where he stands by then.
-"""
-
-
+"""A request that its sender resends (`Message.again`) arrives again within this time."""
 Target = TypeVar("Target")
 
 
@@ -57,7 +63,7 @@ class Node:
         network: what it is part of, once it has joined.
         frozen: whether the process stands still for now.
         frozen_us: since when, while it does.
-        waiting: what keeps the part of its calls that has to wait, while it is not paused; None: nothing has to.
+        waiting: what keeps the part of its events that has to wait, while it is not paused; None: nothing has to.
         timeout_us: after which it takes a silent peer's connection for broken; 0: it has timers of its own.
     """
 
@@ -101,9 +107,9 @@ class Node:
 
     @property
     def held(self) -> int:
-        """How many calls are held back."""
-        missed = 0 if self._missed is None else len(self._missed.calls)
-        return missed + (0 if self.waiting is None else len(self.waiting.calls))
+        """How many events are held back."""
+        missed = 0 if self._missed is None else len(self._missed.events)
+        return missed + (0 if self.waiting is None else len(self.waiting.events))
 
     def thaw(self) -> None:
         """Take one pause back; after the last do what was held back, in its order, and go on."""
@@ -111,9 +117,9 @@ class Node:
         paused = self._missed
         if paused is None or self._freezes:
             return
-        while paused.calls:
-            handler, argument = paused.calls.popleft()
-            self.call(handler, argument)
+        while paused.events:
+            gate, event = paused.events.popleft()
+            self.make(gate, event)
         if self.frozen:  # It did not end itself.
             self.frozen = False
             self._missed = None
@@ -128,24 +134,32 @@ class Node:
     def perform(self, handler: Handler, argument: Any) -> None:
         """Let the process do something, as soon as it is not paused."""
         held = self.life.held
-        self.end_omissions()
+        self.end_elision()
         if held is None:
             handler(argument)
         else:
-            held.put(handler, argument)
+            held.put(self.life, Call(handler, argument))
 
-    def call(self, handler: Handler, argument: Any) -> None:
-        """Let the process do something now, unless that has to wait."""
+    def make(self, gate: Gate, event: Event) -> None:
+        """Let an event happen now, unless it has to wait."""
         waiting = self.waiting
         if waiting is None:
-            handler(argument)
+            event.happen(gate)
         else:
-            waiting.put(handler, argument)
+            waiting.put(gate, event)
+
+    def receive(self, message: Event) -> None:
+        """A message arrives: hand it to its handler. Kafka: KafkaApis#handle.
+
+        Raises:
+            TypeError: nobody sends such a message to such a node.
+        """
+        raise TypeError(f"node {self.node} takes no {type(message)}")
 
     def end(self) -> None:
         """The process is over, and what it would have done."""
         if self._missed is not None:
-            self._missed.calls.clear()
+            self._missed.events.clear()
         self._missed = self.waiting = None
         self.frozen = False
         self.life.open = False
@@ -154,11 +168,11 @@ class Node:
     def dispose(self) -> None:
         """See `sim.hosts.cluster.Cluster.dispose`."""
 
-    def end_omissions(self, kind: type[Omission] = Omission) -> None:
-        """Something about this node is about to change that no call to it tells: end omissions of a kind."""
-        for omission in self.life.omissions[:]:
-            if isinstance(omission, kind):
-                omission.end(self.network.now_us)
+    def end_elision(self, kind: type[ElidedExchange] = ElidedExchange) -> None:
+        """Something about this node is about to change that no event of it tells: simulate its exchanges of a kind."""
+        for exchange in self.life.elided[:]:
+            if isinstance(exchange, kind):
+                exchange.end(self.network.now_us)
 
     def reach(self, peer: int) -> Channel[Any] | None:
         """The connection to a node, opened if need be; None while that node is down."""
@@ -170,16 +184,16 @@ class Node:
     def disconnected(self, peer: int) -> None:
         """The connection to a node broke, and this node has noticed."""
 
-    def repeats(self, request: Any, hw: int, log_start: int) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether all that an empty answer to a fetch would lead to is that the same fetch is sent again."""
+    def would_repeat(self, request: Any, hw: int, log_start: int) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether all that an empty response to a fetch would lead to is that the same fetch is sent again."""
         return False
 
-    def waits_for(self, peer: int, answered_us: int, period_us: int) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether it does not give up a fetch that a peer answers at that time, nor those that then take so long."""
+    def outlasts_timeout(self, peer: int, answered_us: int, period_us: int) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether it gives up neither a fetch that a peer answers at that time, nor those that then take so long."""
         return True
 
     def fetched_again(self, request: Any, sent_us: int, answers: int) -> None:
-        """See `sim.environment.elision.Asker`."""
+        """So many empty responses came, after each of which the same fetch was sent, last at that time if any came."""
 
 
 class Link:
@@ -188,7 +202,7 @@ class Link:
     Attributes:
         cuts: how many cuts are in force.
         loss: messages of a thousand that are lost.
-        resent: of a thousand requests in `RESENT`, those that arrive again.
+        resent: of a thousand requests that their senders resend, those that arrive again.
         table: latency quantiles in us, 256 of them.
         channel: the present connection.
         key: what makes its chances its own.
@@ -217,14 +231,14 @@ class Channel(Gate, Generic[Target]):
         usual_us: median of its latency.
     """
 
-    __slots__ = ("_calls", "_kernel", "_last_us", "_life", "_link", "_queue", "target", "usual_us")
+    __slots__ = ("_entries", "_kernel", "_last_us", "_link", "_node", "_queue", "target", "usual_us")
 
-    def __init__(self, network: Network, link: Link, source: int, target: Target, life: Gate) -> None:
+    def __init__(self, network: Network, link: Link, source: int, target: Target, node: Node) -> None:
         self.source = source
-        self.owner = life.owner
-        self.omissions = life.omissions
-        self._life = life
-        self._kernel, self._queue, self._calls = network.wiring
+        self.owner = node.node
+        self.elided = node.life.elided
+        self._node = node
+        self._kernel, self._queue, self._entries = network.wiring
         self._link = link
         self._last_us = -1
         self.target = target
@@ -234,13 +248,17 @@ class Channel(Gate, Generic[Target]):
     def update(self) -> None:
         """Latency, cuts or the receiver's gate changed."""
         self.usual_us = self._link.table[USUAL]
-        held = self._life.held
+        held = self._node.life.held
         cut = self._link.cuts > 0
         self.open = held is None and not cut
         self.held = None if cut else held
 
-    def send(self, handler: Handler, message: Message) -> None:
-        """Deliver `handler(message)` at the other end after its latency, if it arrives."""
+    def receive(self, message: Event) -> None:
+        """See `Gate.receive`."""
+        self._node.receive(message)
+
+    def send(self, message: Message) -> None:
+        """Deliver a message at the other end after its latency, if it arrives."""
         link = self._link
         kernel = self._kernel
         now_us = kernel.now_us
@@ -260,20 +278,20 @@ class Channel(Gate, Generic[Target]):
         if arrival_us <= self._last_us:
             arrival_us = self._last_us + 1
         self._last_us = arrival_us
-        if link.resent and getattr(handler, "__name__", "") in RESENT:
-            self._resend(arrival_us, number, handler, message)
+        if link.resent:
+            self._resend(arrival_us, number, message)
         queue = self._queue
         if queue is None:
-            kernel.call_at(arrival_us, self, handler, message)
+            kernel.schedule(arrival_us, self, message)
         elif arrival_us < now_us:
-            refuse(arrival_us, now_us, self, handler)
+            refuse(arrival_us, now_us, self, message)
         else:
             rank = kernel.number
             kernel.number = rank + 1
             key: Key = -((arrival_us << SHIFT) + rank)
             place = place_of(queue, key)
             queue.insert(place, key)
-            self._calls.insert(place, (self, handler, message))
+            self._entries.insert(place, (self, message))
 
     def _is_lost(self, number: int, about: int) -> bool:
         """Whether the message of a mixed number is lost; of those that are alike each time another one."""
@@ -281,15 +299,17 @@ class Channel(Gate, Generic[Target]):
             number = mixed(number, self._kernel.now_us)
         return (number >> _LOST & _CHANCES) * 1_000 < self._link.loss << _CHANCE
 
-    def _resend(self, arrival_us: int, number: int, handler: Handler, message: Any) -> None:
-        """Deliver a request that is repeated as it was once more, if it is.
+    def _resend(self, arrival_us: int, number: int, message: Message) -> None:
+        """Deliver a request that its sender resends once more, if chance has it.
 
         It comes over another connection, so others may come between. Answers to the copy match no request.
         """
-        chance = mixed(number, 1)
-        if (chance >> (BITS - _CHANCE)) * 1_000 < self._link.resent << _CHANCE:
-            later_us = (chance >> (BITS - 2 * _CHANCE) & _CHANCES) * RESEND_US >> _CHANCE
-            self._kernel.call_at(arrival_us + 1 + later_us, self, handler, message.again())
+        copy = message.again()
+        if copy is not None:
+            chance = mixed(number, 1)
+            if (chance >> (BITS - _CHANCE)) * 1_000 < self._link.resent << _CHANCE:
+                later_us = (chance >> (BITS - 2 * _CHANCE) & _CHANCES) * RESEND_US >> _CHANCE
+                self._kernel.schedule(arrival_us + 1 + later_us, self, copy)
 
     def latency_us(self, about: int) -> int:
         """How long messages take that are about this, and `ALIKE`."""
@@ -301,28 +321,28 @@ class Channel(Gate, Generic[Target]):
         """How long messages take at most."""
         return self._link.table[-1]
 
-    def send_beside(self, handler: Handler, message: Message) -> None:
-        """`send` what is `ALIKE` and may be left out (`sim.environment.elision`): it waits for no other message and
-        holds none up.
+    def send_beside(self, message: Message) -> None:
+        """`send` what is `ALIKE` and may be elided (`sim.environment.elision`): it waits for no other message and holds
+        none up.
         """
         link = self._link
         about = message.about()
         number = mixed(link.key, about)
         if not link.loss or not self._is_lost(number, about):
-            self.deliver_at(self._kernel.now_us + link.table[number >> _QUANTILE], handler, message)
+            self.deliver_at(self._kernel.now_us + link.table[number >> _QUANTILE], message)
 
-    def send_usually(self, handler: Handler, message: Message) -> None:
+    def send_usually(self, message: Message) -> None:
         """`send_beside` what takes the median, whatever it is about."""
         link = self._link
         if link.loss:
             about = message.about()
             if self._is_lost(mixed(link.key, about), about):
                 return
-        self.deliver_at(self._kernel.now_us + self.usual_us, handler, message)
+        self.deliver_at(self._kernel.now_us + self.usual_us, message)
 
-    def deliver_at(self, arrival_us: int, handler: Handler, message: Any) -> None:
-        """Deliver what may be left out, and arrives at that time."""
-        self._kernel.call_first(arrival_us, self, handler, message)
+    def deliver_at(self, arrival_us: int, message: Message) -> None:
+        """Deliver what may be elided, and arrives at that time."""
+        self._kernel.schedule_first(arrival_us, self, message)
 
     def latest_us(self) -> int:
         """When what is sent now arrives at the latest."""
@@ -343,7 +363,7 @@ class Network:
         streams: chance.
         loss: messages of a thousand that each link loses.
         fixed: whether each message takes as long as the others of its link.
-        elides: whether messages that change nothing are left out.
+        elides: whether exchanges that change nothing are elided.
 
     Attributes:
         loss: see above; 0 after healing.
@@ -365,7 +385,7 @@ class Network:
         self._key = streams.key("network")
         self.wiring = (kernel, *kernel.plain_queue())
         self._links: dict[tuple[int, int], Link] = {}
-        self._waiting: list[tuple[int, Callable[[], int], Gate, Handler, Any]] = []
+        self._waiting: list[tuple[int, Callable[[], int], Gate, Event]] = []
         self.nodes: dict[int, Node] = {}
         self.version = 0
 
@@ -398,7 +418,7 @@ class Network:
 
     @property
     def held(self) -> int:
-        """How many calls nodes hold back, or are held back until a broker's answers change."""
+        """How many events nodes hold back, or are held back until a broker's answers change."""
         return len(self._waiting) + sum([node.held for node in self.nodes.values()])
 
     def join(self, node: Node) -> None:
@@ -417,7 +437,7 @@ class Network:
         if target is None:
             return None
         link = self.link(source.node, peer)
-        channel = Channel(self, link, source.node, target, target.life)
+        channel = Channel(self, link, source.node, target, target)
         link.channel = source.out[peer] = target.incoming[source.node] = channel
         return channel
 
@@ -429,7 +449,7 @@ class Network:
             silently: the machine went with it, so nobody is told, and peers notice by their timeouts; else they hear
                 of the broken connection at once.
         """
-        node.end_omissions()
+        node.end_elision()
         del self.nodes[node.node]
         node.end()
         for channel in node.out.values():
@@ -452,9 +472,7 @@ class Network:
         for node in self.nodes.values():
             node.out.clear()
             node.incoming.clear()
-            for omission in node.life.omissions:
-                omission.dispose()
-            node.life.omissions.clear()
+            node.life.elided.clear()
         self.nodes.clear()
         for link in self._links.values():
             link.channel = None
@@ -465,27 +483,26 @@ class Network:
         self.version += 1
         waiting, self._waiting = self._waiting, []
         now_us = self._kernel.now_us
-        for since_us, backoff, gate, handler, argument in waiting:
+        for since_us, backoff, gate, event in waiting:
             backoff_us = backoff()
-            self._kernel.call_at(now_us + backoff_us - (now_us - since_us) % backoff_us, gate, handler, argument)
+            self._kernel.schedule(now_us + backoff_us - (now_us - since_us) % backoff_us, gate, event)
 
-    def retry_after_change(self, backoff: Callable[[], int], gate: Gate, handler: Handler, argument: Any) -> None:
+    def retry_after_change(self, backoff: Callable[[], int], gate: Gate, event: Event) -> None:
         """Leave out tries that would fail like the last one, as long as no broker's answers have changed.
 
         Args:
             backoff: us between tries, asked for at the change; tries are due at its multiples from now on.
-            gate: see `Kernel.call_at`.
-            handler: called for the first try after the change.
-            argument: what it is called with.
+            gate: see `Kernel.schedule`.
+            event: the first try after the change.
         """
-        self._waiting.append((self._kernel.now_us, backoff, gate, handler, argument))
+        self._waiting.append((self._kernel.now_us, backoff, gate, event))
 
     # Links.
 
-    def end_omissions(self) -> None:
-        """Anything may change: simulate all that is left out."""
+    def end_elision(self) -> None:
+        """Anything may change: simulate all exchanges."""
         for node in self.nodes.values():
-            node.end_omissions()
+            node.end_elision()
 
     def steady(self, first: int, second: int) -> bool:
         """Whether all that two nodes say to each other arrives."""
@@ -496,17 +513,17 @@ class Network:
         there, back = links.get((first, second)), links.get((second, first))
         return not (self.loss or (there and (there.cuts or there.loss)) or (back and (back.cuts or back.loss)))
 
-    def _end_omissions(self, source: int, target: int) -> None:
+    def _end_elision_between(self, source: int, target: int) -> None:
         """A link is about to change."""
         one, other = self.nodes.get(source), self.nodes.get(target)
         if one is not None and other is not None:
-            for omission in one.life.omissions[:]:
-                if omission in other.life.omissions:
-                    omission.end(self._kernel.now_us)
+            for exchange in one.life.elided[:]:
+                if exchange in other.life.elided:
+                    exchange.end(self._kernel.now_us)
 
     def pause(self, node: Node) -> None:
         """A process stands still; see `Node.freeze`."""
-        node.end_omissions()
+        node.end_elision()
         node.freeze(self._kernel.now_us)
         self._update_channels(node)
 
@@ -529,7 +546,7 @@ class Network:
 
     def slow(self, source: int, target: int, by_us: int) -> None:
         """Messages in this direction take longer from now on; what is negative takes that back."""
-        self._end_omissions(source, target)
+        self._end_elision_between(source, target)
         link = self.link(source, target)
         link.table = tuple([latency_us + by_us for latency_us in link.table])
         if link.channel is not None:
@@ -540,11 +557,11 @@ class Network:
 
         Not for links of clients, which must know (`loss`).
         """
-        self._end_omissions(source, target)
+        self._end_elision_between(source, target)
         self.link(source, target).loss += permille
 
     def resend(self, source: int, target: int, permille: int) -> None:
-        """So many more requests in `RESENT` of a thousand arrive twice; what is negative takes that back."""
+        """Of a thousand requests that senders resend, so many more arrive twice; what is negative takes that back."""
         self.link(source, target).resent += permille
 
     def cut(self, source: int, target: int) -> None:
@@ -557,20 +574,20 @@ class Network:
 
     def lose(self, loss: int) -> None:
         """From now on every link loses so many messages of a thousand."""
-        self.end_omissions()
+        self.end_elision()
         self.loss = loss
         for link in self._links.values():
             link.loss = loss
 
     def redraw(self, number: int) -> None:
         """From now on messages take other times, those of a number from 1; what is under way arrives as it was to."""
-        self.end_omissions()
+        self.end_elision()
         self._key = mixed(self._key, -number)
         for (source, target), link in self._links.items():
             link.key = self._own(source, target)
 
     def _set_cuts(self, source: int, target: int, change: int) -> None:
-        self._end_omissions(source, target)
+        self._end_elision_between(source, target)
         link = self.link(source, target)
         link.cuts += change
         if link.channel is not None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from sim.config import Value
-from sim.environment.elision import Fetch, Pings
+from sim.environment.elision import ElidedFetch, ElidedPings
 from sim.environment.network import Channel, Network
 from sim.environment.storage import RecoveryError, Storage
 from sim.history import steps
@@ -249,11 +249,6 @@ class Broker(Following):
         self.network.changed()
 
     @property
-    def metadata_offset(self) -> int:
-        """Up to where it has replayed the metadata log of a quorum."""
-        return 0
-
-    @property
     def changes_isr(self) -> bool:
         """Whether it has asked a quorum for an ISR, and does not know what became of that."""
         return False
@@ -265,33 +260,29 @@ class Broker(Following):
 
     # The control plane.
 
-    def to_control(self, handler: str, message: Message) -> None:
+    def to_control(self, message: Message) -> None:
         """Send something to the control plane."""
         channel = self.out.get(CONTROL) or self.reach(CONTROL)
         assert channel is not None
-        channel.send(getattr(channel.target, handler), message)
+        channel.send(message)
 
-    def _leaves_out(self, channel: Channel[Any], interval_us: int) -> bool:
-        """Leave out a sign of life that only keeps the session, and those after it (`sim.environment.elision`).
+    def _elide_pings(self, channel: Channel[Any], interval_us: int) -> bool:
+        """Stop simulating pings that only keep the session, from this one on (`sim.environment.elision`).
 
         Returns:
             Whether that was done; otherwise it is counted.
         """
         if self.network.elides:
-            Pings(self, channel, self.kernel.now_us, interval_us).begin()
+            ElidedPings(self, channel, self.kernel.now_us, interval_us).begin()
             return True
         self.network.idle_messages += 1
         return False
-
-    def ping_again(self, channel: Channel[Any], sent_us: int, next_us: int) -> None:
-        """See `sim.environment.elision.Pinger`."""
-        raise NotImplementedError
 
     # Standing still.
 
     def stall(self, *, stalled: bool) -> None:
         """The disk does not answer: whatever needs the partition waits, and what waited goes on."""
-        self.end_omissions()
+        self.end_elision()
         self._stalled = stalled
         self._isr_expiration.watch()
         self._release()
@@ -307,11 +298,11 @@ class Broker(Following):
         partition = self.partition
         assert partition is not None
         self._wait(waits=not self.ready or self._stalled or partition.state.locked)
-        calls = self.backlog.calls
-        while calls and self.waiting is None:
-            handler, message = calls.popleft()
-            self.end_omissions()
-            handler(message)
+        events = self.backlog.events
+        while events and self.waiting is None:
+            gate, event = events.popleft()
+            self.end_elision()
+            event.happen(gate)
 
     def _wait(self, *, waits: bool) -> None:
         """Whether what needs the partition waits from now on."""
@@ -367,7 +358,7 @@ class Broker(Following):
 
     def note_proposal(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """An ISR is about to be proposed: see to it that it is looked at again."""
-        self.end_omissions()
+        self.end_elision()
         self._isr_expiration.watch()
         self._recorder.record(steps.IsrSent(partition, isr))
 
@@ -411,11 +402,11 @@ class Broker(Following):
         if partition.is_leader:
             if replica.hw > previous:
                 self.wake_consumers()
-            self.end_omissions(Fetch)
+            self.end_elision(ElidedFetch)
 
     def log_start_moved(self, replica: Replica) -> None:
         """See `ReplicaHost.log_start_moved`."""
-        self.end_omissions()
+        self.end_elision()
         self.storage.log_start_moved(self.kernel.now_us)
         self._recorder.record(steps.LogStart(self.node, replica.log.log_start))
         self.network.changed()  # Where epochs end.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sim.kernel.scheduler import Kernel
+from sim.kernel.scheduler import Event, Gate, Kernel
 
 if TYPE_CHECKING:
     from sim.hosts.controller_quorum import ControllerQuorum
@@ -19,6 +19,20 @@ LOOKS: Final = 8
 _LEAST_US: Final = 1_000
 AGAIN_US: Final = 10_000
 """How soon sessions are checked again after fencing one. Kafka: PeriodicTask#DEFAULT_IMMEDIATE_PERIOD_NS (4.1-4.3)."""
+
+
+class _SessionTimeout(Event):
+    """A session may be over."""
+
+    __slots__ = ("_broker", "_tracker")
+    elision_safe = True
+
+    def __init__(self, tracker: BrokerHeartbeatTracker, broker: int) -> None:
+        self._tracker = tracker
+        self._broker = broker
+
+    def happen(self, _: Gate) -> None:
+        self._tracker.check(self._broker)
 
 
 class BrokerHeartbeatTracker:
@@ -31,7 +45,7 @@ class BrokerHeartbeatTracker:
         keeps_fenced: whether sessions of fenced brokers count (rule ``fenced_session``).
 
     Attributes:
-        going_on: brokers whose sessions are kept by heartbeats that are left out.
+        going_on: brokers whose sessions are kept by elided heartbeats.
         unfenced: the brokers that are.
     """
 
@@ -109,7 +123,7 @@ class BrokerHeartbeatTracker:
         """See to it that a session ends in time."""
         if broker not in self._watched and broker in self._heard_us:
             due_us = self._watched[broker] = self._ends_us(broker)
-            self._kernel.call_at(due_us, self._quorum.life, self._check, broker)
+            self._kernel.schedule(due_us, self._quorum.life, _SessionTimeout(self, broker))
 
     def _watch_all(self) -> None:
         """The times of looks changed."""
@@ -126,7 +140,7 @@ class BrokerHeartbeatTracker:
         looks = (over_us - self._look_us) // self._period_us + 1
         return self._look_us + max(0, looks) * self._period_us
 
-    def _check(self, broker: int) -> None:
+    def check(self, broker: int) -> None:
         """Fence who was silent for too long: up to 3.9 all, in order of ids, since after `touch` several may be due at
         once; since 4.0 the first, and the others at the next look.
 
@@ -143,7 +157,7 @@ class BrokerHeartbeatTracker:
         if self._ends_us(broker) > now_us:
             self.watch(broker)
             return
-        self._quorum.end_omissions()
+        self._quorum.end_elision()
         due = [other for other in watched if self._ends_us(other) <= now_us]
         if self._keeps_fenced:
             del due[1:]

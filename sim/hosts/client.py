@@ -8,7 +8,7 @@ from sim.environment.network import Channel, Network, Node
 from sim.history.recorder import Recorder
 from sim.hosts.peers import Server
 from sim.hosts.settings import ClientSettings
-from sim.kernel.scheduler import Kernel
+from sim.kernel.scheduler import Event, Gate, IdleCall, Kernel
 from sim.protocol import probes
 from sim.protocol.decisions import Decisions
 from sim.protocol.messages import NO_EPOCH, MetadataRequest, MetadataResponse
@@ -36,6 +36,18 @@ class Access:
     network: Network
     recorder: Recorder
     decide: Decisions
+
+
+class _Retry(Event):
+    """The back-off after a failure is over."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def happen(self, _: Gate) -> None:
+        self._client.retry()
 
 
 class Client(Node):
@@ -94,15 +106,22 @@ class Client(Node):
         self._version = -1
         self._tries = 0
 
+    def receive(self, message: Event) -> None:
+        """See `Node.receive`."""
+        if isinstance(message, MetadataResponse):
+            self.on_metadata_reply(message)
+        else:
+            super().receive(message)
+
     def begin(self) -> None:
         """Look for the leader, and again at each multiple of ``metadata.max.age.ms``."""
         self.refresh()
         now_us, age_us = self.kernel.now_us, self.settings.metadata_age_us
-        self.kernel.call_at(now_us + age_us - now_us % age_us, self.life, self._age, None)
+        self.kernel.schedule(now_us + age_us - now_us % age_us, self.life, IdleCall(self._age, None))
 
     def _age(self, _: object) -> None:
         self.refresh()
-        self.kernel.call_at(self.kernel.now_us + self.settings.metadata_age_us, self.life, self._age, None)
+        self.kernel.schedule(self.kernel.now_us + self.settings.metadata_age_us, self.life, IdleCall(self._age, None))
 
     # For subclasses.
 
@@ -132,20 +151,21 @@ class Client(Node):
         Args:
             always: the failure may pass without a change at a broker (a lost message), so the next try is made.
         """
-        self.end_omissions()  # Fetches that were answered well count.
+        self.end_elision()  # Fetches that were answered well count.
         if always:
             self._version = -1
         if not self._refreshing:
             self._refreshing = True
             self._failures += 1
-            self.kernel.call_at(self.kernel.now_us + self._backoff_us(), self.life, self._refresh_due, None)
+            self.kernel.schedule(self.kernel.now_us + self._backoff_us(), self.life, _Retry(self))
 
     def _backoff_us(self) -> int:
         return min(self.settings.retry_us << min(max(self._failures - 1, 0), 20), self.settings.retry_max_us)
 
-    def _refresh_due(self, _: object) -> None:
+    def retry(self) -> None:
+        """Ask for metadata, unless that would fail like the last time."""
         if self._version == self.network.version and self._tries >= len(self._brokers):
-            self.network.retry_after_change(self._backoff_us, self.life, self._refresh_due, None)
+            self.network.retry_after_change(self._backoff_us, self.life, _Retry(self))
         else:
             self._refreshing = False
             self.refresh()
@@ -163,10 +183,10 @@ class Client(Node):
         for _ in self._brokers:
             broker = self._brokers[self._turn % len(self._brokers)]
             self._turn += 1
-            channel: Channel[Server] | None = self.reach(broker)
+            channel = self.reach(broker)
             if channel is not None:
                 self._asked = MetadataRequest(self.node, self.topic)
-                channel.send(channel.target.on_metadata, self._asked)
+                channel.send(self._asked)
                 self._asked_us = self.kernel.now_us
                 self._watch_metadata()
                 return
@@ -177,7 +197,7 @@ class Client(Node):
         if not self._watching_metadata:
             self._watching_metadata = True
             due_us = self._asked_us + self.settings.request_timeout_us
-            self.kernel.call_at(due_us, self.life, self._metadata_timed_out, None)
+            self.kernel.schedule(due_us, self.life, IdleCall(self._metadata_timed_out, None))
 
     def _metadata_timed_out(self, _: object) -> None:
         self._watching_metadata = False

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from sim.config import Value, integer
-from sim.environment.elision import LOOKS
 from sim.environment.network import Network, Node
 from sim.history import steps
 from sim.history.recorder import Recorder
@@ -98,7 +97,6 @@ class Cluster:
             elides=bool(config["sim.elision"]),
         )
         common = broker_settings(config)
-        kernel.looks = LOOKS
         self.settings = {
             broker: broker_settings(broker_config[broker]) if broker in broker_config else common
             for broker in range(1, brokers + 1)

@@ -13,6 +13,7 @@ from sim.history import steps
 from sim.history.steps import Exposed
 from sim.hosts.client import Access, Client
 from sim.hosts.peers import Server
+from sim.kernel.scheduler import Event, IdleCall
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.client.consumer_position import (
@@ -93,6 +94,17 @@ class Consumer(Client):
         self._asked_us = 0
         self._lookup: ListOffsetsRequest | None = None
 
+    def receive(self, message: Event) -> None:
+        """See `Node.receive`."""
+        if isinstance(message, FetchResponse):
+            self.on_fetch_reply(message)
+        elif isinstance(message, ListOffsetsResponse):
+            self.on_list_offsets_reply(message)
+        elif isinstance(message, OffsetsForLeaderEpochResponse):
+            self.on_epoch_end_reply(message)
+        else:
+            super().receive(message)
+
     # Reading.
 
     def fetch(self, *, again: bool = False) -> None:
@@ -101,7 +113,7 @@ class Consumer(Client):
         Kafka: consumer.internals.Fetcher#sendFetches.
 
         Args:
-            again: an answer has come that had nothing: the fetch may be left out (`sim.environment.elision`).
+            again: an answer has come that had nothing: the fetch may be elided (`sim.environment.elision`).
         """
         if self._fetch is not None or self.paused or self.raised:
             return
@@ -118,15 +130,17 @@ class Consumer(Client):
         if self.network.loss:
             self._timed = self._fetch
             self.kernel.call_at(self.kernel.now_us + self.timeout_us, self.life, self._fetch_timed_out, self._fetch)
-        send = channel.send_beside if again else channel.send
-        send(channel.target.on_fetch, self._fetch)
+        if again:
+            channel.send_beside(self._fetch)
+        else:
+            channel.send(self._fetch)
 
     def _epoch(self) -> int:
         """The leader epoch that requests carry: that of the metadata to which the position is bound."""
         return self.leader_epoch if self.decide.fences_clients.answer else NO_EPOCH
 
-    def repeats(self, request: FetchRequest, hw: int, log_start: int) -> bool:  # noqa: ARG002
-        """See `Node.repeats`."""
+    def would_repeat(self, request: FetchRequest, hw: int, log_start: int) -> bool:  # noqa: ARG002
+        """See `Node.would_repeat`."""
         at = self.at
         position = request.positions[0]
         return (
@@ -137,7 +151,7 @@ class Consumer(Client):
         )
 
     def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:  # noqa: ARG002
-        """See `sim.environment.elision.Asker`."""
+        """See `Node.fetched_again`."""
         if answers and request is self._fetch:
             self._timed = None
             self.succeeded()
@@ -240,7 +254,7 @@ class Consumer(Client):
             request = OffsetsForLeaderEpochRequest(self.node, asks, [], with_epoch=True)
             self._validation = (request, position)
             self.reached(probes.CONSUMER_VALIDATES)
-            channel.send(channel.target.on_epoch_end, request)
+            channel.send(request)
             self._watch(request)
 
     def on_epoch_end_reply(self, reply: OffsetsForLeaderEpochResponse) -> None:
@@ -320,7 +334,7 @@ class Consumer(Client):
 
     def _ask_offset(self, channel: Channel[Server], timestamp: int) -> ListOffsetsRequest:
         request = ListOffsetsRequest(self.node, -1, self.topic, timestamp, self._epoch())
-        channel.send(channel.target.on_list_offsets, request)
+        channel.send(request)
         return request
 
     def ask_end_offset(self, _: object = None) -> None:
@@ -331,10 +345,13 @@ class Consumer(Client):
             self._asked_us = self.kernel.now_us
             self._ask = self._ask_offset(channel, LATEST)
 
-    def ask_regularly(self, _: object = None) -> None:
-        """Ask now and after each ``sim.end.offsets.interval.ms``."""
+    def ask_regularly_from(self, first_us: int) -> None:
+        """Ask ListOffsets(latest) at a time, and after each ``sim.end.offsets.interval.ms``."""
+        self.kernel.schedule(first_us, self.life, IdleCall(self._ask_regularly, None))
+
+    def _ask_regularly(self, _: object) -> None:
         self.ask_end_offset()
-        self.kernel.call_at(self.kernel.now_us + self.settings.end_offsets_us, self.life, self.ask_regularly, None)
+        self.ask_regularly_from(self.kernel.now_us + self.settings.end_offsets_us)
 
     def offset_for_time(self, timestamp: int) -> None:
         """Ask for the first record from a time on; a record's time is its id. Kafka: KafkaConsumer#offsetsForTimes."""
@@ -346,7 +363,7 @@ class Consumer(Client):
         """A leader answered: an offset for the application, or where to go on reading."""
         request = reply.request
         if request is not self._ask:
-            self.end_omissions()
+            self.end_elision()
         if request is self._ask:
             self._ask = None
             if not reply.error:

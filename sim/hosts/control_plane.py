@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sim.config import Value
-from sim.environment.network import Node
+from sim.environment.elision import SessionKeeper
 from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.kernel.scheduler import Kernel
@@ -60,7 +60,7 @@ class Setup:
     recorder: Recorder
 
 
-class ControlPlane(Node):
+class ControlPlane(SessionKeeper):
     """See the module.
 
     Args:

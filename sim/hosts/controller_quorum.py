@@ -11,17 +11,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from sim.config import Value
-from sim.environment.network import Channel
 from sim.history import steps
 from sim.hosts.broker import Broker, Startup
 from sim.hosts.broker_heartbeat_tracker import BrokerHeartbeatTracker
 from sim.hosts.control_plane import CONTROL, ControlPlane, Setup
 from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.metadata_log import MetadataLog
-from sim.hosts.peers import Heartbeating
 from sim.hosts.settings import quorum_settings
 from sim.kernel.message import Message
-from sim.kernel.scheduler import ALWAYS
+from sim.kernel.scheduler import ALWAYS, Event, IdleCall
 from sim.protocol.kraft.metadata import MIN_ISR, BrokerRegistration, MetadataImage, PartitionRegistration, Record
 from sim.protocol.kraft.partition_change_builder import DESIGNATED, PREFERRED, UNCLEAN
 from sim.protocol.kraft.quorum_controller import QuorumController
@@ -40,6 +38,8 @@ from sim.protocol.kraft.replication_control_manager import LONGEST_AGGRESSIVE, N
 from sim.protocol.messages import NONE, UNKNOWN_SERVER_ERROR, LeaderAndIsr
 from sim.protocol.replica.partition import NO_LEADER
 
+Task = Callable[[QuorumController], object]
+"""What an active controller does at intervals."""
 FORCED: Final = (UNCLEAN, DESIGNATED, LONGEST_AGGRESSIVE)
 """Kinds of elections by which an administrator takes it that records are lost."""
 
@@ -84,6 +84,21 @@ class ControllerQuorum(ControlPlane):
         """See `ControlPlane.broker`."""
         return KRaftBroker(startup)
 
+    def receive(self, message: Event) -> None:
+        """See `Node.receive`."""
+        if isinstance(message, BrokerHeartbeatRequest):
+            self.on_heartbeat(message)
+        elif isinstance(message, AlterPartitionRequest):
+            self.on_alter_partition(message)
+        elif isinstance(message, BrokerRegistrationRequest):
+            self.on_register(message)
+        elif isinstance(message, GetReplicaLogInfoResponse):
+            self.on_replica_log_info(message)
+        elif isinstance(message, AssignReplicasToDirsRequest):
+            self.on_assign_replicas_to_dirs(message)
+        else:
+            super().receive(message)
+
     # The controller.
 
     def _take_over(self) -> None:
@@ -95,19 +110,18 @@ class ControllerQuorum(ControlPlane):
         self._recorder.record(steps.Controller(CONTROL, self.epoch))
         self.sessions.begin()
         if settings.auto_balance:
-            self._every(settings.balance_check_us, "balance")
-        self._every(settings.unclean_check_us, "check_unclean")
+            self._every(settings.balance_check_us, QuorumController.balance)
+        self._every(settings.unclean_check_us, QuorumController.check_unclean)
 
-    def _every(self, interval_us: int, task: str) -> None:
-        self._kernel.call_at(
-            self._kernel.now_us + interval_us, self.life, self._periodic, (self.epoch, interval_us, task)
-        )
+    def _every(self, interval_us: int, task: Task) -> None:
+        timer = IdleCall(self._periodic, (self.epoch, interval_us, task))
+        self._kernel.schedule(self._kernel.now_us + interval_us, self.life, timer)
 
-    def _periodic(self, entry: tuple[int, int, str]) -> None:
+    def _periodic(self, entry: tuple[int, int, Task]) -> None:
         epoch, interval_us, task = entry
         if epoch == self.epoch:
             try:
-                getattr(self.active, task)()
+                task(self.active)
             except NotAssignedError:
                 self.event_failed()
             else:
@@ -146,7 +160,7 @@ class ControllerQuorum(ControlPlane):
 
     def append(self, records: Sequence[Record]) -> None:
         """See `QuorumControllerHost.append`. Kafka: QuorumController#appendWriteEvent."""
-        self.end_omissions()
+        self.end_elision()
         first = len(self.log.records)
         self._recorder.record(steps.Metadata(steps.COMMITTED_METADATA, 0, first, records))
         for record in records:
@@ -174,14 +188,14 @@ class ControllerQuorum(ControlPlane):
 
     def lag(self, broker: int, by_us: int) -> bool:
         """See `ControlPlane.lag`."""
-        self.end_omissions()
+        self.end_elision()
         self.log.lag(broker, by_us)
         return True
 
-    def _send(self, broker: int, handler: str, message: Message) -> None:
+    def _send(self, broker: int, message: Message) -> None:
         channel = self.out.get(broker) or self.reach(broker)
         if channel is not None:
-            channel.send(getattr(channel.target, handler), message)
+            channel.send(message)
 
     def _note_partition(self, record: PartitionRegistration) -> None:
         old, recorder = self.state, self._recorder
@@ -249,7 +263,7 @@ class ControllerQuorum(ControlPlane):
         elif not error:
             self.sessions.registered(broker)
             self._recorder.record(steps.Registered(steps.REGISTERED, broker, request.incarnation, opens=False))
-        self._send(broker, "on_registered", BrokerRegistrationResponse(request, error, broker_epoch))
+        self._send(broker, BrokerRegistrationResponse(request, error, broker_epoch))
         if not error:
             self.log.send(broker, 0)
 
@@ -271,7 +285,7 @@ class ControllerQuorum(ControlPlane):
         if known is None or known.broker_epoch != heartbeat.broker_epoch:
             return
         if not self.has_heard(broker, heartbeat.broker_epoch, heartbeat.metadata_offset):
-            self.end_omissions()
+            self.end_elision()
         self.sessions.heard(broker, self._kernel.now_us)
         try:
             answer = self.active.heartbeat(
@@ -298,9 +312,9 @@ class ControllerQuorum(ControlPlane):
             self._create()
 
     def _answer_heartbeat(self, reply: BrokerHeartbeatResponse) -> None:
-        channel: Channel[Heartbeating] | None = self.reach(reply.request.broker)
+        channel = self.reach(reply.request.broker)
         if channel is not None:
-            channel.send_usually(channel.target.on_heartbeat_reply, reply)
+            channel.send_usually(reply)
 
     def _create(self) -> None:
         """All brokers are there: the topic is created."""
@@ -339,17 +353,17 @@ class ControllerQuorum(ControlPlane):
 
     def answered(self, heartbeat: BrokerHeartbeatRequest, arrives_us: int) -> None:
         """See `QuorumSessions.answered`."""
-        channel: Channel[Heartbeating] | None = self.reach(heartbeat.broker)
+        channel = self.reach(heartbeat.broker)
         assert channel is not None
         reply = BrokerHeartbeatResponse(heartbeat, NONE, is_caught_up=True)
-        channel.deliver_at(arrives_us, channel.target.on_heartbeat_reply, reply)
+        channel.deliver_at(arrives_us, reply)
 
-    def goes_on(self, broker: int) -> None:
-        """See `sim.environment.elision.Sessions`."""
+    def suspend_expiry(self, broker: int) -> None:
+        """See `SessionKeeper.suspend_expiry`."""
         self.sessions.going_on.add(broker)
 
-    def heard(self, broker: int, last_us: int, metadata_offset: int) -> None:
-        """See `sim.environment.elision.Sessions`: with each heartbeat it told how much it had replayed."""
+    def resume_expiry(self, broker: int, last_us: int, metadata_offset: int) -> None:
+        """See `SessionKeeper.resume_expiry`: with each heartbeat it told how much it had replayed."""
         self.sessions.going_on.discard(broker)
         if last_us >= 0:
             self.sessions.heard(broker, last_us)
@@ -365,7 +379,7 @@ class ControllerQuorum(ControlPlane):
         known = self.active.image.brokers.get(broker)
         if known is None or known.fenced or self.frozen:
             return False
-        self.end_omissions()
+        self.end_elision()
         self.sessions.end(broker)
         self.active.fence(broker)
         return True
@@ -381,7 +395,7 @@ class ControllerQuorum(ControlPlane):
         Kafka: ControllerApis#handleAlterPartitionRequest, QuorumController#alterPartition.
         """
         error, results = self.active.alter_partition(request.broker, request.broker_epoch, request.changes)
-        self._send(request.broker, "on_alter_partition_reply", AlterPartitionResponse(request, error, results))
+        self._send(request.broker, AlterPartitionResponse(request, error, results))
 
     def on_assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> None:
         """A broker's replica is in another log directory; what comes of it the metadata log tells.
@@ -397,7 +411,7 @@ class ControllerQuorum(ControlPlane):
 
     def ask_log_info(self, broker: int, name: str) -> None:
         """See `RecoveryHost.ask_log_info`."""
-        self._send(broker, "on_get_replica_log_info", GetReplicaLogInfoRequest(broker, name))
+        self._send(broker, GetReplicaLogInfoRequest(broker, name))
 
     def recoveries(self, running: int, finished: int, manual: int) -> None:
         """See `QuorumControllerHost.recoveries`."""

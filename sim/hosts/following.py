@@ -5,13 +5,15 @@ All protocol decisions are made in `sim.protocol.replica.replica_fetcher_thread`
 
 from __future__ import annotations
 
+from typing import Any
+
+from sim.environment.elision import ElidedFetch
 from sim.environment.network import Channel
 from sim.history import steps
 from sim.history.recorder import Recorder
-from sim.hosts.peers import Server
 from sim.hosts.serving import Serving
 from sim.hosts.settings import BrokerSettings
-from sim.kernel.scheduler import Kernel
+from sim.kernel.scheduler import Call, Event, Gate, Kernel
 from sim.protocol.decisions import Decisions
 from sim.protocol.messages import (
     NOT_LEADER_OR_FOLLOWER,
@@ -30,6 +32,28 @@ from sim.protocol.replica.partition import Partition
 from sim.protocol.replica.partition_fetch_state import FETCHING
 from sim.protocol.replica.replica import Replica
 from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
+
+
+class _FetcherCall(Call):
+    """Calls something for a fetcher."""
+
+    __slots__ = ()
+    needs_partition = True
+
+
+class _RequestTimeout(Event):
+    """A request to a leader may have waited for too long."""
+
+    __slots__ = ("_broker", "_leader", "_until_us")
+    elision_safe = True
+
+    def __init__(self, broker: Following, leader: int, until_us: int) -> None:
+        self._broker = broker
+        self._leader = leader
+        self._until_us = until_us
+
+    def happen(self, _: Gate) -> None:
+        self._broker.time_out(self, self._leader, self._until_us)
 
 
 class Following(Serving):
@@ -69,7 +93,7 @@ class Following(Serving):
         self._fetchers: dict[int, ReplicaFetcherThread] = {}
         self._sent_us: dict[int, int] = {}
         self._fetches_again = False
-        """While an answer is taken that had nothing: what is sent then may be left out (`sim.environment.elision`)."""
+        """While a response is taken that had nothing: what is sent then may be elided (`sim.environment.elision`)."""
         self._watched: set[int] = set()
         self._refused: dict[int, int] = {}
         self._conversation: tuple[list[Ask], list[EpochEndResult]] = ([], [])
@@ -82,6 +106,17 @@ class Following(Serving):
         """See `Serving.end`."""
         super().end()
         self._fetchers.clear()
+
+    def receive(self, message: Event) -> None:
+        """See `Node.receive`."""
+        if isinstance(message, FetchResponse):
+            self.on_fetch_reply(message)
+        elif isinstance(message, OffsetsForLeaderEpochResponse):
+            self.on_epoch_end_reply(message)
+        elif isinstance(message, ListOffsetsResponse):
+            self.on_list_offsets_reply(message)
+        else:
+            super().receive(message)
 
     # Whom it follows.
 
@@ -157,12 +192,14 @@ class Following(Serving):
         """See `FetcherHost.send_fetch`; while the leader is down, its next start leads to another try (`peer_up`)."""
         leader = fetcher.leader
         node = self.node
-        request = FetchRequest(node, leader, node, self.broker_epoch, positions, leader_epochs)
-        channel: Channel[Server] | None = self.out.get(leader) or self.reach(leader)
+        version = self.network.version
+        request = FetchRequest(node, leader, node, self.broker_epoch, positions, leader_epochs, version)
+        channel: Channel[Any] | None = self.out.get(leader) or self.reach(leader)
         if channel is not None:
-            request.version = self.network.version
-            send = channel.send_beside if self._fetches_again else channel.send
-            send(channel.target.on_fetch, request)
+            if self._fetches_again:
+                channel.send_beside(request)
+            else:
+                channel.send(request)
             self._watch(fetcher)
         return request
 
@@ -174,17 +211,18 @@ class Following(Serving):
         if self._answered_alike == asks and self.network.elides:
             # Truncation that never completes (KAFKA-10706): the next answer would lead to the same question again.
             round_us = self.kernel.now_us - self._asked_us
-            self.network.retry_after_change(lambda: round_us, self.life, self._send_epoch_end, (fetcher, request))
+            retry = Call(self._send_epoch_end, (fetcher, request))
+            self.network.retry_after_change(lambda: round_us, self.life, retry)
         else:
             self._send_epoch_end((fetcher, request))
         return request
 
     def _send_epoch_end(self, entry: tuple[ReplicaFetcherThread, OffsetsForLeaderEpochRequest]) -> None:
         fetcher, request = entry
-        channel: Channel[Server] | None = self.reach(fetcher.leader)
+        channel = self.reach(fetcher.leader)
         if channel is not None and fetcher.in_flight in (None, request):
             self._asked_us = self.kernel.now_us
-            channel.send(channel.target.on_epoch_end, request)
+            channel.send(request)
             self._watch(fetcher)
 
     def send_list_offsets(
@@ -192,9 +230,9 @@ class Following(Serving):
     ) -> ListOffsetsRequest:
         """See `FetcherHost.send_list_offsets`."""
         request = ListOffsetsRequest(self.node, self.node, name, timestamp, leader_epoch)
-        channel: Channel[Server] | None = self.reach(fetcher.leader)
+        channel = self.reach(fetcher.leader)
         if channel is not None:
-            channel.send(channel.target.on_list_offsets, request)
+            channel.send(request)
             self._watch(fetcher)
         return request
 
@@ -223,7 +261,7 @@ class Following(Serving):
 
     def on_list_offsets_reply(self, reply: ListOffsetsResponse) -> None:
         """A leader answered ListOffsets."""
-        self.end_omissions()
+        self.end_elision()
         for fetcher in self._fetchers.values():
             fetcher.on_list_offsets_reply(reply, self.kernel.now_us)
 
@@ -231,14 +269,15 @@ class Following(Serving):
 
     def wake_fetcher(self, fetcher: ReplicaFetcherThread, at_us: int) -> None:
         """See `FetcherHost.wake_fetcher`."""
-        self.kernel.call_at(at_us, self.life, self._step_fetcher, fetcher)
+        self.kernel.schedule(at_us, self.life, _FetcherCall(self._step_fetcher, fetcher))
 
     def _step_fetcher(self, fetcher: ReplicaFetcherThread) -> None:
         """Take the next step, unless a leader that has heard nothing since would only refuse once more."""
         if self._fetchers.get(fetcher.leader) is not fetcher:
             return  # It has lost its partition, and is shut down.
         if self._refused.get(fetcher.leader) == self.network.version:
-            self.network.retry_after_change(self._fetch_backoff_us, self.life, self._step_fetcher, fetcher)
+            retry = _FetcherCall(self._step_fetcher, fetcher)
+            self.network.retry_after_change(self._fetch_backoff_us, self.life, retry)
         else:
             fetcher.step(self.kernel.now_us)
 
@@ -256,20 +295,22 @@ class Following(Serving):
 
     def _watch_until(self, leader: int, due_us: int) -> None:
         self._watched.add(leader)
-        self.kernel.call_at(max(due_us, self.kernel.now_us), self.life, self._time_out, (leader, due_us))
+        timeout = _RequestTimeout(self, leader, due_us)
+        self.kernel.schedule(max(due_us, self.kernel.now_us), self.life, timeout)
 
-    def _time_out(self, entry: tuple[int, int]) -> None:
+    def time_out(self, timeout: Event, leader: int, until_us: int) -> None:
+        """Give up what a leader has not answered; `until_us` is when that was due as of the last look."""
         if self.frozen:  # It goes on just now: first it reads what has arrived (NetworkClient.poll).
-            self.kernel.call_at(self.kernel.now_us, self.life, self._time_out, entry)
+            self.kernel.schedule(self.kernel.now_us, self.life, timeout)
             return
-        leader, until_us = entry
         self._watched.discard(leader)
         fetcher = self._fetchers.get(leader)
         request = fetcher.in_flight if fetcher is not None else None
         if fetcher is None or request is None or leader not in self.out:
             return  # A peer that is down is tried again when it is up.
-        if isinstance(request, FetchRequest) and request.omission is not None:
-            return  # It is answered again and again.
+        for exchange in self.life.elided:
+            if isinstance(exchange, ElidedFetch) and exchange.delayed.request is request:
+                return  # It is answered again and again.
         due_us = self._sent_us[leader] + self.settings.socket_timeout_us
         if due_us <= until_us:
             fetcher.request_failed(request, self.kernel.now_us)
@@ -290,10 +331,10 @@ class Following(Serving):
         if fetcher is not None and fetcher.in_flight is not None:
             fetcher.request_failed(fetcher.in_flight, self.kernel.now_us)
 
-    # Fetches that go round: see `sim.environment.elision`.
+    # Fetches that make rounds: see `sim.environment.elision`.
 
-    def repeats(self, request: FetchRequest, hw: int, log_start: int) -> bool:
-        """See `Node.repeats`."""
+    def would_repeat(self, request: FetchRequest, hw: int, log_start: int) -> bool:
+        """See `Node.would_repeat`."""
         partition = self.partition
         if (
             partition is None
@@ -305,12 +346,12 @@ class Following(Serving):
         fetcher = self._fetchers.get(request.leader)
         return fetcher is not None and fetcher.repeats(request, log_start)
 
-    def waits_for(self, peer: int, answered_us: int, period_us: int) -> bool:
-        """See `Node.waits_for`."""
+    def outlasts_timeout(self, peer: int, answered_us: int, period_us: int) -> bool:
+        """See `Node.outlasts_timeout`."""
         timeout_us = self.settings.socket_timeout_us
         return answered_us < self._sent_us[peer] + timeout_us and period_us < timeout_us
 
     def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:
-        """See `elision.Asker`; the first of these fetches may have arrived long before it began to wait."""
+        """See `Node.fetched_again`; the first of these fetches may have arrived long before it began to wait."""
         leader = request.leader
         self._watch_from(leader, sent_us if answers else self._sent_us[leader])

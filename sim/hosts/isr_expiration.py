@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sim.kernel.scheduler import Event, Gate
+
 if TYPE_CHECKING:
     from sim.hosts.broker import Broker
 
 
-class IsrExpiration:
+class IsrExpiration(Event):
     """Looks every half ``replica.lag.time.max.ms`` since the start of its broker, while that leads.
 
-    Left out while nobody lags and nothing holds it up: what is held up may find other things when its time comes.
+    Elided while nobody lags and nothing holds it up: what is held up may find other things when its time comes.
     Kafka: ReplicaManager#maybeShrinkIsr.
 
     Args:
@@ -22,6 +24,8 @@ class IsrExpiration:
     """
 
     __slots__ = ("_began_us", "_broker", "watching")
+    elision_safe = True
+    needs_partition = True
 
     def __init__(self, broker: Broker) -> None:
         self._broker: Broker | None = broker
@@ -43,9 +47,10 @@ class IsrExpiration:
             self.watching = True
             now_us, half_us = broker.kernel.now_us, broker.settings.lag_us // 2
             due_us = now_us + half_us - (now_us - self._began_us) % half_us
-            broker.kernel.call_at(due_us, broker.life, self._shrink_isr, None)
+            broker.kernel.schedule(due_us, broker.life, self)
 
-    def _shrink_isr(self, _: object) -> None:
+    def happen(self, _: Gate) -> None:
+        """See `Event.happen`: look, and watch on if there may be something to find next time."""
         broker = self._broker
         if broker is None:
             return
@@ -53,7 +58,7 @@ class IsrExpiration:
         partition = broker.partition
         if partition is not None and partition.is_leader:
             if partition.has_laggards:
-                broker.end_omissions()  # How long they have lagged depends on fetches that are left out.
+                broker.end_elision()  # How long they have lagged depends on elided fetches.
             partition.shrink_isr(broker.kernel.now_us)
             if partition.has_laggards or not broker.network.elides:
                 self.watch()

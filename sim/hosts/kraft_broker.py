@@ -14,6 +14,8 @@ from sim.history import steps
 from sim.hosts.broker import NOT_REGISTERED, SHUTDOWN, Broker, Startup
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.peers import QuorumSessions
+from sim.kernel.message import Message
+from sim.kernel.scheduler import Event, Gate, IdleCall
 from sim.protocol import probes
 from sim.protocol.kraft.alter_partition_manager import AlterPartitionManager, Change
 from sim.protocol.kraft.broker_lifecycle_manager import RECOVERY, BrokerLifecycleManager
@@ -37,6 +39,34 @@ from sim.protocol.replica.partition import Partition
 FIRST_ASSIGN_RETRY_US: Final = 100_000
 LONGEST_ASSIGN_RETRY_US: Final = 10_000_000
 """An assignment of a directory is tried again after the first time, then twice that and so on."""
+
+
+class _Communication(Event):
+    """A broker is to register, or to send a heartbeat."""
+
+    __slots__ = ("_lifecycle", "_number")
+    elision_safe = True
+
+    def __init__(self, lifecycle: BrokerLifecycleManager, number: int) -> None:
+        self._lifecycle = lifecycle
+        self._number = number
+
+    def happen(self, _: Gate) -> None:
+        self._lifecycle.communicate(self._number)
+
+
+class _ResponseTimeout(Event):
+    """The time is over in which the controller had to respond to a request."""
+
+    __slots__ = ("_broker", "_request")
+    elision_safe = True
+
+    def __init__(self, broker: KRaftBroker, request: Message) -> None:
+        self._broker = broker
+        self._request = request
+
+    def happen(self, _: Gate) -> None:
+        self._broker.time_out_request(self._request)
 
 
 class KRaftBroker(Broker):
@@ -82,6 +112,21 @@ class KRaftBroker(Broker):
         self._sender = AlterPartitionManager(self)
         self._asked: AlterPartitionRequest | None = None
 
+    def receive(self, message: Event) -> None:
+        """See `Node.receive`."""
+        if isinstance(message, BrokerHeartbeatResponse):
+            self.on_heartbeat_reply(message)
+        elif isinstance(message, MetadataRecords):
+            self.on_metadata_records(message)
+        elif isinstance(message, AlterPartitionResponse):
+            self.on_alter_partition_reply(message)
+        elif isinstance(message, BrokerRegistrationResponse):
+            self.on_registered(message)
+        elif isinstance(message, GetReplicaLogInfoRequest):
+            self.on_get_replica_log_info(message)
+        else:
+            super().receive(message)
+
     # Life cycle.
 
     def start(self) -> None:
@@ -108,7 +153,7 @@ class KRaftBroker(Broker):
         request = BrokerRegistrationRequest(
             self.node, self.incarnation, self._previous_broker_epoch, self.storage.directory
         )
-        self.to_control("on_register", request)
+        self.to_control(request)
         self._await_answer(request, self.kernel.now_us)
 
     def on_registered(self, reply: BrokerRegistrationResponse) -> None:
@@ -126,7 +171,8 @@ class KRaftBroker(Broker):
 
     def time_out_registration_after(self, after_us: int) -> None:
         """See `LifecycleHost.time_out_registration_after`."""
-        self.kernel.call_at(self.kernel.now_us + after_us, self.life, self._registration_timed_out, None)
+        timeout = IdleCall(self._registration_timed_out, None)
+        self.kernel.schedule(self.kernel.now_us + after_us, self.life, timeout)
 
     def _registration_timed_out(self, _: object) -> None:
         self._lifecycle.registration_timed_out()
@@ -145,7 +191,7 @@ class KRaftBroker(Broker):
 
     @property
     def metadata_offset(self) -> int:
-        """See `Broker.metadata_offset`."""
+        """See `ElidingBroker.metadata_offset`."""
         return self.image.offset
 
     @property
@@ -160,7 +206,7 @@ class KRaftBroker(Broker):
         channel: Channel[QuorumSessions] | None = self.out.get(CONTROL)
         if channel is not None and self._only_keeps_session(channel):
             interval_us = self._round_us(channel) + self.settings.heartbeat_us
-            if self._leaves_out(channel, interval_us):
+            if self._elide_pings(channel, interval_us):
                 return
         request = BrokerHeartbeatRequest(
             self.node, self.broker_epoch, self.image.offset, want_fence=want_fence, want_shut_down=want_shut_down
@@ -168,7 +214,7 @@ class KRaftBroker(Broker):
         if not self.zombie:
             channel = self.reach(CONTROL)
             assert channel is not None
-            channel.send_usually(channel.target.on_heartbeat, request)
+            channel.send_usually(request)
         self._await_answer(request, self.kernel.now_us)
 
     def _round_us(self, channel: Channel[QuorumSessions]) -> int:
@@ -186,14 +232,12 @@ class KRaftBroker(Broker):
 
     def _await_answer(self, request: BrokerRegistrationRequest | BrokerHeartbeatRequest, sent_us: int) -> None:
         self._said = request
-        self.kernel.call_at(sent_us + self._timeout_us, self.life, self._unanswered, request)
+        self.kernel.schedule(sent_us + self._timeout_us, self.life, _ResponseTimeout(self, request))
 
     def communicate_after(self, after_us: int, number: int) -> None:
         """See `LifecycleHost.communicate_after`."""
-        self.kernel.call_first(self.kernel.now_us + after_us, self.life, self._communicate, number)
-
-    def _communicate(self, number: int) -> None:
-        self._lifecycle.communicate(number)
+        communication = _Communication(self._lifecycle, number)
+        self.kernel.schedule_first(self.kernel.now_us + after_us, self.life, communication)
 
     def _only_keeps_session(self, channel: Channel[QuorumSessions]) -> bool:
         """Whether this heartbeat and those after it, and their answers, will arrive and tell nothing that matters."""
@@ -212,7 +256,7 @@ class KRaftBroker(Broker):
         )
 
     def ping_again(self, channel: Channel[QuorumSessions], sent_us: int, next_us: int) -> None:
-        """See `sim.environment.elision.Pinger`."""
+        """See `ElidingBroker.ping_again`."""
         now_us = self.kernel.now_us
         arrives_us, answered_us = sent_us + channel.usual_us, sent_us + self._round_us(channel)
         if answered_us <= now_us:
@@ -223,7 +267,7 @@ class KRaftBroker(Broker):
         )
         self._await_answer(request, sent_us)
         if arrives_us > now_us:
-            channel.deliver_at(arrives_us, channel.target.on_heartbeat, request)
+            channel.deliver_at(arrives_us, request)
         else:
             channel.target.answered(request, answered_us)
 
@@ -368,7 +412,7 @@ class KRaftBroker(Broker):
             self._assigning = False
             return
         request = AssignReplicasToDirsRequest(self.node, self.broker_epoch, partition.name, self.storage.directory)
-        self.to_control("on_assign_replicas_to_dirs", request)
+        self.to_control(request)
         self.kernel.call_at(
             self.kernel.now_us + retry_us, self.life, self._assign_directory, min(2 * retry_us, LONGEST_ASSIGN_RETRY_US)
         )
@@ -395,9 +439,9 @@ class KRaftBroker(Broker):
         Kafka: DefaultAlterPartitionManager#sendRequest.
         """
         request = self._asked = AlterPartitionRequest(self.node, self.broker_epoch, changes)
-        self.to_control("on_alter_partition", request)
+        self.to_control(request)
         due_us = self.kernel.now_us + self.settings.controller_socket_timeout_us
-        self.kernel.call_at(due_us, self.life, self._unanswered, request)
+        self.kernel.schedule(due_us, self.life, _ResponseTimeout(self, request))
 
     def retry_alter_partition(self, after_us: int) -> None:
         """See `AlterPartitionHost.retry_alter_partition`."""
@@ -406,14 +450,14 @@ class KRaftBroker(Broker):
     def _send_again(self, _: object) -> None:
         self._sender.send()
 
-    def _unanswered(self, request: BrokerRegistrationRequest | BrokerHeartbeatRequest | AlterPartitionRequest) -> None:
+    def time_out_request(self, request: Message) -> None:
         """The request timed out: send an AlterPartition again, unchanged. Kafka: NodeToControllerChannelManager."""
         if request is self._said:
-            self.end_omissions()
+            self.end_elision()
             self._said = None
             self._lifecycle.failed()
         elif request is self._asked:
-            self.end_omissions()
+            self.end_elision()
             self.send_alter_partition(self._asked.changes)
 
     def on_alter_partition_reply(self, reply: AlterPartitionResponse) -> None:
@@ -441,6 +485,4 @@ class KRaftBroker(Broker):
         last_epoch, leo = partition.log.end
         state = self.image.partitions.get(request.name)
         leader_epoch = state.leader_epoch if state is not None else -1
-        self.to_control(
-            "on_replica_log_info", GetReplicaLogInfoResponse(request, self.broker_epoch, last_epoch, leo, leader_epoch)
-        )
+        self.to_control(GetReplicaLogInfoResponse(request, self.broker_epoch, last_epoch, leo, leader_epoch))

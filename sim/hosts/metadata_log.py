@@ -7,17 +7,31 @@ lost on its way is sent again when such a fetch would be given up and repeated.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, cast
+from typing import Final
 
-from sim.environment.network import Channel, Node
+from sim.environment.elision import ElidingBroker
+from sim.environment.network import Node
 from sim.hosts.control_plane import CONTROL
-from sim.hosts.peers import Heartbeating
-from sim.kernel.scheduler import Kernel
+from sim.kernel.scheduler import Event, Gate, Kernel
 from sim.protocol.kraft.metadata import Record
 from sim.protocol.kraft.quorum_messages import MetadataRecords
 
 FETCH_TIMEOUT_US: Final = 2_000_000
 """``controller.quorum.request.timeout.ms``: after that time a broker repeats its fetch of the metadata log."""
+
+
+class _FetchTimeout(Event):
+    """A broker may have to fetch the metadata log once more."""
+
+    __slots__ = ("_broker", "_log")
+    elision_safe = True
+
+    def __init__(self, log: MetadataLog, broker: int) -> None:
+        self._log = log
+        self._broker = broker
+
+    def happen(self, _: Gate) -> None:
+        self._log.send_lost(self._broker)
 
 
 class MetadataLog:
@@ -67,25 +81,25 @@ class MetadataLog:
     def _arrive(self, entry: tuple[int, MetadataRecords]) -> None:
         """What was late is sent; who has had it since, by heartbeats, drops it."""
         broker, message = entry
-        channel: Channel[Heartbeating] | None = self._controller.out.get(broker) or self._controller.reach(broker)
+        channel = self._controller.out.get(broker) or self._controller.reach(broker)
         if channel is not None:
-            channel.send(channel.target.on_metadata_records, message)
+            channel.send(message)
 
     def _watch(self, broker: int) -> None:
         """See to it that a broker gets what is lost on its way to it."""
         if broker not in self._watched:
             self._watched.add(broker)
             due_us = self._kernel.now_us + FETCH_TIMEOUT_US + self._late_us.get(broker, 0)
-            self._kernel.call_at(due_us, self._controller.life, self._send_lost, broker)
+            self._kernel.schedule(due_us, self._controller.life, _FetchTimeout(self, broker))
 
-    def _send_lost(self, broker: int) -> None:
+    def send_lost(self, broker: int) -> None:
         """Send what a broker was sent long ago and has not replayed, unless it stands still."""
         self._watched.discard(broker)
         node = self._controller.network.nodes.get(broker)
         if node is None:
             return
-        process = cast("Heartbeating", node)
-        replayed = process.metadata_offset
+        assert isinstance(node, ElidingBroker)
+        replayed = node.metadata_offset
         if replayed >= len(self.records):
             return
         lost_us = FETCH_TIMEOUT_US + self._late_us.get(broker, 0)

@@ -10,10 +10,38 @@ from itertools import count
 
 from sim.history import steps
 from sim.hosts.client import Access, Client
+from sim.kernel.scheduler import Event, Gate
 from sim.protocol import probes
 from sim.protocol.client.producer_sequences import SEQUENCE_ERRORS, ProducerSequences
 from sim.protocol.client.sender import NEVER_US, ProducerBatch, Sender
 from sim.protocol.messages import NONE, ProduceRequest, ProduceResponse
+
+
+class _Due(Event):
+    """A batch of the plan is to be sent."""
+
+    __slots__ = ("_position", "_producer")
+
+    def __init__(self, producer: Producer, position: int) -> None:
+        self._producer = producer
+        self._position = position
+
+    def happen(self, _: Gate) -> None:
+        self._producer.send_planned(self._position)
+
+
+class _RequestTimeout(Event):
+    """A request may have waited for too long, or a batch may be overdue."""
+
+    __slots__ = ("_due_us", "_producer")
+    elision_safe = True
+
+    def __init__(self, producer: Producer, due_us: int) -> None:
+        self._producer = producer
+        self._due_us = due_us
+
+    def happen(self, _: Gate) -> None:
+        self._producer.time_out(self._due_us)
 
 
 class Producer(Client):
@@ -35,6 +63,13 @@ class Producer(Client):
         self._ids = count(1)
         self._sender = self._new_sender()
 
+    def receive(self, message: Event) -> None:
+        """See `Node.receive`."""
+        if isinstance(message, ProduceResponse):
+            self.on_produce_reply(message)
+        else:
+            super().receive(message)
+
     def _new_sender(self) -> Sender:
         sequences = None
         if self.settings.idempotence:
@@ -54,13 +89,14 @@ class Producer(Client):
         """Hand over batches at their due times, which ascend."""
         if sends:
             self._plan = sends
-            self.kernel.call_at(sends[0].due_us, self.life, self._due, 0)
+            self.kernel.schedule(sends[0].due_us, self.life, _Due(self, 0))
 
-    def _due(self, position: int) -> None:
+    def send_planned(self, position: int) -> None:
+        """Hand over a batch of the plan, and the next one in its time."""
         plan = self._plan
         following = position + 1
         if following < len(plan):
-            self.kernel.call_at(plan[following].due_us, self.life, self._due, following)
+            self.kernel.schedule(plan[following].due_us, self.life, _Due(self, following))
         self.send(plan[position])
 
     def send(self, send: ProducerBatch) -> None:
@@ -98,7 +134,7 @@ class Producer(Client):
         while (send := sender.run_once(now_us, ready=ready)) is not None:
             assert channel is not None
             request = ProduceRequest(self.node, self.topic, send.first_id, send.count, send.acks, send.sequence)
-            channel.send(channel.target.on_produce, request)
+            channel.send(request)
             if send.acks:
                 send.leader = self.leader
                 send.sent_us = now_us
@@ -135,9 +171,9 @@ class Producer(Client):
             break
         if due_us < self._watched_us:
             self._watched_us = due_us
-            self.kernel.call_at(due_us, self.life, self._time_out, due_us)
+            self.kernel.schedule(due_us, self.life, _RequestTimeout(self, due_us))
 
-    def _time_out(self, due_us: int) -> None:
+    def time_out(self, due_us: int) -> None:
         """Take back a request that went unanswered, with all others on the same connection.
 
         That may be one to a former leader: whether the present one answers is another matter.

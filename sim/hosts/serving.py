@@ -1,4 +1,4 @@
-"""A broker's answers: what it does for clients and for brokers that follow it.
+"""The part of a broker that answers clients and followers (KafkaApis, ReplicaManager).
 
 Fetches that find no data wait here until data, a new HW, a change of leadership or time ends that (Kafka's purgatory of
 DelayedFetch). A new HW ends the waiting of consumers only: an idle follower learns it with its next fetch.
@@ -7,15 +7,14 @@ DelayedFetch). A new HW ends the waiting of consumers only: an idle follower lea
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import attrgetter
 from typing import Any, Final
 
-from sim.environment.elision import Asker, Fetch, Server
-from sim.environment.network import Channel, Node
+from sim.environment.elision import ElidedFetch, ElidingBroker
+from sim.environment.network import Channel
 from sim.hosts.settings import BrokerSettings
 from sim.hosts.waiting import PartitionBacklog
 from sim.kernel.message import Message
-from sim.kernel.scheduler import Backlog, Kernel
+from sim.kernel.scheduler import Backlog, Event, Gate, Kernel
 from sim.protocol.batch import Batch
 from sim.protocol.log.leader_epoch_file_cache import UNDEFINED
 from sim.protocol.messages import (
@@ -38,14 +37,36 @@ from sim.protocol.messages import (
     ProduceRequest,
     ProduceResponse,
 )
+from sim.protocol.replica.delayed_fetch import DelayedFetch
 from sim.protocol.replica.partition import NO_LEADER, Partition
 
-_arrival = attrgetter("delayed_since_us", "node")
 NO_BACKLOG: Final = Backlog()
 """That of a process that is over."""
 
 
-class Serving(Node):
+class _FetchExpiry(Event):
+    """A fetch has waited long enough."""
+
+    __slots__ = ("_broker", "_delayed", "_since_us")
+    elision_safe = True
+    needs_partition = True
+
+    def __init__(self, broker: Serving, delayed: DelayedFetch) -> None:
+        self._broker = broker
+        self._delayed = delayed
+        self._since_us = delayed.since_us
+
+    def happen(self, _: Gate) -> None:
+        # If it was sent again since, another timer waits for that.
+        if self._delayed.waits and self._delayed.since_us == self._since_us:
+            self._broker.expire_fetch(self._delayed)
+
+
+def _arrival(delayed: DelayedFetch) -> tuple[int, int]:
+    return delayed.since_us, delayed.request.node
+
+
+class Serving(ElidingBroker):
     """The part of a broker that answers requests. Kafka: KafkaApis, ReplicaManager.
 
     Args:
@@ -65,8 +86,8 @@ class Serving(Node):
     """
 
     __slots__ = (
-        "_parked_consumers",
-        "_parked_followers",
+        "_delayed_consumers",
+        "_delayed_followers",
         "backlog",
         "broker_epoch",
         "epoch_end_version",
@@ -94,12 +115,23 @@ class Serving(Node):
         self.backlog: Backlog = PartitionBacklog(self)
         self.waiting = self.backlog
         self.update_gate()
-        self._parked_followers: list[FetchRequest] = []
-        self._parked_consumers: list[FetchRequest] = []
+        self._delayed_followers: list[DelayedFetch] = []
+        self._delayed_consumers: list[DelayedFetch] = []
 
-    def has_to_wait(self, message: Any) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether a message of `sim.hosts.waiting.MAY_NEED` has to: until the broker is registered, each."""
-        return self.broker_epoch < 0
+    def receive(self, message: Event) -> None:
+        """See `Node.receive`."""
+        if isinstance(message, FetchRequest):
+            self.on_fetch(message)
+        elif isinstance(message, ProduceRequest):
+            self.on_produce(message)
+        elif isinstance(message, MetadataRequest):
+            self.on_metadata(message)
+        elif isinstance(message, ListOffsetsRequest):
+            self.on_list_offsets(message)
+        elif isinstance(message, OffsetsForLeaderEpochRequest):
+            self.on_epoch_end(message)
+        else:
+            super().receive(message)
 
     def end(self) -> None:
         """See `Node.end`. What knows this process in turn is let go of, so that it needs no garbage collector."""
@@ -113,7 +145,7 @@ class Serving(Node):
             reply = ProduceResponse(request, error, base_offset, self.kernel.now_us)
             if request.acks < 0 and not error:
                 self.acknowledges(reply)
-            self._reply(request.client, "on_produce_reply", reply)
+            self._reply(request.client, reply)
 
     def acknowledges(self, reply: ProduceResponse) -> None:
         """A success for acks=all is about to be sent."""
@@ -148,10 +180,9 @@ class Serving(Node):
             if offset < partition.hw:
                 self._reply_fetch(request, NONE, partition.read_committed(offset))
             else:
-                request.delayed = True
-                request.delayed_since_us = now_us
-                self._parked_consumers.append(request)
-                self._await_expiry(request)
+                delayed = DelayedFetch(request, now_us)
+                self._delayed_consumers.append(delayed)
+                self._await_expiry(delayed)
             return
         if partition.is_stale(request.replica, request.broker_epoch):
             self._refuse_fetch(request, NOT_LEADER_OR_FOLLOWER)
@@ -160,11 +191,10 @@ class Serving(Node):
             self._reply_fetch(request, NONE, partition.read_uncommitted(offset))
             partition.follower_fetched(request.replica, request.broker_epoch, offset, request.leader_epochs[0], now_us)
         else:
-            request.delayed = True
-            request.delayed_since_us = now_us
-            self._parked_followers.append(request)
+            delayed = DelayedFetch(request, now_us)
+            self._delayed_followers.append(delayed)
             partition.follower_fetched(request.replica, request.broker_epoch, offset, request.leader_epochs[0], now_us)
-            self._await_expiry(request)
+            self._await_expiry(delayed)
 
     def _answer_unassigned(self, request: FetchRequest) -> None:
         """Who fetches as a follower is none, or nobody leads here: refuse, or let it wait for nothing."""
@@ -174,126 +204,123 @@ class Serving(Node):
         if error:
             self._refuse_fetch(request, error)
         else:
-            request.delayed = True
-            request.delayed_since_us = self.kernel.now_us
-            self._parked_followers.append(request)
-            self._await_expiry(request)
+            delayed = DelayedFetch(request, self.kernel.now_us)
+            self._delayed_followers.append(delayed)
+            self._await_expiry(delayed)
 
-    def _await_expiry(self, request: FetchRequest) -> None:
-        if self._goes_round(request):
+    def _await_expiry(self, delayed: DelayedFetch) -> None:
+        if self._elide_if_idle(delayed):
             return
-        entry = (request, request.delayed_since_us)
-        wait_us = self._wait_us(request)
+        wait_us = self._wait_us(delayed.request)
         if wait_us:
-            self.kernel.call_first(request.delayed_since_us + wait_us, self.life, self._expire_fetch, entry)
+            self.waits_until(delayed, delayed.since_us + wait_us)
         else:
-            # Who does not want to wait is answered at once (ReplicaManager.fetchMessages).
-            self.call(self._expire_fetch, entry)
+            # A fetch that is not to wait is answered at once (ReplicaManager.fetchMessages).
+            self.make(self.life, _FetchExpiry(self, delayed))
 
     def _wait_us(self, request: FetchRequest) -> int:
         return self.settings.fetch_wait_us if request.replica >= 0 else self.settings.consumer_wait_us
 
-    def _expire_fetch(self, entry: tuple[FetchRequest, int]) -> None:
-        """Kafka: DelayedFetch#onComplete."""
-        # Whatever could give it another answer than an empty one would have ended its waiting.
-        request, delayed_since_us = entry
-        if not request.delayed or request.delayed_since_us != delayed_since_us:
-            return
+    def expire_fetch(self, delayed: DelayedFetch) -> None:
+        """A fetch has waited in vain: whatever could give it another response would have ended its waiting.
+
+        Kafka: DelayedFetch#onComplete.
+        """
+        request = delayed.request
         wait_us = self._wait_us(request)
-        if not wait_us or self.kernel.now_us > delayed_since_us + wait_us or not self._goes_round(request):
-            self.left(request)
-            channel: Channel[Asker] | None = self.out.get(request.node) or self.reach(request.node)
+        if not wait_us or self.kernel.now_us > delayed.since_us + wait_us or not self._elide_if_idle(delayed):
+            self.cancel_wait(delayed)
+            channel: Channel[Any] | None = self.out.get(request.node) or self.reach(request.node)
             if channel is not None:
-                channel.send_beside(channel.target.on_fetch_reply, FetchResponse(request, [self._nothing_new]))
+                channel.send_beside(FetchResponse(request, [self._nothing_new]))
 
-    # Fetches that go round: see `sim.environment.elision`.
+    # Fetches that make rounds: see `sim.environment.elision`.
 
-    def _goes_round(self, request: FetchRequest) -> bool:
-        """Whether a fetch that waits would only be answered with nothing, sent again, and so on; if so, it is left out
-        from now on.
+    def _elide_if_idle(self, delayed: DelayedFetch) -> bool:
+        """Stop simulating a fetch that waits, if it would only be answered with nothing, sent again, and so on.
 
         That is so if a round tells neither side anything, arrives, and arrives in time. No other message can be in its
-        way (`Channel.send_beside`), and of what happens at the same time it comes first (`Kernel.call_first`).
+        way (`Channel.send_beside`), and of what happens at the same time it comes first (`Kernel.schedule_first`).
         """
-        if self.waiting is not None or not request.delayed:
+        if self.waiting is not None or not delayed.waits:
             return False
+        request = delayed.request
         network = self.network
         partition = self.partition
         assert partition is not None
         asker = network.nodes.get(request.node)
-        if asker is None or not asker.repeats(request, partition.hw, partition.log.log_start):
+        if asker is None or not asker.would_repeat(request, partition.hw, partition.log.log_start):
             return False
         if not network.steady(self.node, request.node):
             return False
         _, offset, epoch, last_epoch = request.positions[0]
         if request.replica >= 0 and not partition.knows(request.replica, offset, request.leader_epochs[0]):
             return False
-        if request.delayed_since_us < self.kernel.now_us and partition.check_fetch(
+        if delayed.since_us < self.kernel.now_us and partition.check_fetch(
             offset, epoch, last_epoch, request.replica < 0
         ):
             return False  # It was served, and would be refused now.
         if not network.elides:
             network.idle_messages += 2
             return False
-        there: Channel[Server] | None = asker.out.get(self.node)
-        back: Channel[Asker] | None = self.reach(request.node)
+        there, back = asker.out.get(self.node), self.reach(request.node)
         if there is None or back is None:
             return False
         wait_us = self._wait_us(request)
         answer_us = wait_us + back.longest_us
-        if not asker.waits_for(self.node, request.delayed_since_us + answer_us, there.longest_us + answer_us):
+        if not asker.outlasts_timeout(self.node, delayed.since_us + answer_us, there.longest_us + answer_us):
             return False
-        Fetch(self, request, self._nothing_new, there, back, request.delayed_since_us, wait_us).begin()
+        ElidedFetch(self, delayed, self._nothing_new, there, back, wait_us).begin()
         return True
 
     @property
     def _nothing_new(self) -> FetchResult:
-        """The answer to a fetch that waited in vain."""
+        """The result of a fetch that waited in vain."""
         partition = self.partition
         assert partition is not None
         log_start, epoch = partition.log.log_start, partition.leader_epoch
         return partition.name, NONE, [], partition.hw, log_start, epoch, partition.agrees
 
-    def refetched(self, request: FetchRequest, at_us: int) -> None:
-        """See `sim.environment.elision.Server`."""
-        request.delayed_since_us = at_us
-        if request.replica >= 0:
+    def refetched(self, delayed: DelayedFetch, at_us: int) -> None:
+        """See `ElidingBroker.refetched`."""
+        delayed.since_us = at_us
+        replica = delayed.request.replica
+        if replica >= 0:
             assert self.partition is not None
-            self.partition.followers.states[request.replica].refetched(at_us)
+            self.partition.followers.states[replica].refetched(at_us)
 
-    def waits_until(self, request: FetchRequest, expires_us: int) -> None:
-        """See `sim.environment.elision.Server`."""
-        self.kernel.call_first(expires_us, self.life, self._expire_fetch, (request, request.delayed_since_us))
+    def waits_until(self, delayed: DelayedFetch, expires_us: int) -> None:
+        """See `ElidingBroker.waits_until`."""
+        self.kernel.schedule_first(expires_us, self.life, _FetchExpiry(self, delayed))
 
-    def answered(self, request: FetchRequest, result: FetchResult, channel: Channel[Asker], arrives_us: int) -> None:
-        """See `sim.environment.elision.Server`."""
-        channel.deliver_at(arrives_us, channel.target.on_fetch_reply, FetchResponse(request, [result]))
+    def answered(self, request: FetchRequest, result: FetchResult, channel: Channel[Any], arrives_us: int) -> None:
+        """See `ElidingBroker.answered`."""
+        channel.deliver_at(arrives_us, FetchResponse(request, [result]))
 
-    def left(self, request: FetchRequest) -> None:
-        """See `sim.environment.elision.Server`."""
-        request.delayed = False
-        self._parked(request).remove(request)
+    def cancel_wait(self, delayed: DelayedFetch) -> None:
+        """See `ElidingBroker.cancel_wait`."""
+        delayed.waits = False
+        fetches = self._delayed_followers if delayed.request.replica >= 0 else self._delayed_consumers
+        fetches.remove(delayed)
 
-    def _parked(self, request: FetchRequest) -> list[FetchRequest]:
-        return self._parked_followers if request.replica >= 0 else self._parked_consumers
-
-    def _waiting(self, delayed: list[FetchRequest]) -> list[FetchRequest]:
+    def _take_delayed(self, fetches: list[DelayedFetch]) -> list[DelayedFetch]:
         """Fetches that wait at present, in the order in which they arrived, those that did so together by their nodes'
         ids; they are taken off the list.
         """
-        if self.life.omissions:
-            now_us = self.kernel.now_us
-            for request in delayed[:]:
-                if request.omission is not None:
-                    request.delayed = False
-                    request.omission.end(now_us)
-        waiting = sorted(delayed, key=_arrival) if len(delayed) > 1 else delayed[:]
-        delayed.clear()
+        if self.life.elided:
+            for delayed in fetches[:]:
+                for exchange in self.life.elided[:]:
+                    if isinstance(exchange, ElidedFetch) and exchange.delayed is delayed:
+                        delayed.waits = False
+                        exchange.end(self.kernel.now_us)
+        waiting = sorted(fetches, key=_arrival) if len(fetches) > 1 else fetches[:]
+        fetches.clear()
         return waiting
 
-    def _answer_fetch(self, request: FetchRequest) -> None:
+    def _answer_fetch(self, delayed: DelayedFetch) -> None:
         """Answer a fetch that waited, with what there is now. Kafka: DelayedFetch#onComplete."""
-        request.delayed = False
+        delayed.waits = False
+        request = delayed.request
         partition = self.partition
         assert partition is not None
         _, offset, epoch, last_epoch = request.positions[0]
@@ -313,15 +340,15 @@ class Serving(Node):
 
     def wake_followers(self) -> None:
         """There is data: answer the fetches of followers that wait."""
-        if self._parked_followers:
-            for request in self._waiting(self._parked_followers):
-                self._answer_fetch(request)
+        if self._delayed_followers:
+            for delayed in self._take_delayed(self._delayed_followers):
+                self._answer_fetch(delayed)
 
     def wake_consumers(self) -> None:
         """The HW rose: answer the fetches of consumers that wait."""
-        if self._parked_consumers:
-            for request in self._waiting(self._parked_consumers):
-                self._answer_fetch(request)
+        if self._delayed_consumers:
+            for delayed in self._take_delayed(self._delayed_consumers):
+                self._answer_fetch(delayed)
 
     def wake_all(self) -> None:
         """Leadership changed: answer all fetches that wait, mostly with an error."""
@@ -343,9 +370,7 @@ class Serving(Node):
         assert partition is not None
         log_start, epoch = partition.log.log_start, partition.leader_epoch
         result = (partition.name, error, batches, partition.hw, log_start, epoch, diverging or partition.agrees)
-        channel: Channel[Asker] | None = self.out.get(request.node) or self.reach(request.node)
-        if channel is not None:
-            channel.send(channel.target.on_fetch_reply, FetchResponse(request, [result]))
+        self._reply(request.node, FetchResponse(request, [result]))
 
     def on_epoch_end(self, request: OffsetsForLeaderEpochRequest) -> None:
         """A follower or a consumer asks where an epoch ended.
@@ -362,7 +387,7 @@ class Serving(Node):
             else:
                 answer = (UNKNOWN_TOPIC_OR_PARTITION, *UNDEFINED)
             results.append((name, *answer))
-        self._reply(request.node, "on_epoch_end_reply", OffsetsForLeaderEpochResponse(request, results))
+        self._reply(request.node, OffsetsForLeaderEpochResponse(request, results))
 
     def on_list_offsets(self, request: ListOffsetsRequest) -> None:
         """A client or an out-of-range follower asks for an offset.
@@ -373,14 +398,13 @@ class Serving(Node):
         assert partition is not None
         error, offset = partition.list_offset(request.timestamp, request.leader_epoch, replica=request.replica >= 0)
         reply = ListOffsetsResponse(request, error, offset, partition.leader_epoch)
-        self._reply(request.node, "on_list_offsets_reply", reply)
+        self._reply(request.node, reply)
 
     def on_metadata(self, request: MetadataRequest) -> None:
         """A client asks who leads. Kafka: KafkaApis#handleTopicMetadataRequest."""
-        reply = MetadataResponse(request, *self.known_leader)
-        self._reply(request.node, "on_metadata_reply", reply)
+        self._reply(request.node, MetadataResponse(request, *self.known_leader))
 
-    def _reply(self, node: int, handler: str, reply: Message) -> None:
+    def _reply(self, node: int, reply: Message) -> None:
         channel = self.out.get(node) or self.reach(node)
         if channel is not None:
-            channel.send(getattr(channel.target, handler), reply)
+            channel.send(reply)

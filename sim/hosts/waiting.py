@@ -1,5 +1,5 @@
-"""What a broker has to leave until its partition can be used again: as long as the broker is not registered, the ISR is
-being written to ZooKeeper (the writer holds leaderIsrUpdateLock), or the disk does not answer.
+"""Events held back while a broker's partition is unusable: as long as the broker is not registered, the ISR is being
+written to ZooKeeper (the writer holds leaderIsrUpdateLock), or the disk does not answer.
 
 Everything else goes on: sessions, the controller in the same process, metadata. A paused process does none of this; see
 `sim.environment.network.Node.freeze`.
@@ -7,37 +7,17 @@ Everything else goes on: sessions, the controller in the same process, metadata.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from sim.kernel.scheduler import Backlog, Handler
+from sim.kernel.scheduler import Backlog
 
 if TYPE_CHECKING:
     from sim.hosts.serving import Serving
-
-NEEDS_PARTITION: Final = frozenset(
-    {
-        "on_produce",
-        "on_fetch",
-        "on_epoch_end",
-        "on_list_offsets",
-        "on_fetch_reply",
-        "on_epoch_end_reply",
-        "on_list_offsets_reply",
-        "on_script",
-        "on_alter_partition_reply",
-        "on_get_replica_log_info",
-        "_expire_fetch",
-        "_step_fetcher",
-        "_shrink_isr",
-    }
-)
-"""Handlers of messages and timers that read or change the partition."""
-MAY_NEED: Final = frozenset({"on_metadata", "on_control"})
-"""Those of which `Serving.has_to_wait` says whether they have to wait."""
+    from sim.kernel.scheduler import Event, Gate
 
 
 class PartitionBacklog(Backlog):
-    """Holds back what needs the partition, and lets the rest happen.
+    """Holds back what needs the partition (`Event.has_to_wait`), and lets the rest happen.
 
     Args:
         broker: whose partition.
@@ -49,10 +29,9 @@ class PartitionBacklog(Backlog):
         super().__init__()
         self._broker = broker
 
-    def put(self, handler: Handler, argument: Any) -> None:
+    def put(self, gate: Gate, event: Event) -> None:
         """See `Backlog.put`."""
-        name = getattr(handler, "__name__", "")
-        if name in NEEDS_PARTITION or (name in MAY_NEED and self._broker.has_to_wait(argument)):
-            self.calls.append((handler, argument))
+        if event.has_to_wait(registered=self._broker.broker_epoch >= 0):
+            self.events.append((gate, event))
         else:
-            handler(argument)
+            event.happen(gate)

@@ -5,28 +5,36 @@ The controller that may be elected in this broker is `sim.hosts.zk_controller.Co
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from sim.config import Value
 from sim.environment.network import Channel
 from sim.hosts.broker import REFUSED, SHUTDOWN, Broker, Startup
-from sim.hosts.peers import Controlled, ZooKeeperSessions
+from sim.hosts.peers import ZooKeeperSessions
 from sim.hosts.zk_client import ZooKeeperClient
 from sim.hosts.zk_controller import ControllerModule
 from sim.hosts.zk_messages import (
+    BROKERS_CHANGED,
+    CONFIG_CHANGED,
+    CONTROLLER_GONE,
+    ISR_CHANGED,
     NOTIFY_ISR,
+    PREFERRED_ELECTION,
+    REASSIGNMENT_ASKED,
+    TOPIC_CREATED,
     WRITE_ISR,
     ZOOKEEPER,
+    Answer,
     Decision,
     Ping,
     Register,
     Registered,
-    Request,
     SessionExpired,
     WatchedEvent,
 )
 from sim.hosts.zk_shutdown import ShutdownTries
 from sim.kernel.message import ABOUT
+from sim.kernel.scheduler import Event, Gate, IdleCall
 from sim.protocol import probes
 from sim.protocol.messages import (
     FENCED_LEADER_EPOCH,
@@ -53,6 +61,19 @@ ISR_LATEST_US: Final = 60_000_000
 
 Kafka: ReplicaManager#maybePropagateIsrChanges (0.10.2-2.6), IsrChangePropagationConfig (3.9).
 """
+
+
+class _PingTimer(Event):
+    """A broker is to ping."""
+
+    __slots__ = ("_broker",)
+    elision_safe = True
+
+    def __init__(self, broker: ZooKeeperBroker) -> None:
+        self._broker = broker
+
+    def happen(self, _: Gate) -> None:
+        self._broker.ping()
 
 
 class ZooKeeperBroker(Broker):
@@ -94,20 +115,35 @@ class ZooKeeperBroker(Broker):
         self.network.join(self)
         self._isr_announced_us = self.kernel.now_us
         self._register()
-        self.kernel.call_first(self.kernel.now_us + self.settings.ping_us, self.life, self._ping, None)
+        self.kernel.schedule_first(self.kernel.now_us + self.settings.ping_us, self.life, _PingTimer(self))
 
     @property
     def ready(self) -> bool:
         """See `Broker.ready`."""
         return self.broker_epoch >= 0
 
-    def has_to_wait(self, message: Any) -> bool:
-        """See `Serving.has_to_wait`; of a controller's requests only those for metadata can be taken."""
-        if self.broker_epoch < 0:
-            return True
-        return isinstance(message, ControllerRequestBatch) and any(
-            request.needs_partition for request in message.requests
-        )
+    def receive(self, message: Event) -> None:
+        """See `Node.receive`."""
+        if isinstance(message, ControllerRequestBatch):
+            self.on_control(message)
+        elif isinstance(message, ControlResponse):
+            self.module.on_control_reply(message)
+        elif isinstance(message, Answer):
+            self.zookeeper.replied(message.request)
+        elif isinstance(message, WatchedEvent):
+            self.on_watched_event(message)
+        elif isinstance(message, Registered):
+            self.on_registered(message)
+        elif isinstance(message, SessionExpired):
+            self.on_session_expired(message)
+        elif isinstance(message, ControlledShutdownRequest):
+            self.module.on_controlled_shutdown(message)
+        elif isinstance(message, ControlledShutdownResponse):
+            self._shutdown.replied(message)
+        elif isinstance(message, Decision):
+            self.on_script(message)
+        else:
+            super().receive(message)
 
     def end(self) -> None:
         """See `Broker.end`."""
@@ -133,7 +169,7 @@ class ZooKeeperBroker(Broker):
         """
         assert self.partition is not None
         self._registering = Register(self.node, BrokerInfo(self.incarnation, self.partition.log.end))
-        self.to_control("on_register", self._registering)
+        self.to_control(self._registering)
 
     def on_registered(self, reply: Registered) -> None:
         """A session is open, or the broker has to exit: an earlier incarnation's registration is still there."""
@@ -153,11 +189,11 @@ class ZooKeeperBroker(Broker):
             self.module.elect()
         self._release()
 
-    def _ping(self, _: object) -> None:
+    def ping(self) -> None:
         """Keep the session, and repeat what was not answered; goes on until the process ends."""
         channel: Channel[ZooKeeperSessions] | None = self.out.get(ZOOKEEPER)
         interval_us = self.settings.ping_us
-        if channel is not None and self._only_keeps_session(channel) and self._leaves_out(channel, interval_us):
+        if channel is not None and self._only_keeps_session(channel) and self._elide_pings(channel, interval_us):
             return
         if not self.zombie:
             if self.zookeeper.session < 0:
@@ -165,9 +201,9 @@ class ZooKeeperBroker(Broker):
             else:
                 channel = self.reach(ZOOKEEPER)
                 assert channel is not None
-                channel.send_usually(channel.target.on_ping, self._sign_of_life())
+                channel.send_usually(self._sign_of_life())
                 self.zookeeper.ask_again()
-        self.kernel.call_first(self.kernel.now_us + interval_us, self.life, self._ping, None)
+        self.kernel.schedule_first(self.kernel.now_us + interval_us, self.life, _PingTimer(self))
 
     def _sign_of_life(self) -> Ping:
         assert self.partition is not None
@@ -187,11 +223,11 @@ class ZooKeeperBroker(Broker):
         )
 
     def ping_again(self, channel: Channel[ZooKeeperSessions], sent_us: int, next_us: int) -> None:
-        """See `sim.environment.elision.Pinger`."""
+        """See `ElidingBroker.ping_again`."""
         arrives_us = sent_us + channel.usual_us
         if arrives_us > self.kernel.now_us:
-            channel.deliver_at(arrives_us, channel.target.on_ping, self._sign_of_life())
-        self.kernel.call_first(next_us, self.life, self._ping, None)
+            channel.deliver_at(arrives_us, self._sign_of_life())
+        self.kernel.schedule_first(next_us, self.life, _PingTimer(self))
 
     def on_session_expired(self, expired: SessionExpired) -> None:
         """The session is gone: no longer controller; register anew.
@@ -206,40 +242,31 @@ class ZooKeeperBroker(Broker):
         self.module.session_lost()
         self._register()
 
-    def on_zookeeper_reply(self, request: Request) -> None:
-        """Something was done at ZooKeeper."""
-        self.zookeeper.replied(request)
-
     def on_watched_event(self, notice: WatchedEvent) -> None:
-        """A watch fired: see the handlers below. One that was lost is sent again when the connection is back."""
+        """A watch fired. One that was lost is sent again when the connection is back."""
         if notice.broker_epoch == self.zookeeper.session and notice.number > self._noticed and not self.zombie:
             if notice.number == self._noticed + 1:
                 self._noticed = notice.number
-            getattr(self, notice.handler)(notice.argument)
+            self._take_notice(notice)
 
-    def on_controller_gone(self, _: object) -> None:
-        """The controller's seat is free."""
-        self.module.seat_vacated()
-
-    def on_brokers_changed(self, _: object) -> None:
-        """A watch for the controller."""
-        self.module.controller.brokers_changed()
-
-    def on_topic_created(self, _: object) -> None:
-        """A watch for the controller."""
-        self.module.controller.topic_created()
-
-    def on_isr_changed(self, _: object) -> None:
-        """A watch for the controller."""
-        self.module.controller.isr_changed()
-
-    def on_preferred_election(self, _: object) -> None:
-        """A watch for the controller."""
-        self.module.controller.preferred_election()
-
-    def on_reassignment_asked(self, _: object) -> None:
-        """A watch for the controller."""
-        self.module.controller.reassignment_asked()
+    def _take_notice(self, notice: WatchedEvent) -> None:
+        what, controller = notice.what, self.module.controller
+        if what == CONTROLLER_GONE:
+            self.module.seat_vacated()
+        elif what == BROKERS_CHANGED:
+            controller.brokers_changed()
+        elif what == TOPIC_CREATED:
+            controller.topic_created()
+        elif what == ISR_CHANGED:
+            controller.isr_changed()
+        elif what == PREFERRED_ELECTION:
+            controller.preferred_election()
+        elif what == REASSIGNMENT_ASKED:
+            controller.reassignment_asked()
+        else:
+            assert what == CONFIG_CHANGED
+            assert notice.change is not None
+            self.on_config_changed(notice.change)
 
     def on_config_changed(self, change: tuple[str, Value]) -> None:
         """See `Broker.on_config_changed`; the controller that may live here looks at unclean election, too."""
@@ -265,9 +292,7 @@ class ZooKeeperBroker(Broker):
             else:
                 assert isinstance(request, StopReplicaRequest)
                 self.stop_replica(request)
-        channel: Channel[Controlled] | None = self.out.get(batch.controller) or self.reach(batch.controller)
-        if channel is not None:
-            channel.send(channel.target.on_control_reply, ControlResponse(self.node, batch))
+        self._reply(batch.controller, ControlResponse(self.node, batch))
 
     def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> str:
         """Become leader or follower; the error, if any. Kafka: ReplicaManager#becomeLeaderOrFollower (0.10.2-4.1)."""
@@ -323,10 +348,6 @@ class ZooKeeperBroker(Broker):
             return STALE_CONTROLLER_EPOCH
         self._controller_epoch = request.controller_epoch
         return NONE
-
-    def on_control_reply(self, reply: ControlResponse) -> None:
-        """A broker answered the controller that lives here."""
-        self.module.on_control_reply(reply)
 
     def _take(self, decision: LeaderAndIsr) -> None:
         """Lead or follow, if the leader epoch is newer; else the decision is ignored, its partition epoch included.
@@ -395,7 +416,7 @@ class ZooKeeperBroker(Broker):
     def _announce_after(self, now_us: int) -> None:
         """Look again at the next multiple of the interval."""
         waits_us = ISR_CHECK_US - (now_us - self._isr_announced_us) % ISR_CHECK_US
-        self.kernel.call_at(now_us + waits_us, self.life, self._announce_isr, None)
+        self.kernel.schedule(now_us + waits_us, self.life, IdleCall(self._announce_isr, None))
 
     def _announce_isr(self, _: object) -> None:
         """Kafka: ReplicaManager#maybePropagateIsrChanges (0.10.2-2.6)."""
@@ -417,11 +438,3 @@ class ZooKeeperBroker(Broker):
             self.exit(SHUTDOWN)
         else:
             self._shutdown.begin()
-
-    def on_controlled_shutdown(self, request: ControlledShutdownRequest) -> None:
-        """A broker asks the controller in this broker. Kafka: KafkaApis#handleControlledShutdownRequest."""
-        self.module.on_controlled_shutdown(request)
-
-    def on_controlled_shutdown_reply(self, reply: ControlledShutdownResponse) -> None:
-        """The controller answered."""
-        self._shutdown.replied(reply)

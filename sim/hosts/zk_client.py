@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from sim.environment.elision import Pings
+from sim.environment.elision import ElidedPings
 from sim.hosts.zk_messages import Request
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class ZooKeeperClient:
         if broker is None:
             return
         request = Request(broker.node, operation, done, concerns, lasting=lasting)
-        broker.end_omissions(Pings)  # With each ping it is asked again.
+        broker.end_elision(ElidedPings)  # With each ping it is asked again.
         self.pending.append(request)
         self._send(request)
 
@@ -71,7 +71,7 @@ class ZooKeeperClient:
         broker = self._broker
         if broker is not None and self.session >= 0 and not broker.zombie:
             request.broker_epoch = self.session
-            broker.to_control("on_request", request)
+            broker.to_control(request)
 
     def replied(self, request: Request) -> None:
         """Something was done."""

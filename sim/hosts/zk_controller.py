@@ -10,12 +10,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from sim.environment.network import Channel, Node
-from sim.hosts.peers import Controlled
+from sim.environment.network import Node
 from sim.hosts.settings import BrokerSettings
 from sim.hosts.zk_messages import ELECT, MOVED, STEP
 from sim.kernel.message import ABOUT
-from sim.kernel.scheduler import Kernel
+from sim.kernel.scheduler import IdleCall, Kernel
 from sim.protocol.decisions import Decisions
 from sim.protocol.messages import (
     AbstractControlRequest,
@@ -158,7 +157,7 @@ class ControllerModule:
         self._queues.clear()
 
     def _balance_after(self, delay_us: int) -> None:
-        self._kernel.call_at(self._kernel.now_us + delay_us, self._node.life, self._balance, self._term)
+        self._kernel.schedule(self._kernel.now_us + delay_us, self._node.life, IdleCall(self._balance, self._term))
 
     def _balance(self, term: int) -> None:
         """Auto leader rebalance: with one partition, any other leader than the preferred one is imbalance enough.
@@ -222,15 +221,15 @@ class ControllerModule:
     def _send(self, broker: int, queue: _Queue) -> None:
         """Kafka: RequestSendThread#doWork."""
         node = self._node
-        channel: Channel[Controlled] | None = node.out.get(broker) or node.reach(broker)
+        channel = node.out.get(broker) or node.reach(broker)
         if channel is None:
             return  # Sent when the broker is up (`peer_up`), or never.
         queue.sent_us = self._kernel.now_us
-        channel.send(channel.target.on_control, queue.batches[0])
+        channel.send(queue.batches[0])
         if not queue.watched:
             queue.watched = True
             due_us = queue.sent_us + self._settings.controller_socket_timeout_us
-            self._kernel.call_at(due_us, self._node.life, self._time_out, (broker, queue))
+            self._kernel.schedule(due_us, self._node.life, IdleCall(self._time_out, (broker, queue)))
 
     def _time_out(self, entry: tuple[int, _Queue]) -> None:
         broker, queue = entry
@@ -242,7 +241,7 @@ class ControllerModule:
             self._send(broker, queue)
         else:
             queue.watched = True
-            self._kernel.call_at(due_us, self._node.life, self._time_out, entry)
+            self._kernel.schedule(due_us, self._node.life, IdleCall(self._time_out, entry))
 
     def on_control_reply(self, reply: ControlResponse) -> None:
         """A broker answered; whatever it said, the next request follows."""
@@ -267,12 +266,12 @@ class ControllerModule:
     # Requests to the controller.
 
     def on_controlled_shutdown(self, request: ControlledShutdownRequest) -> None:
-        """A broker asks to be relieved."""
+        """A broker asks to be relieved. Kafka: KafkaApis#handleControlledShutdownRequest (0.10.2-3.9)."""
 
         def answer(error: str, remaining: int) -> None:
-            channel: Channel[Controlled] | None = self._node.reach(request.broker)
+            channel = self._node.reach(request.broker)
             if channel is not None:
                 reply = ControlledShutdownResponse(request, error, remaining)
-                channel.send(channel.target.on_controlled_shutdown_reply, reply)
+                channel.send(reply)
 
         self.controller.controlled_shutdown(request.broker, request.broker_epoch, answer)

@@ -76,6 +76,7 @@ class Ping(Message):
     """
 
     __slots__ = ("broker", "broker_epoch", "noticed", "partition_epoch")
+    elision_safe = True
 
     def __init__(self, broker: int, broker_epoch: int, noticed: int, partition_epoch: int) -> None:
         self.broker = broker
@@ -88,39 +89,49 @@ class Ping(Message):
         return PING
 
 
-NOTICES: Final = (
-    "on_controller_gone",
-    "on_brokers_changed",
-    "on_topic_created",
-    "on_isr_changed",
-    "on_preferred_election",
-    "on_reassignment_asked",
-    "on_config_changed",
-)
-"""What a notice calls at the broker."""
+CONTROLLER_GONE: Final = 0
+BROKERS_CHANGED: Final = 1
+TOPIC_CREATED: Final = 2
+ISR_CHANGED: Final = 3
+PREFERRED_ELECTION: Final = 4
+REASSIGNMENT_ASKED: Final = 5
+CONFIG_CHANGED: Final = 6
+"""What a watch tells (`WatchedEvent.what`)."""
 
 
 class WatchedEvent(Message):
-    """A watch fired: what to call at the broker, and with what. Numbered within its session.
+    """A watch fired. Numbered within its session.
 
-    `partition_epoch` is that of the state when it fired.
+    Attributes:
+        broker_epoch: the session.
+        number: see above.
+        what: happened: `CONTROLLER_GONE`, ...
+        change: key and new value, if that is `CONFIG_CHANGED`.
+        sent_us: when it fired.
+        partition_epoch: of the state when it fired.
     """
 
-    __slots__ = ("argument", "broker_epoch", "handler", "number", "partition_epoch", "sent_us")
+    __slots__ = ("broker_epoch", "change", "number", "partition_epoch", "sent_us", "what")
 
     def __init__(
-        self, broker_epoch: int, number: int, handler: str, argument: object, sent_us: int, partition_epoch: int
+        self,
+        broker_epoch: int,
+        number: int,
+        what: int,
+        change: tuple[str, Value] | None,
+        sent_us: int,
+        partition_epoch: int,
     ) -> None:
         self.broker_epoch = broker_epoch
         self.number = number
-        self.handler = handler
-        self.argument = argument
+        self.what = what
+        self.change = change
         self.sent_us = sent_us
         self.partition_epoch = partition_epoch
 
     def about(self) -> int:
         """See `Message.about`."""
-        return NOTICE + (NOTICES.index(self.handler) << ABOUT) + self.partition_epoch
+        return NOTICE + (self.what << ABOUT) + self.partition_epoch
 
 
 class Request(Message):
@@ -155,6 +166,19 @@ class Request(Message):
         return REQUEST + self.concerns
 
 
+class Answer(Message):
+    """ZooKeeper has done what a broker wanted."""
+
+    __slots__ = ("request",)
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+
+    def about(self) -> int:
+        """See `Message.about`."""
+        return self.request.about()
+
+
 class SessionExpired(Message):
     """A session is over."""
 
@@ -172,6 +196,7 @@ class Decision(Message):
     """A script's decision, and the registered brokers with their broker epochs."""
 
     __slots__ = ("live", "state")
+    needs_partition = True
 
     def __init__(self, state: LeaderAndIsr, live: dict[int, int]) -> None:
         self.state = state

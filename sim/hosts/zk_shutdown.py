@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.environment.network import Channel
 from sim.hosts.broker import SHUTDOWN
-from sim.hosts.peers import Controlled
 from sim.hosts.zk_messages import FIND_CONTROLLER, SCRIPT
 from sim.kernel.message import ABOUT
 from sim.protocol.messages import ControlledShutdownRequest, ControlledShutdownResponse
@@ -60,9 +58,9 @@ class ShutdownTries:
         if controller == SCRIPT:  # It relieves a broker before.
             broker.exit(SHUTDOWN)
             return
-        channel: Channel[Controlled] | None = broker.reach(controller) if controller else None
+        channel = broker.reach(controller) if controller else None
         if channel is not None and self._request is not None:
-            channel.send(channel.target.on_controlled_shutdown, self._request)
+            channel.send(self._request)
 
     def _unheard(self, request: ControlledShutdownRequest) -> None:
         if request is self._request:

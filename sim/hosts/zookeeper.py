@@ -14,9 +14,17 @@ from sim.hosts.broker import Broker, Startup
 from sim.hosts.control_plane import ControlPlane, Setup
 from sim.hosts.zk_broker import ZooKeeperBroker
 from sim.hosts.zk_messages import (
+    BROKERS_CHANGED,
+    CONFIG_CHANGED,
+    CONTROLLER_GONE,
+    ISR_CHANGED,
     MOVED,
     PENDING,
+    PREFERRED_ELECTION,
+    REASSIGNMENT_ASKED,
     SCRIPT,
+    TOPIC_CREATED,
+    Answer,
     Decision,
     Ping,
     Register,
@@ -26,6 +34,7 @@ from sim.hosts.zk_messages import (
     WatchedEvent,
 )
 from sim.kernel.message import Message
+from sim.kernel.scheduler import Event, Gate
 from sim.protocol import decisions, probes
 from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.messages import (
@@ -49,7 +58,7 @@ class Session:
     Attributes:
         incarnation: of the broker's process.
         broker_epoch: czxid of its registration.
-        goes_on: whether it is kept by pings that are left out.
+        goes_on: whether it is kept by elided pings.
         last_us: when it was last heard of.
         notices: which it may not have heard of yet.
         noticed: how many were sent.
@@ -66,6 +75,21 @@ class Session:
         self.notices: list[WatchedEvent] = []
         self.noticed = 0
         self.watched = False
+
+
+class _SessionTimeout(Event):
+    """A session may be over."""
+
+    __slots__ = ("_broker", "_session", "_zookeeper")
+    elision_safe = True
+
+    def __init__(self, zookeeper: ZooKeeper, broker: int, session: Session) -> None:
+        self._zookeeper = zookeeper
+        self._broker = broker
+        self._session = session
+
+    def happen(self, _: Gate) -> None:
+        self._zookeeper.check_session(self._broker, self._session)
 
 
 class ZooKeeper(ControlPlane):
@@ -99,6 +123,17 @@ class ZooKeeper(ControlPlane):
         """See `ControlPlane.broker`."""
         return ZooKeeperBroker(startup)
 
+    def receive(self, message: Event) -> None:
+        """See `Node.receive`."""
+        if isinstance(message, Request):
+            self.on_request(message)
+        elif isinstance(message, Ping):
+            self.on_ping(message)
+        elif isinstance(message, Register):
+            self.on_register(message)
+        else:
+            super().receive(message)
+
     # Sessions.
 
     def on_register(self, request: Register) -> None:
@@ -114,7 +149,7 @@ class ZooKeeper(ControlPlane):
             broker_epoch = session.broker_epoch  # The answer was lost.
         else:
             broker_epoch = -1
-        self._send(broker, "on_registered", Registered(request, broker_epoch, self.controller, dict(self.config)))
+        self._send(broker, Registered(request, broker_epoch, self.controller, dict(self.config)))
 
     def _register(self, broker: int, info: BrokerInfo) -> int:
         self._zxid += 1
@@ -126,7 +161,7 @@ class ZooKeeper(ControlPlane):
         self._brokers_changed()
         if self.state.partition_epoch < 0 and len(self.sessions) == self._brokers:
             self.state = LeaderAndIsr(self.state.name, NO_LEADER, -1, self.state.isr, 0, self.state.replicas)
-            self._tell_controller("on_topic_created")
+            self._tell_controller(TOPIC_CREATED)
         if self.changed is not None:
             self.changed()
         return session.broker_epoch
@@ -141,7 +176,7 @@ class ZooKeeper(ControlPlane):
         session.notices = [notice for notice in session.notices if notice.number > ping.noticed]
         for notice in session.notices:  # A client that reconnects hears of watches that fired meanwhile.
             if notice.sent_us < session.last_us - LOST_US:
-                self._send(ping.broker, "on_watched_event", notice)
+                self._send(ping.broker, notice)
 
     def has_heard(self, broker: int, broker_epoch: int, noticed: int, partition_epoch: int) -> bool:  # noqa: ARG002
         """Whether a ping would only keep the session.
@@ -159,12 +194,12 @@ class ZooKeeper(ControlPlane):
         """Whether a session cannot end while a ping arrives then, and others follow at that interval."""
         return max(arrives_us - self.sessions[broker].last_us, interval_us) < self.session_us
 
-    def goes_on(self, broker: int) -> None:
-        """See `sim.environment.elision.Sessions`."""
+    def suspend_expiry(self, broker: int) -> None:
+        """See `SessionKeeper.suspend_expiry`."""
         self.sessions[broker].goes_on = True
 
-    def heard(self, broker: int, last_us: int, metadata_offset: int) -> None:  # noqa: ARG002 - for a quorum
-        """See `sim.environment.elision.Sessions`; what watched the session meanwhile goes on watching it."""
+    def resume_expiry(self, broker: int, last_us: int, metadata_offset: int) -> None:  # noqa: ARG002 - for a quorum
+        """See `SessionKeeper.resume_expiry`; what watched the session meanwhile goes on watching it."""
         session = self.sessions[broker]
         session.goes_on = False
         session.last_us = max(session.last_us, last_us)
@@ -174,10 +209,10 @@ class ZooKeeper(ControlPlane):
     def _watch(self, broker: int, session: Session) -> None:
         session.watched = True
         due_us = session.last_us + self.session_us
-        self._kernel.call_at(due_us, self.life, self._check_session, (broker, session))
+        self._kernel.schedule(due_us, self.life, _SessionTimeout(self, broker, session))
 
-    def _check_session(self, entry: tuple[int, Session]) -> None:
-        broker, session = entry
+    def check_session(self, broker: int, session: Session) -> None:
+        """End a session whose time is over."""
         session.watched = False
         if self.sessions.get(broker) is not session or session.goes_on:
             return
@@ -188,7 +223,7 @@ class ZooKeeper(ControlPlane):
 
     def _end_stale(self) -> None:
         """End all sessions whose time is over, in order of their brokers: after `touch` several may end at once."""
-        self.end_omissions()
+        self.end_elision()
         last_us = self._kernel.now_us - self.session_us
         for broker, session in sorted(self.sessions.items()):
             if session.last_us <= last_us:
@@ -196,7 +231,7 @@ class ZooKeeper(ControlPlane):
 
     def end_session(self, broker: int) -> bool:
         """A session expires or is closed: its nodes are gone. False if there is none."""
-        self.end_omissions()
+        self.end_elision()
         session = self.sessions.pop(broker, None)
         if session is None:
             return False
@@ -233,7 +268,7 @@ class ZooKeeper(ControlPlane):
 
     def tell_expired(self, broker: int, broker_epoch: int) -> None:
         """Tell a broker that its session has expired."""
-        self._send(broker, "on_session_expired", SessionExpired(broker_epoch))
+        self._send(broker, SessionExpired(broker_epoch))
 
     def touch(self) -> None:
         """See `ControlPlane.touch`: all sessions get their full timeout."""
@@ -255,23 +290,23 @@ class ZooKeeper(ControlPlane):
                 request.result = MOVED
         else:
             self.reached(probes.REQUEST_REPEATED)
-        self._send(request.broker, "on_zookeeper_reply", request)
+        self._send(request.broker, Answer(request))
 
-    def _notify(self, broker: int, handler: str, argument: object = None) -> None:
+    def _notify(self, broker: int, what: int, change: tuple[str, Value] | None = None) -> None:
         """A watch of a broker fires."""
         session = self.sessions.get(broker)
         if session is not None:
-            self.end_omissions()
+            self.end_elision()
             session.noticed += 1
             now_us, partition_epoch = self._kernel.now_us, self.state.partition_epoch
-            notice = WatchedEvent(session.broker_epoch, session.noticed, handler, argument, now_us, partition_epoch)
+            notice = WatchedEvent(session.broker_epoch, session.noticed, what, change, now_us, partition_epoch)
             session.notices.append(notice)
-            self._send(broker, "on_watched_event", notice)
+            self._send(broker, notice)
 
-    def _send(self, broker: int, handler: str, message: Message) -> None:
+    def _send(self, broker: int, message: Message) -> None:
         channel = self.out.get(broker) or self.reach(broker)
         if channel is not None:
-            channel.send(getattr(channel.target, handler), message)
+            channel.send(message)
 
     # The controller's seat.
 
@@ -295,7 +330,7 @@ class ZooKeeper(ControlPlane):
         self.controller = 0
         self._watches_brokers = False
         for broker in sorted(self.sessions):
-            self._notify(broker, "on_controller_gone")
+            self._notify(broker, CONTROLLER_GONE)
 
     def fail_over(self) -> bool:
         """See `ControlPlane.fail_over`: the controller's node is deleted, and somebody is elected anew."""
@@ -304,13 +339,13 @@ class ZooKeeper(ControlPlane):
         self.vacate()
         return True
 
-    def _tell_controller(self, handler: str) -> None:
-        self._notify(self.controller, handler)
+    def _tell_controller(self, what: int) -> None:
+        self._notify(self.controller, what)
 
     def _brokers_changed(self) -> None:
         if self._watches_brokers:
             self._watches_brokers = False
-            self._tell_controller("on_brokers_changed")
+            self._tell_controller(BROKERS_CHANGED)
 
     # What a controller does here: see `sim.protocol.zookeeper.kafka_controller.Coordination`.
 
@@ -398,7 +433,7 @@ class ZooKeeper(ControlPlane):
                 return INELIGIBLE_REPLICA, state
         self._write(state.leader, state.leader_epoch, isr, state.replicas, known.controller_epoch)
         if self.target:
-            self._tell_controller("on_isr_changed")
+            self._tell_controller(ISR_CHANGED)
         return NONE, self.state
 
     def notify_isr_change(self) -> None:
@@ -406,7 +441,7 @@ class ZooKeeper(ControlPlane):
 
         Kafka: KafkaZkClient#propagateIsrChanges (1.1-3.9), ReplicationUtils#propagateIsrChanges (0.10.2).
         """
-        self._tell_controller("on_isr_changed")
+        self._tell_controller(ISR_CHANGED)
 
     def _write(
         self, leader: int, leader_epoch: int, isr: tuple[int, ...], replicas: tuple[int, ...], controller_epoch: int
@@ -447,7 +482,7 @@ class ZooKeeper(ControlPlane):
 
     def prefer(self) -> bool:
         """See `ControlPlane.prefer`."""
-        self._tell_controller("on_preferred_election")
+        self._tell_controller(PREFERRED_ELECTION)
         return self.controller in self.sessions
 
     def reassign(self, replicas: tuple[int, ...]) -> bool:
@@ -456,7 +491,7 @@ class ZooKeeper(ControlPlane):
             return False
         self.target = replicas
         self._note_assignment((self.state.replicas, ()))
-        self._tell_controller("on_reassignment_asked")
+        self._tell_controller(REASSIGNMENT_ASKED)
         return True
 
     def set_config(self, key: str, value: Value) -> None:
@@ -467,7 +502,7 @@ class ZooKeeper(ControlPlane):
             self._recorder.record(steps.MinIsr(min(value, len(self.state.replicas))))
             self.min_isr_changed(value)
         for broker in sorted(self.sessions):
-            self._notify(broker, "on_config_changed", (key, value))
+            self._notify(broker, CONFIG_CHANGED, (key, value))
 
 
 class ScriptedZooKeeper(ZooKeeper):
@@ -499,7 +534,7 @@ class ScriptedZooKeeper(ZooKeeper):
         session = self.sessions[broker]
         if process.incarnation == session.incarnation:
             live = {node: entry.broker_epoch for node, entry in sorted(self.sessions.items())}
-            channel.send(process.on_script, Decision(self.state, live))
+            channel.send(Decision(self.state, live))
 
     def on_register(self, request: Register) -> None:
         """See `ZooKeeper.on_register`."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from sim.kernel.scheduler import Event, Gate
+
 ABOUT: Final = 24
 """Bits of each of the two numbers that a message may be about."""
 KIND: Final = 2 * ABOUT
@@ -20,10 +22,14 @@ one link that are about the same take the same time.
 """
 
 
-class Message:
+class Message(Event):
     """Something that one node sends to another one."""
 
     __slots__ = ()
+
+    def happen(self, gate: Gate) -> None:
+        """See `Event.happen`: it arrives."""
+        gate.receive(self)
 
     def about(self) -> int:
         """What it is and what it is about, as one number: its kind, and what tells it from others of that kind between
@@ -31,3 +37,11 @@ class Message:
         unless they are `ALIKE`.
         """
         raise NotImplementedError
+
+    def again(self) -> Message | None:
+        """What its sender sends once more if no answer comes, though it may have arrived; None: nothing.
+
+        A producer resends its batches, and a controller its requests; other clients build a new request instead.
+        Kafka: Sender, RequestSendThread (0.10.2-3.9).
+        """
+        return None

@@ -1,11 +1,12 @@
-"""The scheduler: integer microseconds, and events that are plain calls; SimPy's processes run on the same queue.
+"""The scheduler: integer microseconds, and a queue of events; SimPy's processes run on the same queue.
 
-An entry of the queue is one number, of its time and what orders it among others of that time, and beside it the call:
-(gate, handler, argument). The gate says whether the call still has anybody to reach: a connection whose process died or
-whose link is cut, the life of a process that set a timer. Both are lists that are kept sorted, the next entry last: of
-the few entries that there are at a time, most are made for soon, so they are found and put in place for less than a
-heap and a dictionary cost.
-A closed gate may hold calls back instead of dropping them: its process is paused, or waits for something, and makes
+An entry of the queue is one number, of its time and what orders it among others of that time, and beside it
+(gate, event). The event is a message, a timer of a node, or a call of anything else (`Call`); its class says what
+elision and waiting have to know about it. The gate says whether the event still has anybody to reach: a connection
+whose process died or whose link is cut, the life of a process that set a timer. Both are lists that are kept sorted,
+the next entry last: of the few entries that there are at a time, most are made for soon, so they are found and put in
+place for less than a heap and a dictionary cost.
+A closed gate may hold events back instead of dropping them: its process is paused, or waits for something, and makes
 them up when it goes on.
 SimPy's own events and processes, which scripts are, come through `Environment.schedule`.
 
@@ -22,7 +23,8 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 import simpy
-from simpy.events import NORMAL, Event
+from simpy.events import NORMAL
+from simpy.events import Event as SimPyEvent
 
 from sim.kernel.streams import Stream
 
@@ -31,52 +33,108 @@ Key = Any
 """An entry's number, negative, so that the next one is the greatest. An int; but compiled code would make a new object
 of an int for each use of it.
 """
-Entry = tuple["Gate", Handler, Any]
+Entry = tuple["Gate", "Event"]
 place_of: Final = bisect_right
 """Where in the queue a number belongs. A name of our own: compiled code looks up an imported one whenever it is called.
 """
 
 
-class Backlog:
-    """Calls that a closed gate holds back.
+class Event:
+    """Something that happens at a time.
 
     Attributes:
-        calls: what was held back, in its order.
+        elision_safe: the exchanges of its node that are not simulated may go on. It, or what it changes (a HW, an ISR,
+            the metadata log), ends them itself.
+        needs_partition: it reads or changes the partition of a broker.
     """
 
-    __slots__ = ("calls",)
+    # Class attributes, and fields of each event once compiled: read for less than a method is called.
+    __slots__ = ()
+    elision_safe = False
+    needs_partition = False
+
+    def happen(self, gate: Gate, /) -> None:
+        """Its time has come.
+
+        Args:
+            gate: what it came through.
+        """
+        raise NotImplementedError
+
+    def has_to_wait(self, *, registered: bool) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether it waits while its broker's partition cannot be used.
+
+        Args:
+            registered: whether the broker is.
+        """
+        return self.needs_partition
+
+
+class Call(Event):
+    """Calls something with an argument, for what no class of events was made."""
+
+    __slots__ = ("argument", "handler")
+
+    def __init__(self, handler: Handler, argument: Any) -> None:
+        self.handler = handler
+        self.argument = argument
+
+    def happen(self, _: Gate) -> None:
+        """See `Event.happen`."""
+        self.handler(self.argument)
+
+
+class IdleCall(Call):
+    """A call that mostly finds nothing to do."""
+
+    __slots__ = ()
+    elision_safe = True
+
+
+class Backlog:
+    """Events that a closed gate holds back.
+
+    Attributes:
+        events: what was held back, with the gates that it came through, in order.
+    """
+
+    __slots__ = ("events",)
 
     def __init__(self) -> None:
-        self.calls: deque[tuple[Handler, Any]] = deque()
+        self.events: deque[Entry] = deque()
 
-    def put(self, handler: Handler, argument: Any) -> None:
-        """A call is due. A subclass may make some at once, and hold back the others."""
-        self.calls.append((handler, argument))
+    def put(self, gate: Gate, event: Event) -> None:
+        """An event is due. A subclass may let some happen at once, and hold back the others."""
+        self.events.append((gate, event))
 
 
 class Gate:
-    """Whether calls scheduled through it still happen.
+    """Whether events scheduled through it still happen.
 
     Attributes:
         open: they do.
         held: where a closed gate puts them; None: they are dropped.
         owner: the node that receives them.
         source: the node that they come from, itself for its own; 0: none.
-        omissions: what that node leaves out at present.
+        elided: exchanges of the receiving node that are not simulated at present.
     """
 
-    __slots__ = ("held", "omissions", "open", "owner", "source")
+    __slots__ = ("elided", "held", "open", "owner", "source")
 
     def __init__(self, owner: int = -1) -> None:
         self.open = True
         self.held: Backlog | None = None
         self.owner = owner
         self.source = max(owner, 0)
-        self.omissions: list[Omission] = []
+        self.elided: list[ElidedExchange] = []
+
+    def receive(self, message: Event) -> None:
+        """A message arrives through this connection."""
+        raise NotImplementedError
 
 
-class Omission:
-    """What goes on between two nodes and is not simulated, for as long as nothing else is called at either of them.
+class ElidedExchange:
+    """What goes on between two nodes and is not simulated, as long as nothing else happens at either of them.
 
     Args:
         ends: a gate of each.
@@ -88,22 +146,19 @@ class Omission:
         self._ends = ends
 
     def begin(self) -> None:
-        """Leave it out from now on."""
+        """Stop simulating it."""
         for end in self._ends:
-            end.omissions.append(self)
+            end.elided.append(self)
 
     def end(self, now_us: int) -> None:
-        """Go on for real."""
+        """Simulate it again."""
         for end in self._ends:
-            end.omissions.remove(self)
+            end.elided.remove(self)
         self.settle(now_us)
 
     def settle(self, now_us: int) -> None:
         """Work out where it is by now: what came of it so far, and what is under way."""
         raise NotImplementedError
-
-    def dispose(self) -> None:
-        """See `sim.hosts.cluster.Cluster.dispose`."""
 
 
 ALWAYS: Final = Gate()
@@ -129,15 +184,18 @@ class PastEventError(Exception):
     """Something was to happen before now. Says who asked to be called, for when, and when that was."""
 
 
-def refuse(at_us: int, now_us: int, gate: Gate, handler: Handler) -> NoReturn:
+def refuse(at_us: int, now_us: int, gate: Gate, event: Event) -> NoReturn:
     """Refuse an event before now.
 
     Raises:
         PastEventError: always.
     """
-    asker = getattr(handler, "__qualname__", None) or repr(handler)
+    asked: object = event
+    if isinstance(event, Call):
+        asked = event.handler
+    name = getattr(asked, "__qualname__", None) or type(asked).__qualname__
     node = f" of node {gate.owner}" if gate.owner >= 0 else ""
-    raise PastEventError(f"{asker}{node} asks to be called at {at_us} us, which is before now ({now_us} us)")
+    raise PastEventError(f"{name}{node} asks to be called at {at_us} us, which is before now ({now_us} us)")
 
 
 class BudgetError(Exception):
@@ -154,42 +212,43 @@ class BudgetError(Exception):
         super().__init__(f"{key}: {budget:,} {what} by {when}")
 
 
-class Call:
-    """A call that is watched: it is made in the place of the handler, and named like it.
+class ObservedEvent(Event):
+    """An event that is watched: it happens in the place of the other one.
 
     Args:
-        kernel: whose call it is.
+        kernel: whose event it is.
         watcher: who is told.
         number: see below.
         gate: see below.
-        handler: what is called.
+        event: see below.
 
     Attributes:
         number: of its entry, in the order in which entries were made.
         gate: what it came through.
+        event: what happens.
         at_us: when it was due.
-        made_us: when it was made, later than it was due where a gate held it back; -1: it was not.
+        made_us: when it happened, later than it was due where a gate held it back; -1: it did not.
         first: number of the first entry that it made itself.
         end: the first number after those.
     """
 
-    __slots__ = ("_handler", "_kernel", "_watcher", "at_us", "end", "first", "gate", "made_us", "number")
+    __slots__ = ("_kernel", "_watcher", "at_us", "end", "event", "first", "gate", "made_us", "number")
 
-    def __init__(self, kernel: Kernel, watcher: Watcher, number: int, gate: Gate, handler: Handler) -> None:
+    def __init__(self, kernel: Kernel, watcher: Watcher, number: int, gate: Gate, event: Event) -> None:
         self._kernel = kernel
         self._watcher = watcher
-        self._handler = handler
+        self.event = event
         self.number = number
         self.gate = gate
         self.at_us = kernel.now_us
         self.made_us = self.first = self.end = -1
 
-    @property
-    def __name__(self) -> str:
-        return getattr(self._handler, "__name__", "")
+    def has_to_wait(self, *, registered: bool) -> bool:
+        """See `Event.has_to_wait`."""
+        return self.event.has_to_wait(registered=registered)
 
-    def __call__(self, argument: Any) -> None:
-        """Make it."""
+    def happen(self, gate: Gate) -> None:
+        """See `Event.happen`."""
         kernel, watcher = self._kernel, self._watcher
         around = watcher.current
         watcher.current = self
@@ -197,27 +256,27 @@ class Call:
         self.made_us = kernel.now_us
         self.first = kernel.number & _NUMBER
         try:
-            if self.gate.omissions:
-                kernel.end_omissions(self.gate, self._handler)
-            self._handler(argument)
+            if gate.elided and not self.event.elision_safe:
+                kernel.end_elision(gate)
+            self.event.happen(gate)
         finally:
             self.end = kernel.number & _NUMBER
             watcher.current = around
 
 
 class Watcher:
-    """Is told of each call of a kernel, and so of what causes what: an entry is made while a call is.
+    """Is told of each event of a kernel, and so of what causes what: an entry is made while an event happens.
 
     Attributes:
-        current: the call that is being made.
-        calls: all that were made, in their order.
+        current: the event that happens.
+        calls: all that happened, in their order.
         dropped: those that nobody was there for, or whose link was cut.
     """
 
     def __init__(self) -> None:
-        self.current: Call | None = None
-        self.calls: list[Call] = []
-        self.dropped: list[Call] = []
+        self.current: ObservedEvent | None = None
+        self.calls: list[ObservedEvent] = []
+        self.dropped: list[ObservedEvent] = []
 
 
 class _Stop(Exception):  # noqa: N818 - not an error: it unwinds the run loop
@@ -225,7 +284,7 @@ class _Stop(Exception):  # noqa: N818 - not an error: it unwinds the run loop
 
 
 class Kernel:
-    """Runs calls in time order, first-in first-out among equals.
+    """Lets events happen in time order, first-in first-out among equals.
 
     Args:
         event_budget: events after which `run_until` gives up.
@@ -234,10 +293,8 @@ class Kernel:
         now_us: simulated time in microseconds.
         events: entries of the queue processed so far.
         number: what the next entry is numbered.
-        watcher: who is told of each call.
+        watcher: who is told of each event.
         audit: called after every `AUDIT_EVENTS` events; it may raise a `BudgetError`.
-        looks: names of handlers before which nothing ends that a node leaves out (`Omission`): they see to that
-            themselves, if they find something to do.
     """
 
     def __init__(self, event_budget: int = 2_000_000) -> None:
@@ -245,55 +302,57 @@ class Kernel:
         self.events = 0
         self.watcher: Watcher | None = None
         self.audit: Callable[[], None] | None = None
-        self.looks: frozenset[str] = frozenset()
         self._budget = event_budget
         self._shift = SHIFT
         self._last = _LAST
         self._queue: list[Key] = []
         self._entries: list[Entry] = []
-        self._does_more = type(self) is not Kernel  # In `call_at`, or in its place.
+        self._does_more = type(self) is not Kernel  # In `schedule`, or in its place.
         self.number = CALL << _RANK
 
-    def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
-        """Call `handler(argument)` at a time, if the gate is open then.
+    def schedule(self, at_us: int, gate: Gate, event: Event) -> None:
+        """Let an event happen at a time, if the gate is open then.
 
         Raises:
-            PastEventError: that time is before now; so in all ways to schedule a call.
+            PastEventError: that time is before now; so in all ways to schedule an event.
         """
         if at_us < self.now_us:
-            refuse(at_us, self.now_us, gate, handler)
+            refuse(at_us, self.now_us, gate, event)
         number = self.number
         self.number = number + 1
         queue = self._queue
         key: Key = -((at_us << SHIFT) + number)
         place = place_of(queue, key)
         queue.insert(place, key)
-        self._entries.insert(place, (gate, handler, argument))
+        self._entries.insert(place, (gate, event))
 
-    def call_first(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
-        """`call_at`, before other calls of that time and in the order of the nodes that such calls come from, for what
-        may be left out (`sim.environment.elision`); in kernels that break ties in another way, or do more in `call_at`,
-        only that.
+    def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
+        """Call `handler(argument)` at a time, if the gate is open then."""
+        self.schedule(at_us, gate, Call(handler, argument))
+
+    def schedule_first(self, at_us: int, gate: Gate, event: Event) -> None:
+        """`schedule`, before other events of that time and in the order of the nodes that such events come from, for
+        what elision concerns (`sim.environment.elision`); in kernels that break ties in another way, or do more in
+        `schedule`, only that.
         """
         if self._does_more:
-            self.call_at(at_us, gate, handler, argument)
+            self.schedule(at_us, gate, event)
         else:
-            self.add(at_us, FIRST, gate, handler, argument)
+            self.add(at_us, FIRST, gate, event)
 
     def plain_queue(self) -> tuple[list[Key] | None, list[Entry]]:
-        """Numbers and calls of the queue, for who schedules much and saves himself `call_at`, all but its check of the
-        time; no numbers in kernels in which that does more.
+        """Numbers and events of the queue, so that bulk schedulers append without `schedule`: they do all that it does
+        but its check of the time. No numbers in kernels in which `schedule` does more.
         """
         return None if self._does_more else self._queue, self._entries
 
-    def add(self, at_us: int, tie: int, gate: Gate, handler: Handler, argument: Any) -> None:
-        """`call_at` with a tie key of its own, `CALL` being that of calls: for `Environment`.
+    def add(self, at_us: int, tie: int, gate: Gate, event: Event) -> None:
+        """`schedule` with a tie key of its own, `CALL` being that of other events: for `Environment`.
 
-        Those of `FIRST` come in the order of their sources, since which of several that may be left out was scheduled
-        first depends on what is left out.
+        Those of `FIRST` are ordered by source, so the order is the same with and without elision.
         """
         if at_us < self.now_us:
-            refuse(at_us, self.now_us, gate, handler)
+            refuse(at_us, self.now_us, gate, event)
         number = self.number
         self.number = number + 1
         if tie == FIRST:
@@ -302,14 +361,14 @@ class Kernel:
         key: Key = -((at_us << self._shift) + ((tie - CALL) << _RANK) + number)
         place = place_of(queue, key)
         queue.insert(place, key)
-        self._entries.insert(place, (gate, handler, argument))
+        self._entries.insert(place, (gate, event))
 
     def stop(self) -> None:
         """End `run_until`; for use in a handler."""
         raise _Stop
 
     def run_until(self, until_us: int) -> None:
-        """Make all calls up to and including a time, or until `stop`; then it is that time.
+        """Let all events happen up to and including a time, or until `stop`; then it is that time.
 
         Raises:
             BudgetError: the budget is used up.
@@ -317,7 +376,7 @@ class Kernel:
         """
         queue, entries, shift = self._queue, self._entries, self._shift
         end = Gate()
-        self.add(until_us, self._last, end, self._reached, None)
+        self.add(until_us, self._last, end, Call(self._reached, None))
         made = 0
         try:
             if self.watcher is not None:
@@ -325,16 +384,16 @@ class Kernel:
             while self.events < self._budget:
                 for made in range(1, self._until_audit() + 1):  # noqa: B007 - used below
                     order: int = queue.pop()
-                    gate, handler, argument = entries.pop()
+                    gate, event = entries.pop()
                     self.now_us = -order >> shift
                     if gate.open:
-                        if gate.omissions:
-                            self.end_omissions(gate, handler)
-                        handler(argument)
+                        if gate.elided and not event.elision_safe:
+                            self.end_elision(gate)
+                        event.happen(gate)
                     elif gate.held is not None:
-                        if gate.omissions:
-                            self.end_omissions(gate, handler)
-                        gate.held.put(handler, argument)
+                        if gate.elided and not event.elision_safe:
+                            self.end_elision(gate)
+                        gate.held.put(gate, event)
                 self.events += made
                 made = 0
         except _Stop:
@@ -351,34 +410,34 @@ class Kernel:
             self.audit()
         return min(AUDIT_EVENTS - since, self._budget - self.events)
 
-    def end_omissions(self, gate: Gate, handler: Handler) -> None:
-        """A call of a node is due: what it leaves out is simulated again, unless the call only looks."""
-        if getattr(handler, "__name__", "") not in self.looks:
-            for omission in gate.omissions[:]:
-                omission.end(self.now_us)
+    def end_elision(self, gate: Gate) -> None:
+        """An event of a node is due: its exchanges are simulated again."""
+        for exchange in gate.elided[:]:
+            exchange.end(self.now_us)
 
     def _run_watched(self, watcher: Watcher) -> None:
-        """The loop of `run_until`, telling a watcher of each call."""
+        """The loop of `run_until`, telling a watcher of each event."""
         while self.events < self._budget:
             self._until_audit()
             key = -self._queue.pop()
-            gate, handler, argument = self._entries.pop()
+            gate, event = self._entries.pop()
             self.events += 1
             self.now_us = key >> self._shift
             is_first = (key >> _RANK) & _LAST == FIRST
             number = key & (((1 << _SOURCE) - 1) if is_first else _NUMBER)
-            call = Call(self, watcher, number, gate, handler)
+            watched = ObservedEvent(self, watcher, number, gate, event)
             if gate.open:
-                call(argument)
+                watched.happen(gate)
             elif gate.held is not None:
-                self.end_omissions(gate, handler)
-                gate.held.put(call, argument)
+                if gate.elided and not event.elision_safe:
+                    self.end_elision(gate)
+                gate.held.put(gate, watched)
             else:
-                watcher.dropped.append(call)
+                watcher.dropped.append(watched)
 
     @property
     def pending(self) -> int:
-        """How many calls are scheduled."""
+        """How many events are scheduled."""
         return len(self._queue)
 
     def dispose(self) -> None:
@@ -402,9 +461,9 @@ class Environment(simpy.Environment):
         super().__init__(0)
         self._kernel = kernel
 
-    def schedule(self, event: Event, priority: Any = NORMAL, delay: Any = 0) -> None:
+    def schedule(self, event: SimPyEvent, priority: Any = NORMAL, delay: Any = 0) -> None:
         """Process an event after a delay in us."""
-        self._kernel.add(self._kernel.now_us + delay, priority, ALWAYS, _process, event)
+        self._kernel.add(self._kernel.now_us + delay, priority, ALWAYS, Call(_process, event))
 
     @property
     def now(self) -> int:
@@ -412,7 +471,7 @@ class Environment(simpy.Environment):
         return self._kernel.now_us
 
 
-def _process(event: Event) -> None:
+def _process(event: SimPyEvent) -> None:
     """Run a SimPy event's callbacks, as `simpy.Environment.step` does."""
     callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
     for callback in callbacks:
@@ -433,9 +492,9 @@ class ShuffledKernel(Kernel):
         self._shift, self._last = _WIDE
         self._bits = stream.getrandbits
 
-    def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
-        """See `Kernel.call_at`."""
-        self.add(at_us, 1 + self._bits(30), gate, handler, argument)
+    def schedule(self, at_us: int, gate: Gate, event: Event) -> None:
+        """See `Kernel.schedule`."""
+        self.add(at_us, 1 + self._bits(30), gate, event)
 
 
 class PriorityKernel(Kernel):
@@ -455,8 +514,8 @@ class PriorityKernel(Kernel):
         self._calls = 0
         self._drops = {int(stream.random() * length): rank for rank in range(depth - 1)}
 
-    def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
-        """See `Kernel.call_at`."""
+    def schedule(self, at_us: int, gate: Gate, event: Event) -> None:
+        """See `Kernel.schedule`."""
         owner = gate.owner
         priority = self._priorities.get(owner)
         if priority is None:
@@ -465,4 +524,4 @@ class PriorityKernel(Kernel):
         if drop is not None:
             priority = self._priorities[owner] = (1 << 31) + drop
         self._calls += 1
-        self.add(at_us, priority, gate, handler, argument)
+        self.add(at_us, priority, gate, event)

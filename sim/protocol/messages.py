@@ -6,13 +6,10 @@ request it is waiting for: a reply to a request that was given up is dropped.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sim.kernel.message import ABOUT, ALIKE, KIND, REPLY, Message
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
-
-if TYPE_CHECKING:
-    from sim.kernel.scheduler import Omission
 
 NONE: Final = ""
 NOT_LEADER_OR_FOLLOWER: Final = "NOT_LEADER_OR_FOLLOWER"
@@ -79,6 +76,8 @@ class ProduceRequest(Message):
     """
 
     __slots__ = ("acks", "client", "count", "first_id", "name", "sequence")
+    elision_safe = True
+    needs_partition = True
 
     def __init__(
         self, client: int, name: str, first_id: int, count: int, acks: int, sequence: Sequence = NO_SEQUENCE
@@ -137,24 +136,21 @@ class FetchRequest(Message):
         positions: what is fetched.
         leader_epochs: the leader epoch under which each position is fetched, whether the position names it or not: the
             leader compares it under rule ``hw_needs_epoch``, the sender when the reply comes. Not a field on the wire.
-        delayed: while the leader lets it wait for data.
-        delayed_since_us: since when.
-        omission: while it is left out (`sim.environment.elision.Fetch`).
-        version: of what brokers knew when it was sent; for the sender's use.
+        version: of what brokers knew when it was sent (`sim.environment.network.Network.version`). Not a field on the
+            wire.
     """
 
     __slots__ = (
         "broker_epoch",
-        "delayed",
-        "delayed_since_us",
         "leader",
         "leader_epochs",
         "node",
-        "omission",
         "positions",
         "replica",
         "version",
     )
+    elision_safe = True
+    needs_partition = True
 
     def __init__(
         self,
@@ -164,6 +160,7 @@ class FetchRequest(Message):
         broker_epoch: int,
         positions: list[Position],
         leader_epochs: list[int],
+        version: int = -1,
     ) -> None:
         self.node = node
         self.leader = leader
@@ -171,10 +168,7 @@ class FetchRequest(Message):
         self.broker_epoch = broker_epoch
         self.positions = positions
         self.leader_epochs = leader_epochs
-        self.delayed = False
-        self.delayed_since_us = -1
-        self.omission: Omission | None = None
-        self.version = -1
+        self.version = version
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -198,6 +192,8 @@ class FetchResponse(Message):
     """Answer to a fetch, one result for each position. Kafka: requests.FetchResponse."""
 
     __slots__ = ("request", "results")
+    elision_safe = True
+    needs_partition = True
 
     def __init__(self, request: FetchRequest, results: list[FetchResult]) -> None:
         self.request = request
@@ -224,6 +220,7 @@ class OffsetsForLeaderEpochRequest(Message):
     """
 
     __slots__ = ("asks", "leader_epochs", "node", "with_epoch")
+    needs_partition = True
 
     def __init__(self, node: int, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool) -> None:
         self.node = node
@@ -245,6 +242,7 @@ class OffsetsForLeaderEpochResponse(Message):
     """Answer to OffsetsForLeaderEpoch, one result for each ask. Kafka: OffsetsForLeaderEpochResponse (1.1-4.3)."""
 
     __slots__ = ("request", "results")
+    needs_partition = True
 
     def __init__(self, request: OffsetsForLeaderEpochRequest, results: list[EpochEndResult]) -> None:
         self.request = request
@@ -262,6 +260,8 @@ class ListOffsetsRequest(Message):
     """
 
     __slots__ = ("leader_epoch", "name", "node", "replica", "timestamp")
+    elision_safe = True
+    needs_partition = True
 
     def __init__(self, node: int, replica: int, name: str, timestamp: int, leader_epoch: int) -> None:
         self.node = node
@@ -282,6 +282,8 @@ class ListOffsetsResponse(Message):
     """
 
     __slots__ = ("error", "leader_epoch", "offset", "request")
+    elision_safe = True
+    needs_partition = True
 
     def __init__(self, request: ListOffsetsRequest, error: str, offset: int, leader_epoch: int) -> None:
         self.request = request
@@ -298,10 +300,15 @@ class MetadataRequest(Message):
     """A client asks a broker who leads a partition. Kafka: requests.MetadataRequest."""
 
     __slots__ = ("name", "node")
+    elision_safe = True
 
     def __init__(self, node: int, name: str) -> None:
         self.node = node
         self.name = name
+
+    def has_to_wait(self, *, registered: bool) -> bool:
+        """See `Event.has_to_wait`: a broker that is not registered knows of no leader."""
+        return not registered
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -452,6 +459,10 @@ class ControllerRequestBatch(Message):
         batch = ControllerRequestBatch(self.controller)
         batch.requests = self.requests
         return batch
+
+    def has_to_wait(self, *, registered: bool) -> bool:
+        """See `Event.has_to_wait`: requests for metadata alone are taken."""
+        return not registered or any(request.needs_partition for request in self.requests)
 
     def about(self) -> int:
         """See `Message.about`."""

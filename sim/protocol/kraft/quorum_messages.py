@@ -73,6 +73,7 @@ class BrokerHeartbeatRequest(Message):
     """
 
     __slots__ = ("broker", "broker_epoch", "metadata_offset", "want_fence", "want_shut_down")
+    elision_safe = True
 
     def __init__(
         self, broker: int, broker_epoch: int, metadata_offset: int, *, want_fence: bool, want_shut_down: bool
@@ -92,6 +93,7 @@ class BrokerHeartbeatResponse(Message):
     """Answer: an error, or whether it has caught up, is fenced, may stop. Kafka: requests.BrokerHeartbeatResponse."""
 
     __slots__ = ("error", "is_caught_up", "is_fenced", "request", "should_shut_down")
+    elision_safe = True
 
     def __init__(
         self,
@@ -175,6 +177,7 @@ class AlterPartitionResponse(Message):
     """Answer: an error of the whole request, or one result per partition. Kafka: requests.AlterPartitionResponse."""
 
     __slots__ = ("error", "request", "results")
+    needs_partition = True
 
     def __init__(self, request: AlterPartitionRequest, error: str, results: Mapping[str, Result]) -> None:
         self.request = request
@@ -190,6 +193,7 @@ class GetReplicaLogInfoRequest(Message):
     """The controller asks how far a broker's log of a partition goes (KIP-966, unclean recovery)."""
 
     __slots__ = ("broker", "name")
+    needs_partition = True
 
     def __init__(self, broker: int, name: str) -> None:
         self.broker = broker

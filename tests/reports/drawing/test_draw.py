@@ -56,17 +56,21 @@ def test_what_a_pause_or_a_stalled_disk_holds_back_is_watched_as_well() -> None:
     assert {steps.PAUSE.name, steps.DISK_STALLED.name} <= names
 
 
+OF_A_CONTROLLER = ("LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown")
+"""What a broker may send to itself."""
+
+
 def test_messages_are_sent_before_they_arrive() -> None:
     for message in observed().messages:
         assert message.sent_us < message.arrived_us
-        assert message.source != message.target or message.name.startswith("on_control")  # The controller's own broker.
+        assert message.source != message.target or message.name.removesuffix(" response") in OF_A_CONTROLLER
         assert message.sent_in >= 0
 
 
 def test_a_follower_appends_in_the_call_of_a_fetch_reply() -> None:
     names = {message.call: message.name for message in observed().messages}
     appends = [one for one in observed().observations if one.step["step"] == "append" and one.step["record"] == 7]
-    assert [names[one.call] for one in appends] == ["on_produce", "on_fetch_reply", "on_fetch_reply"]
+    assert [names[one.call] for one in appends] == ["Produce", "Fetch response", "Fetch response"]
 
 
 def test_what_is_shown_unasked_is_of_the_lost_record() -> None:

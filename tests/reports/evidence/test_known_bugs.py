@@ -14,6 +14,7 @@ from scenarios.shrinking.criterion import Symptom, Trials
 from scenarios.shrinking.necessity import _Search
 from scenarios.shrinking.prevention import remedies
 from scenarios.single import recording
+from sim.protocol.messages import FetchRequest
 from sim.protocol.modes import mode as mode_named
 from tests.verification.hunt.catalogue import BUGS, FOLDER, Bug, in_order
 
@@ -73,7 +74,7 @@ def test_the_story_says_how_in_words_that_the_trace_bears_out(bug: Bug) -> None:
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_every_message_has_a_name_and_can_be_told(bug: Bug) -> None:
     sent = _Search(case_of(bug), Symptom(bug.kind, bug.inside), Trials())._sent()
-    assert {one.handler for one in sent} <= messages.WORDS.keys()
-    offsets = [messages.about(one.message) for one in sent if one.handler == "on_fetch"]
+    assert all(messages.name_of(one.message) for one in sent)
+    offsets = [messages.about(one.message) for one in sent if isinstance(one.message, FetchRequest)]
     assert offsets
     assert all("offset" in about for about in offsets)

@@ -1,28 +1,15 @@
-"""What is left out has its effect at the time at which it would have had it."""
+"""An elided exchange has its effects at the times at which it would have had them."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from inspect import getmembers, isclass
-from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from sim import hosts
-from sim.environment.elision import LOOKS, Fetch, Pings
+from sim.environment.elision import ElidedFetch, ElidedPings
 from sim.environment.network import Network, Node
-from sim.hosts.broker_heartbeat_tracker import BrokerHeartbeatTracker
-from sim.hosts.consumer import Consumer
-from sim.hosts.controller_quorum import ControllerQuorum
-from sim.hosts.isr_expiration import IsrExpiration
-from sim.hosts.kraft_broker import KRaftBroker
-from sim.hosts.metadata_log import MetadataLog
 from sim.hosts.serving import Serving
-from sim.hosts.zk_broker import ZooKeeperBroker
-from sim.hosts.zk_controller import ControllerModule
-from sim.hosts.zookeeper import ZooKeeper
-from sim.kernel.scheduler import Kernel
+from sim.kernel.scheduler import ElidedExchange, Event, Gate, Kernel
 from tests.sim.world import World
 from tests.verification.hunt.elision import FIXED, Compared, compare, scenario_of
 
@@ -30,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sim.history.trace import Shown
+    from sim.protocol.replica.delayed_fetch import DelayedFetch
 
 MODES = ("hw", "kip101", "kip320")
 
@@ -38,10 +26,10 @@ def world(*, elision: bool, **config: int) -> World:
     return World("kip320", config={**FIXED, "sim.elision": elision, **config}).ready()
 
 
-def leaves_out(small: World, kind: type) -> bool:
-    """Whether the cluster leaves out something of a kind at present."""
+def elides(small: World, kind: type) -> bool:
+    """Whether the cluster elides exchanges of a kind at present."""
     nodes = small.cluster.network.nodes.values()
-    return any(isinstance(omission, kind) for node in nodes for omission in node.life.omissions)
+    return any(isinstance(exchange, kind) for node in nodes for exchange in node.life.elided)
 
 
 def compared(first: int, end: int, *, all_kinds: bool) -> Compared:
@@ -127,29 +115,29 @@ def test_effects_have_their_times(story: Callable[[bool], list[Shown]]) -> None:
 def hw_told_at_once(patch: pytest.MonkeyPatch) -> None:
     ends = Serving.waits_until
 
-    def waits_until(self: Serving, request: Any, expires_us: int) -> None:
-        ends(self, request, self.kernel.now_us if request.replica >= 0 else expires_us)
+    def waits_until(self: Serving, delayed: DelayedFetch, expires_us: int) -> None:
+        ends(self, delayed, self.kernel.now_us if delayed.request.replica >= 0 else expires_us)
 
     patch.setattr(Serving, "waits_until", waits_until)
 
 
 def session_counted_from_the_cut(patch: pytest.MonkeyPatch) -> None:
-    def settle(self: Pings, now_us: int) -> None:
-        self._sessions.heard(self._pinger.node, now_us, 0)
+    def settle(self: ElidedPings, now_us: int) -> None:
+        self._sessions.resume_expiry(self._pinger.node, now_us, 0)
         next_us = now_us + self._interval_us - (now_us - self._sent_us) % self._interval_us
         self._pinger.ping_again(self._channel, -1, next_us)
 
-    patch.setattr(Pings, "settle", settle)
+    patch.setattr(ElidedPings, "settle", settle)
 
 
 def fetch_ends_one_period_late(patch: pytest.MonkeyPatch) -> None:
-    settle = Fetch.settle
+    settle = ElidedFetch.settle
 
-    def late(self: Fetch, now_us: int) -> None:
-        self._wait_us += self._wait_us if self._request.delayed else 0
+    def late(self: ElidedFetch, now_us: int) -> None:
+        self._wait_us += self._wait_us if self.delayed.waits else 0
         settle(self, now_us)
 
-    patch.setattr(Fetch, "settle", late)
+    patch.setattr(ElidedFetch, "settle", late)
 
 
 @pytest.mark.parametrize("plant", [hw_told_at_once, session_counted_from_the_cut, fetch_ends_one_period_late])
@@ -160,79 +148,41 @@ def test_mistakes_in_what_is_left_out_show_in_histories(
     assert differs(all_kinds=False)
 
 
-@pytest.mark.parametrize(
-    "name", ["on_metadata_records", "on_control", "on_watched_event", "on_register", "on_epoch_end"]
-)
-def test_calls_end_what_their_node_leaves_out(name: str) -> None:
+class Probe(Event):
+    """Notes what a node elides when it happens."""
+
+    def __init__(self, *, elision_safe: bool) -> None:
+        self.elision_safe = elision_safe
+        self.found: list[ElidedExchange] = []
+
+    def happen(self, gate: Gate) -> None:
+        self.found = list(gate.elided)
+
+
+def test_an_event_ends_elision_at_its_node_unless_it_is_safe() -> None:
     small = world(elision=True)
     small.run(60)
     (leader,) = (one for one in small.cluster.running.values() if one.leads)
-    assert leaves_out(small, Fetch)
-    assert leaves_out(small, Pings)
-
-    def handler(_: object) -> None:
-        found.append(list(leader.life.omissions))
-
-    found: list[list[object]] = []
-    for called in (sorted(LOOKS)[0], name):
-        handler.__name__ = called
-        small.cluster.kernel.call_at(small.cluster.kernel.now_us, leader.life, handler, None)
+    assert elides(small, ElidedFetch)
+    assert elides(small, ElidedPings)
+    safe, other = Probe(elision_safe=True), Probe(elision_safe=False)
+    for probe in (safe, other):
+        small.cluster.kernel.schedule(small.cluster.kernel.now_us, leader.life, probe)
         small.run(0)
-    assert len(found[0]) >= 3
-    assert not found[1]
-
-
-WHOSE = {
-    "_age": "Client",
-    "_announce_isr": "ZooKeeperBroker",
-    "_balance": "ControllerModule",
-    "_check": "BrokerHeartbeatTracker",
-    "_check_session": "ZooKeeper",
-    "_communicate": "KRaftBroker",
-    "_expire_fetch": "Serving",
-    "_metadata_timed_out": "Client",
-    "_periodic": "ControllerQuorum",
-    "_ping": "ZooKeeperBroker",
-    "_registration_timed_out": "KRaftBroker",
-    "_send_lost": "MetadataLog",
-    "_shrink_isr": "IsrExpiration",
-    "_time_out": "ControllerModule Following Producer",
-    "_unanswered": "KRaftBroker",
-    "ask_regularly": "Consumer",
-    "on_fetch": "Server Serving",
-    "on_fetch_reply": "Consumer Following",
-    "on_heartbeat": "ControllerQuorum QuorumSessions",
-    "on_heartbeat_reply": "Heartbeating KRaftBroker",
-    "on_list_offsets": "Server Serving",
-    "on_list_offsets_reply": "Consumer Following",
-    "on_metadata": "Server Serving",
-    "on_ping": "ScriptedZooKeeper ZooKeeper ZooKeeperSessions",
-    "on_produce": "Server Serving",
-}
-"""The handlers that were looked at before their names came into `LOOKS`."""
-
-
-def test_no_other_handler_bears_a_name_before_which_nothing_ends() -> None:
-    found: dict[str, list[str]] = {}
-    for module in iter_modules(hosts.__path__, "sim.hosts."):
-        for name, one in getmembers(import_module(module.name), isclass):
-            if one.__module__ == module.name:
-                for handler in LOOKS & vars(one).keys():
-                    found.setdefault(handler, []).append(name)
-    assert {handler: " ".join(sorted(names)) for handler, names in found.items()} == WHOSE
-    assert WHOSE.keys() == LOOKS
+    assert len(safe.found) >= 3
+    assert not other.found
 
 
 def kernel_ends_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Kernel, "end_omissions", lambda *_: None)
+    patch.setattr(Kernel, "end_elision", lambda *_: None)
 
 
 def nodes_end_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Node, "end_omissions", lambda *_: None)
+    patch.setattr(Node, "end_elision", lambda *_: None)
 
 
 def links_end_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Network, "_end_omissions", lambda *_: None)
+    patch.setattr(Network, "_end_elision_between", lambda *_: None)
 
 
 @pytest.mark.parametrize("plant", [kernel_ends_nothing, nodes_end_nothing, links_end_nothing])
@@ -245,9 +195,3 @@ def test_what_does_not_end_shows_in_histories(
     except KeyError:  # A session that was over went on.
         quiet = [False]
     assert not all(quiet) or differs(all_kinds=True)
-
-
-def test_what_only_looks_is_a_handler_of_a_host() -> None:
-    hosts = (Consumer, KRaftBroker, ZooKeeperBroker, ControllerQuorum, ZooKeeper)
-    parts = (ControllerModule, BrokerHeartbeatTracker, IsrExpiration, MetadataLog)
-    assert {name for host in (*hosts, *parts) for name in dir(host)} >= LOOKS

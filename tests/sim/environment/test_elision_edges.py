@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sim.environment.elision import Fetch
+from sim.environment.elision import ElidedFetch
 from sim.hosts.cluster import CONSUMER
 from sim.protocol import probes
-from tests.sim.environment.test_elision import leaves_out
+from tests.sim.environment.test_elision import elides
 from tests.sim.world import World
 from tests.verification.hunt.elision import FIXED
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sim.history.trace import Shown
-    from sim.protocol.messages import FetchRequest
+    from sim.protocol.replica.delayed_fetch import DelayedFetch
 
 
 FOLLOWER = 3
@@ -27,17 +27,18 @@ def world(*, elision: bool, **config: int) -> World:
     """Broker 1 leads; a record was written, and everybody has heard of its HW."""
     small = World("kip320", config={**FIXED, "sim.elision": elision, **config}).ready()
     small.write(seconds=5)
-    assert leaves_out(small, Fetch) is elision
+    assert elides(small, ElidedFetch) is elision
     return small
 
 
-def waiting(small: World, node: int) -> FetchRequest:
+def waiting(small: World, node: int) -> DelayedFetch:
     """A node's fetch, which waits at the leader at present, as it would without elision."""
     leader = small.cluster.leader
     assert leader is not None
-    small.cluster.network.nodes[node].end_omissions()
-    (request,) = (one for one in leader._parked_followers + leader._parked_consumers if one.node == node)
-    return request
+    small.cluster.network.nodes[node].end_elision()
+    fetches = leader._delayed_followers + leader._delayed_consumers
+    (delayed,) = (one for one in fetches if one.request.node == node)
+    return delayed
 
 
 def moments(small: World, node: int) -> dict[str, int]:
@@ -45,9 +46,9 @@ def moments(small: World, node: int) -> dict[str, int]:
     leader, asker = small.cluster.leader, small.cluster.network.nodes[node]
     assert leader is not None
     there_us, back_us = asker.out[leader.node].usual_us, leader.out[node].usual_us
-    request = waiting(small, node)
-    wait_us = leader._wait_us(request)
-    arrives_us = request.delayed_since_us + 10 * (wait_us + back_us + there_us)
+    delayed = waiting(small, node)
+    wait_us = leader._wait_us(delayed.request)
+    arrives_us = delayed.since_us + 10 * (wait_us + back_us + there_us)
     expires_us = arrives_us + wait_us
     return {"sent": arrives_us - there_us, "arrives": arrives_us, "expires": expires_us, "back": expires_us + back_us}
 
@@ -156,10 +157,10 @@ def test_a_fetch_is_as_old_as_it_is(elision: bool) -> None:
     assert sent_us < kernel.now_us - 7_000_000
     small.cluster.machines.unstall_disk(1)
     small.run(0.1)
-    small.cluster.network.nodes[FOLLOWER].end_omissions()
+    small.cluster.network.nodes[FOLLOWER].end_elision()
     assert follower._sent_us[1] == sent_us
     small.run(1)
-    small.cluster.network.nodes[FOLLOWER].end_omissions()
+    small.cluster.network.nodes[FOLLOWER].end_elision()
     assert follower._sent_us[1] > kernel.now_us - 600_000
 
 
@@ -213,7 +214,7 @@ def test_fetches_that_arrive_together_are_answered_in_one_order() -> None:
             for ends in ((1, follower), (follower, 1)):
                 small.cluster.network.link(*ends).table = (300,) * 256
         small.ready().write(seconds=5)
-        small.cluster.network.nodes[2].end_omissions()
+        small.cluster.network.nodes[2].end_elision()
         small.run(2)
         small.write()
         found.append(small.steps)

@@ -7,7 +7,7 @@ import pytest
 from sim.environment.network import LATENCY_US, Network, Node
 from sim.kernel.message import ALIKE, KIND, Message
 from sim.kernel.mixing import key_of
-from sim.kernel.scheduler import Backlog, Kernel, PastEventError, ShuffledKernel
+from sim.kernel.scheduler import Backlog, Call, Event, Gate, Kernel, PastEventError, ShuffledKernel
 from sim.kernel.streams import Stream, Streams
 from sim.protocol.messages import ControllerRequestBatch, LeaderAndIsr, LeaderAndIsrRequest, ProduceRequest
 
@@ -31,6 +31,10 @@ def words(message: Any) -> Any:
     return message.what if isinstance(message, Said) else message
 
 
+def said(event: Event) -> Any:
+    return words(event.argument if isinstance(event, Call) else event)
+
+
 class Peer(Node):
     """Writes down what arrives, when, and which connections it heard to break."""
 
@@ -42,6 +46,9 @@ class Peer(Node):
         self.broken: list[int] = []
         self.came: list[int] = []
 
+    def receive(self, message: Any) -> None:
+        self.take(message)
+
     def take(self, message: Any) -> None:
         self.got.append(words(message))
         self.at_us.append(self.kernel.now_us)
@@ -49,7 +56,7 @@ class Peer(Node):
     def tell(self, peer: int, what: Any, *, alike: bool = False) -> bool:
         channel = self.reach(peer)
         if channel is not None:
-            channel.send(channel.target.take, Said(what, alike=alike))
+            channel.send(Said(what, alike=alike))
         return channel is not None
 
     def disconnected(self, peer: int) -> None:
@@ -323,11 +330,11 @@ def test_a_process_that_ends_itself_while_it_makes_up_for_a_pause_stops_there() 
 class Fragile(Backlog):
     """Holds back what mentions glass."""
 
-    def put(self, handler: Any, argument: Any) -> None:
-        if "glass" in words(argument):
-            super().put(handler, argument)
+    def put(self, gate: Gate, event: Event) -> None:
+        if "glass" in said(event):
+            super().put(gate, event)
         else:
-            handler(argument)
+            event.happen(gate)
 
 
 def test_what_has_to_wait_is_held_back_and_the_rest_happens() -> None:
@@ -343,7 +350,7 @@ def test_what_has_to_wait_is_held_back_and_the_rest_happens() -> None:
     net.two.perform(net.two.take, "stone")
     net.run()
     assert sorted(net.two.got) == ["before", "steel, by a connection that was opened meanwhile", "stone", "wood"]
-    assert [words(message) for _, message in waits.calls] == ["glass", "timer of glass"]
+    assert [said(event) for _, event in waits.events] == ["glass", "timer of glass"]
     assert net.network.steady(1, 2)
     net.network.wait(net.two, None)
     net.one.tell(2, "more glass")
@@ -359,10 +366,10 @@ def test_a_pause_holds_back_all_and_hands_over_what_still_has_to_wait() -> None:
     net.one.tell(2, "glass")
     net.one.tell(2, "wood")
     net.run()
-    assert (net.two.got, len(waits.calls)) == ([], 0)
+    assert (net.two.got, len(waits.events)) == ([], 0)
     net.network.resume(net.two)
     assert net.two.got == ["wood"]
-    assert [words(message) for _, message in waits.calls] == ["glass"]
+    assert [said(event) for _, event in waits.events] == ["glass"]
 
 
 def test_a_process_that_is_over_waits_for_nothing() -> None:
@@ -436,32 +443,25 @@ class Request(Message):
         return Request(self)
 
 
-class Server(Peer):
-    """Takes requests that their senders repeat."""
-
-    def on_produce(self, request: Request) -> None:
-        self.take(request)
-
-
 def test_only_requests_that_their_senders_repeat_arrive_again_as_copies_behind_the_first() -> None:
     kernel = Kernel()
     network = Network(kernel, Streams(1))
-    one, two = Peer(1, kernel), Server(2, kernel)
+    one, two = Peer(1, kernel), Peer(2, kernel)
     network.join(one)
     network.join(two)
     network.resend(1, 2, 1_000)
     channel = one.reach(2)
     assert channel is not None
     request = Request()
-    channel.send(two.on_produce, request)
-    channel.send(two.take, Said("a reply"))
+    channel.send(request)
+    channel.send(Said("a reply"))
     kernel.run_until(2 * END_US)
     assert len(two.got) == 3
     assert two.got[0] is request
     assert two.got[1] == "a reply"
     assert two.got[2].copy_of is request
     network.resend(1, 2, -1_000)
-    channel.send(two.on_produce, request)
+    channel.send(request)
     kernel.run_until(5 * END_US)
     assert len(two.got) == 4
 
@@ -486,7 +486,7 @@ def test_a_message_that_would_arrive_before_it_is_sent_is_refused(kernel: Kernel
     network.join(two)
     kernel.run_until(END_US)
     network.slow(1, 2, -5_000)
-    with pytest.raises(PastEventError, match=r"take of node 2 asks .* before now \(1000000 us\)"):
+    with pytest.raises(PastEventError, match=r"Said of node 2 asks .* before now \(1000000 us\)"):
         one.tell(2, "early")
 
 

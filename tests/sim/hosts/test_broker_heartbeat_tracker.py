@@ -22,7 +22,7 @@ class Quorum:
         self.active = self
         self.fenced: list[tuple[int, int]] = []
 
-    def end_omissions(self) -> None:
+    def end_elision(self) -> None:
         pass
 
     def fence(self, broker: int) -> None:

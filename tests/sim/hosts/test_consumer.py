@@ -72,7 +72,7 @@ def test_out_of_range_is_reported_and_reset_as_configured(policy: str, after: li
 def test_consumer_asks_for_the_end_offset_at_intervals() -> None:
     world = World(config={"sim.end.offsets.interval.ms": 2_000}).ready()
     world.write(3)
-    world.cluster.consumer.ask_regularly()
+    world.cluster.consumer.ask_regularly_from(world.cluster.kernel.now_us)
     world.run(5)
     answers = world.of("end-offset")
     assert [(step["offset"], step["leader_epoch"]) for step in answers] == [(3, 0)] * 3

@@ -1,13 +1,63 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from sim.hosts.isr_expiration import IsrExpiration
-from sim.hosts.kraft_broker import KRaftBroker
-from sim.hosts.waiting import MAY_NEED, NEEDS_PARTITION
-from sim.hosts.zk_broker import ZooKeeperBroker
+from sim.hosts.waiting import PartitionBacklog
+from sim.kernel.scheduler import Gate
+from sim.protocol.messages import (
+    ControllerRequestBatch,
+    FetchRequest,
+    LeaderAndIsr,
+    LeaderAndIsrRequest,
+    MetadataRequest,
+    MetadataResponse,
+    UpdateMetadataRequest,
+)
+from tests.sim.world import World
+
+if TYPE_CHECKING:
+    from sim.kernel.message import Message
+    from sim.kernel.scheduler import Event
+
+STATE = LeaderAndIsr("p", 1, 0, (1,), 0, (1,))
+QUESTION = MetadataRequest(1_001, "p")
 
 
-@pytest.mark.parametrize("handler", sorted(NEEDS_PARTITION | MAY_NEED))
-def test_what_has_to_wait_is_a_handler_of_a_broker(handler: str) -> None:
-    assert any(callable(getattr(kind, handler, None)) for kind in (ZooKeeperBroker, KRaftBroker, IsrExpiration))
+def batch(*, leads: bool) -> ControllerRequestBatch:
+    found = ControllerRequestBatch(1)
+    found.requests.append(UpdateMetadataRequest(1, 1, STATE, {1: 1}, 1))
+    if leads:
+        found.requests.append(LeaderAndIsrRequest(1, 1, STATE))
+    return found
+
+
+class Taking(Gate):
+    """Notes what comes through."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.taken: list[object] = []
+
+    def receive(self, message: Event) -> None:
+        self.taken.append(message)
+
+
+@pytest.mark.parametrize(
+    ("message", "unregistered", "registered"),
+    [
+        (FetchRequest(1_001, 1, -1, -1, [("p", 0, 0, -1)], []), True, True),
+        (QUESTION, True, False),
+        (batch(leads=True), True, True),
+        (batch(leads=False), True, False),
+        (MetadataResponse(QUESTION, 1, 0), False, False),
+    ],
+)
+def test_only_messages_that_need_the_partition_wait(message: Message, unregistered: bool, registered: bool) -> None:
+    broker = World().ready().cluster.running[1]
+    for epoch, waits in ((-1, unregistered), (7, registered)):
+        backlog, gate = PartitionBacklog(broker), Taking()
+        broker.broker_epoch = epoch
+        backlog.put(gate, message)
+        assert (len(backlog.events), len(gate.taken)) == (waits, not waits)

@@ -1,21 +1,23 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sim.kernel.choosing import PATIENCE_US, ChoosingKernel
-from sim.kernel.scheduler import ALWAYS, Gate, Kernel
+from sim.kernel.scheduler import ALWAYS, Call, Gate, Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Sequence
 
-    from sim.kernel.scheduler import Handler
+    from sim.kernel.scheduler import Event
+
 
 END_US = 100 * PATIENCE_US
 
 
-def named(gate: Gate, handler: Handler, argument: Any, at_us: int) -> Hashable:
+def named(gate: Gate, event: Event, at_us: int) -> Hashable:
     """Capital letters have names."""
-    return argument if str(argument).isupper() else None
+    assert isinstance(event, Call)
+    return event.argument if str(event.argument).isupper() else None
 
 
 class Written:
@@ -29,8 +31,8 @@ class Written:
         self.got.append((self.kernel.now_us, word))
 
     def at(self, at_us: int, word: str, gate: Gate = ALWAYS, *, first: bool = False) -> None:
-        call = self.kernel.call_first if first else self.kernel.call_at
-        call(at_us, gate, self.take, word)
+        schedule = self.kernel.schedule_first if first else self.kernel.schedule
+        schedule(at_us, gate, Call(self.take, word))
 
     def words(self) -> str:
         self.kernel.run_until(END_US)

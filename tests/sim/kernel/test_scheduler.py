@@ -9,6 +9,7 @@ from sim.kernel.scheduler import (
     ALWAYS,
     AUDIT_EVENTS,
     BudgetError,
+    Call,
     Environment,
     Gate,
     Kernel,
@@ -53,7 +54,7 @@ def test_what_comes_first_is_ordered_by_source_and_then_first_in_first_out() -> 
     made: list[object] = []
     kernel.call_at(10, Gate(1), made.append, "last")
     for source, name in ((3, "c"), (1, "a"), (2, "b"), (1, "a again")):
-        kernel.call_first(10, Gate(source), made.append, name)
+        kernel.schedule_first(10, Gate(source), Call(made.append, name))
     kernel.run_until(END_US)
     assert made == ["a", "a again", "b", "c", "last"]
     assert [call.number for call in kernel.watcher.calls[:-1]] == [2, 4, 3, 1, 0]
@@ -114,8 +115,8 @@ KERNELS: list[Callable[[], Kernel]] = [
 ]
 SCHEDULERS: list[Callable[[Kernel, int, Gate], None]] = [
     lambda kernel, at_us, gate: kernel.call_at(at_us, gate, Node().wake, None),
-    lambda kernel, at_us, gate: kernel.call_first(at_us, gate, Node().wake, None),
-    lambda kernel, at_us, gate: kernel.add(at_us, 0, gate, Node().wake, None),
+    lambda kernel, at_us, gate: kernel.schedule_first(at_us, gate, Call(Node().wake, None)),
+    lambda kernel, at_us, gate: kernel.add(at_us, 0, gate, Call(Node().wake, None)),
 ]
 
 

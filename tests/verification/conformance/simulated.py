@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from sim.config import Value, resolve
 from sim.environment.network import Node
@@ -13,7 +13,7 @@ from sim.hosts.cluster import Cluster
 from sim.hosts.zk_broker import ZooKeeperBroker
 from sim.hosts.zk_messages import Decision
 from sim.kernel.message import Message
-from sim.kernel.scheduler import Kernel
+from sim.kernel.scheduler import Event, Kernel
 from sim.kernel.streams import Streams
 from sim.protocol.client.sender import ProducerBatch
 from sim.protocol.messages import (
@@ -196,10 +196,18 @@ class StandIn(StandsIn, Node):
         self._kernel = kernel
         self.answer = answer
 
+    def receive(self, message: Event) -> None:
+        """See `Node.receive`."""
+        if isinstance(message, FetchRequest):
+            self.on_fetch(message)
+        else:
+            assert isinstance(message, OffsetsForLeaderEpochRequest)
+            self.on_epoch_end(message)
+
     def on_epoch_end(self, request: OffsetsForLeaderEpochRequest) -> None:
         """A follower asks where an epoch ended."""
         results = [(name, NONE, *self.answer) for name, _, _ in request.asks]
-        self._send(request.node, "on_epoch_end_reply", OffsetsForLeaderEpochResponse(request, results))
+        self._send(request.node, OffsetsForLeaderEpochResponse(request, results))
 
     def on_fetch(self, request: FetchRequest) -> None:
         """A follower fetches; the answer waits for data that does not come."""
@@ -207,12 +215,12 @@ class StandIn(StandsIn, Node):
 
     def _answer_fetch(self, request: FetchRequest) -> None:
         results: list[FetchResult] = [(name, NONE, [], 0, 0, epoch, AGREES) for name, _, epoch, _ in request.positions]
-        self._send(request.node, "on_fetch_reply", FetchResponse(request, results))
+        self._send(request.node, FetchResponse(request, results))
 
-    def _send(self, node: int, handler: str, reply: Any) -> None:
+    def _send(self, node: int, reply: Message) -> None:
         channel = self.reach(node)
         assert channel is not None
-        channel.send(getattr(channel.target, handler), reply)
+        channel.send(reply)
 
 
 class Asker(StandsIn, Node):
@@ -227,23 +235,16 @@ class Asker(StandsIn, Node):
         self.answers: list[ProduceResponse | FetchResponse | OffsetsForLeaderEpochResponse] = []
         cluster.network.join(self)
 
-    def send(self, broker: int, handler: str, request: Message) -> None:
+    def send(self, broker: int, request: Message) -> None:
         """Send a request."""
         channel = self.reach(broker)
         assert channel is not None
-        channel.send(getattr(channel.target, handler), request)
+        channel.send(request)
 
-    def on_produce_reply(self, reply: ProduceResponse) -> None:
-        """A write was answered."""
-        self.answers.append(reply)
-
-    def on_fetch_reply(self, reply: FetchResponse) -> None:
-        """A fetch was answered."""
-        self.answers.append(reply)
-
-    def on_epoch_end_reply(self, reply: OffsetsForLeaderEpochResponse) -> None:
-        """A question about an epoch was answered."""
-        self.answers.append(reply)
+    def receive(self, message: Event) -> None:
+        """See `Node.receive`."""
+        assert isinstance(message, ProduceResponse | FetchResponse | OffsetsForLeaderEpochResponse)
+        self.answers.append(message)
 
 
 class ScriptedBroker:

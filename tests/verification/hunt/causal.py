@@ -127,13 +127,13 @@ def observe(scenario: Scenario, mode: str, seed: int, without: int = -1) -> Obse
         for realised in injection.realised[struck:]:
             seen.strikes.setdefault(number, []).append((realised.at_us, realised.effective))
 
-    def send(channel: Channel[Any], handler: Any, message: Any) -> None:
+    def send(channel: Channel[Any], message: Any) -> None:
         links.append((channel._kernel.now_us, channel._link))
-        original_send(channel, handler, message)
+        original_send(channel, message)
 
-    def deliver_at(channel: Channel[Any], arrival_us: int, handler: Any, message: Any) -> None:
+    def deliver_at(channel: Channel[Any], arrival_us: int, message: Any) -> None:
         links.append((channel._kernel.now_us, channel._link))
-        original_delivery(channel, arrival_us, handler, message)
+        original_delivery(channel, arrival_us, message)
 
     def spare(plan: Plan) -> Plan:
         seen.plan = plan

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from scenarios.format.scenario import PlannedSend, Scenario
     from sim.kernel.message import Message
-    from sim.kernel.scheduler import Handler
 
     Batches = tuple[PlannedSend, ...]
 
@@ -45,7 +44,7 @@ PAIRS: Final = {
     "partitions": ("kip101", "kip320"),
     "sessions": ("kip279", "kraft"),
 }
-NOT_SAID: Final = {"answered_us", "done", "operation", "delayed", "delayed_since_us", "result", "sent_us", "version"}
+NOT_SAID: Final = {"answered_us", "done", "operation", "result", "sent_us", "version"}
 """Fields that are no part of what a message says."""
 
 Latencies = dict[tuple[Any, ...], int]
@@ -110,12 +109,12 @@ def observe(
         faults, batches = drawn(*words)
         return plan(faults), sends(batches)
 
-    def send(channel: Channel[Any], handler: Handler, message: Message) -> None:
+    def send(channel: Channel[Any], message: Message) -> None:
         link = channel._link
         if type(link.table) is not _Quantiles:
             link.table = _Quantiles(link.table)
         _Quantiles.taken = -1
-        original(channel, handler, message)
+        original(channel, message)
         ends = next(ends for ends, one in channel.target.network._links.items() if one is link)
         what = (ends, said(message))
         by_said[what, count[what]] = _Quantiles.taken

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from scenarios.shrinking.criterion import Trials, symptom
 from scenarios.shrinking.necessity import ENOUGH, TRIES, find_necessity
@@ -27,7 +27,6 @@ from scenarios.shrinking.shrink import shrink
 from scenarios.single.execution import CLIENTS_BEGIN_US
 from scenarios.single.run import prepare_process
 from scenarios.version import code_version
-from sim.environment.network import Channel
 from sim.kernel.choosing import ChoosingKernel
 from sim.kernel.message import Message
 from tests.verification.hunt.shrink import MODES, SCENARIOS, failures, spread
@@ -37,9 +36,9 @@ if TYPE_CHECKING:
 
     from scenarios.shrinking.case import Case
     from scenarios.shrinking.criterion import Symptom
-    from scenarios.shrinking.necessity import Necessity, SentMessage
+    from scenarios.shrinking.necessity import Necessity, Route, SentMessage
     from scenarios.single.rows import Row
-    from sim.kernel.scheduler import Gate, Handler
+    from sim.kernel.scheduler import Event, Gate
 
 BUDGET: Final = 1_000_000
 """Events that a run may take."""
@@ -81,22 +80,21 @@ class _Losing:
     """Names the messages that are to be lost, and counts them.
 
     Args:
-        loses: (handler's name, sender, receiver, message, when it is sent) -> whether it is lost.
+        loses: ((class, sender, receiver), message, when it is sent) -> whether it is lost.
 
     Attributes:
         lost: how many were.
     """
 
-    def __init__(self, loses: Callable[[str, int, int, Message, int], bool]) -> None:
+    def __init__(self, loses: Callable[[Route, Message, int], bool]) -> None:
         self.lost = 0
         self.kernel = ChoosingKernel(BUDGET, self, {LOST})
         self._loses = loses
 
-    def __call__(self, gate: Gate, handler: Handler, argument: Any, _at_us: int) -> Hashable:
-        if not (isinstance(gate, Channel) and isinstance(argument, Message)):
+    def __call__(self, gate: Gate, event: Event, _at_us: int) -> Hashable:
+        if not isinstance(event, Message):
             return None
-        name = getattr(handler, "__name__", "")
-        if not self._loses(name, gate.source, gate.owner, argument, self.kernel.now_us):
+        if not self._loses((type(event), gate.source, gate.owner), event, self.kernel.now_us):
             return None
         self.lost += 1
         return LOST
@@ -106,9 +104,9 @@ def without(case: Case, sent: SentMessage) -> tuple[Row, int]:
     """The run without one message, which is known by when it is sent, and how many were lost."""
     seen = False
 
-    def loses(name: str, source: int, target: int, message: Message, now_us: int) -> bool:
+    def loses(route: Route, message: Message, now_us: int) -> bool:
         nonlocal seen
-        if seen or now_us != sent.sent_us or (name, source, target) != sent.route or message.about() != sent.name.about:
+        if seen or now_us != sent.sent_us or route != sent.route or message.about() != sent.name.about:
             return False
         seen = True
         return True
@@ -117,9 +115,9 @@ def without(case: Case, sent: SentMessage) -> tuple[Row, int]:
     return case.run(kernel=losing.kernel).row, losing.lost
 
 
-def without_way(case: Case, way: tuple[str, int, int]) -> Row:
+def without_way(case: Case, route: Route) -> Row:
     """The run without all messages of one kind from one node to another."""
-    losing = _Losing(lambda name, source, target, _, at: at >= CLIENTS_BEGIN_US and (name, source, target) == way)
+    losing = _Losing(lambda one, _, at: at >= CLIENTS_BEGIN_US and one == route)
     return case.run(kernel=losing.kernel).row
 
 
@@ -137,12 +135,12 @@ def wrong(case: Case, kept: Symptom, takes: Necessity) -> Iterator[str]:
     for one in takes.messages:
         row, lost = without(case, one)
         if lost != 1:
-            yield f"{one.handler} at {one.sent_us} us was not found"
+            yield f"{one.name} at {one.sent_us} us was not found"
         elif not _is_gone(row, kept):
-            yield f"{one.handler} at {one.sent_us} us is not necessary"
+            yield f"{one.name} at {one.sent_us} us is not necessary"
     for group in takes.alternatives:
         if not _is_gone(without_way(case, group.messages[0].route), kept):
-            yield f"all {group.messages[0].handler} together are not necessary"
+            yield f"all {group.messages[0].route} together are not necessary"
     if takes.tries != TRIES or not takes.whole:
         yield "not all was tried"
 

@@ -7,7 +7,6 @@ import pytest
 from scenarios.format.catalogue import load
 from sim.environment.network import Channel
 from sim.kernel.message import Message
-from sim.kernel.scheduler import Handler
 from tests.verification.hunt.latencies import MARK, WHATS, Kept, without
 
 CASES = [("chaos", "kip320", 3), ("chaos", "hw", 4), ("elr-chaos", "elr", 5), ("power", "kip101", 6)]
@@ -31,9 +30,9 @@ def test_what_is_taken_out_moves_no_latency_of_the_rest() -> None:
 def test_a_count_on_the_link_would(monkeypatch: pytest.MonkeyPatch) -> None:
     send = Channel.send
 
-    def counted(channel: Channel[Any], handler: Handler, message: Message) -> None:
+    def counted(channel: Channel[Any], message: Message) -> None:
         channel._link.key += 1
-        send(channel, handler, message)
+        send(channel, message)
 
     monkeypatch.setattr(Channel, "send", counted)
     found = kept()

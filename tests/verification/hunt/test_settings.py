@@ -14,7 +14,7 @@ from faults.kinds.registry import KINDS
 from scenarios.format.catalogue import load
 from scenarios.single import run as runs
 from sim.config import KEYS, NEVER, Value
-from sim.environment.elision import Pings
+from sim.environment.elision import ElidedPings
 from sim.errors import InputError
 from sim.hosts.zookeeper import ZooKeeper
 from tests.named import run_row
@@ -172,17 +172,17 @@ def test_time_that_would_go_back_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("scenarios.format.selection.check_settings", lambda *_: None)
     kind, why = compared(replace(chaos(), seed=29, settings={PING: 30_000, SESSION: 6_000}))
     assert kind == "error"
-    assert why.startswith("PastEventError: ZooKeeper._check_session of node 0 asks to be called at")
+    assert why.startswith("PastEventError: _SessionTimeout of node 0 asks to be called at")
 
 
 def test_a_history_that_differs_is_found_also_before_a_run_is_exhausted(monkeypatch: pytest.MonkeyPatch) -> None:
-    settle = Pings.settle
+    settle = ElidedPings.settle
 
-    def early(self: Pings, now_us: int) -> None:
+    def early(self: ElidedPings, now_us: int) -> None:
         self._sent_us -= 1_000_000
         settle(self, now_us)
 
-    monkeypatch.setattr(Pings, "settle", early)
+    monkeypatch.setattr(ElidedPings, "settle", early)
     one = replace(chaos(), seed=28)
     for event_budget in (1_000_000, 4_000):
         kind, why = compared(one, event_budget)

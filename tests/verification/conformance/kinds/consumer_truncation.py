@@ -14,7 +14,7 @@ from sim.history.recorder import Recorder
 from sim.hosts.client import Access
 from sim.hosts.consumer import USABLE_EPOCH_END_VERSION, Consumer
 from sim.hosts.settings import client_settings
-from sim.kernel.scheduler import Kernel
+from sim.kernel.scheduler import Event, Kernel
 from sim.kernel.streams import Streams
 from sim.protocol.client.consumer_position import (
     AWAIT_RESET,
@@ -166,20 +166,16 @@ class Leader(StandsIn, Node):
         self.epoch_ends: list[OffsetsForLeaderEpochRequest] = []
         self.list_offsets: list[ListOffsetsRequest] = []
 
-    def on_fetch(self, request: FetchRequest) -> None:
-        """A fetch; it waits."""
-        self.fetches.append(request)
-
-    def on_epoch_end(self, request: OffsetsForLeaderEpochRequest) -> None:
-        """OffsetsForLeaderEpoch."""
-        self.epoch_ends.append(request)
-
-    def on_list_offsets(self, request: ListOffsetsRequest) -> None:
-        """ListOffsets."""
-        self.list_offsets.append(request)
-
-    def on_metadata(self, request: MetadataRequest) -> None:
-        """Metadata; the case says what is answered, if anything."""
+    def receive(self, message: Event) -> None:
+        """See `Node.receive`. A fetch waits; what is answered to Metadata, if anything, the case says."""
+        if isinstance(message, FetchRequest):
+            self.fetches.append(message)
+        elif isinstance(message, OffsetsForLeaderEpochRequest):
+            self.epoch_ends.append(message)
+        elif isinstance(message, ListOffsetsRequest):
+            self.list_offsets.append(message)
+        else:
+            assert isinstance(message, MetadataRequest)
 
 
 class Reader:

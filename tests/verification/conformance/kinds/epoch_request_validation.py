@@ -86,7 +86,7 @@ class Requests:
         """Ask a broker for a partition that it has never heard of."""
         broker = ScriptedBroker(self.rules)
         asks = [("unknown", current, epoch)]
-        broker.asker.send(LEADER, "on_epoch_end", OffsetsForLeaderEpochRequest(ASKER, asks, [current], with_epoch=True))
+        broker.asker.send(LEADER, OffsetsForLeaderEpochRequest(ASKER, asks, [current], with_epoch=True))
         broker.pass_time(SECOND_US)
         reply = broker.asker.answers[-1]
         assert isinstance(reply, OffsetsForLeaderEpochResponse)

@@ -98,7 +98,7 @@ class Requests:
         op.get("max_wait_ms")  # It is over only after what comes next.
         replica = FOLLOWER if op["by"] == "follower" else -1
         request = FetchRequest(ASKER, LEADER, replica, -1, [("", 0, epoch, NO_EPOCH)], [self.leader_epoch])
-        broker.asker.send(LEADER, "on_fetch", request)
+        broker.asker.send(LEADER, request)
         broker.pass_time(SECOND_US // 10)
         return Seen(answered=bool(broker.asker.answers))
 
@@ -107,12 +107,12 @@ class Requests:
         request = ProduceRequest(ASKER, "", record_id(0, self.leader_epoch), 1, op["acks"])
         if self.running is None:
             broker = self._leading()
-            broker.asker.send(LEADER, "on_produce", request)
+            broker.asker.send(LEADER, request)
             broker.pass_time(SECOND_US)
             return Seen(answered=bool(broker.asker.answers))
         cluster, asker = self.running
         asker.answers.clear()
-        asker.send(cluster.leader, "on_produce", request)
+        asker.send(cluster.leader, request)
         kernel = cluster.cluster.kernel
         deadline_us = kernel.now_us + LONGEST_US
         while not asker.answers and kernel.now_us < deadline_us:

@@ -1,0 +1,32 @@
+"""A fetch that waits at its leader for data, until there is some, leadership changes, or its time is over.
+
+Kafka: DelayedFetch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sim.protocol.messages import FetchRequest
+
+
+class DelayedFetch:
+    """See the module.
+
+    Args:
+        request: the fetch.
+        since_us: see below.
+
+    Attributes:
+        request: the fetch.
+        since_us: when it began to wait.
+        waits: whether it still does.
+    """
+
+    __slots__ = ("request", "since_us", "waits")
+
+    def __init__(self, request: FetchRequest, since_us: int) -> None:
+        self.request = request
+        self.since_us = since_us
+        self.waits = True
