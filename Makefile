@@ -36,17 +36,19 @@ venv: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r .venv/$*.txt
 	touch $@
 
-# The scripted scenarios in all modes that they expect something of, 8,000 drawn runs on Spark, the comparison of four
-# releases, their report, and one seed explained. A sweep that is already there is resumed; one of other
-# code is refused: remove it, or choose another folder with DEMO=.
+# The scripted scenarios, a line each; the first story of KIP-101 in sentences; what ELR buys, by 4,000 drawn runs on Spark, with
+# their report; one seed that it saves, told and as a page. A sweep that is already there is resumed; one of other code is
+# refused: remove it, or choose another folder with DEMO=.
 demo: venv
-	$(BIN)/highwater run $(SCRIPTED)
-	$(BIN)/highwater sweep power --modes hw,kip101,kip320,elr --seeds 0..2000 --output $(DEMO)
-	$(BIN)/highwater compare $(DEMO) --brief
-	$(BIN)/highwater report $(DEMO) -o $(DEMO)/report.html --triage 6 --local 2
-	$(BIN)/highwater explain power --mode hw --seed 313 --kind committed-loss --output $(DEMO)
-	$(BIN)/highwater draw $(DEMO)/shrunk/313-hw/plan.json --output $(DEMO)/313-hw.svg
-	@echo "The report: $(DEMO)/report.html. One seed explained: above, $(DEMO)/shrunk/313-hw and $(DEMO)/313-hw.svg"
+	@$(BIN)/highwater run $(SCRIPTED)
+	@$(BIN)/highwater explain kip101-scenario-1 --mode hw --brief --most 6
+	@$(BIN)/highwater sweep elr-chaos --modes kraft,elr-4.3 --seeds 0..2000 --output $(DEMO) --brief
+	@$(BIN)/highwater report $(DEMO) -o $(DEMO)/report.html --triage 6 --local 2 -q >/dev/null
+	@$(BIN)/highwater explain $(DEMO) --mode kraft --seed 17 --brief --most 3 -q
+	@$(BIN)/highwater show $(DEMO) --mode kraft --seed 17 --against elr-4.3 --output $(DEMO)/17-kraft.html -q >/dev/null
+	@echo "Open the report of the sweep:  $(DEMO)/report.html"
+	@echo "Step through this run:         $(DEMO)/17-kraft.html"
+	@echo "Try next:                      $(BIN)/highwater run reassignment-back --mode elr-4.3 --show $(DEMO)/reassignment-back.html"
 
 lint: venv
 	$(BIN)/ruff check

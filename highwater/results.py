@@ -105,7 +105,7 @@ class Swept:
             (one["scenario"], one["mode"], one["runs"], one["verdicts"]["violation"], percent(one["inside_share"]))
             for one in self.summary["results"]
         ]
-        return _table(["scenario", "mode", "runs", "violations", "runs inside"], rows)
+        return _table(["scenario", "mode", "runs", "violations", "tolerated"], rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,8 +76,8 @@ class Board:
 
     def legend(self) -> None:
         """Print what columns and marks mean."""
-        self._ui.line("  ".join(f"{number.strip()} {mode}" for mode, number in self._columns.items()))
-        self._ui.line(". ok  v violation  s stalled, each as expected  F not as expected  -v prints every run in full")
+        modes = ", ".join(f"{number.strip()} {mode}" for mode, number in self._columns.items())
+        self._ui.line(f"{modes}; . ok, v violation, s stalled as expected; F not as expected (-v: every run in full)")
 
     def _mark(self, result: RunResult) -> str:
         return self.MARKS[result.row["verdict"]] if result.row["expected"] else self.UNEXPECTED

@@ -38,11 +38,15 @@ WAITS: Final[Mapping[str, tuple[str, float, str]]] = {
     "under_min_isr_ms": ("below min.insync.replicas", 1_000, "s"),
 }
 """Measures of availability that a sentence tells of: what a mode is for how long, and its unit."""
+BEYOND: Final = (
+    "more brokers lost their disk or page cache, or ended uncleanly, than Kafka promises to survive with these settings"
+)
+"""What it means for an operator that a violation is outside the promise."""
 LEGEND: Final = (
     "k/n: of n runs, k show it; exhausted ones count, those that ended with an error do not.",
     "95 % interval: Wilson's; <= is the exact upper bound where k is 0, and does not say never.",
     "inside: the protocol is to blame. outside: the faults were more than the mode promises to survive.",
-    "runs inside: those in which every acknowledged record was within the promise.",
+    "tolerated: share of runs whose faults the mode promises to survive.",
     "clean: no violation, inside or outside; early warnings are left out.",
     "vacuous: too little happened to count; they stay in n.",
     "p: exact McNemar test of the seeds that only one of the two shows.",
@@ -132,7 +136,7 @@ def _inside(comparison: Comparison, kind: str) -> Iterator[str]:
     guilty = [f"{name} in {percent(rate.inside / rate.n)}" for name, rate in seen if rate.inside]
     rest = [name for name, rate in seen if not rate.inside]
     if not guilty:
-        yield "All of it is outside the promise."
+        yield f"All of it is outside the promise: {BEYOND}."
         return
     also = f"; not with {joined(rest, 'or')}" if rest else ""
     yield f"The protocol is to blame for it (inside the promise) with {joined(guilty, 'and')}{also}."

@@ -64,7 +64,9 @@ def _show(paper: Paper, comparison: Comparison, said: str, *, brief: bool) -> No
     heading = ", ".join([comparison.scenario, *fixed])
     paper.title(heading if comparison.by == "mode" else f"{heading}: by {comparison.by}")
     paper.text(said)
-    by, groups = "mode" if comparison.by == "mode" else "value", comparison.groups
+    from reports.analysis.sentences import in_order
+
+    by, groups = "mode" if comparison.by == "mode" else "value", tuple(in_order(comparison))
     _show_rates(paper, by, groups)
     if brief:
         return
@@ -97,7 +99,7 @@ def _show_runs(paper: Paper, by: str, groups: tuple[Group, ...]) -> None:
         )
         for one in groups
     ]
-    headers = [by, "runs", "errors", "exhausted", "stalled", "vacuous", "clean", "runs inside"]
+    headers = [by, "runs", "errors", "exhausted", "stalled", "vacuous", "clean", "tolerated"]
     paper.table("runs", headers, rows, headers[1:])
     for one in groups:
         if one.errors:
@@ -111,7 +113,7 @@ def _show_runs(paper: Paper, by: str, groups: tuple[Group, ...]) -> None:
     ]
     if by_damage:
         headers = [by, "by unclean ends", "by lossy ends", "runs"]
-        paper.table("runs inside, if damage is what ends do", headers, by_damage, headers[1:])
+        paper.table("faults tolerated, if damage is what ends do", headers, by_damage, headers[1:])
     if any(sum(one.rounds) for one in groups):
         headers = [by, "in one round", "in two", "in more"]
         paper.table("truncations", headers, [(one.name, *one.rounds) for one in groups], headers[1:])

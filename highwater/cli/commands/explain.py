@@ -16,6 +16,7 @@ from highwater.cli.options import Command, evidence_options, failed_run_options
 from reports.evidence import folder as evidence
 from reports.formatting import seconds
 from sim import exit_codes
+from sim.errors import InputError
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
@@ -34,6 +35,8 @@ EXPLAIN_VERSION: Final = 1
 @failed_run_options("Explain")
 @click.option("--kind", metavar="KIND", help="The violation; the first inside the promise when not given.")
 @click.option("--budget", metavar="TIME", default="60s", show_default=True, help="For all; half for shrinking.")
+@click.option("--most", metavar="N", type=click.IntRange(min=1), help="Sentences at most.  [default: 12]")
+@click.option("--brief", is_flag=True, help="Only the story, a line each.")
 @click.option("--all", "everything", is_flag=True, help="All sentences; history.txt holds what led to nothing, too.")
 @click.option("--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="Text or Markdown.")
 @evidence_options("shrunk")
@@ -43,6 +46,8 @@ def command(
     asked: RunRequest,
     kind: str | None,
     budget: str,
+    most: int | None,
+    brief: bool,
     everything: bool,
     form: str,
     output: Path | None,
@@ -62,18 +67,21 @@ def command(
     from reports.evidence.waiting import waits_for
     from scenarios.shrinking.criterion import Trials
 
+    if everything and most is not None:
+        raise InputError("--all tells every sentence, and --most only some: one of them is needed")
+    sentences = None if everything else most or telling.SENTENCES
     begin, limit = time.monotonic(), options.duration("--budget", budget)
     origin, chosen = asked.one()
     ui.caution(origin.warnings)
     if not origin.scenario.drawn:
-        return _tell_script(ui, origin, chosen, kind, everything=everything, form=form, as_json=as_json)
+        return _tell_script(ui, origin, chosen, kind, sentences, form=form, brief=brief, as_json=as_json)
     place = origin.place(output, origin.seed, chosen.name, small.PART)
     evidence.check(place)
     found, took = small.shrunk(small.failed_run(origin, chosen), kind, limit / 2, progress(ui))
     evidence.prepare(place)
     case = small.as_found(found, place.path / evidence.PLAN)
     trials = Trials(lambda: time.monotonic() - begin > limit)
-    explained = explain(case, found.symptom, trials, None if everything else telling.SENTENCES)
+    explained = explain(case, found.symptom, trials, sentences)
     result = explained.observed.result
     evidence.write(place, case.scenario, result, past(explained.observed), everything=everything)
     if as_json:
@@ -95,6 +103,9 @@ def command(
         _print_markdown(ui, story_as_markdown(result, explained.story, explained.remedies))
         return exit_codes.EXPECTED
     ui.line(f"{case.scenario.name}, mode {chosen.name}, seed {origin.seed}: {small.kept(found)}", "bold")
+    if brief:
+        _show_lines(ui, explained.story)
+        return exit_codes.EXPECTED
     ui.line(small.said(found, took))
     if not found.whole:
         ui.line(small.unfinished(found))
@@ -112,12 +123,19 @@ def command(
 
 
 def _tell_script(
-    ui: Ui, origin: Origin, mode: Mode, kind: str | None, *, everything: bool, form: str, as_json: bool
+    ui: Ui,
+    origin: Origin,
+    mode: Mode,
+    kind: str | None,
+    most: int | None,
+    *,
+    form: str,
+    brief: bool,
+    as_json: bool,
 ) -> int:
     """Tell a scripted scenario, and which newer modes keep what it loses."""
     from reports.drawing.explained import told
     from reports.drawing.observed import observe
-    from reports.evidence import telling
     from reports.evidence.markdown import story_as_markdown
     from reports.evidence.story import outcome
     from scenarios.shrinking.case import Case
@@ -129,7 +147,7 @@ def _tell_script(
     result = observed.result
     fails = bool(result.row["violations"]) or kind is not None
     tried = newer_modes(case, symptom(result.row, kind)) if fails else []
-    story = told(observed, kind or "", None if everything else telling.SENTENCES)
+    story = told(observed, kind or "", most)
     if as_json:
         shown = {"story": [asdict(sentence) for sentence in story], "remedies": [asdict(remedy) for remedy in tried]}
         ui.json({"schema_version": EXPLAIN_VERSION, **shown, "exit_code": exit_codes.EXPECTED})
@@ -137,6 +155,9 @@ def _tell_script(
         _print_markdown(ui, story_as_markdown(result, story, tried))
     else:
         ui.line(f"{case.scenario.name}, mode {mode.name}: {outcome(result.row)}", "bold")
+        if brief:
+            _show_lines(ui, story)
+            return exit_codes.EXPECTED
         _show_story(ui, story)
         keep = [remedy.change for remedy in tried if remedy.keeps]
         if fails:
@@ -148,6 +169,11 @@ def _tell_script(
 def _print_markdown(ui: Ui, text: str) -> None:
     for line in text.splitlines():
         ui.line(line)
+
+
+def _show_lines(ui: Ui, story: list[Sentence]) -> None:
+    for sentence in story:
+        ui.line(f"  {seconds(sentence.at_us):>12}  {sentence.text}")
 
 
 def _show_story(ui: Ui, story: list[Sentence]) -> None:

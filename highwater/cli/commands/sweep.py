@@ -27,6 +27,8 @@ CLUSTER_TASK_SECONDS: Final = 10.0
 TASK_SECONDS_MAX: Final = 86_400
 CHUNKS_MAX: Final = 1_000_000
 PROCESSES_MAX: Final = 1_024
+ANSWERED_MOST: Final = 200_000
+"""Runs of a sweep that are compared at its end; reading the rows of more takes seconds."""
 SHOWN_FAILURES: Final = 10
 """Replay lines that the text result shows; rows hold them all."""
 
@@ -61,6 +63,7 @@ SHOWN_FAILURES: Final = 10
 @rule_option
 @grid_option
 @strict_option
+@click.option("--brief", is_flag=True, help="Print only how the modes compare.")
 @json_option
 @ui_options
 @click.pass_obj
@@ -80,6 +83,7 @@ def command(
     rules: dict[str, str],
     settings: dict[str, tuple[Value, ...]],
     strict: bool,
+    brief: bool,
     as_json: bool,
 ) -> int:
     """Run a range of seeds of each SCENARIO; the same command goes on with a sweep that was stopped.
@@ -109,8 +113,11 @@ def command(
     if as_json:
         ui.json({"schema_version": ROWS_VERSION, **summary})
     else:
-        _show(ui, folder, summary)
-        if summary["failing"] and any(scenario.drawn for scenario in sweep.scenarios):
+        if brief:
+            _answer(ui, folder, summary)
+        else:
+            _show(ui, folder, summary)
+        if not brief and summary["failing"] and any(scenario.drawn for scenario in sweep.scenarios):
             ui.line()
             told = f"highwater triage {shlex.quote(folder.shown)} puts them in buckets by cause"
             ui.line(f"Why: {told}, and highwater explain tells of one")
@@ -150,16 +157,33 @@ def _is_local(master: str | None) -> bool:
     return master is None or master.startswith("local")
 
 
+def _answer(ui: Ui, folder: Folder, summary: dict[str, Any]) -> None:
+    """Print how the modes compare, in a sentence for each scenario; the libraries of reports may be missing."""
+    from reports.analysis import compare, sentences
+    from scenarios.sweep.store import Store
+
+    if summary["runs"] > ANSWERED_MOST:
+        ui.line(f"highwater compare {shlex.quote(folder.shown)} compares the modes")
+        return
+    try:
+        for comparison in compare.of_store(Store(folder)):
+            ui.line(sentences.first(comparison))
+    except InputError as error:
+        ui.note(f"not compared: {error}")
+
+
 def _show(ui: Ui, folder: Folder, summary: dict[str, Any]) -> None:
+    _answer(ui, folder, summary)
+    ui.line()
     results = summary["results"]
     key = ["scenario", "mode", *results[0]["settings"]]
-    verdicts = ["runs", "runs inside", "ok", "violation", "stalled", "exhausted", "error", "vacuous"]
+    verdicts = ["runs", "tolerated", "ok", "violation", "stalled", "exhausted", "error", "vacuous"]
     ui.table([*key, *verdicts, "expected", "met"], map(_counts, results), numbers=verdicts)
     if any(result["expectation"] == "clean" for result in results):
         ui.line("clean: nothing inside the promise, or none of the kinds that [expect] names; all else is left out")
     for label, columns, rows in (
-        ("kind", ["runs", "rate", "inside the promise", "runs inside"], _kinds),
-        (None, ["runs inside by unclean ends", "by lossy ends", "runs"], _by_damage),
+        ("kind", ["runs", "rate", "inside the promise"], _kinds),
+        (None, ["tolerated by unclean ends", "by lossy ends", "runs"], _by_damage),
         ("early warning", ["runs"], _warnings),
         (None, ["truncations in one round", "in two", "in more"], _rounds),
     ):
@@ -207,9 +231,8 @@ def _key(result: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _kinds(result: dict[str, Any]) -> list[tuple[object, ...]]:
-    share = percent(result["inside_share"])
     return [
-        (*_key(result), kind, counts["n"], percent(counts["rate"]), counts["inside"], share)
+        (*_key(result), kind, counts["n"], percent(counts["rate"]), counts["inside"])
         for kind, counts in result["kinds"].items()
     ]
 

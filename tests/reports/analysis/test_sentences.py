@@ -53,7 +53,7 @@ def test_values_of_a_setting_are_named_with_it() -> None:
 
 def test_all_of_it_outside_is_said() -> None:
     (power,) = compared(run("hw", 0, LOSS, kinds_inside=""), run("hw", 1))
-    assert sentences.first(power).endswith("All of it is outside the promise.")
+    assert sentences.first(power).endswith(f"All of it is outside the promise: {sentences.BEYOND}.")
 
 
 def test_words_are_of_violations_that_there_are_and_others_go_by_their_names() -> None:

@@ -50,6 +50,11 @@ def summary(**changes: Any) -> dict[str, Any]:
     return {**whole, **changes}
 
 
+def header(out: str) -> str:
+    """The heading of the first table, after the answer."""
+    return next(line for line in out.splitlines() if line.startswith("scenario "))
+
+
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the command asks of `run_sweep`; nothing is run, and its summary says 3."""
@@ -134,7 +139,7 @@ def test_a_grid_is_swept_compared_and_replayed(highwater: Callable[..., Call], t
     words = ["--modes", "hw", "--set", f"{flush}=never,1", "--set", f"{age}=300000,200000", "--local", 1]
     call = highwater("sweep", "power", "canary", "--seeds", "6..9", "--output", tmp_path, *words)
     assert call.code == 0
-    assert call.out.splitlines()[0].split()[:4] == ["scenario", "mode", flush, age]
+    assert header(call.out).split()[:4] == ["scenario", "mode", flush, age]
     assert re.search(rf"canary --mode hw --seed 6 --set {flush}=\S+ --set {age}=\d+ --expect-digest", call.out)
     results = json.loads((tmp_path / "summary.json").read_text())["results"]
     points = [{flush: every, age: most} for every in (NEVER, 1) for most in (300_000, 200_000)]
@@ -212,7 +217,9 @@ def test_a_sweep_is_done_once_and_shown_again(highwater: Callable[..., Call], sw
     words = ["sweep", "power", "canary", "--seeds", "0..20", "--output", swept, "--local", 1]
     call = highwater(*words)
     assert (call.code, call.err) == (0, "")
-    assert "met" in call.out.splitlines()[0]
+    answer, *_ = call.out.splitlines()
+    assert answer.startswith("On 20 runs of canary, hw loses records")
+    assert "met" in header(call.out)
     assert "highwater replay canary --mode hw --seed 0 --expect-digest" in call.out
     assert "canary    hw            candidate-incomplete    20" in call.out
     assert "truncations in one round" in call.out
@@ -372,7 +379,7 @@ def test_runs_that_are_given_up_are_named_everywhere(highwater: Callable[..., Ca
     (result,) = json.loads((tmp_path / "summary.json").read_text())["results"]
     given_up = result["verdicts"]["exhausted"]
     assert (call.code, 0 < given_up < 20, result["runs"]) == (3, True, 20)
-    assert "exhausted" in call.out.splitlines()[0]
+    assert "exhausted" in header(call.out)
     assert "# exhausted" in call.out
     compared = highwater("compare", tmp_path)
     said = f"hw: {given_up} of 20 runs were given up (exhausted) and may have shown more"
