@@ -515,7 +515,7 @@ class _Teller:
 
 def _like(step: Shown) -> str:
     """The same for steps of one kind at the same place; empty of those that are about one record."""
-    keys = ("step", "broker", "source", "target")
+    keys = ("step", "broker", "source", "target", "reassignment", "target_replicas")
     return "" if "record" in step else " ".join(str(step.get(key, "")) for key in keys)
 
 

@@ -113,6 +113,20 @@ def test_a_leader_that_leads_on_in_a_newer_epoch_has_a_band_for_each(mode: str) 
     assert led <= leaders
 
 
+@pytest.mark.parametrize(
+    ("run_of", "kind", "text"),
+    [
+        (("reassignments", "kraft", 0), steps.ASSIGNED, "is cancelled; the replicas are"),
+        (("reassignments", "kip320", 253), steps.ASSIGNED, "The reassignment to [1, 2] begins"),
+        (("reassignments", "kip320", 253), steps.REFUSED, "The producer receives NOT_ENOUGH_REPLICAS for record 17."),
+        (("stale-log-start", "kraft", 0), steps.RETENTION, "Broker 2 deletes 3 records below offset 3"),
+    ],
+)
+def test_what_no_digest_holds_is_drawn(run_of: tuple[str, str, int], kind: steps.StepKind, text: str) -> None:
+    rows = picture(observed(*run_of), [], everything=True).rows
+    assert any(row.kind is kind and text in row.text for row in rows)
+
+
 def test_bands_follow_elections_and_the_isr() -> None:
     leaders = [(band.node, band.epoch) for band in drawn().bands if band.kind == "leader"]
     elected = [one.step for one in observed().observations if one.step["step"] == "elected"]

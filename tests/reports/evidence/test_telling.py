@@ -8,7 +8,7 @@ import pytest
 
 from reports.drawing import explained
 from reports.drawing.observed import observe
-from reports.evidence import folder, telling
+from reports.evidence import folder, sentences, telling
 from scenarios.format.catalogue import load
 from sim.protocol.modes import mode as mode_named
 from tests.named import run
@@ -143,6 +143,34 @@ def test_who_joins_the_isr_without_what_was_acknowledged_is_told_with_the_rule_t
     assert any(
         "has reached the HW that its leader knows (isr_join=high-" in text for text in texts("kafka-7128", "kip279")
     )
+
+
+def test_reassignments_are_told_from_their_beginning_to_their_end() -> None:
+    zookeeper = [one.text for one in told("reassignments", "kip320", 253)]
+    ends = [
+        "The reassignment to [1, 3] completes; the replicas are [1, 3].",
+        "The reassignment to [1, 2] begins; the replicas are [1, 3].",
+        "The reassignment to [1, 2] completes; the replicas are [1, 2].",
+    ]
+    assert [text for text in zookeeper if text in ends] == ends
+    kraft = [one.text for one in told("reassignments", "kraft", 0)]
+    assert sum(text.startswith("The reassignment to ") and " is cancelled; " in text for text in kraft) == 1
+
+
+def test_deleted_records_and_refused_ones_are_told() -> None:
+    deleted = [one.text for one in told("stale-log-start", "kraft")]
+    assert "Broker 2 deletes 3 records below offset 3 (DeleteRecords or retention)." in deleted
+    step = {"t": 1, "step": "refused", "record": 3, "count": 2, "error": "NOT_ENOUGH_REPLICAS"}
+    assert sentences.sentence(step) == "The producer receives NOT_ENOUGH_REPLICAS for records 3 to 4."
+
+
+def test_every_step_of_a_trace_has_a_sentence() -> None:
+    trace = [
+        step for name in ("reassignments", "elr-chaos") for step in run(load(name), "kraft", 0, trace=True).trace or ()
+    ]
+    assert len({step["step"] for step in trace}) > 20
+    for step in trace:
+        assert re.fullmatch(r"[A-Z][^{}]*[.)]", sentences.sentence(step)), step
 
 
 def test_ids_of_the_final_validation_are_not_named() -> None:
