@@ -21,7 +21,7 @@ Runs = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ProbeGroup:
     """Probes that belong together.
 
     Attributes:
@@ -76,7 +76,7 @@ class CoverageReport:
     runs: Runs
     exhausted: Runs
     shortcomings: tuple[str, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[ProbeGroup, ...]
     wakes: tuple[Wake, ...]
     missing: tuple[str, ...]
     idle: tuple[str, ...]
@@ -138,10 +138,10 @@ def _exhausted(results: Iterable[Mapping[str, Any]]) -> Runs:
     return dict(found)
 
 
-def _group(name: str, probes: Mapping[str, Runs], branches: set[str]) -> Group:
+def _group(name: str, probes: Mapping[str, Runs], branches: set[str]) -> ProbeGroup:
     missing = [probe for probe, runs in probes.items() if not runs]
     foreign = [probe for probe in missing if name == RULE_BRANCH and probe not in branches]
-    return Group(name, probes, tuple(probe for probe in missing if probe not in foreign), tuple(foreign))
+    return ProbeGroup(name, probes, tuple(probe for probe in missing if probe not in foreign), tuple(foreign))
 
 
 def _branches(run: Mapping[str, Any]) -> set[str]:

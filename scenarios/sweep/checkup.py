@@ -37,7 +37,7 @@ _WAVE: Final = re.compile(r"wave=([0-9a-f]{8}-\d+|\d{5})")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Defect:
     """A problem.
 
     Attributes:
@@ -66,7 +66,7 @@ class Checkup:
         at_work: the driver at work; empty if none.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[Defect, ...]
     missing: int
     at_work: str
 
@@ -79,11 +79,11 @@ def check(folder: Folder) -> Checkup:
     """
     files = folder.files()
     run, wrong = _run(folder, files)
-    findings = [Finding(ownership.RUN, wrong)] if wrong else []
+    findings = [Defect(ownership.RUN, wrong)] if wrong else []
     store = Store(folder, run)
     working = {name: owner.shown for name, _, owner, _ in claim.others(folder)}
     findings += _of_waves(store, files, working)
-    findings += [Finding(f"{ownership.CLAIMS}/{name}.json", "is a dead driver's") for name in claim.dead(folder)]
+    findings += [Defect(f"{ownership.CLAIMS}/{name}.json", "is a dead driver's") for name in claim.dead(folder)]
     missing = store.sweep.count(store.missing.pieces())
     if not missing and not working:
         findings += _of_summary(store, files)
@@ -139,7 +139,7 @@ def _joined(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {**runs[0], "seeds": [list(ends) for ends in seeds]}
 
 
-def _of_waves(store: Store, files: Mapping[str, Entry], working: Container[str]) -> Iterator[Finding]:
+def _of_waves(store: Store, files: Mapping[str, Entry], working: Container[str]) -> Iterator[Defect]:
     wrong = {
         wave.name: list(_wrong_rows(wave, partial(pieces_in, rows, store.sweep)))
         for wave, rows in store.tables(list(key(store.grid)))
@@ -148,25 +148,25 @@ def _of_waves(store: Store, files: Mapping[str, Entry], working: Container[str])
     for path in files:
         place, _, name = path.removeprefix(f"{RESULTS}/").rpartition("/")
         if path.startswith(f"{RESULTS}/") and not _WAVE.fullmatch(place.partition("/")[0]) and not name.startswith("."):
-            yield Finding(path, FOREIGN)
+            yield Defect(path, FOREIGN)
     for wave in sorted({path.split("/")[1] for path in files if path.startswith(f"{RESULTS}/wave=")}):
         if _WAVE.fullmatch(wave):
             there = {path: entry for path, entry in files.items() if path.startswith(f"{wave_path(wave)}/")}
             names = [path.rpartition("/")[2] for path in there]
             yield from _strange(store, there, counted[wave].parts if wave in counted else None)
             if wave in store.damage:
-                yield Finding(store.damage[wave].where, store.damage[wave].what, wave=wave)
+                yield Defect(store.damage[wave].where, store.damage[wave].what, wave=wave)
             elif wave in counted:
                 yield from wrong[wave]
                 if counted[wave].beside:
-                    yield Finding(wave_path(wave), DOUBLE, wave=wave)
+                    yield Defect(wave_path(wave), DOUBLE, wave=wave)
             elif manifest.NAME in names:
-                yield Finding(wave_path(wave), DOUBLE, wave=wave)
+                yield Defect(wave_path(wave), DOUBLE, wave=wave)
             elif store.mark not in names and wave[5:13] not in working:
-                yield Finding(wave_path(wave), f"has no {store.mark}: its rows do not count", wave=wave)
+                yield Defect(wave_path(wave), f"has no {store.mark}: its rows do not count", wave=wave)
 
 
-def _strange(store: Store, files: Mapping[str, Entry], parts: Mapping[str, str | None] | None) -> Iterator[Finding]:
+def _strange(store: Store, files: Mapping[str, Entry], parts: Mapping[str, str | None] | None) -> Iterator[Defect]:
     """Files in a wave's folder that its manifest does not list."""
     known = {digest: name for name, digest in (parts or {}).items()}
     for path, entry in files.items():
@@ -181,36 +181,36 @@ def _strange(store: Store, files: Mapping[str, Entry], parts: Mapping[str, str |
                 twin = None
                 if is_part(name) and entry.regular:
                     twin = known.get(digest_of(store.folder.read(path)))
-                yield Finding(path, f"is a copy of {twin}" if twin else FOREIGN, removed=twin is not None)
+                yield Defect(path, f"is a copy of {twin}" if twin else FOREIGN, removed=twin is not None)
 
 
-def _wrong_rows(wave: Wave, pieces: Callable[[], list[Piece]]) -> Iterator[Finding]:
+def _wrong_rows(wave: Wave, pieces: Callable[[], list[Piece]]) -> Iterator[Defect]:
     where = wave_path(wave.name)
     try:
         found = Extent(pieces())
     except ValueError as error:
-        yield Finding(where, f"has other rows than its manifest lists: {error}", wave=wave.name)
+        yield Defect(where, f"has other rows than its manifest lists: {error}", wave=wave.name)
     else:
         if found != Extent(wave.covers).minus(wave.beside):
-            yield Finding(where, "has other rows than its manifest lists", wave=wave.name)
+            yield Defect(where, "has other rows than its manifest lists", wave=wave.name)
 
 
-def _of_summary(store: Store, files: Mapping[str, Entry]) -> Iterator[Finding]:
+def _of_summary(store: Store, files: Mapping[str, Entry]) -> Iterator[Defect]:
     folder, listed = store.folder, None
     if ownership.SUMMARY not in files:
-        yield Finding(ownership.SUMMARY, "is missing")
+        yield Defect(ownership.SUMMARY, "is missing")
     else:
         found = read_json(folder, ownership.SUMMARY) if _readable(folder, ownership.SUMMARY) else {}
         runs, listed = found.get("runs"), found.get("failing_listed")
         asked = store.sweep.count(store.asked.pieces())
         if not isinstance(runs, int) or not isinstance(listed, int):
-            yield Finding(ownership.SUMMARY, "is torn")
+            yield Defect(ownership.SUMMARY, "is torn")
         elif runs != asked or not found.get("complete"):
-            yield Finding(ownership.SUMMARY, f"counts {runs} of {asked} runs")
+            yield Defect(ownership.SUMMARY, f"counts {runs} of {asked} runs")
     if ownership.FAILING not in files:
-        yield Finding(ownership.FAILING, "is missing")
+        yield Defect(ownership.FAILING, "is missing")
     elif listed not in (None, there := _lines(folder, ownership.FAILING)):
-        yield Finding(ownership.FAILING, f"lists {there} of {listed} runs")
+        yield Defect(ownership.FAILING, f"lists {there} of {listed} runs")
 
 
 def _lines(folder: Folder, name: str) -> int:

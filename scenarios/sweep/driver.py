@@ -71,7 +71,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class WavePlan:
     """A wave to run.
 
     Attributes:
@@ -98,8 +98,12 @@ class Backend(Protocol):
         """
 
     def run_waves(
-        self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[Iterable[tuple[Plan, int]]], None]
-    ) -> Iterator[Plan]:
+        self,
+        sweep: str,
+        folder: Folder,
+        plans: Iterator[WavePlan],
+        tick: Callable[[Iterable[tuple[WavePlan, int]]], None],
+    ) -> Iterator[WavePlan]:
         """Write the rows of waves.
 
         The next wave starts before the last tasks of a wave end, so that no slot is idle; at most two waves run at
@@ -287,7 +291,7 @@ class _Job:
         if (text := long_notice(self._seconds * units(self._missing()) / slots)) is not None:
             self._note(text)
 
-        def plans() -> Iterator[Plan]:
+        def plans() -> Iterator[WavePlan]:
             left = self._missing()
             while left:
                 wanted = wave_units or max(slots, round(WAVE_SECONDS * slots / self._seconds))
@@ -295,7 +299,7 @@ class _Job:
                 head, left = take(left, wanted if wanted * 1.5 < units(left) or wave_units else units(left))
                 yield self._plan(head, chunks, slots, min(task_seconds, WAVE_SECONDS))
 
-        def tick(begun: Iterable[tuple[Plan, int]]) -> None:
+        def tick(begun: Iterable[tuple[WavePlan, int]]) -> None:
             poll()
             self._show(round(sum(self._runs(plan) * done / len(plan.chunks) for plan, done in begun)))
 
@@ -325,13 +329,13 @@ class _Job:
             self._note(f"{self._folder.shown}: {error}; the wave does not count and is run again")
         self._covered = store.covered
 
-    def _plan(self, pieces: Sequence[Piece], chunks: int | None, slots: int, task_seconds: float) -> Plan:
+    def _plan(self, pieces: Sequence[Piece], chunks: int | None, slots: int, task_seconds: float) -> WavePlan:
         wave = f"wave={self._claim.name}-{next(self._numbers):05d}"
         self._planned.append(wave)
         shares = split(pieces, chunks or chunk_count(self._seconds * units(pieces), slots, task_seconds))
-        return Plan(wave, shares, CUT * task_seconds)
+        return WavePlan(wave, shares, CUT * task_seconds)
 
-    def _commit(self, plan: Plan) -> int:
+    def _commit(self, plan: WavePlan) -> int:
         """Read the rows of a wave back and write its manifest; return its number of units.
 
         Raises:
@@ -349,7 +353,7 @@ class _Job:
         self._covered = self._covered.plus(covers)
         return units(covers)
 
-    def _read_back(self, plan: Plan) -> tuple[tuple[Part, ...], Any, list[Piece]]:
+    def _read_back(self, plan: WavePlan) -> tuple[tuple[Part, ...], Any, list[Piece]]:
         """The parts of a wave, their rows, and the seeds of these."""
         parts, rows = read_back(self._folder, plan.wave, self._sweep)
         try:
@@ -360,7 +364,7 @@ class _Job:
             raise RuntimeError(f"{wave_path(plan.wave)} contains other rows than requested")
         return parts, rows, covers
 
-    def _runs(self, plan: Plan) -> int:
+    def _runs(self, plan: WavePlan) -> int:
         return self._sweep.count(piece for chunk in plan.chunks for piece in chunk)
 
     def _show(self, more: int) -> None:

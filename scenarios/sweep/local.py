@@ -14,7 +14,7 @@ from sim.errors import UnavailableError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from scenarios.sweep.driver import Plan
+    from scenarios.sweep.driver import WavePlan
     from scenarios.sweep.extent import Piece
     from scenarios.sweep.folder import Folder
 
@@ -43,8 +43,12 @@ class LocalBackend:
         return self._number
 
     def run_waves(
-        self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[Iterable[tuple[Plan, int]]], None]
-    ) -> Iterator[Plan]:
+        self,
+        sweep: str,
+        folder: Folder,
+        plans: Iterator[WavePlan],
+        tick: Callable[[Iterable[tuple[WavePlan, int]]], None],
+    ) -> Iterator[WavePlan]:
         """See `scenarios.sweep.driver.Backend`; a chunk whose worker was killed is repeated.
 
         Raises:
@@ -106,7 +110,7 @@ def _run_chunk(sweep: str, folder: Folder, wave: str, index: int, pieces: Sequen
 class _RunningWave:
     """A running wave: its unfinished chunks, and their tasks."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WavePlan) -> None:
         self.plan = plan
         self.left = set(range(len(plan.chunks)))
         self.tasks: dict[Future[None], int] = {}

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from scenarios.sweep.driver import Plan
+    from scenarios.sweep.driver import WavePlan
     from scenarios.sweep.folder import Folder
 
 OLDEST: Final = (4, 2)
@@ -129,12 +129,16 @@ class SparkBackend:
         return _attended(lambda: _check_workers(spark, mixed_builds=mixed), poll)
 
     def run_waves(
-        self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[Iterable[tuple[Plan, int]]], None]
-    ) -> Iterator[Plan]:
+        self,
+        sweep: str,
+        folder: Folder,
+        plans: Iterator[WavePlan],
+        tick: Callable[[Iterable[tuple[WavePlan, int]]], None],
+    ) -> Iterator[WavePlan]:
         """See `Backend`: a job for each wave; tasks of the second wave start when the first has no more."""
         assert self._spark is not None
         spark = self._spark
-        begun: list[tuple[Plan, Future[None]]] = []
+        begun: list[tuple[WavePlan, Future[None]]] = []
 
         def poll() -> None:
             tick((plan, min(_tasks_done(folder, plan.wave), len(plan.chunks))) for plan, _ in begun)
@@ -379,11 +383,11 @@ def _cannot_write(folder: Folder, error: Exception) -> UserError:
     return StorageError(masked(f"Spark cannot write to {folder.shown}: {causes[-1] if causes else _reason(error)}"))
 
 
-def _tag(plan: Plan) -> str:
+def _tag(plan: WavePlan) -> str:
     return f"highwater-{plan.wave.removeprefix('wave=')}"
 
 
-def _write_wave(spark: SparkSession, sweep: str, folder: Folder, plan: Plan) -> Future[None]:
+def _write_wave(spark: SparkSession, sweep: str, folder: Folder, plan: WavePlan) -> Future[None]:
     grid = grid_of(sweep)
 
     def write() -> None:
@@ -405,7 +409,7 @@ def _cancel(spark: SparkSession, tag: str) -> None:
 
 
 def _mapper(
-    sweep: str, plan: Plan, grid: Sequence[str]
+    sweep: str, plan: WavePlan, grid: Sequence[str]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     chunks, seconds = list(plan.chunks), plan.task_seconds
     schema = parts.schema(grid)

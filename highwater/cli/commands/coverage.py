@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from highwater.cli.console import Ui
-    from reports.analysis.coverage_table import CoverageReport, Group
+    from reports.analysis.coverage_table import CoverageReport, ProbeGroup
 
 
 @click.command("coverage", cls=Command)
@@ -43,7 +43,7 @@ def _show(ui: Ui, report: CoverageReport) -> None:
     _show_wakes(ui, report, modes)
 
 
-def _show_group(ui: Ui, group: Group, modes: list[str]) -> None:
+def _show_group(ui: Ui, group: ProbeGroup, modes: list[str]) -> None:
     reached = [(probe, runs) for probe, runs in group.probes.items() if runs]
     ui.line()
     ui.line(f"{group.name}: {len(reached)} of {len(group.probes) - len(group.foreign)} reached", style="bold")

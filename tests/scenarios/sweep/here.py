@@ -9,7 +9,7 @@ from scenarios.sweep import parts, units
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from scenarios.sweep.driver import Plan
+    from scenarios.sweep.driver import WavePlan
     from scenarios.sweep.folder import Folder
 
 
@@ -20,14 +20,18 @@ class Here:
 
     def __init__(self, before: Callable[[int], None] = lambda _: None) -> None:
         self.before = before
-        self.waves: list[Plan] = []
+        self.waves: list[WavePlan] = []
 
     def start(self, folder: Folder, poll: Callable[[], None]) -> int:
         return 1
 
     def run_waves(
-        self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[Iterable[tuple[Plan, int]]], None]
-    ) -> Iterator[Plan]:
+        self,
+        sweep: str,
+        folder: Folder,
+        plans: Iterator[WavePlan],
+        tick: Callable[[Iterable[tuple[WavePlan, int]]], None],
+    ) -> Iterator[WavePlan]:
         for plan in plans:
             self.before(len(self.waves))
             tick([(plan, 0)])

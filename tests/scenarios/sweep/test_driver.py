@@ -38,7 +38,7 @@ from tests.scenarios.sweep.here import Here
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from scenarios.sweep.driver import Plan
+    from scenarios.sweep.driver import WavePlan
 
 POWER = named.sweep((load("power"),), {"power": ("hw", "kip101")}, 10, 22)
 FLUSHED = {"log.flush.interval.messages": 1}
@@ -158,8 +158,12 @@ def test_progress_never_goes_back(tmp_path: Path) -> None:
 
     class Two(Here):
         def run_waves(
-            self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[Iterable[tuple[Plan, int]]], None]
-        ) -> Iterator[Plan]:
+            self,
+            sweep: str,
+            folder: Folder,
+            plans: Iterator[WavePlan],
+            tick: Callable[[Iterable[tuple[WavePlan, int]]], None],
+        ) -> Iterator[WavePlan]:
             first = next(plans)
             tick([(first, 3)])
             second = next(plans, None)
@@ -302,8 +306,12 @@ def test_a_driver_that_stood_still_finds_out_why_its_parts_are_gone(tmp_path: Pa
 
     class Stopped(Here):
         def run_waves(
-            self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[Iterable[tuple[Plan, int]]], None]
-        ) -> Iterator[Plan]:
+            self,
+            sweep: str,
+            folder: Folder,
+            plans: Iterator[WavePlan],
+            tick: Callable[[Iterable[tuple[WavePlan, int]]], None],
+        ) -> Iterator[WavePlan]:
             for plan in super().run_waves(sweep, folder, plans, tick):
                 claim.take_over(folder, [name for name, *_ in claim.others(folder)])
                 shutil.rmtree(tmp_path / "results" / plan.wave)
@@ -362,8 +370,12 @@ def test_a_full_disk_keeps_what_is_done(tmp_path: Path) -> None:
 def test_keys_that_occur_twice_are_noticed(tmp_path: Path) -> None:
     class Twice(Here):
         def run_waves(
-            self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[Iterable[tuple[Plan, int]]], None]
-        ) -> Iterator[Plan]:
+            self,
+            sweep: str,
+            folder: Folder,
+            plans: Iterator[WavePlan],
+            tick: Callable[[Iterable[tuple[WavePlan, int]]], None],
+        ) -> Iterator[WavePlan]:
             for plan in super().run_waves(sweep, folder, plans, tick):
                 parts.write_part(folder, plan.wave, 9, list(units.rows_of(sweep, plan.chunks[0])))
                 yield plan
@@ -377,8 +389,12 @@ def test_keys_that_occur_twice_are_noticed(tmp_path: Path) -> None:
 def test_a_part_that_a_task_left_torn_does_not_count(tmp_path: Path) -> None:
     class Torn(Here):
         def run_waves(
-            self, sweep: str, folder: Folder, plans: Iterator[Plan], tick: Callable[[Iterable[tuple[Plan, int]]], None]
-        ) -> Iterator[Plan]:
+            self,
+            sweep: str,
+            folder: Folder,
+            plans: Iterator[WavePlan],
+            tick: Callable[[Iterable[tuple[WavePlan, int]]], None],
+        ) -> Iterator[WavePlan]:
             for plan in super().run_waves(sweep, folder, plans, tick):
                 if len(self.waves) == 3:
                     (part,) = tmp_path.glob(f"results/{plan.wave}/part-*.parquet")

@@ -39,8 +39,8 @@ from unittest import mock
 from faults.kinds.injection import Injection, is_always_undone
 from faults.plan import LAST_TARGET, Fault, Plan, directions
 from scenarios.format.catalogue import load
-from scenarios.single import run as run_module
-from scenarios.single.run import prepare_process
+from scenarios.single import execution
+from scenarios.single.run import _execute, prepare_process
 from sim.checkers.registry import FINDINGS
 from sim.environment.network import LATENCY_US, Channel
 from sim.protocol.modes import mode as mode_named
@@ -72,13 +72,13 @@ NEVER_US: Final = 1 << 62
 @contextmanager
 def planned(change: Callable[[Plan], Plan]) -> Iterator[None]:
     """Let runs follow another plan than the one that is drawn."""
-    original = vars(run_module)["draw"]
+    original = vars(execution)["draw"]
 
     def draw(*words: Any) -> tuple[Plan, tuple[PlannedSend, ...]]:
         plan, batches = original(*words)
         return change(plan), batches
 
-    with mock.patch.object(run_module, "draw", draw):
+    with mock.patch.object(execution, "draw", draw):
         yield
 
 
@@ -150,7 +150,7 @@ def observe(scenario: Scenario, mode: str, seed: int, without: int = -1) -> Obse
         mock.patch.object(Channel, "send", send),
         mock.patch.object(Channel, "deliver_at", deliver_at),
     ):
-        one, error = run_module._execute(scenario, mode_named(mode), seed, {}, [seen.trace.append])
+        one, error = _execute(scenario, mode_named(mode), seed, {}, [seen.trace.append])
     assert not error, error
     ends = {link: nodes for nodes, link in one.cluster.network._links.items()}
     seen.sent = [(at_us, *ends[link]) for at_us, link in links]

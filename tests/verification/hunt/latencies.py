@@ -19,8 +19,8 @@ from unittest import mock
 
 from faults.plan import Plan
 from scenarios.format.catalogue import load
-from scenarios.single import run as run_module
-from scenarios.single.run import prepare_process
+from scenarios.single import execution
+from scenarios.single.run import _execute, prepare_process
 from sim.environment.network import Channel
 from sim.kernel.mixing import mixed
 from sim.protocol.modes import mode as mode_named
@@ -103,7 +103,7 @@ def observe(
     by_said: Latencies = {}
     by_time: Latencies = {}
     count: Counter[Any] = Counter()
-    original, drawn = Channel.send, vars(run_module)["draw"]
+    original, drawn = Channel.send, vars(execution)["draw"]
 
     def draw(*words: Any) -> tuple[Plan, Batches]:
         faults, batches = drawn(*words)
@@ -125,9 +125,9 @@ def observe(
 
     with (
         mock.patch.object(Channel, "send", send),
-        mock.patch.object(run_module, "draw", draw),
+        mock.patch.object(execution, "draw", draw),
     ):
-        run, error = run_module._execute(scenario, mode_named(mode), seed, {}, [])
+        run, error = _execute(scenario, mode_named(mode), seed, {}, [])
     assert not error, error
     config = dict(run.config)
     run.dispose()
