@@ -1,19 +1,28 @@
 package org.apache.kafka.clients.producer.internals;
 
+import java.util.Collections;
+import java.util.Deque;
 import java.util.Map;
 
 import org.apache.kafka.clients.ApiVersions;
+import org.apache.kafka.clients.LeastLoadedNode;
+import org.apache.kafka.clients.MetadataSnapshot;
 import org.apache.kafka.clients.producer.Callback;
+import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.TopicIdPartition; // from 4.0.0
 import org.apache.kafka.common.Uuid; // from 4.0.0
 import org.apache.kafka.common.compress.Compression;
+import org.apache.kafka.common.internals.ClusterResourceListeners;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.AbstractResponse;
 import org.apache.kafka.common.requests.ProduceResponse;
 import org.apache.kafka.common.utils.LogContext;
 
 /** Since 3.9. */
-public final class Release extends Newest {
+public final class Release extends Recent {
+    private Cluster cluster;
+    private MetadataSnapshot snapshot;
+
     public Release(boolean idempotent, int mostInFlight) throws Exception {
         super(idempotent, mostInFlight);
     }
@@ -42,7 +51,7 @@ public final class Release extends Newest {
     void append(byte[] value, Callback told) throws InterruptedException {
         accumulator.append(PARTITION.topic(), PARTITION.partition(), time.nowMs, null, value, null, callbacks(told), 0, false, // before 4.0.0
         accumulator.append(PARTITION.topic(), PARTITION.partition(), time.nowMs, null, value, null, callbacks(told), 0, // from 4.0.0
-            time.nowMs, cluster());
+            time.nowMs, cluster);
     }
 
     @Override
@@ -50,5 +59,57 @@ public final class Release extends Newest {
         return new ProduceResponse(Map.of(PARTITION, new ProduceResponse.PartitionResponse(error, baseOffset, -1, logStart))); // before 4.0.0
         return new ProduceResponse(Map.of( // from 4.0.0
             new TopicIdPartition(Uuid.ZERO_UUID, PARTITION), new ProduceResponse.PartitionResponse(error, baseOffset, -1, logStart))); // from 4.0.0
+    }
+
+    private ProducerMetadata metadata() {
+        return new ProducerMetadata(0, 0, Long.MAX_VALUE, Long.MAX_VALUE, new LogContext(), new ClusterResourceListeners(), time) {
+            @Override
+            public Cluster fetch() {
+                return cluster;
+            }
+
+            @Override
+            public MetadataSnapshot fetchMetadataSnapshot() {
+                return snapshot;
+            }
+        };
+    }
+
+    private BufferPool pool() {
+        return new BufferPool(MEMORY_BYTES, BATCH_BYTES, metrics, time, "g");
+    }
+
+    @Override
+    Object leastLoaded() {
+        return new LeastLoadedNode(NODES.get(0), true);
+    }
+
+    @Override
+    void metadata(Cluster known) {
+        cluster = known;
+        snapshot = new MetadataSnapshot("c", Map.of(1, NODES.get(0), 2, NODES.get(1)), Collections.emptyList(),
+            Collections.emptySet(), Collections.emptySet(), Collections.emptySet(), null, Collections.emptyMap()) {
+            @Override
+            public Cluster cluster() {
+                return known;
+            }
+        };
+    }
+
+    @Override
+    Deque<ProducerBatch> queue() {
+        return accumulator.getDeque(PARTITION);
+    }
+
+    private RecordAccumulator.AppendCallbacks callbacks(Callback told) {
+        return new RecordAccumulator.AppendCallbacks() {
+            @Override
+            public void setPartition(int partition) { }
+
+            @Override
+            public void onCompletion(org.apache.kafka.clients.producer.RecordMetadata metadata, Exception problem) {
+                told.onCompletion(metadata, problem);
+            }
+        };
     }
 }
