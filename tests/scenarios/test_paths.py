@@ -54,7 +54,7 @@ def test_a_file_that_the_user_names_replaces_none_but_its_own_kind(
         paths.write(named, "x new", MINE)
         assert file.read_text() == "x new"
     else:
-        with pytest.raises(InputError, match=f"{named} is there, and is none that this command writes"):
+        with pytest.raises(InputError, match=f"{named} exists, and this command did not write it"):
             paths.write(named, "x new", MINE)
         assert file.read_text() == there
     assert named.is_symlink() == (by == "link")
