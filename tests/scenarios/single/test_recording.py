@@ -182,7 +182,7 @@ def fault(kind: str, **fields: Any) -> dict[str, Any]:
          "plan: faults 1: value: 4: 'admin-election' takes from 0 to 3"),
         (to(fault("min-isr-change", value=0), "plan", "faults", 0),
          "plan: faults 1: value: 0: 'min-isr-change' takes from 1 upwards"),
-        (to(fault("reassignment", targets=[0], replicas=[]), "plan", "faults", 0), "faults 1: []: distinct brokers"),
+        (to(fault("reassignment", targets=[0], replicas=[]), "plan", "faults", 0), "[]: distinct brokers"),
         (to(fault("reassignment", targets=[0], replicas=[2, 2]), "plan", "faults", 0), "[2, 2]: distinct brokers"),
         (to(fault("reassignment", targets=[0], replicas=[1, 0]), "plan", "faults", 0), "distinct brokers"),
         (to(fault("kill", targets=[0]), "plan", "faults", 0), "plan: faults 1: targets: 'kill' strikes brokers"),
