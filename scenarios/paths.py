@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 NAME_MAX: Final = 100
 """Characters of a name, so that a path made of several stays below every file system's limit."""
 DEPTH_MAX: Final = 100
-"""Tables and lists within one another."""
+"""Deepest nesting of tables and lists."""
 INT_MAX: Final = (1 << 63) - 1
 SCENARIO_BYTES: Final = 1 << 20
 START_BYTES: Final = 1 << 12
-"""Of a file, those that tell whether this program wrote it."""
+"""First bytes of a file, which show whether this program wrote it."""
 JSON_START: Final = re.compile(rb'\A\s*\{\s*"schema_version":')
-"""How every JSON file of this program begins."""
+"""Start of every JSON file of this program."""
 JSON_BYTES: Final = 1 << 26
 _NAME: Final = re.compile(r"[a-z0-9.-]+")
 _COMPONENT: Final = re.compile(r"[\w.,=-]+", re.ASCII)
@@ -45,7 +45,7 @@ _NAMED_WRONGLY: Final = (
     errno.ENAMETOOLONG,
     errno.EINVAL,
 )
-"""The path itself is the mistake; all else is about what is there."""
+"""Errors that are about the path itself, not about an existing file."""
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 """Otherwise, opening a FIFO would wait for a writer that may never come."""
 
@@ -54,11 +54,11 @@ def of_os(error: OSError, problem: str) -> UserError:
     """The error to raise where a file or folder cannot be used.
 
     Args:
-        error: what the system said.
-        problem: what was to be done, as in "cannot read run.json".
+        error: the system's error.
+        problem: the failed operation, as in "cannot read run.json".
 
     Returns:
-        `InputError` if the path is of no such file or folder, `StorageError` if it is there.
+        `InputError` if there is no such file or folder, `StorageError` if it exists.
     """
     kind = InputError if error.errno in _NAMED_WRONGLY else StorageError
     return kind(f"{problem}: {error.strerror or error}")
@@ -68,10 +68,10 @@ def of_os(error: OSError, problem: str) -> UserError:
 
 
 def name(value: object, what: str = "name") -> str:
-    """A scenario's name, which rows, folders and command lines hold.
+    """Check a scenario's name, which appears in rows, folders and command lines.
 
     Raises:
-        InputError: it is none.
+        InputError: it is invalid.
     """
     if not isinstance(value, str) or not _NAME.fullmatch(value) or not value.strip(".") or len(value) > NAME_MAX:
         raise InputError(
@@ -81,10 +81,10 @@ def name(value: object, what: str = "name") -> str:
 
 
 def component(value: str) -> str:
-    """One component of a path that is made of names, numbers and settings.
+    """Check one component of a path made of names, numbers and settings.
 
     Raises:
-        InputError: it could lead elsewhere, or no file system takes it.
+        InputError: it is unsafe, or too long.
     """
     if not _COMPONENT.fullmatch(value) or not value.strip(".") or len(value) > 2 * NAME_MAX:
         raise InputError(f"{_clipped(value)} cannot be the name of a folder")
@@ -103,13 +103,13 @@ def below(root: Path, *parts: str, create: bool = False) -> Path:
     """A folder below another, reached without a link.
 
     Args:
-        root: as the user named it; links in it are followed.
+        root: the folder that the user named; links in it are followed.
         parts: components below it.
-        create: make what is missing.
+        create: create missing folders.
 
     Raises:
-        InputError: a part could lead elsewhere, or is a link, or is not there, or is no folder.
-        StorageError: it cannot be made.
+        InputError: a part is unsafe, a link, missing, or no folder.
+        StorageError: it cannot be created.
     """
     path = root
     for part in parts:
@@ -126,7 +126,7 @@ def below(root: Path, *parts: str, create: bool = False) -> Path:
 
 @contextmanager
 def told(path: Path) -> Iterator[None]:
-    """Make the system's errors about what is to be changed those of `of_os`."""
+    """Turn the system's errors of a change into those of `of_os`."""
     try:
         yield
     except OSError as error:
@@ -137,14 +137,14 @@ def told(path: Path) -> Iterator[None]:
 
 
 def read(path: Path, most: int) -> bytes:
-    """A file from outside, as the user named it.
+    """Read an outside file that the user named.
 
     Args:
-        path: which.
-        most: bytes that it may have.
+        path: its path.
+        most: most bytes.
 
     Raises:
-        InputError: there is none, it is no regular file, or too long.
+        InputError: it does not exist, is no regular file, or is too long.
         StorageError: it cannot be read.
     """
     try:
@@ -162,17 +162,17 @@ def read(path: Path, most: int) -> bytes:
 
 
 def is_own(content: bytes, start: re.Pattern[bytes]) -> bool:
-    """Whether a file's content shows that this program wrote it; an empty file holds nothing of anyone's.
+    """Whether a file's content shows that this program wrote it, or is empty.
 
     Args:
-        content: of the file, or the first `START_BYTES`.
-        start: what a file of that kind has at its beginning.
+        content: its content, or the first `START_BYTES`.
+        start: start of a file of that kind.
     """
     return not content or start.search(content[:START_BYTES]) is not None
 
 
 def is_own_file(path: Path, start: re.Pattern[bytes]) -> bool:
-    """Whether this is a regular file, and no link to one, of a kind that this program wrote: `is_own`.
+    """Whether a path is a regular file, not a link, that this program wrote: `is_own`.
 
     Raises:
         StorageError: it cannot be read.
@@ -184,16 +184,16 @@ def is_own_file(path: Path, start: re.Pattern[bytes]) -> bool:
 
 
 def check_own(path: Path, start: re.Pattern[bytes]) -> None:
-    """Check that writing a file that the user named replaces none but one of the same kind that this program wrote.
+    """Check that writing a file that the user named replaces only a file of the same kind by this program.
 
-    Devices and pipes hold nothing that could be lost.
+    Devices and pipes contain nothing to lose.
 
     Args:
-        path: of the file, which need not be there.
-        start: as `is_own` takes it.
+        path: the file, which may not exist.
+        start: as in `is_own`.
 
     Raises:
-        InputError: another file is there.
+        InputError: another file is at the path.
         StorageError: it cannot be read.
     """
     try:
@@ -206,19 +206,19 @@ def check_own(path: Path, start: re.Pattern[bytes]) -> None:
     except OSError as error:
         raise of_os(error, f"{path} cannot be written") from None
     if not own:
-        raise InputError(f"{path} is there, and is none that this command writes; name another file")
+        raise InputError(f"{path} exists, and this command did not write it; name another file")
 
 
 def write(path: Path, text: str, start: re.Pattern[bytes]) -> None:
-    """Write a file that the user named; where there is no room for all of it, nothing of it stays.
+    """Write a file that the user named, completely or not at all.
 
     Args:
-        path: where to; a link is followed.
-        text: what to write.
-        start: how a file of that kind begins; no other file is replaced (`check_own`).
+        path: its path; a link is followed.
+        text: its content.
+        start: start of a file of that kind; no other file is replaced (`check_own`).
 
     Raises:
-        InputError: it is no file in a folder that exists, or another file is there.
+        InputError: its folder does not exist, or another file is at the path.
         StorageError: it cannot be written.
     """
     check_own(path, start)
@@ -236,7 +236,7 @@ def write(path: Path, text: str, start: re.Pattern[bytes]) -> None:
 
 
 def parse_toml(text: str) -> Any:
-    """Parse TOML; raises InputError if it is none, or has values that nothing here takes."""
+    """Parse TOML; raises InputError if it is invalid, or contains values that are refused."""
     try:
         return _checked(tomllib.loads(text))
     except RecursionError:
@@ -246,7 +246,7 @@ def parse_toml(text: str) -> Any:
 
 
 def parse_json(content: bytes, most: int = INT_MAX) -> Any:
-    """Parse JSON; raises InputError if it is none, or has values that nothing here takes: numbers above `most`, say."""
+    """Parse JSON; raises InputError if it is invalid, or contains values that are refused, as numbers above `most`."""
     try:
         return _checked(json.loads(content), most)
     except RecursionError:
@@ -255,11 +255,11 @@ def parse_json(content: bytes, most: int = INT_MAX) -> Any:
         raise InputError("it is not JSON") from None
 
 
-_TOO_DEEP: Final = f"more than {DEPTH_MAX} tables or lists are within one another"
+_TOO_DEEP: Final = f"tables or lists are nested more than {DEPTH_MAX} deep"
 
 
 def _checked(data: Any, most: int = INT_MAX) -> Any:
-    """Refuse what no file of ours holds, and what would fail far from here: depth, long numbers, broken text."""
+    """Refuse deep nesting, long numbers and broken text, which would fail later."""
     left: list[tuple[Any, str, int]] = [(data, "", 0)]
     while left:
         value, where, depth = left.pop()

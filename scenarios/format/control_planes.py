@@ -1,6 +1,6 @@
-"""A cluster has one control plane: brokers under ZooKeeper and brokers of a KRaft quorum do not mix.
+"""Checks that all brokers of a cluster use one control plane, ZooKeeper or KRaft.
 
-(Kafka's migration from one to the other, KIP-866, is not modelled.)
+The migration from one to the other (KIP-866) is not modelled.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ NAMES: Final = {"zookeeper": "ZooKeeper", "kraft": "KRaft"}
 
 
 def check(scenario: Scenario, modes: Collection[Mode]) -> None:
-    """Refuse modes that would put brokers of a scenario that have a mode of their own under another control plane.
+    """Check that modes have the control plane of all brokers with their own mode.
 
     Raises:
-        InputError: names the modes, the first broker that does not fit, and the modes that do.
+        InputError: names the modes, the first broker with another control plane, and the valid modes.
     """
     own = {**scenario.broker_modes, **(scenario.recorded.older if scenario.recorded is not None else {})}
     for broker, own_mode in sorted(own.items()):

@@ -1,8 +1,8 @@
 """Checks of single fields of a scenario file against the rest of the file.
 
-Facts about the whole file are gathered first, from whatever of it is sound, so that one field's mistake never hides
-another's. A check takes a value and the facts, gives the value in its final form, and raises ValueError with what is
-to follow ``key = value: ``, or `InputError` where the text names key and value itself.
+Facts about the whole file are gathered first, from its valid parts, so that one mistake does not hide another. A check
+takes a value and the facts and returns the final value. It raises ValueError with the text after ``key = value: ``, or
+`InputError` if the text names key and value itself.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from sim.errors import InputError, did_you_mean
 from sim.protocol.rules import check as check_rule
 
 VIOLATIONS: Final = tuple(FINDINGS)
-"""Kinds of violations that an expectation may name; early warnings that one names count as violations."""
+"""Kinds of violation that an expectation may name; early warnings that it names count as violations."""
 VERDICTS: Final = ("violates", "clean", "may-violate")
 MAX_BROKERS: Final = 99
 DYNAMIC: Final = ("min.insync.replicas", "unclean.leader.election.enable", "eligible.leader.replicas.version")
-"""Keys of a topic, and the feature's level, that may be changed while brokers run."""
+"""Topic keys and the feature level that may be changed at run time."""
 _FACTOR: Final = "default.replication.factor"
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What single fields are checked against.
+    """Facts about a file.
 
     Attributes:
         brokers: number of brokers.
         replicas: the largest replication factor, set or drawn; all brokers, where the script reassigns replicas.
         scripted: whether the script is the control plane.
         drawn: whether faults are drawn.
-        batches: name of a batch -> how many script lines send it.
+        batches: name of a batch -> number of script lines that send it.
         configured: keys of ``[config]``.
     """
 
@@ -50,7 +50,7 @@ class Facts:
 
 
 def gather(data: Mapping[str, Any]) -> Facts:
-    """The facts of a file, which may be wrong in any way."""
+    """The facts of a file, which may be invalid in any way."""
     count = data.get("brokers")
     if isinstance(count, Mapping):
         count = count.get("count")
@@ -80,11 +80,11 @@ def _items(value: object) -> Sequence[object]:
 
 
 def whole(data: Mapping[str, Any], facts: Facts) -> list[str]:
-    """What is wrong with the file as a whole."""
+    """Problems of the file as a whole."""
     if "workload" in data and facts.batches:
-        return ["workload and script both send batches; one of them is to"]
+        return ["workload and script both send batches; only one of them may"]
     if "workload" not in data and not facts.batches:
-        return ["nothing is sent: a workload, or script lines with do = 'produce', are needed"]
+        return ["no batches are sent: a workload, or script lines with do = 'produce', are needed"]
     return []
 
 
@@ -132,7 +132,7 @@ def rule_values(pair: tuple[str, object], facts: Facts) -> tuple[str, ...]:
 
 
 def sections(value: object, _: Facts) -> object:
-    """Part the number of brokers from their sections; ``brokers = 3`` is short for ``brokers.count = 3``."""
+    """Separate the number of brokers from their sections; ``brokers = 3`` is short for ``brokers.count = 3``."""
     if not isinstance(value, Mapping):
         return {"count": value}
     plain = {key: value[key] for key in ("count", "first", "upgraded_from") if key in value}
@@ -140,14 +140,14 @@ def sections(value: object, _: Facts) -> object:
 
 
 def _section(keys: object) -> dict[str, object]:
-    """Part a broker's mode from its configuration keys."""
+    """Separate a broker's mode from its configuration keys."""
     if not isinstance(keys, Mapping) or "mode" not in keys:
         return {"keys": keys}
     return {"mode": keys["mode"], "keys": {key: value for key, value in keys.items() if key != "mode"}}
 
 
 def section(key: str, facts: Facts) -> int:
-    """The broker that ``[brokers.N]`` is about."""
+    """The broker of ``[brokers.N]``."""
     if key not in map(str, range(1, facts.brokers + 1)):
         raise ValueError(
             f"brokers has no such key; it holds 'count', 'first', 'upgraded_from', and sections 1 to {facts.brokers}"
@@ -161,7 +161,7 @@ def broker(value: int, facts: Facts) -> int:
 
 
 def replica(value: int, facts: Facts) -> int:
-    """The id of a broker that holds a replica."""
+    """The id of a broker with a replica."""
     return _id(value, 1, facts.replicas, "the replicas are on brokers")
 
 
@@ -196,12 +196,12 @@ def distinct(values: list[int], _: Facts) -> list[int]:
 
 
 def scenario_name(value: str, _: Facts) -> str:
-    """The name of the scenario, of which folders are made."""
+    """The name of the scenario, which becomes a folder's name."""
     return paths.name(value, "scenario's name")
 
 
 def action(do: str, facts: Facts) -> str:
-    """What a script line does."""
+    """The action of a script line."""
     if ACTIONS[do].scripted_only and not facts.scripted:
         raise ValueError('it needs control = "scripted"')
     return do
@@ -242,7 +242,7 @@ def pair(values: list[int], _: Facts) -> tuple[int, int]:
 
 
 def expectation(text: str, facts: Facts) -> dict[str, object]:
-    """``violates:KIND|KIND``, ``clean``, ``clean:KIND|KIND`` or ``may-violate``, taken apart."""
+    """Parse ``violates:KIND|KIND``, ``clean``, ``clean:KIND|KIND`` or ``may-violate``."""
     verdict, colon, named = text.partition(":")
     kinds = tuple(named.split("|")) if colon else ()
     one_of(verdict, VERDICTS, "expectation")

@@ -1,7 +1,7 @@
 """Grids of settings: a sweep runs its scenarios at every combination of some keys' values.
 
-A key that varies is a column of the rows, under its exact name. Streams depend on the seed only, so that a seed means
-the same draws at every point.
+A key that varies is a column of the rows, under its exact name. Streams depend only on the seed, so a seed has the same
+draws at every point.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from sim.config import KEYS, Value, shown
 
 Grid = Mapping[str, tuple[Value, ...]]
-"""Key -> its values, at least two, in the order in which they are run and shown."""
+"""Key -> at least two values, in the order of runs and tables."""
 Point = dict[str, Value]
 """Key -> its value at one point of a grid."""
 
@@ -21,7 +21,7 @@ _SQL: Final = {bool: "boolean", int: "bigint", str: "string"}
 
 
 def points(grid: Grid) -> Iterator[Point]:
-    """All combinations, the last key changing fastest; of an empty grid the one point that sets nothing."""
+    """All combinations, the last key changing fastest; for an empty grid one empty point."""
     for values in product(*grid.values()):
         yield dict(zip(grid, values, strict=True))
 
@@ -32,5 +32,5 @@ def sql_type(key: str) -> str:
 
 
 def words(point: Mapping[str, Value]) -> str:
-    """A point as ``key=value`` words, the way that ``--set`` takes them."""
+    """A point as ``key=value`` words for ``--set``."""
     return " ".join(f"{key}={shown(value)}" for key, value in point.items())

@@ -1,4 +1,4 @@
-"""Settings that no Kafka would start with are refused (`sim.config.NEEDED`), also drawn ones and a single broker's."""
+"""Refuses settings with which Kafka would not start (`sim.config.NEEDED`), also drawn ones and those of one broker."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from sim.errors import InputError
 
 
 def check(scenario: Scenario, about: Container[str] | None = None, later: Container[str] = ()) -> None:
-    """Refuse a scenario's settings if Kafka would.
+    """Check a scenario's settings as Kafka does.
 
     Args:
-        scenario: whose.
-        about: keys that were just set, of which one has to be concerned; None: any. (Recorded runs of earlier versions
-            can still be replayed as they are.)
-        later: keys that are yet to be set: what concerns them is not looked at.
+        scenario: the scenario.
+        about: check only what concerns these keys, which were just set; None: check everything. (So recorded runs of
+            earlier versions can be replayed.)
+        later: keys that will be set later; checks that concern them are skipped.
 
     Raises:
-        InputError: all that Kafka would not start with.
+        InputError: names all settings with which Kafka would not start.
     """
     needs = [
         needed

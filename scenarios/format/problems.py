@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 LISTS: Final = ("script", "story", "final", "also", "sends", "faults")
-"""Arrays of tables; their entries are counted from 1."""
+"""Arrays of tables, whose entries are numbered from 1."""
 _NOT_WRITTEN: Final = ("sections", "keys", "[key]")
-"""Parts of a path that no file shows."""
+"""Parts of a path that do not appear in files."""
 _CLIPPED: Final = 60
 
 
@@ -22,14 +22,14 @@ def describe(error: Mapping[str, Any], keys: Callable[[str], Iterable[str]]) -> 
     """One sentence for one error.
 
     Args:
-        error: what pydantic says of it.
-        keys: gives the valid keys of a table, by the last name in its path.
+        error: pydantic's error.
+        keys: last name in the path of a table -> its valid keys.
     """
     path = [part for part in error["loc"] if part not in _NOT_WRITTEN]
     kind = error["type"]
     parent = _where(path[:-1])
     inside = f"{parent}: " if parent else ""
-    if kind == "said":  # The text names key and value; only of a whole table it does not.
+    if kind == "said":  # The text names key and value, except for a whole table.
         return (f"{_where(path)}: " if isinstance(error["input"], Mapping) else inside) + str(error["msg"])
     if kind == "missing":
         return f"{inside}{path[-1]!r} is missing"

@@ -1,4 +1,4 @@
-"""What a user asked for and what cannot decide anything: rules and settings of which other rules take no notice."""
+"""Finds given rules and settings that have no effect, because other rules exclude it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import RULES, Rules, unmet
 
 SCRIPTED: Final = {"control_plane": "zookeeper"}
-"""A script holds a controller's seat at ZooKeeper, whatever the mode."""
+"""A scripted control plane imitates ZooKeeper in every mode."""
 
 
 def idle(
     runs: Iterable[tuple[Scenario, Mode]], rules: Mapping[str, str] | None = None, settings: Iterable[str] = ()
 ) -> list[str]:
-    """What decides nothing, one line for each rule and setting.
+    """Rules and settings without effect, one line each.
 
     Args:
-        runs: the scenarios, each with every mode that it is run in.
-        rules: the rules that the user asked for, with their values.
-        settings: the keys that the user asked for.
+        runs: each scenario with each of its modes.
+        rules: given rules with their values.
+        settings: given keys.
     """
     asked: dict[str, Where] = {f"rule {name}": RULES[name].where for name in rules or ()}
     asked |= {f"setting {key}": KEYS[key].where for key in settings}
@@ -36,14 +36,12 @@ def idle(
             if mode.name not in decides:
                 (reason,) = (f"{name}={'|'.join(values)}" for name, values in unmet(where, brokers))
                 reasons.setdefault(reason, {})[mode.name] = None
-        lines += [
-            f"{what} decides nothing in {', '.join(names)}: it needs {reason}" for reason, names in reasons.items()
-        ]
+        lines += [f"{what} has no effect in {', '.join(names)}: it needs {reason}" for reason, names in reasons.items()]
     return lines
 
 
 def in_force(scenario: Scenario, mode: Mode, rules: Mapping[str, str]) -> Iterator[Rules]:
-    """The rules of all brokers, those included that they may begin with."""
+    """The rules of all brokers, including those that they may start with."""
     older = scenario.upgraded_from if scenario.recorded is None else scenario.recorded.older.values()
     for one in (mode, *map(mode_named, (*scenario.broker_modes.values(), *older))):
         own = one.rules.override(rules)

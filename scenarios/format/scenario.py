@@ -1,6 +1,6 @@
-"""A scenario after its file was read: plain data, the same on driver and executor.
+"""Scenarios as plain data, the same on driver and executors.
 
-`scenarios.format.schema` makes these from TOML; nothing on the run path knows pydantic or files.
+`scenarios.format.schema` reads them from TOML; nothing on the path of a run uses pydantic or files.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from sim.config import Value, shown
 
 SCENARIO_VERSION: Final = 1
 PlannedSend = tuple[int, int, int, int]
-"""A batch that the producer of a drawn run sends: first record, records, acks, when it is due in us."""
+"""A batch of a random run: first record id, records, acks, time in us."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """A drawn workload: bursts of batches until the faults end. Pairs are inclusive bounds, drawn per use; of gaps and
-    records each burst draws an upper bound of its own first.
+    """A random workload: bursts of batches until the horizon. Pairs are inclusive bounds; for gaps and records each
+    burst first draws its own upper bound.
 
     Attributes:
-        bursts: how many bursts, spread over the horizon.
+        bursts: number of bursts, spread over the horizon.
         batches: batches in a burst.
         gap_ms: time between two batches of a burst.
         records: records in a batch.
-        acks_one_every: one batch in so many is sent with acks=1 (0: none); all others use the `acks` setting.
-        near_percent: bursts of a hundred that begin near a moment when faults begin, the others at any time.
+        acks_one_every: one in this many batches is sent with acks=1 (0: none); the others use the setting `acks`.
+        near_percent: share of bursts that start close to an incident.
     """
 
     bursts: tuple[int, int]
@@ -45,18 +45,18 @@ class Bursts:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A protocol step to wait for or to assert; fields that are None match anything.
+    """A pattern of protocol steps to wait for or to expect; None matches anything.
 
     Attributes:
         step: kind of step, one of `sim.history.steps.STEPS`.
         broker: the broker it happens on.
-        batch: the scripted batch that it concerns (append, ack, read).
+        batch: name of the scripted batch (append, ack, read).
         offset: LEO, HW or target offset, as the step defines it.
         leader_epoch: leader epoch of the step.
         isr: for ISR changes, the brokers in it.
         elr: for changes of the ELR, the brokers in it.
         last_known_elr: for the same, the last known ELR.
-        rounds: for settled followers, how often they asked where an epoch ended.
+        rounds: for settled followers, the number of truncation rounds.
     """
 
     step: str
@@ -76,10 +76,10 @@ class ScriptLine:
 
     Attributes:
         do: one of `scenarios.format.actions.ACTIONS`.
-        when: step to wait for; None: go on at once.
+        when: step to wait for; None: do not wait.
         after_us: delay after that.
-        params: what the action takes (``broker``, ``batch``, ``isr``, ``from``, ``to``, ...).
-        rules: rule -> values of it, one of which the mode must have; else the line is left out.
+        params: parameters of the action (``broker``, ``batch``, ``isr``, ``from``, ``to``, ...).
+        rules: rule -> values; the line is skipped if the mode has another value.
     """
 
     do: str
@@ -91,7 +91,7 @@ class ScriptLine:
 
 @dataclass(frozen=True, slots=True)
 class StoryLine:
-    """One sentence of the story: `pattern` must happen after the line before it.
+    """One line of the story: a step that matches `pattern` must occur after the line before.
 
     `rules` restricts it to rules of the broker that it names, or of the mode
     (``{"follower_truncation": ("leader-epoch", "leader-epoch-rounds")}``): the line is skipped where a rule has
@@ -104,13 +104,13 @@ class StoryLine:
 
 @dataclass(frozen=True, slots=True)
 class FinalLog:
-    """What a broker's log must hold at the end, but for what validation wrote.
+    """The expected final log of a broker, without validation writes.
 
     Attributes:
-        broker: whose log.
-        batches: names of the scripted batches, in order; a batch that was appended twice stands twice.
-        leo: the offset after them, where validation's records begin; it shows a hole.
-        rules: as in `StoryLine`: it must only hold so where the broker's rules have these values.
+        broker: the broker.
+        batches: names of the scripted batches, in order; one that was appended twice is listed twice.
+        leo: the offset after them, where validation writes begin; it reveals holes.
+        rules: as in `StoryLine`, for the broker's rules.
     """
 
     broker: int
@@ -121,8 +121,8 @@ class FinalLog:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What one mode must show: ``violates`` (the kinds, any of them), ``clean`` (none of the kinds; no kinds
-    named: nothing inside the promise) or ``may-violate``.
+    """The expectation for a mode: ``violates`` (any of the kinds), ``clean`` (none of the kinds; without kinds, no
+    violation inside the promise) or ``may-violate``.
     """
 
     verdict: str
@@ -131,7 +131,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class AlsoOccurs:
-    """A kind that occurs besides the one under test, with its label (inside / outside) and the reason."""
+    """Another kind that is known to occur, with its label (inside / outside) and the reason."""
 
     kind: str
     modes: tuple[str, ...]
@@ -141,12 +141,12 @@ class AlsoOccurs:
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """A recorded run up to some time, continued under other latencies.
+    """A prefix of a recorded run, continued with other latencies.
 
     Attributes:
-        after_us: until then, this included, it is as recorded; -1: from the beginning on it is not.
-        number: which latencies, from 1.
-        faults: whether faults strike later, too.
+        after_us: end of the prefix, inclusive; -1: the prefix is empty.
+        number: number of the latencies, from 1.
+        faults: whether faults strike after the prefix.
     """
 
     after_us: int
@@ -156,17 +156,17 @@ class Continuation:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What is given to a run in the place of drawing it (`scenarios.single.recording`).
+    """The recorded parts of a run, which are not drawn again (`scenarios.single.recording`).
 
     Attributes:
         plan: its faults.
-        sends: its batches in order of time; None: drawn.
-        horizon_us: when everything is healed; None: as the scenario's faults say.
-        mode: the mode that it was recorded in; empty: in none.
-        kinds: what it violated then.
-        words: what a command line calls it.
-        older: brokers that begin in an older mode, and in the run's when they start again.
-        continued: how it goes on from some time on, if otherwise than it did; no file holds that.
+        sends: its batches ordered by time; None: draw them.
+        horizon_us: the time of healing; None: that of the scenario's faults.
+        mode: the recorded mode; empty: none.
+        kinds: its violations.
+        words: its words on the command line.
+        older: brokers that start in an older mode, and restart in the run's.
+        continued: a continuation with other latencies; never stored.
     """
 
     plan: Plan
@@ -186,30 +186,30 @@ class Scenario:
     Attributes:
         name: ``[a-z0-9.-]+``.
         title: one line.
-        description: what it tells and where it comes from.
+        description: what it shows, and its source.
         brokers: number of brokers, ids from 1; the replicas are the first `default.replication.factor` of them.
         control: ``real`` (ZooKeeper and an elected controller) or ``scripted``.
-        first: the broker that is started first, and so becomes controller.
-        config: keys set for the cluster (only those the file sets).
-        broker_config: keys set for one broker.
-        broker_modes: brokers whose rules are those of a mode of their own (mixed versions).
-        upgraded_from: modes that two of three brokers are in at first, each drawn from those that are older than the
-            run's; whoever starts again is in the run's mode.
+        first: the broker that starts first, and so becomes controller.
+        config: cluster settings (only those that the file sets).
+        broker_config: settings of one broker.
+        broker_modes: modes of single brokers (mixed versions).
+        upgraded_from: modes in which two of three brokers start, drawn from those older than the run's; they restart in
+            the run's mode.
         draw_config: keys drawn per seed from a list of values.
-        workload: bursts, or None when the script sends everything.
-        faults: what a drawn plan is drawn from, or None.
-        script: the scripted part.
-        story: its lines, in order.
-        final: final logs.
+        workload: bursts; None if the script sends all batches.
+        faults: bounds of random faults; None if there are none.
+        script: script lines.
+        story: story lines, in order.
+        final: expected final logs.
         expect: mode -> expectation.
-        broken_by: mode that is expected to be clean -> rule values with which a kind under test does occur: each of
-            them alone, or, where later rules shield one another, together.
-        also: further kinds that are known to occur.
-        settle_us: time that convergence is given beyond the default deadline.
-        source: what a command line calls it: its name, or the path of its file.
-        overrides: ``key=value`` words that were laid over `config`, for the replay line.
-        strict: every early warning counts as a violation (``--strict``).
-        recorded: one run of it that was recorded: nothing else can be run of it. It has a file of its own.
+        broken_by: clean mode -> rule values with which an expected kind occurs: each of them alone, or, if later rules
+            mask one another, together.
+        also: other kinds that are known to occur.
+        settle_us: time for convergence beyond the default deadline.
+        source: its word on the command line: name, or path of its file.
+        overrides: ``key=value`` words that override `config`, for the replay line.
+        strict: whether early warnings count as violations (``--strict``).
+        recorded: a recorded run, the only one of this scenario; it has its own file.
     """
 
     name: str
@@ -238,7 +238,7 @@ class Scenario:
     recorded: Recorded | None = None
 
     def with_settings(self, settings: Mapping[str, Value]) -> Scenario:
-        """The scenario with settings laid over its own; what is set is not drawn any more."""
+        """A copy with overridden settings, which are not drawn then."""
         if not settings:
             return self
         return replace(
@@ -250,15 +250,15 @@ class Scenario:
 
     @property
     def drawn(self) -> bool:
-        """Whether the seed draws the faults, or drew them; a scripted scenario is the same story at every seed."""
+        """Whether faults are random or were recorded; a scripted scenario is the same at every seed."""
         return self.faults is not None or self.recorded is not None
 
     def counts(self, warning: str) -> bool:
-        """Whether an early warning of this kind makes the verdict: when asked for, or named by an expectation."""
+        """Whether an early warning of this kind counts as a violation: with `strict`, or if an expectation names it."""
         return self.strict or any(warning in expectation.kinds for expectation in self.expect.values())
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able copy with `schema_version`; `from_json` undoes it."""
+        """Plain data with `schema_version`; `from_json` reads it."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(replace(self, recorded=None))))
         del plain["recorded"]
         return {"schema_version": SCENARIO_VERSION, **plain}
@@ -274,11 +274,11 @@ class Scenario:
 
 
 def from_json(data: Mapping[str, Any]) -> Scenario:
-    """Rebuild a scenario from `Scenario.to_json`.
+    """Read `Scenario.to_json`.
 
     Raises:
-        InputError: the name could lead elsewhere as part of a path.
-        ValueError: `schema_version` is newer than this code knows.
+        InputError: the name is unsafe in a path.
+        ValueError: `schema_version` is newer than this code reads.
     """
     if data["schema_version"] > SCENARIO_VERSION:
         raise ValueError(f"scenario has schema_version {data['schema_version']}; this version reads {SCENARIO_VERSION}")

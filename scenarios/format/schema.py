@@ -48,7 +48,7 @@ def _only_for(*steps: str) -> AfterValidator:
 
 
 def _shares(*others: str) -> AfterValidator:
-    """Shares of the same hundred."""
+    """Check that shares add up to at most 100."""
 
     def validate(value: int, info: ValidationInfo) -> int:
         if value + sum(info.data.get(other, 0) for other in others) > 100:
@@ -59,7 +59,7 @@ def _shares(*others: str) -> AfterValidator:
 
 
 def _standing(value: int, info: ValidationInfo) -> int:
-    """A story of a last replica standing begins with brokers that leave the ISR."""
+    """Incidents of a last replica standing need a kind that makes brokers leave the ISR."""
     kinds = info.data.get("kinds", [])
     if value and kinds and set(kinds) <= set(LINKS):
         raise ValueError(f"it needs a kind that strikes brokers, and {', '.join(kinds)} strike links alone")
@@ -67,7 +67,7 @@ def _standing(value: int, info: ValidationInfo) -> int:
 
 
 def _moving(value: int, info: ValidationInfo) -> int:
-    """A story of reassignments needs them, and more."""
+    """Incidents of reassignments need that kind."""
     kinds = info.data.get("kinds", [])
     if value and kinds and MOVES not in kinds:
         raise ValueError(f"it needs the kind '{MOVES}'")
@@ -82,12 +82,12 @@ def _ms(us: Any) -> Any:
     if isinstance(us, list | tuple):
         return [_ms(bound) for bound in us]
     if us % 1_000:
-        raise ValueError(f"{us} us are no whole ms")
+        raise ValueError(f"{us} us is no whole number of ms")
     return us // 1_000
 
 
 FIRST_HORIZON_MS: Final = 6_000
-"""Faults begin after 5 s."""
+"""The first fault strikes after 5 s."""
 Positive = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
 Percent = Annotated[int, Field(ge=0, le=100)]
@@ -95,7 +95,7 @@ Words = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9.-]+$")]
 Permille = Annotated[int, Field(ge=0, le=1_000)]
 Ms = Annotated[int, Field(ge=0, le=(1 << 62) // 1_000)]
-"""A time that has room in 64 bits as us, too."""
+"""A time that fits into 64 bits in us."""
 Pair = Annotated[list[Natural], _check(fields.pair)]
 MsPair = Annotated[list[Ms], _check(fields.pair)]
 PermillePair = Annotated[list[Permille], _check(fields.pair)]
@@ -164,7 +164,7 @@ _DRAWN: Final[dict[str, Any]] = {
     "count": Pair,
     "kinds": Annotated[list[Annotated[str, _word("fault kind", KINDS)]], Field(min_length=1)],
 }
-"""What is no pair of bounds in its unit."""
+"""Types of fields that are not pairs of bounds."""
 _NEEDS: Final = {"standing_percent": (AfterValidator(_standing),), "moving_percent": (AfterValidator(_moving),)}
 
 
@@ -224,14 +224,14 @@ class _Line(Table):
 
 
 def _two_ends(line: object, _: fields.Facts) -> object:
-    """A line of a link names both of its ends, or all links by none."""
+    """A line of a link names both ends, or neither for all links."""
     if (getattr(line, "from", None) is None) != (getattr(line, "to", None) is None):
         raise InputError("a link has two ends, 'from' and 'to'")
     return line
 
 
 def _line(do: str, action: Action) -> type[_Line]:
-    """The model of the script lines that do this."""
+    """The model of an action's script lines."""
     given: dict[str, Any] = {"do": (Annotated[Literal[do], _check(fields.action)], ...)}
     for name, param in action.params.items():
         kind = PARAMS[param.kind]
@@ -277,7 +277,7 @@ TABLES: Final[dict[str, type[Table]]] = {
 
 
 class _Asked(OpenTable):
-    """How a stored scenario was asked for."""
+    """The request for a stored scenario."""
 
     source: str
     overrides: list[str] = []
@@ -289,13 +289,13 @@ def read(text: str, source: str) -> Scenario:
 
     Args:
         text: its content.
-        source: what to call it in messages.
+        source: its name in messages.
 
     Returns:
         The scenario.
 
     Raises:
-        InputError: everything that is wrong with it.
+        InputError: names all problems.
     """
     try:
         return _scenario(paths.parse_toml(text))
@@ -304,19 +304,19 @@ def read(text: str, source: str) -> Scenario:
 
 
 def of_store(stored: Mapping[str, Any]) -> Scenario:
-    """A scenario as a store holds it, checked as if it came from a file.
+    """A stored scenario, checked like a file.
 
     Args:
-        stored: what `Scenario.to_json` gave, in this version or an older one.
+        stored: data of `Scenario.to_json`, of this version or an older one.
 
     Raises:
-        InputError: everything that is wrong with it.
+        InputError: names all problems.
     """
     try:
-        from_json(stored)  # Refuses what is newer.
+        from_json(stored)  # Refuses newer versions.
         scenario = _scenario(_as_file(stored))
     except (AttributeError, KeyError, TypeError):
-        raise InputError("it holds a scenario that highwater did not write") from None
+        raise InputError("it contains a scenario that highwater did not write") from None
     except ValueError as error:
         raise InputError(str(error)) from None
     asked = validated(_Asked, stored)
@@ -342,7 +342,7 @@ def _scenario(data: dict[str, Any]) -> Scenario:
 
 
 def _as_file(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file would have to hold: `_plain` undone."""
+    """The data of the corresponding file; the inverse of `_plain`."""
     given = {_FILE_KEYS.get(key, key): value for key, value in stored.items() if value is not None}
     for key in ("source", "overrides", "strict", "first", "upgraded_from", "broker_config", "broker_modes"):
         given.pop(key, None)
@@ -358,7 +358,7 @@ def _as_file(stored: Mapping[str, Any]) -> dict[str, Any]:
         **given,
         "schema": SCENARIO_VERSION,
         "brokers": {**brokers, "upgraded_from": stored.get("upgraded_from", []), **sections},
-        "control": "real" if stored["control"] == "simple" else stored["control"],  # It was called so at first.
+        "control": "real" if stored["control"] == "simple" else stored["control"],  # Its first name.
         "settle_ms": _ms(stored["settle_us"]),
         "script": [_line_of(step) for step in stored["script"]],
         "story": [{**_without_none(line["pattern"]), "rules": line["rules"]} for line in stored["story"]],
@@ -368,7 +368,7 @@ def _as_file(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _FILE_KEYS: Final = {"draw_config": "draw", "schema_version": "schema", "settle_us": "settle_ms"}
-"""Keys that a file calls otherwise."""
+"""Stored key -> key in a file."""
 
 
 def _line_of(step: Mapping[str, Any]) -> dict[str, Any]:
@@ -386,7 +386,7 @@ def _without_none(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plain(file: _File) -> dict[str, Any]:
     """The file in the shape of `Scenario.to_json`, with times in us."""
-    plain = file.model_dump(warnings=False)  # It would warn of fields that checks gave another type.
+    plain = file.model_dump(warnings=False)  # Checks change types of fields, of which it would warn.
     brokers = plain.pop("brokers")
     settle_us = 1000 * plain.pop("settle_ms")
     if plain["faults"] is not None:

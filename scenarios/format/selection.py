@@ -1,4 +1,4 @@
-"""What a request chooses: a scenario with settings laid over it, and modes."""
+"""Resolves a request's scenario, overridden settings and modes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def settings(pairs: Iterable[str]) -> dict[str, Value]:
     """Read ``KEY=VALUE`` words.
 
     Raises:
-        InputError: all that is wrong with them.
+        InputError: names all problems.
     """
 
     def read(key: str, text: str) -> Value:
         if key in KEYS and "," in text:
-            raise InputError(f"--set {key}={text}: only a sweep takes several values; name one of them")
+            raise InputError(f"--set {key}={text}: only a sweep takes several values; give one")
         return parse(key, text)
 
     return parse_pairs(pairs, "--set", "KEY=VALUE", read)
@@ -37,13 +37,13 @@ def settings(pairs: Iterable[str]) -> dict[str, Value]:
 def scenario(
     word: str, overrides: Mapping[str, Value], *, strict: bool = False, later: Container[str] = ()
 ) -> Scenario:
-    """Load a scenario by name or path, with some settings overridden; what is set is not drawn any more.
+    """Load a scenario by name or path, with overridden settings, which are not drawn then.
 
-    With `strict`, early warnings count as violations. Keys of which others are to be laid over it are named by `later`.
+    With `strict`, early warnings count as violations. `later` names the keys that a grid will override.
 
     Raises:
-        InputError: no such scenario, all that is wrong with its file, more replicas than brokers, or settings that no
-            Kafka would start with.
+        InputError: there is no such scenario, its file is invalid, it has more replicas than brokers, or Kafka would
+            not start with its settings.
     """
     found = load(word)
     check_settings(found, overrides, later)
@@ -51,10 +51,10 @@ def scenario(
 
 
 def check_settings(scenario: Scenario, overrides: Mapping[str, Value], later: Container[str] = ()) -> None:
-    """Check settings that are to be laid over a scenario's own; `later` as in `scenario`.
+    """Check settings that override a scenario's own; `later` as in `scenario`.
 
     Raises:
-        InputError: more replicas than brokers, or settings that no Kafka would start with.
+        InputError: there are more replicas than brokers, or Kafka would not start with the settings.
     """
     factor = overrides.get("default.replication.factor", 1)
     if int(factor) > scenario.brokers:
@@ -67,14 +67,13 @@ def check_settings(scenario: Scenario, overrides: Mapping[str, Value], later: Co
 def modes(
     scenario: Scenario, names: Iterable[str] = (), *, everyone: bool = False, own: Iterable[Mode] = ()
 ) -> tuple[Mode, ...]:
-    """The modes to run: those named, every one, or those of the scenario's [expect].
+    """The modes to run: the named ones, all, or those of the scenario's [expect].
 
-    Variants of a release are run only where something names them: the default compares what a scenario is about. Modes
-    that only a sweep's folder knows are its `own`.
+    Variants run only if they are named. `own` are modes that only a sweep's folder defines.
 
     Raises:
-        InputError: unknown mode, modes named where every one is asked for, or one that the scenario's brokers cannot be
-            under together.
+        InputError: a mode is unknown, modes are named besides all, or a mode has another control plane than the
+            scenario's brokers.
     """
     if everyone and names:
         raise InputError("--all-modes and named modes exclude each other")

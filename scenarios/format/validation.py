@@ -1,6 +1,6 @@
-"""Plain data that came from outside, checked by pydantic models; every mistake is one sentence.
+"""Checks outside data with pydantic models; each mistake is one sentence.
 
-Data were parsed before (`scenarios.paths`), which bounds their depth and numbers. Never on the path of a run.
+The parser (`scenarios.paths`) has bounded depth and numbers. Never used on the path of a run.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Table(BaseModel):
-    """A table that holds what its fields name, and nothing else."""
+    """A table without other keys than its fields."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class OpenTable(BaseModel):
-    """A table of which only what its fields name is read; what later versions may add stays unread."""
+    """A table whose other keys are ignored, because later versions may add some."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -33,8 +33,8 @@ def checked(check: Callable[[Any, Any], object]) -> Callable[[Any, ValidationInf
     """A validator for pydantic from a check that raises `InputError`.
 
     Args:
-        check: takes a value and what the model was given as context, and gives what is kept. ValueError says what is
-            to follow ``key = value: ``; the text of an `InputError` names key and value itself.
+        check: takes a value and the model's context, and returns the stored value. A ValueError has the text after
+            ``key = value: ``; an `InputError` names key and value itself.
     """
 
     def validate(value: Any, info: ValidationInfo) -> object:
@@ -49,16 +49,16 @@ def checked(check: Callable[[Any, Any], object]) -> Callable[[Any, ValidationInf
 def validated(
     model: type[M], data: object, context: object = None, tables: Mapping[str, type[BaseModel]] | None = None
 ) -> M:
-    """The data as the model reads them.
+    """Validate data.
 
     Args:
-        model: of the whole.
-        data: of plain types.
-        context: what checks are given.
-        tables: last name in the path of a table -> its model, for the hint at the nearest valid key.
+        model: the model.
+        data: plain data.
+        context: passed to checks.
+        tables: last name in the path of a table -> its model, for hints at valid keys.
 
     Raises:
-        InputError: everything that is wrong, in the order of the fields.
+        InputError: all problems, in the order of the fields.
     """
     known = tables or {"": model}
 

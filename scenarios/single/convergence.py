@@ -1,14 +1,13 @@
-"""Healing's other half: waiting until a cluster is whole again, and proving it with a write and a read.
+"""Convergence: waits until a healed cluster is whole again, and proves it with a write and a read.
 
-Converged: a leader that knows it; the ISR holds all assigned replicas; their logs end alike; one acks=all write was
-acknowledged and read back. Logs that end alike and do not differ (`sim.checkers.divergence`) hold every write that was
-acknowledged, or none does (`sim.checkers.committed_loss`).
+Converged means: there is a leader that knows it; the ISR contains all assigned replicas; their logs end equally; one
+acks=all write was acknowledged and read back. Equal logs (`sim.checkers.divergence`) either all contain an
+acknowledged write, or none does (`sim.checkers.committed_loss`).
 
-With a quorum, also what Vanlightly's specification asks for in the end: all brokers are unfenced, and have replayed the
-whole metadata log; no leader waits for an ISR change; no reassignment is under way; every write was answered or given
-up.
+With a quorum, Vanlightly's specification adds: all brokers are unfenced and have replayed the whole metadata log; no
+leader waits for an ISR change; no reassignment is under way; every write was answered or has expired.
 
-Nothing polls: the control plane's decisions, the write and the read lead on.
+Nothing polls: the control plane's decisions, the write and the read trigger the checks.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ from sim.protocol.batch import Batch
 from sim.protocol.client.sender import ProducerBatch
 
 RETRY_US: Final = 5_000_000
-"""A validation that did not lead to equal logs is repeated after this time."""
+"""Time until a validation that did not show convergence is repeated."""
 ATTEMPT_US: Final = 60_000_000
-"""A validation of which nothing was heard for so long is repeated, too: its write or its read came to nothing."""
+"""Timeout of a validation, whose write or read may be lost."""
 
 
 class Convergence:
-    """Waits and validates; stops the kernel when it is done.
+    """Waits for convergence and validates it; then stops the kernel.
 
     Args:
         cluster: a healed cluster.
-        first_id: id of the first record that validation may write.
+        first_id: first record id of validation writes.
 
     Attributes:
-        converged: whether it came about.
+        converged: whether the cluster has converged.
         acked: whether a validation write was acknowledged.
     """
 
@@ -54,15 +53,15 @@ class Convergence:
         self._cluster.control.changed = self._check
         self._check()
 
-    def _whole(self) -> bool:
+    def _is_whole(self) -> bool:
         cluster = self._cluster
         return sorted(cluster.control.state.isr) == sorted(cluster.replicas) and all(
             broker in cluster.running for broker in cluster.replicas
         )
 
     def _check(self) -> None:
-        """Write as soon as the ISR is full."""
-        if not self._writing and not self.converged and self._whole():
+        """Write once the ISR is full."""
+        if not self._writing and not self.converged and self._is_whole():
             self._writing = True
             record = self._next_id
             self._next_id += 1
@@ -83,8 +82,8 @@ class Convergence:
 
     def _read(self, batches: list[Batch]) -> None:
         self._writing = False
-        led = self._cluster.leader is not None  # One that knows the latest decision.
-        whole = led and self._whole() and batches[0].first_id == self._awaited and self._logs_end_alike()
+        led = self._cluster.leader is not None  # A leader that knows the latest decision.
+        whole = led and self._is_whole() and batches[0].first_id == self._awaited and self._have_equal_ends()
         if whole and not (self._unsettled_brokers() or self._unsettled_work()):
             self.converged = True
             self._cluster.recorder.record(Converged(0))
@@ -92,7 +91,7 @@ class Convergence:
         kernel = self._cluster.kernel
         kernel.call_at(kernel.now_us + RETRY_US, ALWAYS, lambda _: self._check(), None)
 
-    def _logs_end_alike(self) -> bool:
+    def _have_equal_ends(self) -> bool:
         partitions = [self._cluster.running[broker].partition for broker in self._cluster.replicas]
         return len({partition.log.leo if partition else -1 for partition in partitions}) == 1
 
@@ -105,7 +104,7 @@ class Convergence:
         return cluster.control.unsettled_work(cluster.leader, writes_answered=cluster.producer.idle)
 
     def failure(self, now_us: int) -> Violation | None:
-        """What to call it when the deadline passed: no-progress, stuck-replica, or None when converged."""
+        """The violation at the deadline: no-progress or stuck-replica; None if converged."""
         if self.converged:
             return None
         cluster = self._cluster

@@ -1,8 +1,8 @@
-"""What runs have reached, as one column of their rows, and summed over many.
+"""The coverage of runs as a column of their rows, and summed over many runs.
 
-The column is a number in hexadecimal. Its bits stand for all probes, then for the kinds of faults that took effect,
-then, kind by kind, for the transitions in the wake of one (`sim.history.coverage`). Which bit is which changes from
-version to version of the code; a sweep is made by one, and its summary spells the names out.
+The column is a hexadecimal number. Its bits are all probes, then the kinds of faults that took effect, then for each
+kind the transitions that followed it (`sim.history.coverage`). The meaning of a bit may change with every version; a
+sweep has one version, and its summary contains the names.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ BITS: Final = len(PROBES) + len(KINDS) * (1 + TRANSITIONS)
 
 
 def column(coverage: Coverage, realised: Iterable[RealisedFault]) -> str:
-    """What goes into the row of a run."""
+    """The column of a run."""
     effective = {fault.kind for fault in realised if fault.effective}
     return f"{coverage.bits(KINDS, effective):x}"
 
 
 class Reached:
-    """How many runs have reached what.
+    """Counts for each bit the runs that reached it.
 
-    A number for each bit, all of them kept as bits of a few long integers: the first holds the ones of all numbers, the
-    next the twos, and so on. To add a run is to carry, and costs two or three operations for all bits together.
+    All counts are stored across a few long integers: the first contains the ones of all counts, the next the twos, and
+    so on. Adding a run is a carry, two or three operations for all bits together.
 
     Attributes:
-        runs: how many runs were added; those of older versions, whose rows have no such column, are not.
+        runs: number of runs added; rows of older versions without the column are skipped.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Reached:
         self._digits: list[int] = []
 
     def add(self, text: str) -> None:
-        """Take the column of one run."""
+        """Add the column of a run."""
         if not text:
             return
         self.runs += 1
@@ -57,7 +57,7 @@ class Reached:
             self._digits.append(carry)
 
     def counts(self) -> list[int]:
-        """For each bit, the most significant first, how many runs have it."""
+        """Number of runs for each bit, the most significant first."""
         totals = [0] * BITS
         for place, digit in enumerate(self._digits):
             for index, bit in enumerate(f"{digit:0{BITS}b}"):
@@ -66,11 +66,11 @@ class Reached:
 
 
 def to_json(by_mode: dict[str, Reached]) -> dict[str, Any]:
-    """Names and counts by mode; a mode that has none of something is left out there.
+    """Names and counts by mode, without zero counts.
 
     Returns:
-        ``runs`` by mode; ``probes``: group, name, mode; ``faults``: kind, mode; ``pairs``: kind, transition, mode, of
-        those that were reached.
+        ``runs`` by mode; ``probes``: group, name, mode; ``faults``: kind, mode; reached ``pairs``: kind, transition,
+        mode.
     """
     counts = {mode: reached.counts() for mode, reached in by_mode.items()}
 

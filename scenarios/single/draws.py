@@ -1,6 +1,6 @@
-"""What the seed of a drawn run decides besides its settings: what goes wrong, and what the producer sends.
+"""Draws the faults and batches of a random run.
 
-Nothing of it depends on the mode, so that runs pair.
+They do not depend on the mode, so that runs can be paired.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FIRST_FAULT_US: Final = 5_000_000
 FIRST_BURST_US: Final = 1_000_000
 
 
-@lru_cache(maxsize=1)  # Of a sweep, all modes of one seed are run one after the other.
+@lru_cache(maxsize=1)  # A sweep runs all modes of a seed one after the other.
 def draw(
     seed: int,
     faults: FaultBounds,
@@ -32,21 +32,21 @@ def draw(
     record_budget: int,
     state_budget: int,
 ) -> tuple[Plan, tuple[PlannedSend, ...]]:
-    """Draw the faults of a run, and its batches in order of time.
+    """Draw the faults and batches of a run, ordered by time.
 
     Args:
-        seed: of the run.
-        faults: what faults are drawn from.
-        workload: what batches are drawn from; None: there are none.
-        brokers: those with a replica.
-        all_brokers: those that may get one.
-        acks: acks of batches that are not turned to acks=1.
+        seed: the run's seed.
+        faults: bounds for faults.
+        workload: bounds for batches; None: no batches.
+        brokers: the brokers with a replica.
+        all_brokers: the brokers that may get one.
+        acks: acks of batches that are not changed to acks=1.
         event_budget: ``sim.event.budget``.
         record_budget: ``sim.record.budget``.
         state_budget: ``sim.state.budget``.
 
     Raises:
-        BudgetError: more than a budget was drawn.
+        BudgetError: the draw exceeds a budget.
     """
     streams = Streams(seed)
     window_us = (FIRST_FAULT_US, faults.horizon_us - SPREAD_US)

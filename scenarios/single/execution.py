@@ -1,8 +1,8 @@
-"""One run on its way, through its phases.
+"""The phases of a run.
 
-Settings, plan and workload come from the seed; the cluster runs under the plan until the horizon or to the end of the
-script; everything is healed; convergence is awaited; then the final checks decide, and the promise labels what they
-found.
+The seed decides settings, plan and workload. The cluster runs with the plan until the horizon or the end of the script.
+Everything is healed, and the run waits for convergence. The final checks find violations, and the promise labels
+them.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from sim.protocol.modes import Mode
 from sim.protocol.modes import mode as mode_named
 
 END_US: Final = 1 << 62
-"""Nothing happens later: steps are recorded with their time in 64 bits, and some deadlines are "never" away."""
+"""Latest time: steps store their time in 64 bits, and some deadlines are "never" away."""
 CLIENTS_BEGIN_US: Final = 500_000
 """Clients start when brokers have loaded their logs and one leads: the end of warm-up."""
 PAUSE_US: Final = 1_000_000
-"""Between the end of a script and healing."""
+"""Time between the end of a script and healing."""
 
 
 class Execution:
-    """Carries one run through its phases."""
+    """Runs the phases of one run."""
 
     def __init__(
         self, scenario: Scenario, mode: Mode, seed: int, overrides: Mapping[str, str], kernel: Kernel | None
@@ -115,7 +115,7 @@ class Execution:
         return {key: keys[key][int(number(f"setting:{key}") * len(keys[key]))] for key in sorted(keys)}
 
     def _draw_older(self, brokers: Sequence[int]) -> dict[int, str]:
-        """The brokers that begin in an older mode, and in the run's when they start again."""
+        """Draw the brokers that start in an older mode, and restart in the run's."""
         older = [
             one.name
             for one in map(mode_named, self.scenario.upgraded_from)
@@ -130,12 +130,12 @@ class Execution:
         return found
 
     def _brokers(self) -> int:
-        """How many of the scenario's brokers run."""
+        """Number of the scenario's brokers that run."""
         replicas = integer(self.config, "default.replication.factor")
         return min(self.scenario.brokers, replicas + integer(self.config, "sim.spare.brokers"))
 
     def _kernel(self) -> Kernel:
-        """The kernel that breaks ties as ``sim.ties`` says."""
+        """The kernel for ``sim.ties``."""
         ties, budget = self.config["sim.ties"], integer(self.config, "sim.event.budget")
         if ties == "random":
             return ShuffledKernel(self.streams("ties"), budget)
@@ -149,7 +149,7 @@ class Execution:
             raise BudgetError("sim.state.budget", budget, "objects", f"{now_us / 1e6:.6f} s")
 
     def execute(self) -> None:
-        """Warm up, go through faults or script, heal, converge, check."""
+        """Warm up, run faults or script, heal, converge, check."""
         cluster, kernel = self.cluster, self.kernel
         if self.scenario.script:
             cluster.recorder.observe(self.script.observe)
@@ -170,7 +170,7 @@ class Execution:
         self._check()
 
     def _script_ended(self, process: Event) -> None:
-        if process.ok:  # A failed one raises in the kernel.
+        if process.ok:  # A failed process raises in the kernel.
             self.kernel.stop()
 
     def _begin_clients(self, _: object) -> None:
@@ -185,7 +185,7 @@ class Execution:
 
     @property
     def horizon_us(self) -> int:
-        """When a drawn run is healed."""
+        """The time at which a random run is healed."""
         recorded, faults = self.scenario.recorded, self.scenario.faults
         if recorded is not None and recorded.horizon_us is not None:
             return recorded.horizon_us
@@ -193,7 +193,7 @@ class Execution:
         return faults.horizon_us
 
     def _draw(self) -> None:
-        """Get plan and batches, from the seed or from a recording, and let them come."""
+        """Schedule plan and batches, drawn or recorded."""
         recorded = self.scenario.recorded
         batches = None if recorded is None else recorded.sends
         if batches is None:
@@ -208,7 +208,7 @@ class Execution:
         self.cluster.producer.schedule(self.sends)
 
     def _continue(self, how: Continuation) -> None:
-        """From now on it is not as recorded."""
+        """Diverge from the recording from now on."""
         self.cluster.network.redraw(how.number)
         if not how.faults:
             self.injection.stop()
@@ -245,7 +245,7 @@ class Execution:
         if failure is not None and not self.stalled:
             cluster.recorder.history.findings.violations.append(failure)
         leader = cluster.leader
-        # A broker that missed that it is no replica any more still has a log, which does not count.
+        # A removed replica whose broker does not know it yet still has a log, which does not count.
         running = {broker: cluster.running.get(broker) for broker in cluster.replicas}
         live = {broker: process.partition for broker, process in running.items() if process and process.partition}
         logs = [storage.log for storage in cluster.machines.storages.values()]
@@ -255,14 +255,14 @@ class Execution:
         final = {broker: storage.log for broker, storage in cluster.machines.storages.items()}
         final_logs.check(self.scenario.final, self.rules_in_force, final, self.batches)
 
-    def give_up(self) -> None:
-        """A budget is used up: what was seen until now is labelled, and that is all that the run tells."""
+    def abort(self) -> None:
+        """End an exhausted run: label the violations so far."""
         self.exhausted = True
         self.cluster.recorder.availability.end(self.kernel.now_us)
         self._label()
 
     def _label(self) -> None:
-        """What was found becomes inside or outside the promise, and warnings that count become violations."""
+        """Turn warnings that count into violations, and label violations as inside or outside the promise."""
         self.waited, self.hidden_us = self._waiting()
         history = self.cluster.recorder.history
         findings = history.findings
@@ -274,8 +274,8 @@ class Execution:
             violation.inside = promise.covers(violation)
 
     def _waiting(self) -> tuple[Waiting, int]:
-        """What acks=all writes waited for the HW, from the first election or fault on, and for how long batches that
-        were acked with acks=1 were hidden from consumers.
+        """How long acks=all writes waited for the HW, from the first election or fault on, and how long batches acked
+        with acks=1 were hidden from consumers.
         """
         availability, history = self.cluster.recorder.availability, self.cluster.recorder.history
         commits = history.commits.first_us

@@ -1,4 +1,4 @@
-"""Comparing the logs at the end with what the scenario says of them."""
+"""Compares final logs with those that the scenario expects."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from scenarios.single.script import RulesInForce, StoryError
 from sim.protocol.log.log import Log
 
 VALIDATION_IDS: Final = 1 << 40
-"""Records written by validation have ids from here on."""
+"""First record id of validation writes."""
 
 
 def check(finals: Iterable[FinalLog], rules: RulesInForce, logs: Mapping[int, Log], batches: Mapping[str, int]) -> None:
-    """Compare, where the rules of the broker fit.
+    """Compare the logs of brokers whose rules match.
 
     Args:
-        finals: what the scenario says.
+        finals: the expected logs.
         rules: the rules in force.
         logs: the brokers' logs.
-        batches: batch name -> first record id, for those that were sent.
+        batches: name -> first record id of each sent batch.
 
     Raises:
-        StoryError: names the first log that is not as it should be.
+        StoryError: names the first log that differs.
     """
     names = {first_id: name for name, first_id in batches.items()}
     for final in finals:
@@ -34,9 +34,9 @@ def check(finals: Iterable[FinalLog], rules: RulesInForce, logs: Mapping[int, Lo
         found = tuple(names[batch.first_id] for batch in scripted)
         leo = next((batch.base_offset for batch in log.batches if batch.first_id >= VALIDATION_IDS), log.leo)
         if found != final.batches or final.leo not in (None, leo):
-            wanted = _said(final.batches, final.leo)
-            raise StoryError(f"final log of broker {final.broker}: {_said(found, leo)}, where the story has {wanted}")
+            wanted = _shown(final.batches, final.leo)
+            raise StoryError(f"final log of broker {final.broker}: {_shown(found, leo)}, expected {wanted}")
 
 
-def _said(batches: tuple[str, ...], leo: int | None) -> str:
+def _shown(batches: tuple[str, ...], leo: int | None) -> str:
     return " ".join(batches or ("nothing",)) + ("" if leo is None else f" up to {leo}")

@@ -1,8 +1,8 @@
-"""Recorded runs: a drawn run as a file that needs nothing drawn to be run again.
+"""Recordings: a random run as a file that can be run again without drawing.
 
-It holds the settings as resolved, the fault plan, the batches, mode and rules, the seed (which latencies still come
-from), and what was violated. Scenarios and drawing may change; the run stays. Files that hold only a fault plan, as
-earlier versions wrote them, go with a scenario, from which everything else is drawn.
+A recording contains resolved settings, fault plan, batches, mode, rules, the seed of latencies, and the violations. So
+the run stays the same if scenarios or drawing change. A file with a fault plan alone, as earlier versions wrote it, is
+used with a scenario, from which all else is drawn.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ if TYPE_CHECKING:
 
 RECORDING_VERSION: Final = 1
 _LINE_MAX: Final = 8
-"""Fields that may share a line."""
+"""Most fields on one line."""
 _SEND: Final = ("first_id", "records", "acks", "due_us")
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What to run.
+    """A recorded run. If the file is only a plan, all fields but the scenario are None.
 
     Attributes:
-        scenario: holds all but the following.
-        mode: None where the file is only a plan, as below.
-        seed: what latencies are drawn from.
-        rules: rules that were overridden.
-        digest: of the run that was recorded.
+        scenario: the recorded scenario.
+        mode: its mode.
+        seed: seed of latencies.
+        rules: overridden rules.
+        digest: digest of the recorded run.
     """
 
     scenario: Scenario
@@ -62,7 +62,7 @@ class Recording:
 
 
 def to_json(scenario: Scenario, result: RunResult) -> dict[str, Any]:
-    """A drawn run as plain data; of a scripted one the scenario says all, and this is an empty plan."""
+    """A random run as plain data; for a scripted run, an empty plan."""
     if result.horizon_us is None:
         return result.plan
     row = result.row
@@ -89,12 +89,12 @@ def to_json(scenario: Scenario, result: RunResult) -> dict[str, Any]:
 
 
 def of_run(scenario: Scenario, result: RunResult) -> Recording:
-    """A drawn run as it would be read again."""
+    """The recording of a random run."""
     return _recording(json.loads(json.dumps(to_json(scenario, result))), ())
 
 
 def to_text(data: Mapping[str, Any]) -> str:
-    """Plain data as JSON with a line for each setting, batch and fault."""
+    """JSON text with a line for each setting, batch and fault."""
     return _block(data, "") + "\n"
 
 
@@ -114,15 +114,12 @@ def read(file: Path, scenario: Scenario | None = None) -> Recording:
     """Read a recorded run, or a plan.
 
     Args:
-        file: what ``replay`` writes as ``plan.json``.
-        scenario: the scenario that it is of; needed for a plan only.
-
-    Returns:
-        What to run.
+        file: a ``plan.json`` of ``replay``.
+        scenario: its scenario; required for a plan only.
 
     Raises:
-        InputError: there is no such file, all that is wrong with it, or it is of another scenario.
-        StorageError: it is there and cannot be read.
+        InputError: the file does not exist, is invalid (names all problems), or belongs to another scenario.
+        StorageError: it exists but cannot be read.
     """
     try:
         data = paths.parse_json(paths.read(file, paths.JSON_BYTES))
@@ -144,9 +141,9 @@ def read(file: Path, scenario: Scenario | None = None) -> Recording:
 
 def _with_plan(data: dict[str, Any], scenario: Scenario | None, words: tuple[str, ...]) -> Scenario:
     if scenario is None:
-        raise InputError("it holds a plan and no run: name the scenario that it is for")
+        raise InputError("it contains only a plan: name its scenario")
     if not scenario.drawn:
-        raise InputError(f"{scenario.name} draws no faults, so a plan has no place in it")
+        raise InputError(f"{scenario.name} draws no faults, so it cannot take a plan")
     plan = _plan(data, scenario.brokers)
     return replace(scenario, recorded=Recorded(plan, words=(scenario.source or scenario.name, *words)))
 
@@ -161,7 +158,7 @@ def _recording(data: dict[str, Any], words: tuple[str, ...]) -> Recording:
 
 
 def _built(run: _Run, words: tuple[str, ...]) -> Recording:
-    """What the keys say together."""
+    """Checks across keys."""
     named = {run.first, run.config["default.replication.factor"]}
     outside = {*named, *run.broker_config, *run.broker_modes, *run.older_modes}
     if max(outside) > run.brokers:
@@ -190,7 +187,7 @@ def _built(run: _Run, words: tuple[str, ...]) -> Recording:
     return Recording(scenario, run.mode, run.seed, run.rules, run.digest)
 
 
-# What the file holds. A check takes the value and gives what is kept.
+# Fields of the file. A check takes the value and returns the stored one.
 
 
 def _within(least: int, most: int) -> Any:
@@ -202,7 +199,7 @@ def _by(check: Callable[[Any], object]) -> AfterValidator:
 
 
 def _keyed(check: Callable[[str], object]) -> AfterValidator:
-    """For checks whose errors name no key."""
+    """For checks whose errors do not name the key."""
 
     def validate(value: str) -> object:
         try:
@@ -283,13 +280,13 @@ _TYPES: Final[dict[str, Any]] = {
     "bool": bool,
     "tuple": list[Annotated[int, _within(-1 << 62, 1 << 62)]],
 }
-"""Type of a field of `Fault` or `Trigger`, as `_type` calls it -> what a file holds."""
+"""Type of a field of `Fault` or `Trigger`, as `_type` names it -> its type in a file."""
 _LATER: Final[dict[str, Any]] = {"value": 0, "replicas": [], "trigger": None}
-"""Fields of a fault that plans of earlier versions lack."""
+"""Fields of a fault that plans of earlier versions lack -> default."""
 
 
 def _type(field: DataclassField[Any]) -> str:
-    """As `_TYPES` calls it; a compiled class has types where sources have words."""
+    """The key in `_TYPES`; compiled classes have types, sources have strings."""
     return getattr(field.type, "__name__", str(field.type)).partition("[")[0]
 
 
@@ -298,7 +295,7 @@ def _moment(moment: str) -> str:
 
 
 def _strikes(fault: Any, brokers: int) -> Any:
-    """A fault that can strike some of these brokers."""
+    """Check that a fault can strike these brokers."""
     if fault.kind not in KINDS:
         raise InputError(f"kind = {fault.kind!r}: no such kind of fault{did_you_mean(fault.kind, KINDS)}")
     for broker in (*fault.targets, *fault.replicas):
@@ -309,17 +306,17 @@ def _strikes(fault: Any, brokers: int) -> Any:
         raise InputError(problem)
     replicas = fault.replicas
     if fault.kind == Reassignment.name and (not replicas or min(replicas) < 1 or len(set(replicas)) < len(replicas)):
-        raise InputError(f"replicas: {replicas}: brokers are needed, each of them once")
+        raise InputError(f"replicas: {replicas}: distinct brokers are needed")
     delays_us, targets = fault.delays_us, fault.targets
     many = targets == [FOLLOWERS]
-    # The last delay is also that of targets beyond it.
+    # The last delay also applies to further targets.
     if delays_us and ((len(delays_us) > len(targets) and not many) or min(delays_us) < 0):
         raise InputError(f"delays_us: {delays_us} is not a delay for each of {targets}")
     return fault
 
 
 def _model(kind: type, **types: Any) -> type[Table]:
-    """A file's table for a dataclass; `types` are those of fields that are no plain ones."""
+    """The table of a dataclass in a file; `types` gives the types of fields that are not plain."""
     given = {field.name: types.get(field.name) or _TYPES[_type(field)] for field in dataclass_fields(kind)}
     filled: Any = {name: (found, _LATER.get(name, ...)) for name, found in given.items()}
     return create_model(kind.__name__, __base__=Table, **filled)

@@ -19,7 +19,7 @@ from scenarios.format.grid import sql_type
 if TYPE_CHECKING:
     from scenarios.single.ended import EndedRun
 
-ROWS_VERSION: Final = 6
+ROWS_VERSION: Final = 7
 """Of rows and of stores; see `Column.since`. Version 3 added grids of settings; version 5 added manifests and the
 verdict `exhausted`, which was `error` before.
 """
@@ -362,6 +362,14 @@ def _columns() -> tuple[Column, ...]:
             "string",
             "reached probes and pairs as a hexadecimal number, read by `highwater coverage`",
             since=3,
+            missing="",
+        ),
+        Column(
+            "decided",
+            "string",
+            "rule values that would have changed a decision: a hexadecimal number, see `sim/protocol/decisions.py`",
+            lambda run: f"{run.recorder.coverage.decided:x}",
+            since=7,
             missing="",
         ),
         # Replay.

@@ -1,4 +1,4 @@
-"""One run: `run(scenario, mode, seed)` is a pure function, and this is it (`scenarios.single.execution`)."""
+"""One run: `run(scenario, mode, seed)`, a pure function (`scenarios.single.execution`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Watch = Callable[[Cluster], Callable[[Shown], None]]
 
 
 def _first_lines(error: Exception) -> str:
-    """An exception in a few words, with the innermost place in our code, free of absolute paths."""
+    """A short description of an exception with its innermost frame, without absolute paths."""
     if isinstance(error, StoryError):
         return f"{STORY_ERROR}{error}"
     frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -52,9 +52,9 @@ def _execute(
         one.execute()
     except BudgetError as reached:
         error = str(reached)
-        one.give_up()
+        one.abort()
     except MemoryError:
-        raise  # That is no finding about the run.
+        raise  # Not a result of the run.
     except Exception as failure:
         error = _first_lines(failure)
     return one, error
@@ -62,8 +62,8 @@ def _execute(
 
 @cache
 def prepare_process() -> None:
-    """For a process that makes many runs, once: the garbage collector leaves alone what lives for ever, and looks less
-    often, since a run leaves little behind (`Cluster.dispose`).
+    """Prepare a process for many runs: the garbage collector ignores permanent objects and runs less often, because a
+    run leaves few cycles (`Cluster.dispose`).
     """
     gc.collect()
     gc.freeze()
@@ -71,17 +71,16 @@ def prepare_process() -> None:
 
 
 def run_row(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str] | None = None) -> Row:
-    """Run and keep the row only.
+    """Run; return the row only.
 
     Args:
-        scenario: what to run.
+        scenario: the scenario.
         mode: one of `sim.protocol.modes.MODES`, or another.
         seed: any integer.
-        rules: rule values that replace the mode's.
+        rules: overridden rules.
 
     Returns:
-        The row; an exception in the run is in it, with verdict ``error``, and a budget that was used up, with verdict
-        ``exhausted``.
+        The row. After an exception its verdict is ``error``; after a budget was used up, ``exhausted``.
     """
     one, error = _execute(scenario, mode, seed, rules or {}, [])
     row = rows.row(EndedRun(one, error))
@@ -99,20 +98,19 @@ def run(
     kernel: Kernel | None = None,
     watch: Watch | None = None,
 ) -> RunResult:
-    """Run and keep everything.
+    """Run; return everything.
 
     Args:
-        scenario: what to run.
+        scenario: the scenario.
         mode: one of `sim.protocol.modes.MODES`, or another.
         seed: any integer.
-        rules: rule values that replace the mode's.
+        rules: overridden rules.
         trace: whether to keep every step.
-        kernel: a fresh kernel, to break ties otherwise.
-        watch: is given the cluster before it begins, and returns who is shown each step.
+        kernel: a fresh kernel that breaks ties in another way.
+        watch: called with the cluster before it starts; returns an observer of steps.
 
     Returns:
-        The result; an exception in the run is in its row, with verdict ``error``, and a budget that was used up, with
-        verdict ``exhausted``.
+        The result; for verdicts of failures, see `run_row`.
     """
     steps: list[Shown] = []
     one, error = _execute(scenario, mode, seed, rules or {}, [steps.append] if trace else [], kernel, watch)

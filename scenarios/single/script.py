@@ -1,7 +1,7 @@
-"""Playing a script against a cluster, and checking that its story happens.
+"""Runs a script on a cluster, and checks that its story occurs.
 
-The script is a SimPy process: it waits for a step of the protocol, then for a time, then acts. The story is a list of
-lines that must come true in order; if one does not, the run is an error, whatever the checkers say.
+The script is a SimPy process: it waits for a protocol step, then for a time, then acts. The story is a list of steps
+that must occur in order; if one does not, the run is an error, whatever the checkers find.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ from sim.protocol.messages import NO_EPOCH
 from sim.protocol.rules import Rules
 
 WAIT_LIMIT_US: Final = 300_000_000
-"""A script line that waited this long in vain fails the run."""
-
-
+"""A script line that waits longer fails the run."""
 CONSUMER: Final[dict[str, Callable[..., None]]] = {
     "end-offsets": Consumer.ask_end_offset,
     "offsets-for-times": Consumer.offset_for_time,
@@ -38,19 +36,17 @@ CONSUMER: Final[dict[str, Callable[..., None]]] = {
     "pause-consumer": Consumer.pause,
     "resume-consumer": Consumer.resume,
 }
-"""What a consumer's application does."""
-
-
+"""Action -> method of the consumer."""
 LISTS: Final = ("isr", "elr", "last_known_elr")
-"""Fields of a pattern that hold brokers."""
+"""Fields of a pattern that are lists of brokers."""
 
 
 class StoryError(Exception):
-    """A scripted story did not happen."""
+    """A script or story step did not occur."""
 
 
 def describe(pattern: Pattern) -> str:
-    """A pattern in words: ``append broker=2 batch=m2 offset=1``."""
+    """A pattern as text: ``append broker=2 batch=m2 offset=1``."""
     parts = [pattern.step]
     for name in ("broker", "batch", "offset", "leader_epoch", *LISTS, "rounds"):
         value = getattr(pattern, name)
@@ -60,7 +56,7 @@ def describe(pattern: Pattern) -> str:
 
 
 def matches(pattern: Pattern, step: Shown, batches: Mapping[str, int]) -> bool:
-    """Whether a step is what a pattern describes; `batches` maps a batch's name to its first record."""
+    """Whether a step matches a pattern; `batches` maps a batch's name to its first record."""
     if step["step"] != pattern.step:
         return False
     if pattern.batch is not None and step.get("record") != batches.get(pattern.batch):
@@ -85,30 +81,30 @@ class RulesInForce:
     """The rules of one run.
 
     Attributes:
-        mode: those of the mode, and of the control plane.
-        brokers: those of each broker.
+        mode: rules of the mode and of the control plane.
+        brokers: rules of each broker.
     """
 
     mode: Rules
     brokers: Mapping[int, Rules]
 
     def fit(self, wanted: Mapping[str, tuple[str, ...]], broker: int | None) -> bool:
-        """Whether the rules of a broker, or those of the mode, have one of the wanted values each."""
+        """Whether each rule of a broker, or of the mode, has one of the wanted values."""
         rules = self.mode if broker is None else self.brokers.get(broker, self.mode)
         return all(getattr(rules, name) in values for name, values in wanted.items())
 
 
 class Story:
-    """Ticks the lines of a story off in order.
+    """Matches the steps of a story in order.
 
     Args:
         lines: the story.
-        rules: the mode's rules, and those of each broker: lines for other rule values are left out.
-        batches: batch names; filled while the script runs.
+        rules: the rules in force; lines for other rule values are skipped.
+        batches: batch name -> first record id; filled while the script runs.
 
     Attributes:
-        patterns: what the lines wait for, in order.
-        met: (what the line says, when it came true or None), in order.
+        patterns: patterns of the expected steps, in order.
+        met: (pattern as text, time of its step or None), in order.
     """
 
     def __init__(self, lines: tuple[StoryLine, ...], rules: RulesInForce, batches: Mapping[str, int]) -> None:
@@ -117,7 +113,7 @@ class Story:
         self._times: list[int] = []
 
     def observe(self, step: Shown) -> None:
-        """Look at one step."""
+        """Match a step."""
         if len(self._times) < len(self.patterns):
             pattern = self.patterns[len(self._times)]
             if matches(pattern, step, self._batches):
@@ -130,25 +126,25 @@ class Story:
         return [(describe(pattern), at_us) for pattern, at_us in zip(self.patterns, times, strict=True)]
 
     def check(self) -> None:
-        """Fail if the story did not happen.
+        """Check that the whole story occurred.
 
         Raises:
-            StoryError: names the first line that was not met.
+            StoryError: names the first missing step.
         """
-        for said, at_us in self.met:
+        for text, at_us in self.met:
             if at_us is None:
-                raise StoryError(f"story did not happen: no step {said!r} after the probes before it")
+                raise StoryError(f"story did not happen: no step {text!r} after the probes before it")
 
 
 class Script:
-    """Plays the lines of a scenario.
+    """Runs the script of a scenario.
 
     Args:
         lines: the script.
-        rules: the mode's rules, and those of each broker: lines for other rule values of the mode are left out.
-        cluster: what it acts on.
-        injection: how it injects faults.
-        acks: acks of batches that name none.
+        rules: the rules in force; lines for other rule values of the mode are skipped.
+        cluster: the cluster.
+        injection: injects faults.
+        acks: default acks of batches.
         batches: batch name -> first record id; filled as batches are sent.
     """
 
@@ -172,7 +168,7 @@ class Script:
         self.sends: list[ProducerBatch] = []
 
     def observe(self, step: Shown) -> None:
-        """Look at one step: it may be what the present line waits for."""
+        """Check whether the current line waits for a step."""
         if self._awaited is None:
             self._seen.append(step)
         elif matches(self._awaited[0], step, self._batches):
@@ -183,10 +179,10 @@ class Script:
         """The SimPy process.
 
         Args:
-            environment: what it runs in.
+            environment: its SimPy environment.
 
         Raises:
-            StoryError: a line waited in vain.
+            StoryError: the step that a line waits for did not occur.
         """
         for number, line in self._lines:
             if line.when is not None and not any(matches(line.when, step, self._batches) for step in self._seen):

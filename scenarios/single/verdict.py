@@ -1,4 +1,4 @@
-"""From violations to a verdict, and whether that is what the scenario expects."""
+"""Whether a run is vacuous, and whether its violations are as the scenario expects."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ MIN_FAULTS = 3
 
 
 def is_vacuous(scenario: Scenario, *, batches_acked: int, faults: int, elections: int) -> bool:
-    """Whether a run of a drawn scenario saw too little to count: fewer than 20 acknowledged batches, fewer than 3
-    faults that took effect, or no election after warm-up.
+    """Whether too little happened in a random run: fewer than 20 acknowledged batches, fewer than 3 faults that took
+    effect, or no election after warm-up.
     """
     return scenario.drawn and (batches_acked < MIN_BATCHES or faults < MIN_FAULTS or elections < 1)
 
 
 def as_expected(scenario: Scenario, mode: str, violations: list[Violation], *, to_the_end: bool = True) -> bool:
-    """Whether one run agrees with the scenario's [expect].
+    """Whether one run is as the scenario's [expect] says.
 
-    A recorded run must show what it showed, in its own mode. A drawn scenario is judged as a whole where it must
-    violate; of a single run, nothing is then asked. In a scripted one, kinds besides those under test must be among the
-    scenario's `also`, with the label they have; early warnings only where the kind under test must not occur, because
-    where it must, they announce it. A run that did not come to its end breaks an expectation only by what it has
-    violated, not by what it has yet to.
+    A recorded run must have its recorded violations, in its own mode. If a random scenario must violate, it is judged
+    as a whole, and any single run is as expected. In a scripted scenario, all other kinds must be listed in `also` with
+    their label; early warnings only if the expected kind must not occur, because otherwise they precede it. An
+    incomplete run is only judged by the violations that it has.
     """
     expectation = scenario.expect.get(mode, Expectation("may-violate"))
     kinds = {violation.kind for violation in violations}
@@ -40,7 +39,7 @@ def as_expected(scenario: Scenario, mode: str, violations: list[Violation], *, t
             violation.inside and violation.kind in watched for violation in violations
         )
     known = {(entry.kind, entry.label) for entry in scenario.also if mode in entry.modes}
-    strangers = [
+    unlisted = [
         violation
         for violation in violations
         if violation.kind not in expectation.kinds
@@ -49,4 +48,4 @@ def as_expected(scenario: Scenario, mode: str, violations: list[Violation], *, t
     ]
     occurs = bool(kinds & set(expectation.kinds))
     must = expectation.verdict == "violates"
-    return not strangers and (occurs == must or (must and not to_the_end))
+    return not unlisted and (occurs == must or (must and not to_the_end))

@@ -1,4 +1,4 @@
-"""What the producer sends: drawn bursts with intended times that are the same in every mode."""
+"""Draws the batches of the producer: bursts with send times that are the same in every mode."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sim.kernel.streams import Streams, integer
 from sim.protocol.client.sender import ProducerBatch
 
 NEAR_US: Final = (-1_000_000, 25_000_000)
-"""When a burst near the begin of a fault begins: before, during, or when somebody else was elected."""
+"""Start of a burst relative to a nearby incident: before, during, or after an election."""
 
 
 def draw_sends(
@@ -27,19 +27,19 @@ def draw_sends(
     """Draw all batches of a run.
 
     Args:
-        streams: the stream ``workload`` is used.
-        bursts: what to draw.
-        window_us: when bursts begin.
-        acks: acks of batches that are not turned to acks=1.
-        moments: when faults begin, in us.
-        record_budget: records that may be sent.
-        state_budget: batches that may be sent, and bursts.
+        streams: uses the stream ``workload``.
+        bursts: bounds.
+        window_us: bounds of the start of a burst.
+        acks: acks of batches that are not changed to acks=1.
+        moments: times of incidents.
+        record_budget: most records.
+        state_budget: most batches, and most bursts.
 
     Returns:
-        Batches in order of their times; record ids are given in that order, from 0.
+        Batches ordered by time; record ids ascend in that order from 0.
 
     Raises:
-        BudgetError: more than a budget was drawn; what is drawn never takes up more memory than that.
+        BudgetError: the draw exceeds a budget; memory stays below it.
     """
     stream = streams("workload")
     batches: list[tuple[int, int]] = []
@@ -85,4 +85,4 @@ def _too_many(budget: int) -> BudgetError:
     return BudgetError("sim.state.budget", budget, "objects", _WHEN)
 
 
-_WHEN: Final = "0 s, while it was drawn what is sent"
+_WHEN: Final = "0 s, while batches were drawn"

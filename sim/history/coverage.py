@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from sim.history import steps
 from sim.protocol import probes
-from sim.protocol.decisions import Decisions, parted
+from sim.protocol.decisions import Decisions, decided
 from sim.protocol.probes import BRANCHES, PROBES, TRANSITIONS
 
 if TYPE_CHECKING:
@@ -149,15 +149,15 @@ class Coverage(steps.Listener):
         self._wake, self._until_us = before
 
     @property
-    def parted(self) -> set[tuple[str, str]]:
-        """See `sim.protocol.decisions.parted`."""
-        return parted(self.decisions)
+    def decided(self) -> int:
+        """See `sim.protocol.decisions.decided`."""
+        return decided(self.decisions)
 
     @property
     def seen(self) -> int:
         """All probes as one number: bit by bit, the most significant first, whether each was reached."""
         for table in self.decisions:
-            for rule, _ in sorted(table.parted()):
+            for rule in table.decided():
                 self._calm[BRANCHES[rule, getattr(table.rules, rule)]] = 1
         seen = 0
         for noted in (self._calm, *self._wakes.values()):

@@ -33,6 +33,8 @@ T = TypeVar("T")
 VALUES: Final = tuple((rule, value) for rule, spec in RULES.items() for value in spec.values)
 """All values of all rules: (rule, value)."""
 _PLACES: Final = {pair: place for place, pair in enumerate(VALUES)}
+_MASKS: Final = {name: sum(1 << _PLACES[name, value] for value in spec.values) for name, spec in RULES.items()}
+"""Rule -> the bits of its values."""
 
 
 @final
@@ -201,13 +203,27 @@ class Decisions:
         self._choices.append(choice)
         return choice
 
-    def parted(self) -> set[tuple[str, str]]:
-        """Values that would have decided otherwise at some time, as (rule, value); never the rules' own."""
-        found = {(choice.rule, value) for choice in self._choices for value in choice.against}
-        for decision, (rule, agreeing) in zip(self._decisions, _questions(), strict=True):
+    @property
+    def bits(self) -> int:
+        """Values that would have decided otherwise at some time, never the rules' own: see `to_values`."""
+        found = 0
+        for choice in self._choices:
+            for value in RULES[choice.rule].values:
+                if value in choice.against:
+                    found |= 1 << _PLACES[choice.rule, value]
+        for decision, (agreeing, others) in zip(self._decisions, _questions(), strict=True):
             if decision.asked:
-                found.update((rule, value) for value in RULES[rule].values if (value in agreeing) != decision.answer)
+                found |= others if decision.answer else agreeing
         return found
+
+    def parted(self) -> set[tuple[str, str]]:
+        """The same as (rule, value)."""
+        return to_values(self.bits)
+
+    def decided(self) -> list[str]:
+        """The rules that have decided anything, in their order."""
+        bits = self.bits
+        return [rule for rule, mask in _MASKS.items() if bits & mask]
 
     def answers(self) -> list[bool]:
         """What each decision answers, in their order."""
@@ -215,47 +231,35 @@ class Decisions:
 
 
 @cache
-def _questions() -> tuple[tuple[str, frozenset[str]], ...]:
-    """Of each decision its rule and the values that answer yes, read off what each value changes."""
+def _questions() -> tuple[tuple[int, int], ...]:
+    """Of each decision the values of its rule that answer yes, and those that answer no, read off what each changes."""
     words: dict[str, Any] = {name: spec.values[0] for name, spec in RULES.items()}
     some = Rules(**words)
-    answers = [(rule, value, Decisions(some.override({rule: value})).answers()) for rule, value in VALUES]
+    answers = [Decisions(some.override({rule: value})).answers() for rule, value in VALUES]
     questions = []
-    for place in range(len(answers[0][2])):
-        agreeing: dict[str, set[str]] = {}
-        for rule, value, given in answers:
-            agreeing.setdefault(rule, set()).update({value} if given[place] else ())
-        (rule,) = [one for one, values in agreeing.items() if 0 < len(values) < len(RULES[one].values)]
-        questions.append((rule, frozenset(agreeing[rule])))
+    for place in range(len(answers[0])):
+        agreeing = sum(1 << number for number, given in enumerate(answers) if given[place])
+        (mask,) = [mask for mask in _MASKS.values() if agreeing & mask not in (0, mask)]
+        questions.append((agreeing & mask, mask & ~agreeing))
     return tuple(questions)
 
 
-def parted(tables: Iterable[Decisions]) -> set[tuple[str, str]]:
-    """Values against which a run decided anything, of the rules of all who took part.
+def decided(tables: Iterable[Decisions]) -> int:
+    """Values against which a run decided anything, of the rules of all who took part: see `to_values`.
 
     Who asks may have other rules than who answers: where they differ, a rule that decided counts for all its values.
     """
-    found: set[tuple[str, str]] = set()
-    several = False
-    for place, table in enumerate(tables):
-        several = place > 0
-        found |= table.parted()
-    return _as_a_whole(found) if several else found
+    every = [table.bits for table in tables]
+    found = 0
+    for bits in every:
+        found |= bits
+    if len(every) > 1:
+        for mask in _MASKS.values():
+            if found & mask:
+                found |= mask
+    return found
 
 
-def _as_a_whole(parted_values: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    rules = {rule for rule, _ in parted_values}
-    return {(rule, value) for rule, value in VALUES if rule in rules}
-
-
-def to_bits(values: Iterable[tuple[str, str]]) -> int:
-    """(rule, value) pairs as one number, a bit for each of `VALUES`."""
-    bits = 0
-    for pair in values:
-        bits |= 1 << _PLACES[pair]
-    return bits
-
-
-def from_bits(bits: int) -> set[tuple[str, str]]:
-    """See `to_bits`."""
+def to_values(bits: int) -> set[tuple[str, str]]:
+    """What a number says that has a bit for each of `VALUES`: (rule, value)."""
     return {pair for place, pair in enumerate(VALUES) if bits >> place & 1}

@@ -54,7 +54,7 @@ def test_a_file_that_the_user_names_replaces_none_but_its_own_kind(
         paths.write(named, "x new", MINE)
         assert file.read_text() == "x new"
     else:
-        with pytest.raises(InputError, match=f"{named} is there, and is none that this command writes"):
+        with pytest.raises(InputError, match=f"{named} exists, and this command did not write it"):
             paths.write(named, "x new", MINE)
         assert file.read_text() == there
     assert named.is_symlink() == (by == "link")
@@ -123,8 +123,8 @@ def test_unreadable_file_is_a_trouble(tmp_path: Path, monkeypatch: pytest.Monkey
         (b"{", "it is not JSON"),
         (b"\xff", "it is not JSON"),
         (b"9" * 5_000, "it is not JSON"),
-        (b"[" * 100_000, "more than 100 tables or lists"),
-        (b"[" * 102 + b"]" * 102, "more than 100 tables or lists"),
+        (b"[" * 100_000, "nested more than 100 deep"),
+        (b"[" * 102 + b"]" * 102, "nested more than 100 deep"),
         (b'{"a": {"b": 9223372036854775808}}', "^a.b: a number is beyond 64 bits$"),
         (b'{"a": [-9223372036854775809]}', "^a: a number is beyond 64 bits$"),
         (b'{"a": NaN}', "^a: nan is no number$"),
@@ -142,9 +142,9 @@ def test_json_that_nothing_takes(text: bytes, said: str) -> None:
     ("text", "said"),
     [
         ("a", "^not TOML: "),
-        ("a = " + "[" * 5_000, "more than 100 tables or lists"),
-        ("a" + ".a" * 300 + " = 1", "more than 100 tables or lists"),
-        ("[a" + ".a" * 300 + "]", "more than 100 tables or lists"),
+        ("a = " + "[" * 5_000, "nested more than 100 deep"),
+        ("a" + ".a" * 300 + " = 1", "nested more than 100 deep"),
+        ("[a" + ".a" * 300 + "]", "nested more than 100 deep"),
         ("a = " + "9" * 5_000, "^not TOML: "),
         ("a = 0x" + "f" * 5_000, "^a: a number is beyond 64 bits$"),
         ("[a]\nb = [nan]", "^a.b: nan is no number$"),

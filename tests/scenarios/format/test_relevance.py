@@ -183,9 +183,9 @@ def test_a_line_tells_what_decides_nothing_in_which_modes_and_why() -> None:
     runs = [(one, MODES[mode]) for one in (power, canary) for mode in ("hw", "kip320", "kraft", "elr")]
     rules = {"missed_bounce": "noticed", "isr_join": "high-watermark", "last_known_elr": "ejected-members"}
     assert idle(runs, rules, ["broker.session.timeout.ms", "acks"]) == [
-        "rule missed_bounce decides nothing in kraft, elr: it needs control_plane=zookeeper",
-        "rule last_known_elr decides nothing in hw, kip320, kraft: it needs elr=on",
-        "setting broker.session.timeout.ms decides nothing in hw, kip320: it needs control_plane=kraft",
+        "rule missed_bounce has no effect in kraft, elr: it needs control_plane=zookeeper",
+        "rule last_known_elr has no effect in hw, kip320, kraft: it needs elr=on",
+        "setting broker.session.timeout.ms has no effect in hw, kip320: it needs control_plane=kraft",
     ]
 
 
@@ -193,8 +193,8 @@ def test_rules_that_an_asked_rule_needs_may_be_asked_for_as_well() -> None:
     rules = {"elr": "on", "last_known_elr": "ejected-members"}
     assert idle([(load("power"), MODES["kraft"])], rules) == []
     assert idle([(load("power"), MODES["hw"])], rules) == [
-        "rule elr decides nothing in hw: it needs control_plane=kraft",
-        "rule last_known_elr decides nothing in hw: it needs control_plane=kraft",
+        "rule elr has no effect in hw: it needs control_plane=kraft",
+        "rule last_known_elr has no effect in hw: it needs control_plane=kraft",
     ]
 
 
@@ -202,7 +202,7 @@ def test_a_broker_of_another_mode_counts_and_so_does_a_script_in_the_controllers
     power = load("power")
     asked = {"epoch_request_error": "high-watermark"}
     assert idle([(power, MODES["hw"])], asked) == [
-        "rule epoch_request_error decides nothing in hw: it needs follower_truncation=leader-epoch|leader-epoch-rounds"
+        "rule epoch_request_error has no effect in hw: it needs follower_truncation=leader-epoch|leader-epoch-rounds"
     ]
     assert idle([(replace(power, broker_modes={2: "kip101"}), MODES["hw"])], asked) == []
     session = ["zookeeper.session.timeout.ms"]

@@ -414,7 +414,7 @@ def test_a_wrong_script_line(text: str, problem: str) -> None:
             "brokers.2: acks = {} is not valid; one of: 0, 1, all",
         ),
         ("[[script]]", "[[skript]]", "unknown key 'skript'; did you mean 'script'?"),
-        ("produce", "heal", "nothing is sent: a workload, or script lines with do = 'produce', are needed"),
+        ("produce", "heal", "no batches are sent: a workload, or script lines with do = 'produce', are needed"),
         ("hw =", "hv =", "expect.hv: no such mode; did you mean 'hw'?"),
         (
             "violates:",
@@ -458,7 +458,7 @@ def test_a_wrong_file(old: str, new: str, problem: str) -> None:
             "[config]\nmin.insync.replicas = 1\n[draw]",
             "draw: min.insync.replicas is drawn, and also set in config",
         ),
-        ("[expect]", SENDS + "[expect]", "workload and script both send batches; one of them is to"),
+        ("[expect]", SENDS + "[expect]", "workload and script both send batches; only one of them may"),
         (
             "[expect]",
             '[[script]]\ndo = "isr"\nisr = [1]\n[expect]',

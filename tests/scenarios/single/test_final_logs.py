@@ -30,10 +30,10 @@ def test_logs_hold_the_scripted_batches_in_order() -> None:
 @pytest.mark.parametrize(
     ("final", "problem"),
     [
-        (FinalLog(1, ("m2",)), "final log of broker 1: m1 m2 up to 5, where the story has m2$"),
-        (FinalLog(1, ("m2", "m1")), "m1 m2 up to 5, where the story has m2 m1$"),
-        (FinalLog(1, ()), "m1 m2 up to 5, where the story has nothing$"),
-        (FinalLog(1, ("m1", "m2"), leo=6), "m1 m2 up to 5, where the story has m1 m2 up to 6$"),
+        (FinalLog(1, ("m2",)), "final log of broker 1: m1 m2 up to 5, expected m2$"),
+        (FinalLog(1, ("m2", "m1")), "m1 m2 up to 5, expected m2 m1$"),
+        (FinalLog(1, ()), "m1 m2 up to 5, expected nothing$"),
+        (FinalLog(1, ("m1", "m2"), leo=6), "m1 m2 up to 5, expected m1 m2 up to 6$"),
     ],
 )
 def test_another_log_is_not_the_story(final: FinalLog, problem: str) -> None:

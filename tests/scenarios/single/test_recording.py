@@ -120,9 +120,9 @@ def test_a_plan_alone_goes_with_a_scenario(data: dict[str, Any], seed: int, tmp_
     drawn = run_row(power, "hw", seed)
     assert (row["plan_hash"], row["digest"], row["expected"]) == (drawn["plan_hash"], drawn["digest"], True)
     assert row["replay"] == f"highwater run power --plan {tmp_path / 'plan.json'} --mode hw --seed {seed}"
-    with pytest.raises(InputError, match="it holds a plan and no run: name the scenario"):
+    with pytest.raises(InputError, match="it contains only a plan: name its scenario"):
         recording.read(written(tmp_path, plan))
-    with pytest.raises(InputError, match="canary draws no faults, so a plan has no place in it"):
+    with pytest.raises(InputError, match="canary draws no faults, so it cannot take a plan"):
         recording.read(written(tmp_path, plan), load("canary"))
 
 
@@ -182,9 +182,9 @@ def fault(kind: str, **fields: Any) -> dict[str, Any]:
          "plan: faults 1: value: 4: 'admin-election' takes from 0 to 3"),
         (to(fault("min-isr-change", value=0), "plan", "faults", 0),
          "plan: faults 1: value: 0: 'min-isr-change' takes from 1 upwards"),
-        (to(fault("reassignment", targets=[0], replicas=[]), "plan", "faults", 0), "faults 1: replicas: []: brokers"),
-        (to(fault("reassignment", targets=[0], replicas=[2, 2]), "plan", "faults", 0), "replicas: [2, 2]: brokers are"),
-        (to(fault("reassignment", targets=[0], replicas=[1, 0]), "plan", "faults", 0), "each of them once"),
+        (to(fault("reassignment", targets=[0], replicas=[]), "plan", "faults", 0), "[]: distinct brokers"),
+        (to(fault("reassignment", targets=[0], replicas=[2, 2]), "plan", "faults", 0), "[2, 2]: distinct brokers"),
+        (to(fault("reassignment", targets=[0], replicas=[1, 0]), "plan", "faults", 0), "distinct brokers"),
         (to(fault("kill", targets=[0]), "plan", "faults", 0), "plan: faults 1: targets: 'kill' strikes brokers"),
         (to(fault("cut", targets=[1]), "plan", "faults", 0), "plan: faults 1: targets: [1] cannot be the targets of"),
         (to({"moment": "ack", "occurrence": 1, "after_us": -1, "until_us": 9}, "plan", "faults", 0, "trigger"),

@@ -43,7 +43,7 @@ def test_a_final_log_that_is_not_the_story_fails_the_run() -> None:
     scenario = load("kip101-scenario-1")
     row = run_row(replace(scenario, final=(FinalLog(2, ("m2",)),)), "kip101", 1)
     assert row["verdict"] == "error"
-    assert row["error"] == "not as told: final log of broker 2: m1 m2 up to 2, where the story has m2"
+    assert row["error"] == "not as told: final log of broker 2: m1 m2 up to 2, expected m2"
 
 
 def test_a_row_has_all_columns_in_order_and_of_their_types(power: Scenario) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from sim.history.coverage import WAKE_US, Coverage
 from sim.kernel.scheduler import ALWAYS, Kernel
-from sim.protocol.decisions import Decisions
+from sim.protocol.decisions import Decisions, to_values
 from sim.protocol.modes import MODES
 from sim.protocol.probes import BRANCHES, LEADER_BEGINS, PROBES, RULE_BRANCH, TRANSITIONS
 
@@ -41,7 +41,7 @@ def test_a_branch_is_reached_if_its_rule_decided() -> None:
     decide.joins_at_epoch_start.yes()
     assert bits(coverage).count("1") == 1
     assert bits(coverage)[BRANCHES["isr_join", "high-watermark"]] == "1"
-    assert coverage.parted == {("isr_join", "leader-epoch-start")}
+    assert to_values(coverage.decided) == {("isr_join", "leader-epoch-start")}
 
 
 def test_coverage_begins_empty() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sim.protocol import decisions
-from sim.protocol.decisions import VALUES, Choice, Decision, Decisions, from_bits, parted, to_bits
+from sim.protocol.decisions import VALUES, Choice, Decision, Decisions, decided, to_values
 from sim.protocol.messages import NO_EPOCH
 from sim.protocol.modes import MODES
 from sim.protocol.rules import RULES
@@ -79,14 +79,10 @@ def test_a_choice_parts_the_values_with_another_answer() -> None:
 def test_with_several_sets_of_rules_a_rule_decides_as_a_whole() -> None:
     one, other = Decisions(ELR), Decisions(MODES["kraft"].rules)
     one.elr.yes()
-    assert parted([one]) == {("elr", "off")}
-    assert parted([one, other]) == {("elr", "off"), ("elr", "on")}
-    assert parted([]) == set()
-
-
-def test_values_are_packed_into_a_number() -> None:
-    assert from_bits(to_bits(VALUES[3:9])) == set(VALUES[3:9])
-    assert to_bits([]) == 0
+    assert to_values(decided([one])) == {("elr", "off")}
+    assert to_values(decided([one, other])) == {("elr", "off"), ("elr", "on")}
+    assert decided([]) == 0
+    assert (one.decided(), other.decided()) == (["elr"], [])
 
 
 def test_an_epoch_that_leader_and_follower_know_parts_no_values_of_truncation() -> None:

@@ -25,6 +25,7 @@ from scenarios.format.catalogue import load
 from scenarios.single.ended import EndedRun
 from scenarios.single.rows import row as row_of
 from scenarios.single.run import _execute, prepare_process
+from sim.protocol.decisions import to_values
 from sim.protocol.modes import MODES, Mode
 from sim.protocol.rules import RULES
 
@@ -133,7 +134,7 @@ def scenario_of(name: str, seed: int) -> Scenario:
 def ran(scenario: str, mode: Mode, seed: int) -> Ran:
     """Run one seed."""
     one, error = _execute(scenario_of(scenario, seed), mode, seed, {}, [])
-    found = Ran(row_of(EndedRun(one, error)), one.cluster.recorder.coverage.parted, one.older)
+    found = Ran(row_of(EndedRun(one, error)), to_values(one.cluster.recorder.coverage.decided), one.older)
     one.dispose()
     return found
 

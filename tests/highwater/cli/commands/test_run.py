@@ -98,8 +98,8 @@ def test_settings_that_decide_nothing_in_the_mode_are_said(
     folder = () if command == "run" else ("--output", tmp_path / "out")
     call = highwater(command, "canary", *mode, *asked, *options, *folder)
     lines = [
-        "rule missed_bounce decides nothing in kraft: it needs control_plane=zookeeper",
-        "setting zookeeper.session.timeout.ms decides nothing in kraft: it needs control_plane=zookeeper",
+        "rule missed_bounce has no effect in kraft: it needs control_plane=zookeeper",
+        "setting zookeeper.session.timeout.ms has no effect in kraft: it needs control_plane=zookeeper",
     ]
     assert [line for line in call.err.splitlines() if "decides" in line] == lines
     if command == "sweep":

@@ -183,7 +183,7 @@ def test_a_point_of_a_grid_must_be_named(
 def test_one_run_takes_no_list(highwater: Callable[..., Call], command: str) -> None:
     call = highwater(command, "power", "--seed", 1, "--set", "min.insync.replicas=1,2")
     assert (call.code, call.out) == (2, "")
-    assert call.err == "highwater: --set min.insync.replicas=1,2: only a sweep takes several values; name one of them\n"
+    assert call.err == "highwater: --set min.insync.replicas=1,2: only a sweep takes several values; give one\n"
 
 
 @pytest.mark.parametrize("seeds", ["five", "5..5", "a..b"])
