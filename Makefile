@@ -14,7 +14,7 @@ SCRIPTED := $(filter-out $(DRAWN),$(basename $(notdir $(wildcard scenarios/files
 # What is compiled or lies beside it, and what makes it so.
 PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports highwater -type f ! -name '*.pyc')
 
-.PHONY: venv demo test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-settings hunt-shrink hunt-catalogue hunt-stores attack fuzz tiny oracle oracle-record confirm clean
+.PHONY: venv demo docs test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-settings hunt-shrink hunt-catalogue hunt-stores attack fuzz tiny oracle oracle-record confirm clean
 
 venv: .venv/installed
 
@@ -56,6 +56,11 @@ lint: venv
 	$(BIN)/mypy
 	$(BIN)/mypy .ci/*.py
 	$(BIN)/python .ci/translate.py
+	$(BIN)/python .ci/docs.py
+
+# The documentation as a site in build/site; a broken link is an error.
+docs: venv
+	$(BIN)/python .ci/docs.py
 
 # A file's tests stay in one process: those of Spark share a session. Types are checked beside them.
 test: venv

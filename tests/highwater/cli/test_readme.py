@@ -8,14 +8,17 @@ import shlex
 import subprocess
 import sys
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 
 from highwater.cli import main as cli
 from highwater.cli.commands import spark_package
+from highwater.cli.console import Ui
 from sim import exit_codes
 from sim.protocol.modes import MODES
+from sim.protocol.rules import parse_overrides
 from tests.places import ROOT
 
 if TYPE_CHECKING:
@@ -26,12 +29,18 @@ if TYPE_CHECKING:
 
 PAGES = [
     page
-    for folder in (".", "sim", "faults", "scenarios", "reports")
+    for folder in (".", "sim", "faults", "scenarios", "reports", "notebooks")
     for page in sorted(ROOT.glob("*.md") if folder == "." else (ROOT / folder).rglob("*.md"))
 ]
 TEXTS = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
 README = TEXTS["README.md"]
-BLOCKS = [block for text in (README, *TEXTS.values()) for block in re.findall(r"^```\n(.*?)^```", text, re.M | re.S)]
+GUIDE = {page: text for page, text in TEXTS.items() if page.startswith("notebooks/guide/")}
+"""Pages whose commands take minutes: they are read, and not run."""
+BLOCKS = [
+    block
+    for text in (README, *(TEXTS[page] for page in TEXTS if page not in GUIDE))
+    for block in re.findall(r"^```\n(.*?)^```", text, re.M | re.S)
+]
 BLOCKS = [*dict.fromkeys(BLOCKS)]
 PROGRAMS = ("highwater", "make", "git", "spark-submit")
 SCRIPTS = [block for block in BLOCKS if block.split()[0] in (*PROGRAMS, "export")]
@@ -96,6 +105,32 @@ def test_every_command_works(
         call = highwater(*quick(words))
         assert call.code == CODES.get(tuple(words), 0), f"{words}: {call.err}"
         assert call.out, words
+
+
+@pytest.mark.parametrize("page", GUIDE)
+def test_commands_of_the_guide_are_understood(page: str, tmp_path: Path) -> None:
+    scripts = [
+        block for language, block in re.findall(r"^```(\w*)\n(.*?)^```", GUIDE[page], re.M | re.S) if not language
+    ]
+    calls = [call for place, script in enumerate(scripts) for call in called(script, tmp_path / str(place))]
+    assert calls
+    for _, *words in (call for call in calls if call[0] == "highwater"):
+        context = click.Context(cli.highwater)
+        command: click.Command | None = cli.highwater
+        while isinstance(command, click.Group):
+            command = command.get_command(context, words.pop(0))
+        assert command is not None
+        with command.make_context("here", words, obj=Ui()) as asked:
+            assert asked.args == []
+            _check_names(asked.params)
+
+
+def _check_names(asked: dict[str, Any]) -> None:
+    """Modes, rules and scenarios that a command names are there."""
+    for mode in str(asked.get("modes") or asked.get("mode") or "hw").split(","):
+        assert mode in MODES
+    against = asked.get("against")
+    assert against is None or against in MODES or parse_overrides([against])
 
 
 def test_every_command_is_shown(commands: list[tuple[str, ...]]) -> None:
