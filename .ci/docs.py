@@ -1,7 +1,7 @@
 """Builds the documentation site from the pages of the tree, into build/site; a broken link is an error.
 
-Pages stay where their subject is. A copy of them is built, with three pages that are made from the code: commands, settings
-and columns. Nothing is fetched.
+Pages stay where their subject is. A copy of them is built, with three pages that are made from the code: commands,
+settings and columns. Nothing is fetched.
 """
 
 from __future__ import annotations
