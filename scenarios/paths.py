@@ -31,8 +31,6 @@ INT_MAX: Final = (1 << 63) - 1
 SCENARIO_BYTES: Final = 1 << 20
 START_BYTES: Final = 1 << 12
 """First bytes of a file, which show whether this program wrote it."""
-JSON_START: Final = re.compile(rb'\A\s*\{\s*"schema_version":')
-"""Start of every JSON file of this program."""
 JSON_BYTES: Final = 1 << 26
 _NAME: Final = re.compile(r"[a-z0-9.-]+")
 _COMPONENT: Final = re.compile(r"[\w.,=-]+", re.ASCII)
@@ -181,6 +179,11 @@ def is_own_file(path: Path, start: re.Pattern[bytes]) -> bool:
         return False
     with told(path), path.open("rb") as file:
         return is_own(file.read(START_BYTES), start)
+
+
+def json_start(*keys: str) -> re.Pattern[bytes]:
+    """Start of a JSON file of this program: ``schema_version``, which other programs write, too, and one of these keys."""
+    return re.compile(rb'\A\s*\{\s*"schema_version":\s*\d+,\s*"(%s)":' % "|".join(keys).encode())
 
 
 def check_own(path: Path, start: re.Pattern[bytes]) -> None:

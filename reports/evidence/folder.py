@@ -42,12 +42,12 @@ ROW: Final = "row.json"
 SCENARIO: Final = "scenario.toml"
 PLAN: Final = "plan.json"
 FILES: Final = {
-    ROW: paths.JSON_START,
-    PLAN: paths.JSON_START,
+    ROW: paths.json_start("scenario"),
+    PLAN: paths.json_start("scenario", "faults"),
     "trace.jsonl": starts.TRACE,
     "history.txt": starts.HISTORY,
     "describe.txt": starts.DESCRIPTION,
-    "metrics.json": paths.JSON_START,
+    "metrics.json": paths.json_start("window_us"),
     SCENARIO: starts.SCRIPT,
 }
 """Name of a file -> how it begins."""

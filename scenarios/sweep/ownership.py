@@ -9,7 +9,7 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from scenarios.paths import JSON_START, is_own
+from scenarios.paths import is_own, json_start
 from scenarios.sweep.folder import FILE, FOLDER
 from scenarios.sweep.parts import RESULTS, VERSION_KEY
 from sim.errors import InputError
@@ -23,6 +23,8 @@ SUMMARY: Final = "summary.json"
 FAILING: Final = "violations.jsonl"
 _PLACES: Final = {RUN: FILE, SUMMARY: FILE, FAILING: FILE, CLAIMS: FOLDER, RESULTS: FOLDER}
 """Paths that a sweep writes -> kind."""
+_STARTS: Final = {RUN: json_start("scenarios"), SUMMARY: json_start("complete"), FAILING: json_start("scenario")}
+"""File -> how it begins."""
 _PARQUET: Final = b"PAR1"
 """First and last bytes of a Parquet file."""
 _REMOVABLE: Final = (
@@ -54,7 +56,7 @@ def check(folder: Folder) -> None:
 
 
 def _is_place(folder: Folder, name: str, kind: str, wanted: str) -> bool:
-    return kind == wanted and (kind == FOLDER or is_own(folder.read(name), JSON_START))
+    return kind == wanted and (kind == FOLDER or is_own(folder.read(name), _STARTS[name]))
 
 
 def write(folder: Folder, name: str, content: bytes) -> None:

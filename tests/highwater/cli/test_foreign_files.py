@@ -36,6 +36,8 @@ POWER = named.sweep((load("power"),), {"power": ("hw",)}, 313, 315)
 """A seed that fails, and one more."""
 SEED = ("--mode", "hw", "--seed", 313)
 OLD_S = 3_600
+THEIRS = '{"schema_version": 1, "mine": true}'
+"""What another program may write."""
 
 
 @pytest.fixture(autouse=True)
@@ -216,7 +218,7 @@ def test_a_folder_of_others_is_refused_before_anything_is_written(
 
 
 @pytest.mark.parametrize("name", ["claims", "results", "run.json", "summary.json", "violations.jsonl"])
-@pytest.mark.parametrize("kind", ["file", "link"])
+@pytest.mark.parametrize("kind", ["file", "another program's", "link"])
 def test_a_store_in_which_something_else_stands_is_refused(
     highwater: Callable[..., Call], sweeps_here: None, whole: Path, tmp_path: Path, name: str, kind: str
 ) -> None:
@@ -229,21 +231,22 @@ def test_a_store_in_which_something_else_stands_is_refused(
     if kind == "link":
         (store / name).symlink_to(tmp_path / "moved")
     else:
-        (store / name).write_text("mine")
+        (store / name).write_text("mine" if kind == "file" else THEIRS)
     before = tree(tmp_path)
     call = highwater("sweep", "power", "--modes", "hw", "--seeds", "313..316", "--local", 1, "--output", store)
     assert (call.code, f"{store / name} was not written by highwater: move it elsewhere" in call.err) == (2, True)
     assert tree(tmp_path) == before
 
 
+@pytest.mark.parametrize("content", ["mine", THEIRS])
 @pytest.mark.parametrize("name", ["row.json", "history.txt", "scenario.toml", "broker-1/replication-offset-checkpoint"])
 def test_a_replay_replaces_no_file_that_only_has_its_name(
-    highwater: Callable[..., Call], whole: Path, tmp_path: Path, name: str
+    highwater: Callable[..., Call], whole: Path, tmp_path: Path, name: str, content: str
 ) -> None:
     store = tmp_path / "out"
     shutil.copytree(whole, store)
     assert highwater("replay", store, *SEED).code == 0
-    (store / "seeds" / "313-hw" / name).write_text("mine")
+    (store / "seeds" / "313-hw" / name).write_text(content)
     before = tree(store)
     call = highwater("replay", store, *SEED)
     assert (call.code, f"something else than a replay ({name})" in call.err or "replay" in call.err) == (2, True)
@@ -273,6 +276,18 @@ def test_an_archive_replaces_none_of_others(highwater: Callable[..., Call], tmp_
         assert highwater("spark-package", "-o", tmp_path).code == 2
         assert tree(tmp_path) == before
         (tmp_path / name).unlink()
+
+
+def test_an_archive_replaces_an_older_one(
+    highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scenarios.sweep.archive.write_archive", lambda path: path.touch())  # It takes a while.
+    for _ in range(2):
+        assert highwater("spark-package", "-o", tmp_path).code == 0
+    driver = tmp_path / "highwater-driver.py"
+    driver.write_text(driver.read_text().replace("highwater.cli.main", "reports.cli"))
+    assert highwater("spark-package", "-o", tmp_path).code == 0
+    assert "highwater.cli.main" in driver.read_text()
 
 
 def test_confirm_keeps_out_of_folders_of_others(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def damages(at: int = 1) -> dict[str, tuple[Callable[[Path], object], str, str]]
         "summary of nothing": (lambda out: change(out / "summary.json", runs=None), "summary.json", "is torn"),
         "list torn": (lambda out: cut(out / "violations.jsonl"), "violations.jsonl", "lists 0 of 12 runs"),
         "list of less": (
-            lambda out: (out / "violations.jsonl").write_text('{"schema_version": 6}\n'),
+            lambda out: (out / "violations.jsonl").write_text('{"schema_version": 6, "scenario": "canary"}\n'),
             "violations.jsonl",
             "lists 1 of 12",
         ),
