@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from reports.brokers.confirm.comparison import DecidedChange, simulated_changes, times_us
 from reports.brokers.confirm.files import Disk
 from reports.brokers.confirm.observer import SEEN
-from sim.history.steps import SHUTDOWN
+from sim.history.steps import SHUTDOWN, TRUNCATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -83,6 +83,7 @@ class Milestone:
         disks: what those of the brokers that ran before it held at least, and of HW files what their next end finds.
         left: all disks as it left them.
         ended: brokers that it ended.
+        to_hw: those of them that next truncate to what their HW files say.
     """
 
     changes: Sequence[DecidedChange] = ()
@@ -90,6 +91,7 @@ class Milestone:
     disks: Mapping[int, Disk] = field(default_factory=dict)
     left: Mapping[int, Disk] = field(default_factory=dict)
     ended: Sequence[int] = ()
+    to_hw: Sequence[int] = ()
 
 
 def milestones(
@@ -140,11 +142,19 @@ def milestones(
         # Lines before this one may have ended others at the same moment.
         just_ended = {broker for broker, ended_us in ends.items() if ended_us == at_us}
         before = {broker: disk for broker, disk in disks.before(at_us).items() if broker not in just_ended}
-        found.append(Milestone(changes, told, before, disks.after(at_us), ended))
+        left = disks.after(at_us)
+        to_hw = [broker for broker in ended if next_truncation(result.trace, broker, at_us) == left[broker].hw]
+        found.append(Milestone(changes, told, before, left, ended, to_hw))
         ends |= dict.fromkeys(ended, at_us)
         if line.do == "controlled-restart":
             stopping.add(line.params["broker"])
     return _with_hw_files_that_matter(found)
+
+
+def next_truncation(steps: Sequence[Shown], broker: int, at_us: int) -> int | None:
+    """Where a broker's first truncation after a moment leaves the end of its log; None if it does not truncate."""
+    after = (step for step in steps if step["step"] == TRUNCATE.name and step["t"] > at_us)
+    return next((step["offset"] for step in after if step["broker"] == broker), None)
 
 
 def _with_hw_files_that_matter(found: Sequence[Milestone]) -> list[Milestone]:

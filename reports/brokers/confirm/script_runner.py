@@ -17,7 +17,7 @@ from reports.brokers.confirm.class_archive import archive_of
 from reports.brokers.confirm.clients import Administrator, Clients, Send
 from reports.brokers.confirm.cluster import TOPIC, Cluster
 from reports.brokers.confirm.comparison import departs
-from reports.brokers.confirm.milestones import FAULTS
+from reports.brokers.confirm.milestones import FAULTS, next_truncation
 from reports.brokers.confirm.observer import SEEN, Observer
 from reports.brokers.confirm.processes import last_lines
 from scenarios.format.scenario import Pattern
@@ -129,6 +129,7 @@ class Actor:
         self._looked_s = time.monotonic()
         self._behind = self._otherwise = self._healing = False
         self.acted = Acted()
+        self._other_hws: list[tuple[int, int, int, str]] = []
         archive = archive_of(release)
         self.cluster: Cluster = Cluster(release, processes, brokers, self.config, own, self._told, pace, archive)
         self.observer: Observer = Observer(self.cluster, self._observe)
@@ -536,16 +537,25 @@ class Actor:
                 unlike.append(
                     f"line {number} of the script found broker {broker}'s log up to {disk.leo}, not {wanted.leo}"
                 )
-            hw_decides = broker in milestone.ended and self.cluster.release.truncates_to_hw
-            if hw_decides and disk.hw != wanted.hw:
-                unlike.append(
-                    f"line {number} of the script found HW {disk.hw} in broker {broker}'s file, not {wanted.hw}"
-                )
+            if broker in milestone.ended and disk.hw != wanted.hw:
+                said = f"line {number} of the script found HW {disk.hw} in broker {broker}'s file, not {wanted.hw}"
+                if self.cluster.release.truncates_to_hw:
+                    unlike.append(said)
+                elif broker in milestone.to_hw:
+                    self._other_hws.append((broker, disk.hw, self.observer.now_us, said))
+
+    def _gone_to_other_hws(self) -> list[str]:
+        """What was noted of HW files to which brokers truncated then: those that have leader epochs do so only if the
+        leader has no answer.
+        """
+        steps = self.observer.steps
+        return [said for broker, hw, at_us, said in self._other_hws if next_truncation(steps, broker, at_us) == hw]
 
     def _after_script(self) -> None:
         acted = self.acted
         acted.steps = self.observer.steps
         acted.states = list(self.cluster.history.states)
+        acted.unlike += self._gone_to_other_hws()
         acted.after_script = self._disks()
         acted.shown = list(self.clients.shown)
         acted.end_offsets = list(self.clients.end_offsets)

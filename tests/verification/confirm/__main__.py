@@ -38,6 +38,8 @@ COUNTED: Final = {
     "3cf54e71c934": "wrote two cached files of Java in another way",
     "730f823e811b": "was in another folder",
     "e0cff4492092": "had functions that nothing used, and other names",
+    "3836d26c4270": "had other names, and asked rules where they do not decide",
+    "20699c12a031": "reported a difference if a broker with leader epochs truncated to an HW file written late",
 }
 """Former harness whose runs still count -> how it differed."""
 WORDS: Final = {0: "confirmed", 1: "differs", 3: "undecided"}

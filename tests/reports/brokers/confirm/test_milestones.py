@@ -122,6 +122,13 @@ def test_disks_are_those_of_the_moment() -> None:
     assert elect.disks == {1: Disk(1)}
 
 
+@pytest.mark.parametrize(("name", "to_hw"), [("kip279", (1,)), ("kip320", ())])
+def test_brokers_that_go_back_to_their_hw_files_are_known(name: str, to_hw: tuple[int, ...]) -> None:
+    """Broker 1, whose leader has no answer before 2.0.1."""
+    script, _, found = of("stale-log-start", name)
+    assert [tuple(one.to_hw) for line, one in zip(script, found, strict=True) if line.do == "kill"] == [to_hw, ()]
+
+
 def test_hw_files_of_brokers_that_live_on_are_not_waited_for() -> None:
     """In kafka-2334 broker 1 alone is killed, before its file says anything."""
     scenario = load("kafka-2334")

@@ -87,6 +87,7 @@ def come_to(
         actor.story.observe(step)
     actor.acted = Acted()
     actor._behind = actor._otherwise = False
+    actor._other_hws = []
     actor.waits = []
 
     def wait(over: Any, _: float) -> bool:
@@ -202,6 +203,22 @@ def test_what_faults_found_otherwise_by_when_it_was_written_is_noted(
     actor._otherwise, actor.acted.unlike = True, []
     actor._note_unlike(3, do, milestone, steps)
     assert actor.acted.unlike == []
+
+
+@pytest.mark.parametrize(
+    ("to_hw", "truncated", "unlike"),
+    [((1,), 2, True), ((1,), 1, False), ((1,), None, False), ((), 2, False)],
+)
+def test_another_hw_file_counts_with_leader_epochs_if_it_decided(
+    to_hw: tuple[int, ...], truncated: int | None, unlike: bool
+) -> None:
+    steps = [] if truncated is None else [{"step": "truncate", "offset": truncated, "t": 9}]
+    actor = come_to(disks={1: Disk(3, 2)}, steps=[{"step": "truncate", "offset": 2, "t": 3}, *steps], to_hw=False)
+    actor.observer.now_us = 5
+    actor._note_unlike(3, "kill", Milestone(left={1: Disk(3, 1)}, ended=(1,), to_hw=to_hw), [])
+    assert actor.acted.unlike == []
+    said = "line 3 of the script found HW 2 in broker 1's file, not 1"
+    assert actor._gone_to_other_hws() == ([said] if unlike else [])
 
 
 def test_a_line_that_waits_for_nothing_forgets_nothing_that_the_next_one_waits_for() -> None:
