@@ -48,7 +48,8 @@ SWEEP: Final = ("sweep", "power", "--modes", "hw,kip101", "--seeds", f"0..{RUNS 
 EXIT_CODES: Final = {0, 1, 2, 3, 4, 69, 74, 130, 143}
 """What the command line may end with: all codes of reports/README.md but 70, an internal error."""
 SECONDS: Final = 120
-"""No command of a try takes longer."""
+SLOWER: Final = 4
+"""A command of a try takes at most `SECONDS`, or on a busy machine `SLOWER` times what the undisturbed sweep took."""
 NO_NAMESPACE: Final = "no file system can be mounted here (unshare is missing or not permitted): not tried"
 
 
@@ -86,11 +87,17 @@ class Attack:
         folder: for stores and logs.
         stream: draws what each try does.
         expected: the rows of `SWEEP`, from a driver that nothing disturbed.
+        seconds: no command of a try takes longer.
     """
 
     folder: Path
     stream: random.Random
     expected: dict[str, list[object]]
+    seconds: float
+
+    def run(self, words: Sequence[str | Path], **more: object) -> tuple[int, str]:
+        """Run a command of a try: `run`."""
+        return run(words, self.seconds, **more)
 
     def place(self) -> Path:
         """A new folder for one try."""
@@ -113,8 +120,11 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="highwater-attack-"))
     sys.stdout.write(f"seed {options.seed}; logs in {folder}\n")
     alone = folder / "alone"
-    run([*HIGHWATER, *SWEEP, "--local", "2", "--output", str(alone)])
-    attack = Attack(folder, random.Random(options.seed), store.Store(alone).rows())
+    code, said = run([*HIGHWATER, *SWEEP, "--local", "2", "--output", str(alone)], 60 * options.minutes)
+    if code:
+        sys.exit(f"the undisturbed sweep ended with {code}: {said[-300:]}")
+    seconds = max(SECONDS, SLOWER * (time.monotonic() - begin_s))
+    attack = Attack(folder, random.Random(options.seed), store.Store(alone).rows(), seconds)
     assert len(attack.expected["seed"]) == RUNS
     wrong = 0
     for place, name in enumerate(wanted):
@@ -137,15 +147,15 @@ def main() -> int:
 # Commands.
 
 
-def run(words: Sequence[str | Path], **more: object) -> tuple[int, str]:
-    """Run a command; its exit code and what it printed, -SIGALRM if it does not end."""
+def run(words: Sequence[str | Path], seconds: float, **more: object) -> tuple[int, str]:
+    """Run a command; its exit code and what it printed, -SIGALRM if it does not end in time."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     try:
         done = subprocess.run(  # type: ignore[call-overload]
             [str(word) for word in words],
             **{"env": environment, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **more},
             stdin=subprocess.DEVNULL,
-            timeout=SECONDS,
+            timeout=seconds,
             check=False,
         )
     except subprocess.TimeoutExpired:
@@ -163,7 +173,7 @@ def problems_of(code: int, said: str, allowed: set[int] = EXIT_CODES) -> list[st
 
 def finished(attack: Attack, output: Path) -> list[str]:
     """What is wrong with a store once an undisturbed driver has finished it."""
-    code, said = run([*HIGHWATER, *SWEEP, "--local", "2", "--output", output])
+    code, said = attack.run([*HIGHWATER, *SWEEP, "--local", "2", "--output", output])
     problems = [f"the last driver: {problem}" for problem in problems_of(code, said, {0})]
     if not problems and store.Store(output).rows() != attack.expected:
         problems.append("rows are lost, doubled or different")
@@ -190,7 +200,7 @@ def drivers(attack: Attack, deadline_s: float) -> Figures:
 def disk(attack: Attack, deadline_s: float) -> Figures:
     """A file system of a drawn size fills up under a sweep; what was kept is copied and finished elsewhere."""
     figures = Figures()
-    if run(["unshare", "-rm", "true"])[0]:
+    if attack.run(["unshare", "-rm", "true"])[0]:
         figures.more = NO_NAMESPACE
         return figures
     while time.monotonic() < deadline_s:
@@ -202,7 +212,7 @@ def disk(attack: Attack, deadline_s: float) -> Figures:
         sweep = f"{' '.join(HIGHWATER)} {' '.join(SWEEP)} {backend} --output {small}/store"
         keep = f"if [ -e {small}/store ]; then cp -r {small}/store {kept}; fi"
         script = f"mount -t tmpfs -o size={kib}k none {small} && {{ {sweep}; code=$?; {keep}; exit $code; }}"
-        code, said = run(["unshare", "-rm", "sh", "-c", script])
+        code, said = attack.run(["unshare", "-rm", "sh", "-c", script])
         problems = problems_of(code, said, {0, 74})
         if code == 74 and "space" not in said:
             problems.append(f"the line does not say that the disk is full: {said[-300:]!r}")
@@ -230,7 +240,7 @@ def workers(attack: Attack, deadline_s: float) -> Figures:
             hits += _kill_a_busy_worker(driver.pid, attack.stream)
             time.sleep(attack.stream.uniform(0.05, 0.6))
         try:
-            code = driver.wait(SECONDS)
+            code = driver.wait(attack.seconds)
         except subprocess.TimeoutExpired:
             os.killpg(driver.pid, signal.SIGKILL)
             code = -signal.SIGALRM
@@ -297,7 +307,9 @@ def environments(attack: Attack, deadline_s: float) -> Figures:
         name = attack.stream.choice(list(ENVIRONMENTS))
         place = attack.place()
         output = place / "store"
-        code, said = run([part.format(place=place) for part in ENVIRONMENTS[name]] + _sweep_words(output), cwd=place)
+        code, said = attack.run(
+            [part.format(place=place) for part in ENVIRONMENTS[name]] + _sweep_words(output), cwd=place
+        )
         problems = problems_of(code, said)
         if output.is_dir() and not output.is_symlink():
             problems += finished(attack, output)
