@@ -182,7 +182,7 @@ def is_own_file(path: Path, start: re.Pattern[bytes]) -> bool:
 
 
 def json_start(*keys: str) -> re.Pattern[bytes]:
-    """Start of a JSON file of this program: ``schema_version``, which other programs write, too, and one of these keys."""
+    """Start of a JSON file of this program: ``schema_version``, which others write, too, and one of these keys."""
     return re.compile(rb'\A\s*\{\s*"schema_version":\s*\d+,\s*"(%s)":' % "|".join(keys).encode())
 
 
