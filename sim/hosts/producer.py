@@ -153,7 +153,12 @@ class Producer(Client):
         most = self.settings.max_in_flight
         if len(self._requests) < most:
             return True
-        return sum([send.leader == self.leader for send in self._requests.values()]) < most
+        leader = self.leader
+        count = 0
+        for send in self._requests.values():
+            if send.leader == leader:
+                count += 1
+        return count < most
 
     def _replace(self) -> None:
         """The application closes a producer that was fenced for good, and goes on with another one."""

@@ -137,8 +137,10 @@ class Sender:
     @property
     def next_expiry_us(self) -> int:
         """When the next batch expires; past `NEVER_US`: none. Kafka: RecordAccumulator#nextExpiryTimeMs (2.6-4.3)."""
-        heads = [batches[0].due_us for batches in (self.queue, self.in_flight) if batches]
-        return min(heads, default=NEVER_US) + self._delivery_timeout_us
+        due_us = self.queue[0].due_us if self.queue else NEVER_US
+        if self.in_flight and self.in_flight[0].due_us < due_us:
+            due_us = self.in_flight[0].due_us
+        return due_us + self._delivery_timeout_us
 
     def _expire(self, latest_us: int) -> None:
         """Batches due until then fail, from the head on, up to the first that is not overdue.
