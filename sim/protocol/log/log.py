@@ -13,6 +13,8 @@ from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
 from sim.protocol.log.producer_state_manager import ProducerStateManager
 
 NO_OFFSET: Final = -1
+place_of: Final = bisect_left
+"""Which batch holds an offset, by last offsets. See `sim.kernel.scheduler.place_of`."""
 
 
 class UnexpectedAppendOffsetError(Exception):
@@ -108,7 +110,7 @@ class Log:
         """
         if offset >= self.leo:
             return []
-        keep = bisect_left(self.lasts, offset)
+        keep = place_of(self.lasts, offset)
         removed = self.batches[keep:]
         del self.batches[keep:]
         del self.lasts[keep:]
@@ -156,7 +158,7 @@ class Log:
             return
         self.log_start = offset
         self.producers.log_start = max(self.producers.log_start, offset)
-        gone = bisect_left(self.lasts, offset)
+        gone = place_of(self.lasts, offset)
         self.below += self.batches[:gone]
         del self.batches[:gone]
         del self.lasts[:gone]
@@ -184,24 +186,34 @@ class Log:
 
     def read(self, offset: int) -> list[Batch]:
         """Whole batches from `offset`, or the next, on. Kafka: LocalLog#read (3.9-4.3), Log#read (0.10.2-2.6)."""
-        return self.batches[bisect_left(self.lasts, offset) :]
+        lasts = self.lasts
+        if not lasts or lasts[-1] < offset:
+            return []
+        return self.batches[place_of(lasts, offset) :]
 
     def between(self, offset: int, end: int) -> list[Batch]:
         """Whole batches with records at or above `offset` and below `end`."""
         lasts, batches = self.lasts, self.batches
-        stop = bisect_left(lasts, end - 1)
+        stop = place_of(lasts, end - 1)
         while stop < len(batches) and batches[stop].base_offset < end:  # More than one where batches overlap.
             stop += 1
-        return batches[bisect_left(lasts, offset) : stop]
+        return batches[place_of(lasts, offset) : stop]
 
     def read_below(self, offset: int, end: int) -> list[Batch]:
         """Of the batches of `read` those that end below `end`."""
+        # Mostly a few of the last ones: looking at these from the end costs less than two searches.
         lasts = self.lasts
-        return self.batches[bisect_left(lasts, offset) : bisect_left(lasts, end)]
+        stop = len(lasts)
+        while stop and lasts[stop - 1] >= end:
+            stop -= 1
+        start = stop
+        while start and lasts[start - 1] >= offset:
+            start -= 1
+        return self.batches[start:stop]
 
     def holds(self, batch: Batch) -> bool:
         """Whether this very batch is in the log."""
-        index = bisect_left(self.lasts, batch.last_offset)
+        index = place_of(self.lasts, batch.last_offset)
         return index < len(self.lasts) and self.batches[index] is batch
 
     def lacking(self, batches: list[Batch]) -> list[Batch]:
@@ -213,7 +225,7 @@ class Log:
 
     def batch_at(self, offset: int) -> Batch | None:
         """The batch that holds an offset, None where there is no data."""
-        index = bisect_left(self.lasts, offset)
+        index = place_of(self.lasts, offset)
         if index == len(self.lasts) or self.batches[index].base_offset > offset:
             return None
         return self.batches[index]
@@ -227,7 +239,7 @@ class Log:
 
     def end_below(self, offset: int) -> int:
         """Where the data ends that lies in segments below one that begins at an offset."""
-        place = bisect_left(self.lasts, offset)
+        place = place_of(self.lasts, offset)
         if place:
             return self.lasts[place - 1] + 1
         return max((batch.last_offset + 1 for batch in self.below if batch.last_offset < offset), default=0)
@@ -235,7 +247,7 @@ class Log:
     def hold(self, data: list[Batch]) -> None:
         """Take data, oldest first; what ends below the log start is not read."""
         lasts = [batch.last_offset for batch in data]
-        below = bisect_left(lasts, self.log_start)
+        below = place_of(lasts, self.log_start)
         self.below, self.batches, self.lasts = data[:below], data[below:], lasts[below:]
 
     def reload(self) -> bool:
