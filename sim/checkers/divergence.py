@@ -9,7 +9,6 @@ Does not verify: tails above the HW, which may differ until the next fetch; repl
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -29,18 +28,22 @@ def record_at(replica: Replica, offset: int) -> tuple[int, int] | None:
 
 def first_difference(one: Replica, other: Replica, start: int, end: int) -> int | None:
     """The first offset in [start, end) at which two logs differ, None when they agree."""
-    ones, others = one.log.batches, other.log.batches
-    if ones and others:
-        # Mostly the same objects: seen at the last one, or by comparing what lies there without a look at each offset.
-        if ones[-1] is others[-1] and ones[-1].base_offset <= start:
-            return None
-        lasts = one.log.lasts
-        place = bisect_left(lasts, start)
-        if place < len(ones) and ones[place].base_offset <= start:
-            stop = bisect_left(lasts, end - 1, place)
-            if stop < len(ones) and ones[place : stop + 1] == others[place : stop + 1]:
-                return None
-    offset = max(start, one.log.log_start, other.log.log_start)
+    # Mostly the same objects in the same places, and few of them: from the batch that ends the range back to the one
+    # that begins it, without a look at each offset.
+    start = max(start, one.log.log_start, other.log.log_start)
+    ones, others, lasts = one.log.batches, other.log.batches, one.log.lasts
+    place = len(lasts) - 1
+    if place >= 0 and lasts[place] >= end - 1:
+        while place and lasts[place - 1] >= end - 1:
+            place -= 1
+        if place < len(others):
+            while ones[place] is others[place]:
+                if ones[place].base_offset <= start:
+                    return None
+                if not place:
+                    break
+                place -= 1
+    offset = start
     while offset < end:
         batch = one.log.batch_at(offset)
         if batch is not None and batch is other.log.batch_at(offset):
@@ -50,6 +53,23 @@ def first_difference(one: Replica, other: Replica, start: int, end: int) -> int 
         else:
             return offset
     return None
+
+
+class _Settled:
+    """A live replica that leads in an epoch, or completed its truncation for it.
+
+    Attributes:
+        broker: its broker.
+        replica: its log and HW.
+        epoch: that leader epoch.
+    """
+
+    __slots__ = ("broker", "epoch", "replica")
+
+    def __init__(self, broker: int, replica: Replica, epoch: int) -> None:
+        self.broker = broker
+        self.replica = replica
+        self.epoch = epoch
 
 
 class Divergence(Checker):
@@ -66,8 +86,9 @@ class Divergence(Checker):
     def __init__(self, history: History) -> None:
         super().__init__(history)
         self._replicas: dict[int, Replica] = {}
-        self._settled: dict[int, int] = {}
-        self._checked: dict[tuple[int, int], int] = {}
+        self._settled: dict[int, _Settled] = {}
+        self._checked: dict[int, dict[int, int]] = {}
+        """Broker -> broker with a greater id -> offset up to which their replicas were compared."""
         self._reported: set[tuple[int, int]] = set()
         self._epoch = -1
 
@@ -113,6 +134,9 @@ class Divergence(Checker):
     def loaded(self, broker: int, replica: Replica) -> None:
         """A process loaded its log; what was compared of it before may have been lost."""
         self._replicas[broker] = replica
+        known = self._settled.get(broker)
+        if known is not None:
+            known.replica = replica
         self.truncated(broker, 0)
 
     def ended(self, broker: int) -> None:
@@ -123,10 +147,15 @@ class Divergence(Checker):
     def dispose(self) -> None:
         """See `sim.hosts.cluster.Cluster.dispose`."""
         self._replicas.clear()
+        self._settled.clear()
 
     def settled(self, broker: int, epoch: int, now_us: int) -> None:
         """A replica leads in an epoch, or completed its truncation for it."""
-        self._settled[broker] = epoch
+        known = self._settled.get(broker)
+        if known is None:
+            self._settled[broker] = _Settled(broker, self._replicas[broker], epoch)
+        else:
+            known.epoch = epoch
         self._epoch = max(self._epoch, epoch)
         self.compare(broker, now_us)
 
@@ -136,32 +165,33 @@ class Divergence(Checker):
 
     def truncated(self, broker: int, leo: int) -> None:
         """What a replica appends from here on has not been compared."""
-        for pair, checked in self._checked.items():
-            if checked > leo and broker in pair:
-                self._checked[pair] = leo
+        for one, checked in self._checked.items():
+            for other, end in checked.items():
+                if end > leo and broker in (one, other):
+                    checked[other] = leo
 
     def compare(self, broker: int, now_us: int) -> None:
         """Compare one replica with all others of the current epoch, up to the lower HW of each two."""
-        settled = self._settled
+        known = self._settled.get(broker)
         current = self._epoch
-        if settled.get(broker) != current:
+        if known is None or known.epoch != current:
             return
-        replicas = self._replicas
-        replica = replicas[broker]
+        replica = known.replica
         hw = replica.hw
-        checked = self._checked
-        for other, epoch in settled.items():
-            if other == broker or epoch != current:
+        for peer in self._settled.values():
+            if peer is known or peer.epoch != current:
                 continue
-            pair = (broker, other) if broker < other else (other, broker)
-            start = checked.get(pair, 0)
-            peer = replicas[other]
-            end = hw if hw < peer.hw else peer.hw
+            one, other = (broker, peer.broker) if broker < peer.broker else (peer.broker, broker)
+            checked = self._checked.get(one)
+            if checked is None:
+                checked = self._checked[one] = {}
+            start = checked.get(other, 0)
+            end = min(hw, peer.replica.hw)
             if end > start:
-                checked[pair] = end
-                offset = first_difference(replica, peer, start, end)
+                checked[other] = end
+                offset = first_difference(replica, peer.replica, start, end)
                 if offset is not None:
-                    self._report(pair, offset, now_us)
+                    self._report((one, other), offset, now_us)
 
     def compare_all(self, replicas: Mapping[int, Replica], now_us: int) -> None:
         """Compare all live replicas, whatever epoch they follow."""
