@@ -28,7 +28,7 @@ class RecoveryError(Exception):
     """The log cannot be loaded: the broker exits at start-up."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StorageSettings:
     """Settings of the disk; times in us. Kafka: LogConfig.
 
@@ -119,6 +119,7 @@ class Storage:
     """
 
     __slots__ = (
+        "_flush_records",
         "_log_start_entry",
         "_segment_bytes",
         "_settings",
@@ -145,6 +146,8 @@ class Storage:
         self._synced = 0
         self._log_start_entry: int | None = None
         self._unflushed = 0
+        # No log gets as long; compiled code compares what is longer in objects.
+        self._flush_records = min(settings.flush_interval_messages, 1 << 60)
         self._segment_bytes = 0
         self.recovery_point = 0
         self.epoch_checkpoint = LeaderEpochCheckpointFile()
@@ -185,7 +188,7 @@ class Storage:
         settings = self._settings
         self._unflushed += count
         self._segment_bytes += count * settings.record_bytes
-        if self._unflushed >= settings.flush_interval_messages:
+        if self._unflushed >= self._flush_records:
             self._flush(now_us)
         if self._segment_bytes > settings.segment_bytes:
             self.roll(batch, now_us)

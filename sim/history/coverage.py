@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 WAKE_US: Final = 20_000_000
 """Longer than a session's timeout, which is what most elections wait for."""
-NEVER_US: Final = 1 << 62
+NEVER_US: Final = (1 << 62) - 1
+"""The greatest number that compiled code compares as a machine word."""
 _DIGITS: Final = bytes.maketrans(b"\0\1", b"01")
 
 _OF_CONSUMERS: Final = {
@@ -171,13 +172,14 @@ class Coverage(steps.Listener):
             kinds: all kinds of faults, numbered from 0.
             effective: those of which one took effect.
         """
-        rest = bytearray(len(kinds) * (1 + TRANSITIONS))
+        size = len(kinds) * (1 + TRANSITIONS)
+        rest = 0
         for kind, noted in self._wakes.items():
             number = kinds[kind]
-            rest[number] = kind in effective
-            start = len(kinds) + number * TRANSITIONS
-            rest[start : start + TRANSITIONS] = noted[:TRANSITIONS]
-        return self.seen << len(rest) | _number(rest)
+            if kind in effective:
+                rest |= 1 << (size - 1 - number)
+            rest |= _number(noted[:TRANSITIONS]) << (size - len(kinds) - (number + 1) * TRANSITIONS)
+        return self.seen << size | rest
 
 
 def _number(noted: bytes | bytearray) -> int:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from sim.protocol.replica.isr import PartitionState
 
 UNKNOWN_LEO: Final = -1
-NEVER_US: Final = -(1 << 62)
+NEVER_US: Final = (1 << 50) - (1 << 62)
+"""Before all times, and by less than 62 bits: compiled code reckons with more in objects."""
 
 
 class FollowerState:
