@@ -198,7 +198,7 @@ class Execution:
         batches = None if recorded is None else recorded.sends
         if batches is None:
             self.plan, batches = self._drawn()
-        self.sends = [ProducerBatch(*batch) for batch in batches]
+        self.sends = [ProducerBatch(first_id, count, acks, due_us) for first_id, count, acks, due_us in batches]
         if recorded is not None:
             self.plan = recorded.plan
             if recorded.continued is not None:
@@ -291,4 +291,4 @@ class Execution:
         ]
         window_us = (min(disturbed, default=end_us), end_us)
         hidden = [(ack.at_us, commits.get(ack.first_id, end_us)) for ack in history.clients.acks if ack.acks == 1]
-        return waiting(writes, sorted(commits.values()), window_us), waiting(hidden, (), window_us).total_us
+        return waiting(writes, sorted(commits.values()), window_us), waiting(hidden, [], window_us).total_us

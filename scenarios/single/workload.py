@@ -43,35 +43,42 @@ def draw_sends(
     """
     stream = streams("workload")
     batches: list[tuple[int, int]] = []
-    number = integer(stream, *bursts.bursts)
+    fewest, most = bursts.bursts
+    shortest, longest = bursts.batches
+    least_ms, most_ms = bursts.gap_ms
+    smallest, greatest = bursts.records
+    near_percent, acks_one_every = bursts.near_percent, bursts.acks_one_every
+    earliest_us, latest_us = window_us
+    before_us, after_us = NEAR_US
+    number = integer(stream, fewest, most)
     records = 0
     if number > state_budget:
         raise _too_many(state_budget)
     for _ in range(number):
-        at_us = integer(stream, *window_us)
-        near_us = integer(stream, *NEAR_US)
-        near = stream.random() * 100 < bursts.near_percent
+        at_us = integer(stream, earliest_us, latest_us)
+        near_us = integer(stream, before_us, after_us)
+        near = stream.random() * 100 < near_percent
         moment = stream.random()
         if near and moments:
-            at_us = max(window_us[0], moments[int(moment * len(moments))] + near_us)
-        slowest_ms = integer(stream, *bursts.gap_ms)
-        largest = integer(stream, *bursts.records)
-        length = integer(stream, *bursts.batches)
-        if records + length * bursts.records[0] > record_budget:
+            at_us = max(earliest_us, moments[int(moment * len(moments))] + near_us)
+        slowest_ms = integer(stream, least_ms, most_ms)
+        largest = integer(stream, smallest, greatest)
+        length = integer(stream, shortest, longest)
+        if records + length * smallest > record_budget:
             raise _too_much(record_budget)
         if len(batches) + length > state_budget:
             raise _too_many(state_budget)
         for _ in range(length):
-            count = integer(stream, bursts.records[0], largest)
+            count = integer(stream, smallest, largest)
             records += count
             if records > record_budget:
                 raise _too_much(record_budget)
             batches.append((at_us, count))
-            at_us += 1_000 * integer(stream, bursts.gap_ms[0], slowest_ms)
+            at_us += 1_000 * integer(stream, least_ms, slowest_ms)
     sends: list[ProducerBatch] = []
     next_id = 0
     for at_us, count in sorted(batches):
-        rare = bursts.acks_one_every > 0 and stream.random() * bursts.acks_one_every < 1
+        rare = acks_one_every > 0 and stream.random() * acks_one_every < 1
         sends.append(ProducerBatch(next_id, count, 1 if rare else acks, at_us))
         next_id += count
     return sends

@@ -6,8 +6,6 @@ what concerns writes is either an error or worked out at the end of the run.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +17,7 @@ STANDS_STILL: Final = {steps.PAUSE: 1, steps.DISK_STALLED: 1, steps.RESUME: -1, 
 """Reasons why a process does not answer: one more, or one less."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Waiting:
     """What writes waited for the HW, in us: all in all, and the longest stretch without an advance."""
 
@@ -163,7 +161,7 @@ class Availability(steps.Listener):
                 self.refused_after_append.add(first_id)
 
 
-def waiting(writes: Iterable[tuple[int, int]], advances: Sequence[int], window_us: tuple[int, int]) -> Waiting:
+def waiting(writes: list[tuple[int, int]], advances: list[int], window_us: tuple[int, int]) -> Waiting:
     """How long writes waited for the HW, and how long at most it stood still meanwhile.
 
     Args:
@@ -178,21 +176,26 @@ def waiting(writes: Iterable[tuple[int, int]], advances: Sequence[int], window_u
         Time in which at least one write waited, and the longest stretch of it without an advance.
     """
     begin_us, end_us = window_us
-    merged: list[list[int]] = []
+    starts: list[int] = []
+    stops: list[int] = []
     for due_us, done_us in writes:
         start, stop = max(due_us, begin_us), min(done_us, end_us)
         if start >= stop:
             continue
-        if merged and start <= merged[-1][1]:
-            merged[-1][1] = max(merged[-1][1], stop)
-        else:
-            merged.append([start, stop])
-    total = longest = 0
-    for start, stop in merged:
+        if not stops or start > stops[-1]:
+            starts.append(start)
+            stops.append(stop)
+        elif stop > stops[-1]:
+            stops[-1] = stop
+    total = longest = place = 0
+    for start, stop in zip(starts, stops, strict=True):
         total += stop - start
         since = start
-        for advance in [*advances[bisect_right(advances, start) : bisect_left(advances, stop)], stop]:
-            if advance - since > longest:
-                longest = advance - since
-            since = advance
+        while place < len(advances) and advances[place] < stop:
+            advance = advances[place]
+            if advance > start:
+                longest = max(longest, advance - since)
+                since = advance
+            place += 1
+        longest = max(longest, stop - since)
     return Waiting(total, longest)

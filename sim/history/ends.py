@@ -98,7 +98,11 @@ class Regained(steps.Listener):
 
     def on_append(self, step: steps.Append) -> None:
         """See `Append`."""
-        missing = self._ends.missing.get(step.broker)
-        if missing:
-            for end in missing.pop(step.batch.first_id, ()):
-                end.regained[step.batch.first_id] = step.at_us
+        all_missing = self._ends.missing
+        if not all_missing:
+            return
+        missing = all_missing.get(step.broker)
+        first_id = step.batch.first_id
+        if missing and first_id in missing:
+            for end in missing.pop(first_id):
+                end.regained[first_id] = step.at_us
