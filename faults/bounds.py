@@ -10,9 +10,10 @@ from sim.hosts.control_plane import CONTROL
 from sim.kernel.streams import Stream, choice, integer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class FaultBounds:
-    """The table ``[faults]`` of a random scenario. Pairs are inclusive bounds.
+    """The table ``[faults]`` of a random scenario, never changed. Pairs are inclusive bounds. (Neither this nor the
+    settings of a run are frozen: compiled, it takes five times as long to create an object of a frozen dataclass.)
 
     Scenario files use ms where this has us. The endings ``_us``, ``_permille`` and ``_percent`` decide which values are
     valid.

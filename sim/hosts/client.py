@@ -15,7 +15,7 @@ from sim.protocol.messages import NO_EPOCH, MetadataRequest, MetadataResponse
 from sim.protocol.replica.partition import NO_LEADER
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Access:
     """What clients of one partition work with.
 

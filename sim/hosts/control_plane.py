@@ -36,7 +36,7 @@ ELECTIONS: Final = {
 """What an administrator may ask for where there is no leader, as scenario files call it; plans hold places in it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Setup:
     """What a control plane is made with.
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
-from sim.config import KEYS, NEVER, Value, integer
+from sim.config import NEVER, Value, integer
 from sim.environment.storage import StorageSettings
 from sim.protocol.log.producer_state_manager import RETAINED
 from sim.protocol.rules import Rules
@@ -16,17 +15,12 @@ def _us(config: Mapping[str, Value], key: str) -> int:
     return integer(config, key) * 1_000
 
 
-def _values(config: Mapping[str, Value]) -> tuple[Value, ...]:
-    """The values of a full configuration in the order of the table."""
-    return tuple([config[key] for key in KEYS])
-
-
 def acks_number(acks: str) -> int:
     """Kafka's number for a word: ``all`` is -1."""
     return -1 if acks == "all" else int(acks)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BrokerSettings:
     """One broker's settings; see `sim.config.KEYS` for the keys behind them."""
 
@@ -52,12 +46,6 @@ class BrokerSettings:
 
 def broker_settings(config: Mapping[str, Value]) -> BrokerSettings:
     """From a full configuration."""
-    return _broker_settings(_values(config))
-
-
-@lru_cache(maxsize=256)
-def _broker_settings(values: tuple[Value, ...]) -> BrokerSettings:
-    config = dict(zip(KEYS, values, strict=True))
     return BrokerSettings(
         min_insync_replicas=integer(config, "min.insync.replicas"),
         unclean_election=bool(config["unclean.leader.election.enable"]),
@@ -89,7 +77,7 @@ def _broker_settings(values: tuple[Value, ...]) -> BrokerSettings:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ClientSettings:
     """Settings of producers and consumers; see `sim.config.KEYS`."""
 
@@ -107,12 +95,6 @@ class ClientSettings:
 
 def client_settings(config: Mapping[str, Value]) -> ClientSettings:
     """From a full configuration."""
-    return _client_settings(_values(config))
-
-
-@lru_cache(maxsize=256)
-def _client_settings(values: tuple[Value, ...]) -> ClientSettings:
-    config = dict(zip(KEYS, values, strict=True))
     idempotence = bool(config["enable.idempotence"])
     return ClientSettings(
         acks=acks_number(str(config["acks"])),
@@ -128,7 +110,7 @@ def _client_settings(values: tuple[Value, ...]) -> ClientSettings:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class QuorumSettings:
     """Settings of a KRaft quorum; see `sim.config.KEYS` for the keys behind them."""
 
