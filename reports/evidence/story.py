@@ -80,11 +80,6 @@ def step_line(step: Mapping[str, Any]) -> str:
     return f"{who:<10} {step['step']:<12} {_fields(step)}".rstrip()
 
 
-def step_text(step: Mapping[str, Any]) -> str:
-    """One step without who takes it."""
-    return f"{step['step']} {_fields(step)}".rstrip()
-
-
 def _fields(step: Mapping[str, Any]) -> str:
     return pairs(step, (*_SHOWN_APART, "offset") if step["step"] in _WITHOUT_OFFSET else _SHOWN_APART)
 

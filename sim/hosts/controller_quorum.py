@@ -20,7 +20,14 @@ from sim.hosts.metadata_log import MetadataLog
 from sim.hosts.settings import quorum_settings
 from sim.kernel.message import Message
 from sim.kernel.scheduler import ALWAYS, Event, IdleCall
-from sim.protocol.kraft.metadata import MIN_ISR, BrokerRegistration, MetadataImage, PartitionRegistration, Record
+from sim.protocol.kraft.metadata import (
+    FIRST_DIRECTORY,
+    MIN_ISR,
+    BrokerRegistration,
+    MetadataImage,
+    PartitionRegistration,
+    Record,
+)
 from sim.protocol.kraft.partition_change_builder import DESIGNATED, PREFERRED, UNCLEAN
 from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.quorum_messages import (
@@ -212,6 +219,11 @@ class ControllerQuorum(ControlPlane):
         after = record.replicas, record.target
         if after != before:
             recorder.record(steps.Assigned(*after, before))
+        if isinstance(old, PartitionRegistration) and record.directories != old.directories:
+            for broker in record.replicas:
+                directory = record.directories.get(broker, FIRST_DIRECTORY)
+                if directory != old.directories.get(broker, FIRST_DIRECTORY):
+                    recorder.record(steps.DirectoryAssigned(broker, directory))
         known = (old.elr, old.last_known_elr) if isinstance(old, PartitionRegistration) else ((), ())
         if (record.elr, record.last_known_elr) != known:
             recorder.record(steps.Elr(record.elr, record.last_known_elr, record.leader_epoch))

@@ -262,6 +262,33 @@ class Assigned(Step):
         return {"replicas": list(self.replicas), "target_replicas": list(target), "reassignment": reassignment}
 
 
+DIRECTORY_ASSIGNED: Final[StepKind] = StepKind(
+    "directory-assigned", FACT, Lane.CONTROL_PLANE,
+    "a broker's replica is in another log directory (KIP-858): directory = disks that its machine had before",
+    "The replica of broker {broker} is assigned to log directory {directory}.",
+    weight=DETAIL,
+)  # fmt: skip
+
+
+class DirectoryAssigned(Step):
+    """A broker's replica is in another log directory, as the control plane knows it."""
+
+    __slots__ = ("directory",)
+
+    kind = DIRECTORY_ASSIGNED
+
+    def __init__(self, broker: int, directory: int) -> None:
+        self.broker = broker
+        self.directory = directory
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_directory_assigned(self)
+
+    def fields(self) -> Shown:
+        return {"broker": self.broker, "directory": self.directory}
+
+
 UNCLEAN_ELECTION: Final[StepKind] = StepKind(
     "unclean-election", FACT, Lane.NONE,
     "somebody prefers any leader to none",

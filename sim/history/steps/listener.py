@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         Assigned,
         Controller,
         Decided,
+        DirectoryAssigned,
         Elected,
         Elr,
         EpochRaised,
@@ -87,6 +88,9 @@ class Listener:
         self.on_step(step)
 
     def on_assigned(self, step: Assigned) -> None:
+        self.on_step(step)
+
+    def on_directory_assigned(self, step: DirectoryAssigned) -> None:
         self.on_step(step)
 
     def on_fact(self, step: Fact) -> None:

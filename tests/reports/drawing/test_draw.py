@@ -120,6 +120,11 @@ def test_a_leader_that_leads_on_in_a_newer_epoch_has_a_band_for_each(mode: str) 
         (("reassignments", "kip320", 253), steps.ASSIGNED, "The reassignment to [1, 2] begins"),
         (("reassignments", "kip320", 253), steps.REFUSED, "The producer receives NOT_ENOUGH_REPLICAS for record 17."),
         (("stale-log-start", "kraft", 0), steps.RETENTION, "Broker 2 deletes 3 records below offset 3"),
+        (
+            ("elr-chaos", "kraft", 0),
+            steps.DIRECTORY_ASSIGNED,
+            "The replica of broker 1 is assigned to log directory 1.",
+        ),
     ],
 )
 def test_what_no_digest_holds_is_drawn(run_of: tuple[str, str, int], kind: steps.StepKind, text: str) -> None:

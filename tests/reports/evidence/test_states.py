@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from sim.history.steps import Shown
     from sim.hosts.cluster import Cluster
 
-DECIDED = (steps.ELECTED, steps.ISR, steps.ELR, steps.ASSIGNED, steps.EPOCH_RAISED)
+DECIDED = (
+    steps.ELECTED, steps.ISR, steps.ELR, steps.ASSIGNED, steps.EPOCH_RAISED, steps.DIRECTORY_ASSIGNED
+)  # fmt: skip
 """Steps of one decision follow each other, and the control plane's state is the one after all of them."""
 
 
