@@ -51,7 +51,6 @@ STOP_SECONDS: Final = 15.0
 BATCH_ROWS: Final = 1_000
 """Rows that a worker buffers."""
 LOCAL_CONF: Final = {
-    "spark.app.name": "highwater",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -97,14 +96,21 @@ class SparkBackend:
         master: a Spark master, or ``sc://`` for Spark Connect.
         conf: Spark settings. They may contain credentials, so they are passed on and never stored.
         mixed_builds: whether workers may run another build (plain, compiled) than the driver.
+        title: what is run, for the names of Spark's application and jobs.
     """
 
     name = "spark"
 
     def __init__(
-        self, master: str | None = None, conf: Mapping[str, str] | None = None, *, mixed_builds: bool = False
+        self,
+        master: str | None = None,
+        conf: Mapping[str, str] | None = None,
+        *,
+        mixed_builds: bool = False,
+        title: str = "",
     ) -> None:
         self._master = master
+        self._title = f"highwater: {title}" if title else "highwater"
         self._conf = dict(conf or {})
         self._mixed_builds = mixed_builds
         self._spark: SparkSession | None = None
@@ -120,7 +126,9 @@ class SparkBackend:
         """
         self._spark = _active_session()
         if self._spark is None:
-            self._spark = _attended(lambda: new_session(self._master, self._conf), poll)
+            self._spark = _attended(
+                lambda: new_session(self._master, {"spark.app.name": self._title} | self._conf), poll
+            )
             self._own = True
         spark, mixed = self._spark, self._mixed_builds
         _attended(lambda: _check_workers(spark, mixed_builds=mixed), poll)
@@ -150,7 +158,7 @@ class SparkBackend:
         try:
             while True:
                 while len(begun) < 2 and (plan := next(plans, None)) is not None:
-                    begun.append((plan, _write_wave(spark, sweep, folder, plan)))
+                    begun.append((plan, _write_wave(spark, sweep, folder, plan, self._title)))
                 if not begun:
                     return
                 plan, writing = begun[0]
@@ -387,11 +395,13 @@ def _tag(plan: WavePlan) -> str:
     return f"highwater-{plan.wave.removeprefix('wave=')}"
 
 
-def _write_wave(spark: SparkSession, sweep: str, folder: Folder, plan: WavePlan) -> Future[None]:
+def _write_wave(spark: SparkSession, sweep: str, folder: Folder, plan: WavePlan, title: str) -> Future[None]:
     grid = grid_of(sweep)
 
     def write() -> None:
         spark.addTag(_tag(plan))
+        with suppress(Exception):  # With Spark Connect, a session has no context.
+            spark.sparkContext.setJobDescription(f"{title}, {plan.wave}")
         chunks = spark.range(0, len(plan.chunks), 1, len(plan.chunks))
         rows = chunks.mapInArrow(_mapper(sweep, plan, grid), ddl(grid))
         # Spark has no place for a file's own metadata, but keeps a column's.

@@ -114,6 +114,13 @@ class Sweep:
             "grid": {key: list(values) for key, values in self.grid.items()},
         }
 
+    @property
+    def title(self) -> str:
+        """Scenarios, modes and seeds in one line, as job pages show them."""
+        modes = dict.fromkeys(mode.name for modes in self.modes.values() for mode in modes)
+        scenarios = ", ".join(scenario.name for scenario in self.scenarios)
+        return f"{scenarios} in {', '.join(modes)}, seeds {self.first_seed}..{self.end_seed}"
+
     def to_text(self) -> str:
         """`to_json` as text; `rows_of` takes it."""
         return json.dumps(self.to_json())

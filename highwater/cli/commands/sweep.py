@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from typing import TYPE_CHECKING, Any, Final
 
@@ -99,7 +100,10 @@ def command(
     asked = SweepRequest(scenarios, seed_range(seeds), named, all_modes, rules, settings, strict)
     sweep = asked.sweep()
     spark_conf = _conf(conf)
-    backend = _backend(local, master, spark_conf, mixed_builds=mixed_builds)
+    backend = _backend(local, master, spark_conf, mixed_builds=mixed_builds, title=sweep.title)
+    cores = os.cpu_count()
+    if local is not None and cores is not None and local > cores:
+        ui.note(f"--local {local}: this machine has {cores} cores, and more processes than that make a sweep slower")
     folder = open_folder(output, spark_conf)
     length = _task_seconds(task_seconds, master)
     try:
@@ -141,11 +145,11 @@ def _conf(pairs: tuple[str, ...]) -> dict[str, str]:
     return parse_pairs(pairs, "--conf", "KEY=VALUE", lambda _, value: value)
 
 
-def _backend(local: int | None, master: str | None, conf: dict[str, str], *, mixed_builds: bool) -> Backend:
+def _backend(local: int | None, master: str | None, conf: dict[str, str], *, mixed_builds: bool, title: str) -> Backend:
     if local is None:
         from scenarios.sweep.spark import SparkBackend
 
-        return SparkBackend(master, conf, mixed_builds=mixed_builds)
+        return SparkBackend(master, conf, mixed_builds=mixed_builds, title=title)
     if master is not None or conf or mixed_builds:
         raise InputError("--local uses no Spark: it excludes --master, --conf and --mixed-builds")
     from scenarios.sweep.local import LocalBackend

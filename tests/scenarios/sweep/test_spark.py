@@ -82,6 +82,14 @@ def test_settings_of_a_grid_are_columns_with_dots(backend: SparkBackend, session
     assert frame.where("`min.insync.replicas` = 2 and acks = 'all'").count() == 8
 
 
+def test_jobs_say_what_is_run(session: SparkSession, tmp_path: Path) -> None:
+    sweep = replace(POWER, end_seed=2)
+    run_sweep(sweep, tmp_path, SparkBackend(title=sweep.title), chunks=1)
+    jobs = session.sparkContext._jsc.sc().statusStore().jobsList(None)
+    described = {jobs.apply(place).description().toString() for place in range(jobs.size())}
+    assert any("highwater: power in hw, kip101, seeds 0..2, wave=" in one for one in described)
+
+
 def test_credentials_reach_no_file(session: SparkSession, tmp_path: Path) -> None:
     run_sweep(POWER, tmp_path, SparkBackend("local[2]", {"spark.hadoop.fs.s3a.secret.key": SECRET}), chunks=1)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]

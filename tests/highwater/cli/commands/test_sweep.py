@@ -407,3 +407,9 @@ def test_errors_are_named_beside_n(
     assert (call.code, errors > 0) == (70, True)
     said = f"hw: {errors} runs that ended with an error are in no n; nothing is known of them"
     assert said in highwater("compare", tmp_path).out.splitlines()
+
+
+@pytest.mark.usefixtures("sweeps_here")
+def test_more_processes_than_cores_are_named(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    call = highwater("sweep", "canary", "--modes", "hw", "--seeds", "0..2", "--output", tmp_path, "--local", 1000)
+    assert (call.code, "--local 1000: this machine has " in call.err) == (0, True)
