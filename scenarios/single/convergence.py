@@ -12,6 +12,7 @@ Nothing polls: the control plane's decisions, the write and the read trigger the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -80,7 +81,7 @@ class Convergence:
         validator = self._cluster.validator(offset, self._read)
         validator.fetch()
 
-    def _read(self, batches: list[Batch]) -> None:
+    def _read(self, batches: Sequence[Batch]) -> None:
         self._writing = False
         led = self._cluster.leader is not None  # A leader that knows the latest decision.
         whole = led and self._is_whole() and batches[0].first_id == self._awaited and self._have_equal_ends()

@@ -9,12 +9,15 @@ a change of the ISR is on its way to it; no mode promises otherwise.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sim.checkers.checker import NOT_PROMISED, Checker, Finding
 from sim.history import steps
 from sim.history.findings import Violation
 from sim.history.history import History
+
+if TYPE_CHECKING:
+    from sim.protocol.messages import ProduceResponse
 
 
 class AckUnderMinIsr(Checker):
@@ -24,13 +27,15 @@ class AckUnderMinIsr(Checker):
         history: where violations go.
     """
 
-    __slots__ = ("_ids", "_isr")
+    __slots__ = ("_ids", "_isr", "_short")
 
     FINDINGS: ClassVar = (Finding("ack-under-min-isr", NOT_PROMISED),)
 
     def __init__(self, history: History) -> None:
         super().__init__(history)
         self._isr: tuple[int, ...] = ()
+        self._short: list[tuple[ProduceResponse, tuple[int, ...]]] = []
+        """Successes for which the persisted ISR was too small when they were answered, with that ISR."""
         self._ids: set[int] = set()
         """Records concerned: one violation collects them all."""
 
@@ -42,12 +47,13 @@ class AckUnderMinIsr(Checker):
         """See `Acknowledges`."""
         isr = self._isr
         if len(isr) < step.min_isr:
-            step.reply.short_isr = isr
+            self._short.append((step.reply, isr))
 
     def on_ack(self, step: steps.Ack) -> None:
         """See `Ack`."""
-        isr = step.reply.short_isr
-        if isr is not None:
+        for reply, isr in self._short:
+            if reply is not step.reply:
+                continue
             if not self._ids:
                 detail = f"record {step.first_id} was acknowledged while the persisted ISR was {list(isr)}"
                 self._findings.violations.append(Violation("ack-under-min-isr", step.at_us, detail, self._ids))

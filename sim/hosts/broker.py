@@ -7,7 +7,7 @@ them. What belongs to a control plane is added by `sim.hosts.zk_broker` and `sim
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -309,7 +309,7 @@ class Broker(Following):
         if waits != (self.waiting is not None):
             self.network.wait(self, self.backlog if waits else None)
 
-    def _know(self, state: LeaderAndIsr | None, live: dict[int, int]) -> None:
+    def _know(self, state: LeaderAndIsr | None, live: Mapping[int, int]) -> None:
         """Take metadata; where clients get another answer now, those who wait for one may try again."""
         before = self.known_leader
         self.known, self.live = state, live

@@ -6,7 +6,7 @@ disks is in `sim.hosts.machines`, what happens to links in `sim.hosts.links`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from sim.config import Value, integer
@@ -180,7 +180,7 @@ class Cluster:
         """The assignment."""
         return self.control.state.replicas
 
-    def validator(self, position: int, shows: Callable[[list[Batch]], None]) -> Consumer:
+    def validator(self, position: int, shows: Callable[[Sequence[Batch]], None]) -> Consumer:
         """A fresh consumer that reads from an offset on and hands over what it is shown."""
         consumer = Consumer(VALIDATOR, self._access, position=position, shows=shows)
         consumer.leader = self.producer.leader

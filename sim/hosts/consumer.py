@@ -6,7 +6,7 @@ would not ask (UNKNOWN_LEADER_EPOCH).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sim.environment.network import Channel
 from sim.history import steps
@@ -75,7 +75,7 @@ class Consumer(Client):
     )
 
     def __init__(
-        self, node: int, access: Access, *, position: int = 0, shows: Callable[[list[Batch]], None] | None = None
+        self, node: int, access: Access, *, position: int = 0, shows: Callable[[Sequence[Batch]], None] | None = None
     ) -> None:
         super().__init__(node, access)
         self.at = ConsumerPosition(self.settings.offset_reset)

@@ -89,7 +89,7 @@ class ControllerQuorum(ControlPlane):
 
     def broker(self, startup: Startup) -> Broker:
         """See `ControlPlane.broker`."""
-        return KRaftBroker(startup)
+        return KRaftBroker(startup, self.log.records)
 
     def receive(self, message: Event) -> None:
         """See `Node.receive`."""

@@ -5,6 +5,7 @@ All protocol decisions are made in `sim.protocol.replica.replica_fetcher_thread`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sim.environment.elision import ElidedFetch
@@ -96,9 +97,9 @@ class Following(Serving):
         """While a response is taken that had nothing: what is sent then may be elided (`sim.environment.elision`)."""
         self._watched: set[int] = set()
         self._refused: dict[int, int] = {}
-        self._conversation: tuple[list[Ask], list[EpochEndResult]] = ([], [])
+        self._conversation: tuple[Sequence[Ask], Sequence[EpochEndResult]] = ([], [])
         """Last question about epochs of a truncation that is not complete, and its answer."""
-        self._answered_alike: list[Ask] = []
+        self._answered_alike: Sequence[Ask] = []
         """That question, if it was answered like that twice."""
         self._asked_us = 0
 
@@ -220,7 +221,7 @@ class Following(Serving):
     def _send_epoch_end(self, entry: tuple[ReplicaFetcherThread, OffsetsForLeaderEpochRequest]) -> None:
         fetcher, request = entry
         channel = self.reach(fetcher.leader)
-        if channel is not None and fetcher.in_flight in (None, request):
+        if channel is not None and (fetcher.in_flight is None or fetcher.in_flight is request):
             self._asked_us = self.kernel.now_us
             channel.send(request)
             self._watch(fetcher)

@@ -70,9 +70,13 @@ class _ResponseTimeout(Event):
 
 
 class KRaftBroker(Broker):
-    """One incarnation of such a broker; see `sim.hosts.broker.Broker` for the arguments.
+    """One incarnation of such a broker.
 
     Kafka: BrokerServer, BrokerMetadataPublisher.
+
+    Args:
+        startup: see `Broker`.
+        log: the metadata log, of which it reads what it was sent.
 
     Attributes:
         image: the metadata that it has replayed.
@@ -95,7 +99,7 @@ class KRaftBroker(Broker):
         "image",
     )
 
-    def __init__(self, startup: Startup) -> None:
+    def __init__(self, startup: Startup, log: Sequence[Record]) -> None:
         super().__init__(startup)
         self.image = MetadataImage()
         self.fenced = True
@@ -104,7 +108,7 @@ class KRaftBroker(Broker):
         self._said: BrokerRegistrationRequest | BrokerHeartbeatRequest | None = None
         self._previous_broker_epoch = -1
         self._published_us = -1
-        self._log: Sequence[Record] = ()
+        self._log = log
         self._received = 0
         """How many records of the metadata log have arrived without a gap."""
         self._wants_shut_down = False
@@ -298,7 +302,6 @@ class KRaftBroker(Broker):
     def on_metadata_records(self, message: MetadataRecords) -> None:
         """Records of the metadata log arrived; all of them are applied at once, when the partition can be changed."""
         if message.first <= self._received:  # Else something before it is lost, and will come again.
-            self._log = message.log
             self._received = max(self._received, message.end)
             self._publish()
 
@@ -430,10 +433,10 @@ class KRaftBroker(Broker):
         known = partition.state.broker_epochs
         epochs = {member: known.get(member, NO_BROKER_EPOCH) for member in isr}
         epochs[self.node] = self.broker_epoch
-        change = Change(partition, isr, partition.leader_epoch, partition.partition_epoch, epochs)
-        self._sender.submit(change, self.kernel.now_us)
+        change = Change(partition.name, isr, partition.leader_epoch, partition.partition_epoch, epochs)
+        self._sender.submit(partition, change, self.kernel.now_us)
 
-    def send_alter_partition(self, changes: list[Change]) -> None:
+    def send_alter_partition(self, changes: Sequence[Change]) -> None:
         """See `AlterPartitionHost.send_alter_partition`; one that is not answered in time is sent again.
 
         Kafka: DefaultAlterPartitionManager#sendRequest.

@@ -14,7 +14,7 @@ from sim.environment.network import Node
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.scheduler import Event, Gate, Kernel
 from sim.protocol.kraft.metadata import Record
-from sim.protocol.kraft.quorum_messages import MetadataRecords
+from sim.protocol.kraft.quorum_messages import MetadataRecords, subject_of
 
 FETCH_TIMEOUT_US: Final = 2_000_000
 """``controller.quorum.request.timeout.ms``: after that time a broker repeats its fetch of the metadata log."""
@@ -70,7 +70,7 @@ class MetadataLog:
             return
         self._watch(broker)
         if not self._controller.network.link(broker, CONTROL).cuts:
-            message = MetadataRecords(first, end, self.records)
+            message = MetadataRecords(first, end, subject_of(self.records[first]))
             late_us = self._late_us.get(broker, 0)
             if late_us:
                 at_us = self._kernel.now_us + late_us

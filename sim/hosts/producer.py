@@ -57,7 +57,7 @@ class Producer(Client):
     def __init__(self, node: int, access: Access) -> None:
         super().__init__(node, access)
         self._plan: list[ProducerBatch] = []
-        self._requests: dict[ProduceRequest, ProducerBatch] = {}
+        self._requests: list[tuple[ProduceRequest, ProducerBatch]] = []
         self._watched_us = NEVER_US
         self._paused = False
         self._ids = count(1)
@@ -138,7 +138,7 @@ class Producer(Client):
             if send.acks:
                 send.leader = self.leader
                 send.sent_us = now_us
-                self._requests[request] = send
+                self._requests.append((request, send))
                 is_old = is_old or send.is_retry
             if not (queue and self._has_room()):
                 break
@@ -155,7 +155,7 @@ class Producer(Client):
             return True
         leader = self.leader
         count = 0
-        for send in self._requests.values():
+        for _, send in self._requests:
             if send.leader == leader:
                 count += 1
         return count < most
@@ -171,7 +171,7 @@ class Producer(Client):
     def _watch(self) -> None:
         """One timer serves all: the oldest request times out, or a batch is overdue, whichever is first."""
         due_us = self._sender.next_expiry_us
-        for send in self._requests.values():
+        for _, send in self._requests:
             due_us = min(due_us, send.sent_us + self.timeout_us)
             break
         if due_us < self._watched_us:
@@ -187,7 +187,7 @@ class Producer(Client):
         if due_us != self._watched_us:
             return  # Another timer was set for an earlier time.
         self._watched_us = NEVER_US
-        oldest = next(iter(self._requests.values()), None)
+        oldest = self._requests[0][1] if self._requests else None
         if oldest is not None and oldest.sent_us + self.timeout_us <= self.kernel.now_us:
             self.reached(probes.WRITE_TIMES_OUT)
             self._take_back(oldest.leader)
@@ -195,7 +195,7 @@ class Producer(Client):
 
     def on_produce_reply(self, reply: ProduceResponse) -> None:
         """A leader answered. Kafka: Sender#handleProduceResponse."""
-        send = self._requests.pop(reply.request, None)
+        send = self._answered(reply.request)
         if send is None:
             return
         if reply.error == NONE:
@@ -215,6 +215,14 @@ class Producer(Client):
             self.retry_later(always=reply.error in SEQUENCE_ERRORS)
         self._pump()
 
+    def _answered(self, request: ProduceRequest) -> ProducerBatch | None:
+        """The batch of a request that is not in flight any more; None if it was not."""
+        for place, (sent, send) in enumerate(self._requests):
+            if sent is request:
+                del self._requests[place]
+                return send
+        return None
+
     def leader_known(self) -> None:
         """See `Client.leader_known`."""
         self._paused = False
@@ -233,8 +241,9 @@ class Producer(Client):
 
     def _take_back(self, broker: int) -> None:
         """Requests to a broker will not be answered any more."""
-        lost = [request for request, send in self._requests.items() if send.leader == broker]
+        lost = [send for _, send in self._requests if send.leader == broker]
         if lost:
             self._paused = True
-            self._sender.connection_lost([self._requests.pop(request) for request in lost], self.kernel.now_us)
+            self._requests = [entry for entry in self._requests if entry[1].leader != broker]
+            self._sender.connection_lost(lost, self.kernel.now_us)
             self.retry_later(always=True)

@@ -6,7 +6,7 @@ DelayedFetch). A new HW ends the waiting of consumers only: an idle follower lea
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from sim.environment.elision import ElidedFetch, ElidingBroker
@@ -110,7 +110,7 @@ class Serving(ElidingBroker):
         self.epoch_end_version = 3
         self.broker_epoch = -1
         self.known: LeaderAndIsr | None = None
-        self.live: dict[int, int] = {}
+        self.live: Mapping[int, int] = {}
         self.known_leader = (NO_LEADER, NO_EPOCH)
         self.backlog: Backlog = PartitionBacklog(self)
         self.waiting = self.backlog

@@ -37,13 +37,13 @@ FIRST_BALANCE_US: Final = 5_000_000
 
 
 class _Queue:
-    """Batches for one broker: the first is under way; `gathered` is the one that is being put together."""
+    """Batches for one broker: the first is under way; `gathered` are requests of the next one."""
 
     __slots__ = ("batches", "gathered", "sent_us", "watched")
 
     def __init__(self) -> None:
         self.batches: deque[ControllerRequestBatch] = deque()
-        self.gathered: ControllerRequestBatch | None = None
+        self.gathered: list[AbstractControlRequest] = []
         self.sent_us = -1
         self.watched = False
 
@@ -204,17 +204,14 @@ class ControllerModule:
         self._gather(broker, StopReplicaRequest(context.epoch, broker_epoch, state, delete=delete))
 
     def _gather(self, broker: int, request: AbstractControlRequest) -> None:
-        queue = self._queues[broker]
-        if queue.gathered is None:
-            queue.gathered = ControllerRequestBatch(self._node.node)
-        queue.gathered.requests.append(request)
+        self._queues[broker].gathered.append(request)
 
     def flush(self) -> None:
         """See `ControllerHost.flush`."""
         for broker, queue in self._queues.items():
-            if queue.gathered is not None:
-                queue.batches.append(queue.gathered)
-                queue.gathered = None
+            if queue.gathered:
+                queue.batches.append(ControllerRequestBatch(self._node.node, queue.gathered))
+                queue.gathered = []
                 if len(queue.batches) == 1:
                     self._send(broker, queue)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from sim.config import Value
@@ -38,8 +38,8 @@ class Register(Message):
     __slots__ = ("broker", "info")
 
     def __init__(self, broker: int, info: BrokerInfo) -> None:
-        self.broker = broker
-        self.info = info
+        self.broker: Final = broker
+        self.info: Final = info
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -54,11 +54,11 @@ class Registered(Message):
 
     __slots__ = ("broker_epoch", "config", "controller", "request")
 
-    def __init__(self, request: Register, broker_epoch: int, controller: int, config: dict[str, Value]) -> None:
-        self.request = request
-        self.broker_epoch = broker_epoch
-        self.controller = controller
-        self.config = config
+    def __init__(self, request: Register, broker_epoch: int, controller: int, config: Mapping[str, Value]) -> None:
+        self.request: Final = request
+        self.broker_epoch: Final = broker_epoch
+        self.controller: Final = controller
+        self.config: Final = config
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -79,10 +79,10 @@ class Ping(Message):
     elision_safe = True
 
     def __init__(self, broker: int, broker_epoch: int, noticed: int, partition_epoch: int) -> None:
-        self.broker = broker
-        self.broker_epoch = broker_epoch
-        self.noticed = noticed
-        self.partition_epoch = partition_epoch
+        self.broker: Final = broker
+        self.broker_epoch: Final = broker_epoch
+        self.noticed: Final = noticed
+        self.partition_epoch: Final = partition_epoch
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -122,12 +122,12 @@ class WatchedEvent(Message):
         sent_us: int,
         partition_epoch: int,
     ) -> None:
-        self.broker_epoch = broker_epoch
-        self.number = number
-        self.what = what
-        self.change = change
-        self.sent_us = sent_us
-        self.partition_epoch = partition_epoch
+        self.broker_epoch: Final = broker_epoch
+        self.number: Final = number
+        self.what: Final = what
+        self.change: Final = change
+        self.sent_us: Final = sent_us
+        self.partition_epoch: Final = partition_epoch
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -161,6 +161,9 @@ class Request(Message):
         self.lasting = lasting
         self.result: Any = PENDING
 
+    def __eq__(self, other: object) -> bool:
+        return self is other  # What is done is a function, and so no value.
+
     def about(self) -> int:
         """See `Message.about`."""
         return REQUEST + self.concerns
@@ -172,7 +175,7 @@ class Answer(Message):
     __slots__ = ("request",)
 
     def __init__(self, request: Request) -> None:
-        self.request = request
+        self.request: Final = request
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -185,7 +188,7 @@ class SessionExpired(Message):
     __slots__ = ("broker_epoch",)
 
     def __init__(self, broker_epoch: int) -> None:
-        self.broker_epoch = broker_epoch
+        self.broker_epoch: Final = broker_epoch
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -198,9 +201,9 @@ class Decision(Message):
     __slots__ = ("live", "state")
     needs_partition = True
 
-    def __init__(self, state: LeaderAndIsr, live: dict[int, int]) -> None:
-        self.state = state
-        self.live = live
+    def __init__(self, state: LeaderAndIsr, live: Mapping[int, int]) -> None:
+        self.state: Final = state
+        self.live: Final = live
 
     def about(self) -> int:
         """See `Message.about`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from sim.kernel.scheduler import Event, Gate
+from sim.kernel.values import parts
 
 ABOUT: Final = 24
 """Bits of each of the two numbers that a message may be about."""
@@ -23,9 +24,12 @@ one link that are about the same take the same time.
 
 
 class Message(Event):
-    """Something that one node sends to another one."""
+    """Something that one node sends to another one: a value, which is never changed, and holds ids and data only."""
 
     __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and parts(self) == parts(other)
 
     def happen(self, gate: Gate) -> None:
         """See `Event.happen`: it arrives."""

@@ -1,11 +1,13 @@
 """Requests and replies between brokers, clients and the control plane: one slotted class per RPC.
 
-A message is built once per hop and never copied. A reply carries its request, and whoever asked compares it with the
-request it is waiting for: a reply to a request that was given up is dropped.
+A message is a value: it holds ids and data, is never changed, and is equal to another one that says the same. A reply
+carries its request, and whoever asked looks whether that is the very request that it waits for: a reply to a request
+that was given up is dropped.
 """
 
 from __future__ import annotations
 
+from collections import abc
 from typing import Final
 
 from sim.kernel.message import ABOUT, ALIKE, KIND, REPLY, Message
@@ -82,12 +84,12 @@ class ProduceRequest(Message):
     def __init__(
         self, client: int, name: str, first_id: int, count: int, acks: int, sequence: Sequence = NO_SEQUENCE
     ) -> None:
-        self.client = client
-        self.name = name
-        self.first_id = first_id
-        self.count = count
-        self.acks = acks
-        self.sequence = sequence
+        self.client: Final = client
+        self.name: Final = name
+        self.first_id: Final = first_id
+        self.count: Final = count
+        self.acks: Final = acks
+        self.sequence: Final = sequence
 
     def again(self) -> ProduceRequest:
         """The same batch once more: answers to it match no other request."""
@@ -103,18 +105,17 @@ class ProduceResponse(Message):
 
     With UNKNOWN_PRODUCER_ID it is the log start that comes instead.
 
-    For checkers, and no field on the wire: when it was sent, and the persisted ISR if that was too small for a success.
+    For checkers, and no field on the wire: when it was sent.
     Kafka: requests.ProduceResponse.
     """
 
-    __slots__ = ("answered_us", "base_offset", "error", "request", "short_isr")
+    __slots__ = ("answered_us", "base_offset", "error", "request")
 
     def __init__(self, request: ProduceRequest, error: str, base_offset: int, answered_us: int = 0) -> None:
-        self.request = request
-        self.error = error
-        self.base_offset = base_offset
-        self.answered_us = answered_us
-        self.short_isr: tuple[int, ...] | None = None
+        self.request: Final = request
+        self.error: Final = error
+        self.base_offset: Final = base_offset
+        self.answered_us: Final = answered_us
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -158,17 +159,17 @@ class FetchRequest(Message):
         leader: int,
         replica: int,
         broker_epoch: int,
-        positions: list[Position],
-        leader_epochs: list[int],
+        positions: abc.Sequence[Position],
+        leader_epochs: abc.Sequence[int],
         version: int = -1,
     ) -> None:
-        self.node = node
-        self.leader = leader
-        self.replica = replica
-        self.broker_epoch = broker_epoch
-        self.positions = positions
-        self.leader_epochs = leader_epochs
-        self.version = version
+        self.node: Final = node
+        self.leader: Final = leader
+        self.replica: Final = replica
+        self.broker_epoch: Final = broker_epoch
+        self.positions: Final = positions
+        self.leader_epochs: Final = leader_epochs
+        self.version: Final = version
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -180,7 +181,7 @@ Diverging = tuple[int, ...] | None
 """(diverging epoch, its end offset); `AGREES` where there is none, None from a leader that compares no epochs."""
 AGREES: Final[tuple[int, ...]] = ()
 
-FetchResult = tuple[str, str, list[Batch], int, int, int, Diverging]
+FetchResult = tuple[str, str, abc.Sequence[Batch], int, int, int, Diverging]
 """(partition, error, batches, the leader's HW, the leader's log start, the leader's epoch, where the logs diverge)
 
 A leader compares epochs with rule ``follower_truncation=on-fetch``; that it does, a follower learns from Kafka's
@@ -195,9 +196,9 @@ class FetchResponse(Message):
     elision_safe = True
     needs_partition = True
 
-    def __init__(self, request: FetchRequest, results: list[FetchResult]) -> None:
-        self.request = request
-        self.results = results
+    def __init__(self, request: FetchRequest, results: abc.Sequence[FetchResult]) -> None:
+        self.request: Final = request
+        self.results: Final = results
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -222,11 +223,13 @@ class OffsetsForLeaderEpochRequest(Message):
     __slots__ = ("asks", "leader_epochs", "node", "with_epoch")
     needs_partition = True
 
-    def __init__(self, node: int, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool) -> None:
-        self.node = node
-        self.asks = asks
-        self.leader_epochs = leader_epochs
-        self.with_epoch = with_epoch
+    def __init__(
+        self, node: int, asks: abc.Sequence[Ask], leader_epochs: abc.Sequence[int], *, with_epoch: bool
+    ) -> None:
+        self.node: Final = node
+        self.asks: Final = asks
+        self.leader_epochs: Final = leader_epochs
+        self.with_epoch: Final = with_epoch
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -244,9 +247,9 @@ class OffsetsForLeaderEpochResponse(Message):
     __slots__ = ("request", "results")
     needs_partition = True
 
-    def __init__(self, request: OffsetsForLeaderEpochRequest, results: list[EpochEndResult]) -> None:
-        self.request = request
-        self.results = results
+    def __init__(self, request: OffsetsForLeaderEpochRequest, results: abc.Sequence[EpochEndResult]) -> None:
+        self.request: Final = request
+        self.results: Final = results
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -264,11 +267,11 @@ class ListOffsetsRequest(Message):
     needs_partition = True
 
     def __init__(self, node: int, replica: int, name: str, timestamp: int, leader_epoch: int) -> None:
-        self.node = node
-        self.replica = replica
-        self.name = name
-        self.timestamp = timestamp
-        self.leader_epoch = leader_epoch
+        self.node: Final = node
+        self.replica: Final = replica
+        self.name: Final = name
+        self.timestamp: Final = timestamp
+        self.leader_epoch: Final = leader_epoch
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -286,10 +289,10 @@ class ListOffsetsResponse(Message):
     needs_partition = True
 
     def __init__(self, request: ListOffsetsRequest, error: str, offset: int, leader_epoch: int) -> None:
-        self.request = request
-        self.error = error
-        self.offset = offset
-        self.leader_epoch = leader_epoch
+        self.request: Final = request
+        self.error: Final = error
+        self.offset: Final = offset
+        self.leader_epoch: Final = leader_epoch
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -303,8 +306,8 @@ class MetadataRequest(Message):
     elision_safe = True
 
     def __init__(self, node: int, name: str) -> None:
-        self.node = node
-        self.name = name
+        self.node: Final = node
+        self.name: Final = name
 
     def has_to_wait(self, *, registered: bool) -> bool:
         """See `Event.has_to_wait`: a broker that is not registered knows of no leader."""
@@ -321,9 +324,9 @@ class MetadataResponse(Message):
     __slots__ = ("leader", "leader_epoch", "request")
 
     def __init__(self, request: MetadataRequest, leader: int, leader_epoch: int) -> None:
-        self.request = request
-        self.leader = leader
-        self.leader_epoch = leader_epoch
+        self.request: Final = request
+        self.leader: Final = leader
+        self.leader_epoch: Final = leader_epoch
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -364,16 +367,16 @@ class LeaderAndIsr:
         partition_epoch: int,
         replicas: tuple[int, ...],
         controller_epoch: int = 0,
-        joined: dict[int, int] | None = None,
+        joined: abc.Mapping[int, int] | None = None,
     ) -> None:
-        self.joined = joined or {}
-        self.name = name
-        self.leader = leader
-        self.leader_epoch = leader_epoch
-        self.isr = isr
-        self.partition_epoch = partition_epoch
-        self.replicas = replicas
-        self.controller_epoch = controller_epoch
+        self.joined: Final[abc.Mapping[int, int]] = joined or {}
+        self.name: Final = name
+        self.leader: Final = leader
+        self.leader_epoch: Final = leader_epoch
+        self.isr: Final = isr
+        self.partition_epoch: Final = partition_epoch
+        self.replicas: Final = replicas
+        self.controller_epoch: Final = controller_epoch
 
     def assigned(self, replicas: tuple[int, ...]) -> LeaderAndIsr:
         """The same with another assignment."""
@@ -404,9 +407,9 @@ class AbstractControlRequest:
     """Whether the broker handles it under the partition's lock."""
 
     def __init__(self, controller_epoch: int, broker_epoch: int, state: LeaderAndIsr) -> None:
-        self.controller_epoch = controller_epoch
-        self.broker_epoch = broker_epoch
-        self.state = state
+        self.controller_epoch: Final = controller_epoch
+        self.broker_epoch: Final = broker_epoch
+        self.state: Final = state
 
 
 class LeaderAndIsrRequest(AbstractControlRequest):
@@ -426,13 +429,11 @@ class UpdateMetadataRequest(AbstractControlRequest):
     needs_partition = False
 
     def __init__(
-        self, controller_epoch: int, broker_epoch: int, state: LeaderAndIsr, live: dict[int, int], number: int
+        self, controller_epoch: int, broker_epoch: int, state: LeaderAndIsr, live: abc.Mapping[int, int], number: int
     ) -> None:
-        self.controller_epoch = controller_epoch
-        self.broker_epoch = broker_epoch
-        self.state = state
-        self.live = live
-        self.number = number
+        super().__init__(controller_epoch, broker_epoch, state)
+        self.live: Final = live
+        self.number: Final = number
 
 
 class StopReplicaRequest(AbstractControlRequest):
@@ -442,7 +443,7 @@ class StopReplicaRequest(AbstractControlRequest):
 
     def __init__(self, controller_epoch: int, broker_epoch: int, state: LeaderAndIsr, *, delete: bool) -> None:
         super().__init__(controller_epoch, broker_epoch, state)
-        self.delete = delete
+        self.delete: Final = delete
 
 
 class ControllerRequestBatch(Message):
@@ -450,15 +451,13 @@ class ControllerRequestBatch(Message):
 
     __slots__ = ("controller", "requests")
 
-    def __init__(self, controller: int) -> None:
-        self.controller = controller
-        self.requests: list[AbstractControlRequest] = []
+    def __init__(self, controller: int, requests: abc.Sequence[AbstractControlRequest]) -> None:
+        self.controller: Final = controller
+        self.requests: Final = requests
 
     def again(self) -> ControllerRequestBatch:
         """The same requests once more: answers to them match no other batch."""
-        batch = ControllerRequestBatch(self.controller)
-        batch.requests = self.requests
-        return batch
+        return ControllerRequestBatch(self.controller, self.requests)
 
     def has_to_wait(self, *, registered: bool) -> bool:
         """See `Event.has_to_wait`: requests for metadata alone are taken."""
@@ -476,8 +475,8 @@ class ControlResponse(Message):
     __slots__ = ("batch", "broker")
 
     def __init__(self, broker: int, batch: ControllerRequestBatch) -> None:
-        self.broker = broker
-        self.batch = batch
+        self.broker: Final = broker
+        self.batch: Final = batch
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -490,8 +489,8 @@ class ControlledShutdownRequest(Message):
     __slots__ = ("broker", "broker_epoch")
 
     def __init__(self, broker: int, broker_epoch: int) -> None:
-        self.broker = broker
-        self.broker_epoch = broker_epoch
+        self.broker: Final = broker
+        self.broker_epoch: Final = broker_epoch
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -504,9 +503,9 @@ class ControlledShutdownResponse(Message):
     __slots__ = ("error", "remaining", "request")
 
     def __init__(self, request: ControlledShutdownRequest, error: str, remaining: int) -> None:
-        self.request = request
-        self.error = error
-        self.remaining = remaining
+        self.request: Final = request
+        self.error: Final = error
+        self.remaining: Final = remaining
 
     def about(self) -> int:
         """See `Message.about`."""

@@ -190,7 +190,7 @@ class Read(Step):
 
     kind = READ
 
-    def __init__(self, consumer: int, batches: list[Batch], position: int, leader_epoch: int) -> None:
+    def __init__(self, consumer: int, batches: Sequence[Batch], position: int, leader_epoch: int) -> None:
         self.broker = consumer - CLIENTS
         self.consumer = consumer
         self.batches = batches

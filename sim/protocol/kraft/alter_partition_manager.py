@@ -37,7 +37,7 @@ class Change:
     """An ISR that a leader wants, conditional on the epochs that it knows. Kafka: AlterPartitionItem.
 
     Attributes:
-        partition: who is told.
+        name: the partition.
         isr: the ISR.
         leader_epoch: the leader's.
         partition_epoch: the one that the ISR is to replace.
@@ -45,11 +45,11 @@ class Change:
         recovering: whether the leader has yet to recover from its unclean election; none here ever has.
     """
 
-    __slots__ = ("broker_epochs", "isr", "leader_epoch", "partition", "partition_epoch", "recovering")
+    __slots__ = ("broker_epochs", "isr", "leader_epoch", "name", "partition_epoch", "recovering")
 
     def __init__(
         self,
-        partition: Proposer,
+        name: str,
         isr: tuple[int, ...],
         leader_epoch: int,
         partition_epoch: int,
@@ -57,12 +57,12 @@ class Change:
         *,
         recovering: bool = False,
     ) -> None:
-        self.partition = partition
-        self.isr = isr
-        self.leader_epoch = leader_epoch
-        self.partition_epoch = partition_epoch
-        self.broker_epochs = broker_epochs
-        self.recovering = recovering
+        self.name: Final = name
+        self.isr: Final = isr
+        self.leader_epoch: Final = leader_epoch
+        self.partition_epoch: Final = partition_epoch
+        self.broker_epochs: Final = broker_epochs
+        self.recovering: Final = recovering
 
 
 class AlterPartitionHost(Protocol):
@@ -88,20 +88,21 @@ class AlterPartitionManager:
         in_flight: the changes of the request that is not answered, None without one.
     """
 
-    __slots__ = ("_host", "in_flight", "pending")
+    __slots__ = ("_host", "_proposers", "in_flight", "pending")
 
     def __init__(self, host: AlterPartitionHost) -> None:
         self._host = host
+        self._proposers: dict[str, Proposer] = {}
         self.pending: dict[str, Change] = {}
         self.in_flight: list[Change] | None = None
 
-    def submit(self, change: Change, now_us: int) -> None:
+    def submit(self, partition: Proposer, change: Change, now_us: int) -> None:
         """Queue a change; refused while the partition has a pending one. Kafka: DefaultAlterPartitionManager#submit."""
-        name = change.partition.name
-        if name in self.pending:
-            change.partition.isr_refused(OPERATION_NOT_ATTEMPTED, now_us)
+        if change.name in self.pending:
+            partition.isr_refused(OPERATION_NOT_ATTEMPTED, now_us)
             return
-        self.pending[name] = change
+        self.pending[change.name] = change
+        self._proposers[change.name] = partition
         self.send()
 
     def send(self) -> None:
@@ -128,11 +129,11 @@ class AlterPartitionManager:
             self._host.retry_alter_partition(RETRY_US)
             return
         for change in changes:
-            partition = change.partition
-            if partition.name not in results:
+            if change.name not in results:
                 continue
-            del self.pending[partition.name]
-            refusal, isr, partition_epoch, leader_epoch = results[partition.name]
+            del self.pending[change.name]
+            partition = self._proposers.pop(change.name)
+            refusal, isr, partition_epoch, leader_epoch = results[change.name]
             if refusal:
                 partition.isr_refused(refusal, now_us)
             else:

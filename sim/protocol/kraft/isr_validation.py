@@ -37,7 +37,7 @@ class IsrValidation:
         A sender that knows newer epochs than the controller does has heard of another controller.
         Kafka: ReplicationControlManager#validateAlterPartitionData.
         """
-        state = self._image.partitions.get(wanted.partition.name)
+        state = self._image.partitions.get(wanted.name)
         if state is None:
             return UNKNOWN_TOPIC_OR_PARTITION
         if wanted.leader_epoch > state.leader_epoch or wanted.partition_epoch > state.partition_epoch:

@@ -84,18 +84,23 @@ class PartitionRegistration(LeaderAndIsr):
 
         Kafka: PartitionRegistration#merge.
         """
-        after = self.relisted(self.isr, self.elr, self.last_known_elr)
-        after.leader_epoch += self.leader_epoch - before.leader_epoch
-        return after
+        leader_epoch = 2 * self.leader_epoch - before.leader_epoch
+        return self.relisted(self.isr, self.elr, self.last_known_elr, leader_epoch)
 
     def relisted(
-        self, isr: tuple[int, ...], elr: tuple[int, ...], last_known_elr: tuple[int, ...]
+        self,
+        isr: tuple[int, ...],
+        elr: tuple[int, ...],
+        last_known_elr: tuple[int, ...],
+        leader_epoch: int | None = None,
     ) -> PartitionRegistration:
-        """The partition with other lists in its next partition epoch, and nothing else changed."""
+        """The partition with other lists in its next partition epoch, and nothing else changed but the leader epoch, if
+        it is given.
+        """
         return PartitionRegistration(
             self.name,
             self.leader,
-            self.leader_epoch,
+            self.leader_epoch if leader_epoch is None else leader_epoch,
             isr,
             self.partition_epoch + 1,
             self.replicas,

@@ -36,10 +36,10 @@ class BrokerRegistrationRequest(Message):
     __slots__ = ("broker", "directory", "incarnation", "previous_broker_epoch")
 
     def __init__(self, broker: int, incarnation: int, previous_broker_epoch: int, directory: int) -> None:
-        self.directory = directory
-        self.broker = broker
-        self.incarnation = incarnation
-        self.previous_broker_epoch = previous_broker_epoch
+        self.directory: Final = directory
+        self.broker: Final = broker
+        self.incarnation: Final = incarnation
+        self.previous_broker_epoch: Final = previous_broker_epoch
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -52,9 +52,9 @@ class BrokerRegistrationResponse(Message):
     __slots__ = ("broker_epoch", "error", "request")
 
     def __init__(self, request: BrokerRegistrationRequest, error: str, broker_epoch: int) -> None:
-        self.request = request
-        self.error = error
-        self.broker_epoch = broker_epoch
+        self.request: Final = request
+        self.error: Final = error
+        self.broker_epoch: Final = broker_epoch
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -78,11 +78,11 @@ class BrokerHeartbeatRequest(Message):
     def __init__(
         self, broker: int, broker_epoch: int, metadata_offset: int, *, want_fence: bool, want_shut_down: bool
     ) -> None:
-        self.broker = broker
-        self.broker_epoch = broker_epoch
-        self.metadata_offset = metadata_offset
-        self.want_fence = want_fence
-        self.want_shut_down = want_shut_down
+        self.broker: Final = broker
+        self.broker_epoch: Final = broker_epoch
+        self.metadata_offset: Final = metadata_offset
+        self.want_fence: Final = want_fence
+        self.want_shut_down: Final = want_shut_down
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -104,11 +104,11 @@ class BrokerHeartbeatResponse(Message):
         is_fenced: bool = False,
         should_shut_down: bool = False,
     ) -> None:
-        self.request = request
-        self.error = error
-        self.is_caught_up = is_caught_up
-        self.is_fenced = is_fenced
-        self.should_shut_down = should_shut_down
+        self.request: Final = request
+        self.error: Final = error
+        self.is_caught_up: Final = is_caught_up
+        self.is_fenced: Final = is_fenced
+        self.should_shut_down: Final = should_shut_down
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -118,27 +118,33 @@ class BrokerHeartbeatResponse(Message):
 class MetadataRecords(Message):
     """Committed records, as a broker's fetch of the metadata log brings them.
 
+    The records are named by their places in the log, which is only appended to: copies would take memory without bound.
+
     Attributes:
         first: number of the first one.
         end: number after the last one.
-        log: the whole log. It is only appended to, so messages share it: copies would take room without bound.
+        subject: what the first one is about (`subject_of`).
     """
 
-    __slots__ = ("end", "first", "log")
+    __slots__ = ("end", "first", "subject")
 
-    def __init__(self, first: int, end: int, log: Sequence[Record]) -> None:
-        self.first = first
-        self.end = end
-        self.log = log
+    def __init__(self, first: int, end: int, subject: int) -> None:
+        self.first: Final = first
+        self.end: Final = end
+        self.subject: Final = subject
 
     def about(self) -> int:
         """See `Message.about`."""
-        record = self.log[self.first]
-        if isinstance(record, PartitionRegistration):
-            return PARTITION_RECORD + (record.partition_epoch << ABOUT) + record.leader_epoch
-        if isinstance(record, BrokerRegistration):
-            return BROKER_RECORD + (record.broker << ABOUT) + record.incarnation
-        return SETTING_RECORD
+        return self.subject
+
+
+def subject_of(record: Record) -> int:
+    """What a message is about that begins with a record: see `Message.about`."""
+    if isinstance(record, PartitionRegistration):
+        return PARTITION_RECORD + (record.partition_epoch << ABOUT) + record.leader_epoch
+    if isinstance(record, BrokerRegistration):
+        return BROKER_RECORD + (record.broker << ABOUT) + record.incarnation
+    return SETTING_RECORD
 
 
 class AssignReplicasToDirsRequest(Message):
@@ -147,10 +153,10 @@ class AssignReplicasToDirsRequest(Message):
     __slots__ = ("broker", "broker_epoch", "directory", "name")
 
     def __init__(self, broker: int, broker_epoch: int, name: str, directory: int) -> None:
-        self.broker = broker
-        self.broker_epoch = broker_epoch
-        self.name = name
-        self.directory = directory
+        self.broker: Final = broker
+        self.broker_epoch: Final = broker_epoch
+        self.name: Final = name
+        self.directory: Final = directory
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -162,10 +168,10 @@ class AlterPartitionRequest(Message):
 
     __slots__ = ("broker", "broker_epoch", "changes")
 
-    def __init__(self, broker: int, broker_epoch: int, changes: list[Change]) -> None:
-        self.broker = broker
-        self.broker_epoch = broker_epoch
-        self.changes = changes
+    def __init__(self, broker: int, broker_epoch: int, changes: Sequence[Change]) -> None:
+        self.broker: Final = broker
+        self.broker_epoch: Final = broker_epoch
+        self.changes: Final = changes
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -180,9 +186,9 @@ class AlterPartitionResponse(Message):
     needs_partition = True
 
     def __init__(self, request: AlterPartitionRequest, error: str, results: Mapping[str, Result]) -> None:
-        self.request = request
-        self.error = error
-        self.results = results
+        self.request: Final = request
+        self.error: Final = error
+        self.results: Final = results
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -196,8 +202,8 @@ class GetReplicaLogInfoRequest(Message):
     needs_partition = True
 
     def __init__(self, broker: int, name: str) -> None:
-        self.broker = broker
-        self.name = name
+        self.broker: Final = broker
+        self.name: Final = name
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -220,11 +226,11 @@ class GetReplicaLogInfoResponse(Message):
     def __init__(
         self, request: GetReplicaLogInfoRequest, broker_epoch: int, last_epoch: int, leo: int, leader_epoch: int
     ) -> None:
-        self.request = request
-        self.broker_epoch = broker_epoch
-        self.last_epoch = last_epoch
-        self.leo = leo
-        self.leader_epoch = leader_epoch
+        self.request: Final = request
+        self.broker_epoch: Final = broker_epoch
+        self.last_epoch: Final = last_epoch
+        self.leo: Final = leo
+        self.leader_epoch: Final = leader_epoch
 
     def about(self) -> int:
         """See `Message.about`."""

@@ -179,7 +179,7 @@ class ReplicationControlManager:
         results: dict[str, Result] = {}
         records: list[Record] = []
         for wanted in changes:
-            name = wanted.partition.name
+            name = wanted.name
             error = self._validation.refusal(broker, wanted)
             if error:
                 if error in probes.ALTERS:

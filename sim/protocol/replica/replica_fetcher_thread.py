@@ -49,6 +49,8 @@ from sim.protocol.replica.truncation import truncation_state
 from sim.protocol.rules import RULES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sim.protocol.batch import Batch
     from sim.protocol.decisions import Decision, Decisions
     from sim.protocol.replica.replica import Replica
@@ -415,7 +417,7 @@ class ReplicaFetcherThread:
             if self.session.position(replica.name, fetch) == position:
                 self._delay(fetch, now_us)
 
-    def _append(self, name: str, replica: Replica, batches: list[Batch]) -> bool:
+    def _append(self, name: str, replica: Replica, batches: Sequence[Batch]) -> bool:
         """Kafka: ReplicaFetcherThread#processPartitionData."""
         try:
             for batch in batches:

@@ -28,8 +28,8 @@ class BrokerInfo:
     __slots__ = ("incarnation", "log_end")
 
     def __init__(self, incarnation: int, log_end: tuple[int, int]) -> None:
-        self.incarnation = incarnation
-        self.log_end = log_end
+        self.incarnation: Final = incarnation
+        self.log_end: Final = log_end
 
 
 Registry = Mapping[int, BrokerInfo]

@@ -181,5 +181,6 @@ def test_an_isr_change_that_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_write_that_is_not_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Producer, "time_out", lambda *_: None)
     world = quorum()
-    world.cluster.producer._requests[ProduceRequest(1001, "highwater-0", 1, 1, -1)] = ProducerBatch(1, 1, -1, 0)
+    lost = ProduceRequest(1001, "highwater-0", 1, 1, -1)
+    world.cluster.producer._requests.append((lost, ProducerBatch(1, 1, -1, 0)))
     assert detail(world, validate(world)) == "no-progress: at the deadline after healing, writes are not answered"

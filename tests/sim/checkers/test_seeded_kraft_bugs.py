@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scenarios.format.catalogue import load
+from sim.hosts.control_plane import CONTROL
+from sim.hosts.controller_quorum import ControllerQuorum
 from sim.hosts.kraft_broker import KRaftBroker
 from sim.protocol.kraft.partition_change_builder import PartitionChangeBuilder
 from sim.protocol.kraft.quorum_messages import MetadataRecords
@@ -48,8 +50,10 @@ def replays_across_gaps(broker: KRaftBroker, message: MetadataRecords) -> None:
 def appended(broker: KRaftBroker, message: MetadataRecords, first: int) -> MetadataRecords:
     """The records of a message from one on, as the next ones of the log."""
     received = broker._received
-    log = [*broker._log[:received], *message.log[first : message.end]]
-    return MetadataRecords(received, len(log), log)
+    control = broker.network.nodes[CONTROL]
+    assert isinstance(control, ControllerQuorum)
+    broker._log = [*broker._log[:received], *control.log.records[first : message.end]]
+    return MetadataRecords(received, len(broker._log), message.subject)
 
 
 def forgets_the_elr(change: PartitionChangeBuilder) -> None:

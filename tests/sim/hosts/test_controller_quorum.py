@@ -257,9 +257,8 @@ def test_partition_that_waits_for_an_administrator_is_counted() -> None:
 def test_a_controller_resigns_when_one_of_its_events_throws() -> None:
     world = kraft("elr")
     control = quorum(world)
-    state_before = PartitionRegistration("p", 0, 3, (), 4, (2, 3), last_known_elr=(1,))
     (name,) = control.active.image.partitions
-    state_before.name = name
+    state_before = PartitionRegistration(name, 0, 3, (), 4, (2, 3), last_known_elr=(1,))
     control.active.image.replay(state_before)
     control.append([state_before])
     assert not control.elect_leader("UNCLEAN")

@@ -26,11 +26,8 @@ QUESTION = MetadataRequest(1_001, "p")
 
 
 def batch(*, leads: bool) -> ControllerRequestBatch:
-    found = ControllerRequestBatch(1)
-    found.requests.append(UpdateMetadataRequest(1, 1, STATE, {1: 1}, 1))
-    if leads:
-        found.requests.append(LeaderAndIsrRequest(1, 1, STATE))
-    return found
+    metadata = UpdateMetadataRequest(1, 1, STATE, {1: 1}, 1)
+    return ControllerRequestBatch(1, [metadata, LeaderAndIsrRequest(1, 1, STATE)] if leads else [metadata])
 
 
 class Taking(Gate):

@@ -26,12 +26,12 @@ class Store:
         replicas: tuple[int, ...] = (1, 2, 3),
         registered: dict[int, int],
     ) -> None:
-        self.state = LeaderAndIsr("p", leader, epoch, isr, 1, replicas)
+        joined = {broker: broker for broker in isr}
+        self.state = LeaderAndIsr("p", leader, epoch, isr, 1, replicas, joined=joined)
         self.registered = registered
         self.target: tuple[int, ...] = ()
         self.newest = 1
         self.registrations = {broker: BrokerInfo(broker, (-1, 0)) for broker in replicas}
-        self.state.joined.update({broker: broker for broker in isr})
 
     def brokers(self) -> dict[int, int]:
         return dict(self.registered)

@@ -19,19 +19,6 @@ NOTHING = PartitionRegistration("?", 0, 0, (), 0, ())
 CONFIG: Mapping[str, Value] = {"min.insync.replicas": 2}
 
 
-class Proposer:
-    """A partition of a leader that nobody tells how its change ended."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def isr_persisted(
-        self, isr: tuple[int, ...], partition_epoch: int, now_us: int, *, leader_epoch: int = -1
-    ) -> None: ...
-
-    def isr_refused(self, error: str, now_us: int) -> None: ...
-
-
 class QuorumHost:
     """A controller, and the host that it asks.
 
@@ -170,7 +157,7 @@ class QuorumHost:
         sender = state.leader if by is None else by
         epochs = {member: brokers[member].broker_epoch for member in isr if member in brokers}
         change = Change(
-            Proposer(name),
+            name,
             isr,
             state.leader_epoch if leader_epoch is None else leader_epoch,
             state.partition_epoch if partition_epoch is None else partition_epoch,

@@ -17,6 +17,7 @@ from sim.protocol.messages import (
     NOT_LEADER_OR_FOLLOWER,
     OFFSET_OUT_OF_RANGE,
     UNKNOWN_LEADER_EPOCH,
+    LeaderAndIsr,
 )
 from sim.protocol.probes import PROBES, TRANSITIONS
 from sim.protocol.rules import RULES
@@ -171,7 +172,10 @@ def moving(rules: Rules) -> Iterator[set[str]]:
     world = World(store, rules=rules.as_dict()).elected()
     yield set(world.probes)
     store.newest = 2
-    store.state.controller_epoch = 2
+    state = store.state
+    store.state = LeaderAndIsr(
+        state.name, state.leader, state.leader_epoch, state.isr, state.partition_epoch, state.replicas, 2, state.joined
+    )
     del store.registered[1]
     world.controller.brokers_changed()
     yield world.run().probes

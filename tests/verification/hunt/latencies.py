@@ -90,8 +90,6 @@ def said(value: Any) -> Any:
     slots = [name for base in type(value).__mro__ for name in getattr(base, "__slots__", ())]
     if not slots:
         return value
-    if "is_leader" in dir(value):
-        return "partition"
     names = sorted(set(slots) - NOT_SAID)
     return (type(value).__name__, *(said(getattr(value, name)) for name in names if hasattr(value, name)))
 

@@ -19,10 +19,11 @@ class Broker(Recorder):
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         super().propose_isr(partition, isr)
-        self.sender.submit(Change(partition, isr, partition.leader_epoch, partition.partition_epoch, {}), 0)
+        change = Change(partition.name, isr, partition.leader_epoch, partition.partition_epoch, {})
+        self.sender.submit(partition, change, 0)
 
     def send_alter_partition(self, changes: list[Change]) -> None:
-        self.calls.append(("alter", [change.partition.name for change in changes], [change.isr for change in changes]))
+        self.calls.append(("alter", [change.name for change in changes], [change.isr for change in changes]))
 
     def retry_alter_partition(self, after_us: int) -> None:
         self.calls.append(("retry", after_us))

@@ -390,8 +390,8 @@ def test_an_equal_leader_epoch_keeps_what_is_known_of_the_followers() -> None:
     one.become_leader(decision(isr=(1,)), 0)
     one.produce(produce(0, acks=1), 0)
     one.follower_fetched(2, 1, 5, one.leader_epoch, 1)
-    again = decision(isr=(1, 2))
-    again.partition_epoch = 8
+    once = decision(isr=(1, 2))
+    again = LeaderAndIsr(once.name, once.leader, once.leader_epoch, once.isr, 8, once.replicas)
     one.become_leader(again, 9)
     assert (one.partition_epoch, one.epoch_start, one.state.isr) == (8, 5, (1, 2))
     assert (one.followers.states[2].leo, one.followers.states[2].in_isr, one.state.pending) == (5, True, ())

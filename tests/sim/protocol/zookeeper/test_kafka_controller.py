@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sim.protocol.decisions import Decision
+from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.zookeeper.election import BrokerInfo
 from tests.sim.protocol.controlling import Store, World
 
@@ -122,7 +123,7 @@ def test_a_session_that_expired_is_no_bounce() -> None:
 
 def test_bounce_before_the_topic_exists_is_none() -> None:
     store = Store(0, (1, 2), epoch=-1, registered={1: 11})
-    store.state.joined.clear()
+    store.state = LeaderAndIsr("p", 0, -1, (1, 2), 1, (1, 2, 3))
     world = World(store, rules={"missed_bounce": "noticed"}).elected()
     assert list(world.controller.context.live) == [1]
 
@@ -275,7 +276,7 @@ def test_a_reassignment_goes_on_when_nobody_can_lead() -> None:
 
 def test_a_topic_without_live_replicas_waits_for_one() -> None:
     store = Store(0, (), epoch=-1, registered={3: 13})
-    store.state.replicas = (1, 2)
+    store.state = store.state.assigned((1, 2))
     world = World(store).elected()
     assert world.decided == (0, (), -1)
     store.registered[2] = 12
@@ -305,7 +306,10 @@ def test_a_controller_that_was_replaced_is_refused_at_once_or_when_the_other_has
         world.controller.brokers_changed()
         assert world.run().decided[0] == leader
         assert world.working == working
-    world.store.state.controller_epoch = 2
+    state = world.store.state
+    world.store.state = LeaderAndIsr(
+        state.name, state.leader, state.leader_epoch, state.isr, state.partition_epoch, state.replicas, 2, state.joined
+    )
     del world.store.registered[1]
     world.controller.brokers_changed()
     assert world.run().decided[0] == 1

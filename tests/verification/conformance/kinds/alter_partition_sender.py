@@ -54,7 +54,7 @@ class Sending:
     def _submit(self, name: str, isr: tuple[int, ...]) -> Seen:
         partition = self.partitions.setdefault(name, Waiting(name))
         partition.error = None
-        self.sender.submit(Change(partition, isr, 0, 0, {}), self.now_us)
+        self.sender.submit(partition, Change(name, isr, 0, 0, {}), self.now_us)
         return Seen(error=partition.error)
 
     def submit(self, op: Fields) -> Seen:
@@ -69,7 +69,7 @@ class Sending:
             self._submit(str(name), SOME_ISR)
 
     def _results(self, error: str = NONE) -> dict[str, Result]:
-        return {change.partition.name: (error, change.isr, 1, 0) for change in self.requests[-1]}
+        return {change.name: (error, change.isr, 1, 0) for change in self.requests[-1]}
 
     def answer(self, op: Fields) -> None:
         """The controller does what the request asks for."""
@@ -87,7 +87,7 @@ class Sending:
 
     def refuse(self, op: Fields) -> None:
         """It refuses one partition's change."""
-        name = str(op["partition"]) if "partition" in op else self.requests[-1][0].partition.name
+        name = str(op["partition"]) if "partition" in op else self.requests[-1][0].name
         self.sender.on_reply(NONE, {name: self._results(op["error"])[name]}, self.now_us)
 
     def fail(self, op: Fields) -> None:

@@ -138,9 +138,9 @@ class Leading(RecordingHost):
         own = BROKER_EPOCHS["own"] if names_own else NO_BROKER_EPOCH
         epochs = {member: partition.state.broker_epochs.get(member, NO_BROKER_EPOCH) for member in isr}
         epochs[partition.broker] = own
-        change = Change(partition, isr, partition.leader_epoch, partition.partition_epoch, epochs)
+        change = Change(partition.name, isr, partition.leader_epoch, partition.partition_epoch, epochs)
         if self.rules.isr_update == "alter-partition":
-            self.sender.submit(change, self.now_us)
+            self.sender.submit(partition, change, self.now_us)
             return
         self.requested = change
         if self.writes:

@@ -52,7 +52,7 @@ class Broker:
         """See `AlterPartitionHost`."""
         sent = [
             [
-                int(one.partition.name),
+                int(one.name),
                 [[*entry] for entry in one.broker_epochs.items()],
                 one.leader_epoch,
                 one.partition_epoch,
@@ -84,8 +84,8 @@ class Broker:
 
     def submit(self, partition: int, isr: list[int], leader_epoch: int, partition_epoch: int) -> None:
         leader = Leader(self, str(partition))
-        change = Change(leader, tuple(isr), leader_epoch, partition_epoch, {member: member for member in isr})
-        self._manager.submit(change, self._now_us)
+        change = Change(leader.name, tuple(isr), leader_epoch, partition_epoch, {member: member for member in isr})
+        self._manager.submit(leader, change, self._now_us)
 
     def then(self, partition: int, *change: Any) -> None:
         self._next[str(partition)] = [partition, *change]

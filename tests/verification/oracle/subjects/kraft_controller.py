@@ -153,7 +153,7 @@ class Host:
             return "unknown"
         sender = sender or state.leader
         wanted = Change(
-            Proposer(topic),
+            topic,
             tuple(isr),
             state.leader_epoch + leader_epoch,
             state.partition_epoch + partition_epoch,
@@ -204,19 +204,6 @@ class Host:
             if (state := image.partitions.get(topic)) is not None
         ]
         return [brokers, partitions]
-
-
-class Proposer:
-    """Stands where a leader's partition is."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def isr_persisted(self, isr: tuple[int, ...], partition_epoch: int, now_us: int, *, leader_epoch: int = -1) -> None:
-        """See `sim.protocol.kraft.alter_partition_manager.Proposer`."""
-
-    def isr_refused(self, error: str, now_us: int) -> None:
-        """See `sim.protocol.kraft.alter_partition_manager.Proposer`."""
 
 
 def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Seen:

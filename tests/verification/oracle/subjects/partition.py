@@ -108,9 +108,8 @@ class Host:
             self.wanted = [sorted(isr), partition.leader_epoch, partition.partition_epoch]
             return
         epochs = {LOCAL: 1, **partition.state.broker_epochs}
-        self.manager.submit(
-            Change(partition, isr, partition.leader_epoch, partition.partition_epoch, epochs), self.now_us
-        )
+        change = Change(partition.name, isr, partition.leader_epoch, partition.partition_epoch, epochs)
+        self.manager.submit(partition, change, self.now_us)
 
     def write(self) -> None:
         """ZooKeeper takes the ISR that was written, or does not."""

@@ -1,0 +1,111 @@
+"""Messages are values: never changed, equal by what they say, and made of ids and data."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+
+from sim.config import Value
+from sim.hosts import zk_messages
+from sim.kernel.message import Message
+from sim.kernel.values import fields_of
+from sim.protocol import batch, messages
+from sim.protocol.batch import Batch
+from sim.protocol.kraft import alter_partition_manager, quorum_messages
+from sim.protocol.kraft.alter_partition_manager import Change
+from sim.protocol.messages import AbstractControlRequest, LeaderAndIsr
+from sim.protocol.zookeeper.election import BrokerInfo
+from tests.plain import needs_sources
+
+MODULES = (messages, quorum_messages, zk_messages)
+PARTS = (AbstractControlRequest, Batch, BrokerInfo, Change, LeaderAndIsr)
+"""What is a part of messages, and a value itself."""
+SCALARS = (int, str, bool, float, type(None))
+WITH_FUNCTION = (zk_messages.Request,)
+"""What a broker wants done at ZooKeeper is a function of the server, and so no value."""
+NAMES = {**vars(messages), **vars(quorum_messages), **vars(alter_partition_manager), **vars(batch), "Mapping": Mapping}
+NAMES |= {"Sequence": Sequence, "BrokerInfo": BrokerInfo, "Value": Value, "LeaderAndIsr": LeaderAndIsr}
+NAMES |= {"Sequence_": batch.Sequence}
+
+
+def kinds() -> list[type[Message]]:
+    found = [one for module in MODULES for one in vars(module).values() if inspect.isclass(one)]
+    return [one for one in dict.fromkeys(found) if issubclass(one, Message) and one is not Message]
+
+
+def is_data(kind: Any) -> bool:
+    """Whether a type is that of ids and data, or of a value made of these."""
+    if kind in SCALARS or (inspect.isclass(kind) and issubclass(kind, (Message, *PARTS))):
+        return True
+    if get_origin(kind) in (list, dict, set):
+        return False  # These can be changed.
+    arguments = [one for one in get_args(kind) if one is not Ellipsis]
+    return bool(arguments) and all(map(is_data, arguments))
+
+
+def hints(kind: type) -> dict[str, Any]:
+    owner = next(base for base in kind.__mro__ if "__init__" in vars(base))
+    names = {**NAMES, **vars(sys.modules[owner.__module__])}
+    return {name: one for name, one in get_type_hints(vars(owner)["__init__"], names).items() if name != "return"}
+
+
+@needs_sources
+@pytest.mark.parametrize("kind", [*kinds(), *PARTS], ids=lambda kind: kind.__name__)
+def test_a_message_is_made_of_ids_and_data(kind: type) -> None:
+    live = {name: one for name, one in hints(kind).items() if not is_data(one)}
+    assert list(live) == (["operation", "done"] if kind in WITH_FUNCTION else [])
+
+
+def written_outside(kind: type) -> list[str]:
+    """Attributes of a class that are not declared Final where they are assigned."""
+    (tree,) = ast.parse(inspect.cleandoc("\n" + inspect.getsource(kind))).body
+    plain = [target for node in ast.walk(tree) if isinstance(node, ast.Assign) for target in node.targets]
+    return [ast.unparse(one) for one in plain if isinstance(one, ast.Attribute)]
+
+
+@needs_sources
+@pytest.mark.parametrize("kind", [*kinds(), *PARTS], ids=lambda kind: kind.__name__)
+def test_a_message_is_never_changed(kind: type) -> None:
+    """`mypy` refuses to assign to what is Final."""
+    assert kind in (*WITH_FUNCTION, Batch) or written_outside(kind) == []
+
+
+def made(kind: type, salt: int) -> Any:
+    """An object of a class, all of it by a number."""
+    return kind(**{name: value_of(one, salt) for name, one in hints(kind).items()})
+
+
+def value_of(kind: Any, salt: int) -> Any:
+    if inspect.isclass(kind) and issubclass(kind, (Message, *PARTS)):
+        return made(kind, salt)
+    if kind in (int, float):
+        return salt
+    if kind is bool:
+        return bool(salt % 2)
+    if kind is str:
+        return f"word {salt}"
+    if get_origin(kind) is tuple and Ellipsis not in get_args(kind):
+        return tuple(value_of(one, salt) for one in get_args(kind))
+    if issubclass(get_origin(kind) or object, Mapping):
+        return {value_of(get_args(kind)[0], salt): value_of(get_args(kind)[1], salt)}
+    if get_origin(kind) in (tuple, Sequence):
+        return [value_of(get_args(kind)[0], salt)]
+    return value_of(get_args(kind)[0], salt)
+
+
+@needs_sources
+@pytest.mark.parametrize("kind", [one for one in kinds() if one not in (*WITH_FUNCTION, zk_messages.Answer)])
+def test_messages_are_equal_by_what_they_say(kind: type) -> None:
+    one, same, other = made(kind, 1), made(kind, 1), made(kind, 2)
+    assert one == same != other
+    assert one is not same
+    assert set(fields_of(kind)) == set(hints(kind))
+
+
+def test_kinds_of_messages_are_different() -> None:
+    assert messages.MetadataRequest(1, "p") != quorum_messages.GetReplicaLogInfoRequest(1, "p")
