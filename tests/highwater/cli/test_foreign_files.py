@@ -347,7 +347,7 @@ def test_make_deletes_nothing_of_others(tmp_path: Path) -> None:
     assert (done.returncode, "make did not make it" in done.stdout) == (2, True)
     assert tree(tmp_path) == before
     demo = subprocess.run(["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True).stdout
-    assert "sweep power" in demo
+    assert "highwater sweep " in demo
     assert "rm " not in demo
 
 
