@@ -262,7 +262,7 @@ def test_not_even_types_are_imported_in_a_circle_but_these() -> None:
     assert in_circles(imports) == circles
 
 
-def test_a_process_that_runs_chunks_imports_nothing_that_only_reading_a_store_takes() -> None:
+def test_a_worker_process_imports_no_code_for_reading_stores() -> None:
     reached, ahead = set[str](), {"scenarios.sweep.local"}
     while ahead:
         reached |= ahead

@@ -1,4 +1,4 @@
-"""Where output goes: results to stdout, everything else to stderr.
+"""Output: results go to stdout, everything else to stderr.
 
 Text off a terminal holds no ANSI sequence unless ``--color always`` or ``FORCE_COLOR`` asks for it. rich is imported
 when something is shown, so that ``--help`` stays fast.
@@ -42,7 +42,7 @@ SHORT: Final = 24
 
 @dataclass
 class Ui:
-    """What the user asked for about output, and the ways to print.
+    """Output options, and printing.
 
     Attributes:
         quiet: no progress and no notes.
@@ -82,23 +82,23 @@ class Ui:
         self._console(sys.stdout).out(text, highlight=False)
 
     def note(self, text: str) -> None:
-        """Say something beside the result, unless ``-q``."""
+        """Print a note on stderr, unless ``-q``."""
         if not self.quiet:
             self.warn(text)
 
     def caution(self, texts: Iterable[str]) -> None:
-        """Say what is wrong, on stderr."""
+        """Print problems on stderr."""
         for text in texts:
             self.warn(f"highwater: {text}")
 
     def warn(self, text: str) -> None:
-        """Say something that must be heard, on stderr."""
+        """Print a warning on stderr."""
         from rich.text import Text
 
         try:
             self.stderr().print(Text(plain(text)), soft_wrap=True)
         except OSError:
-            to_nowhere(sys.stderr)  # A full disk behind it: nobody can be told, and the result is none the worse.
+            to_nowhere(sys.stderr)  # stderr is on a full disk; the result is unaffected.
 
     def stderr(self) -> Console:
         """The console for progress."""
@@ -109,7 +109,7 @@ class Ui:
 
         class Quietened(Console):
             def on_broken_pipe(self) -> None:
-                """Go on without a reader (``| head``): the exit code still tells the verdict."""
+                """Continue without a reader (``| head``): the exit code still reports the verdict."""
                 to_nowhere(stream)
 
         terminal = self._colored(stream)
@@ -132,7 +132,7 @@ class Ui:
 
 
 def to_nowhere(stream: IO[str]) -> None:
-    """What is written to a stream from now on is lost."""
+    """Discard all further output of a stream."""
     handle = os.open(os.devnull, os.O_WRONLY)
     os.dup2(handle, stream.fileno())
     os.close(handle)

@@ -1,4 +1,4 @@
-"""What to do with an exception that nobody expected: one line for the user, the traceback into a file."""
+"""Handles unexpected exceptions: one line for the user, the traceback in a file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _START: Final = re.compile(rb"Traceback \(most recent call last\):")
 
 
 def report(ui: Ui, error: Exception) -> None:
-    """Say what happened in one line on stderr.
+    """Report it in one line on stderr.
 
     Args:
         ui: with ``-v`` the traceback goes to stderr, else into a file that the line names.

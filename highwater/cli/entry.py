@@ -28,14 +28,14 @@ from scenarios import memory  # noqa: E402
 
 
 def _heed(lost: sys.UnraisableHookArgs) -> None:
-    """An interrupt that came while a callback ran would be shown and forgotten."""
+    """Python would print and drop an interrupt during a callback."""
     if isinstance(lost.exc_value, KeyboardInterrupt):
         _leave(signal.SIGINT, None)
     sys.__unraisablehook__(lost)
 
 
 def _heed_thread(ended: threading.ExceptHookArgs) -> None:
-    """A thread that got no memory may be one that others wait for, for ever."""
+    """Other threads may wait for ever for one that ran out of memory."""
     if memory.is_lacking(ended.exc_value):
         memory.tell()
         os._exit(UNAVAILABLE)

@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _ended(ui: Ui, words: Sequence[str]) -> int:
-    """Call a command, and tell what went wrong; returns the exit code."""
+    """Call a command and report errors; returns the exit code."""
     try:
         code = _called(ui, words)
         sys.stdout.flush()
@@ -138,7 +138,7 @@ def _called(ui: Ui, words: Sequence[str]) -> int:
 
 
 def _open_streams() -> None:
-    """See to it that there are stdin, stdout and stderr: who began this may have closed them.
+    """Open stdin, stdout and stderr if the parent process closed them.
 
     Nothing that is opened later may get their numbers, and what is said goes nowhere.
     """
@@ -154,7 +154,7 @@ def _open_streams() -> None:
 
 
 def _has_no_reader() -> bool:
-    """Whether nobody reads stdout any more; what was to be said then goes nowhere."""
+    """Whether the reader of stdout is gone; then discard further output."""
     poll = select.poll()
     poll.register(sys.stdout, 0)
     gone = any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
@@ -169,7 +169,7 @@ def _refused(ui: Ui, code: int, *problems: str) -> int:
 
 
 def _failed(ui: Ui, error: Exception) -> int:
-    """Tell an exception that no command has explained: the system's about files are no error of ours."""
+    """Report an exception that no command handled; the system's errors about files are not internal errors."""
     if isinstance(error, OSError) and error.errno is not None and not ui.verbose:
         what = f"{error.filename}: " if error.filename is not None else ""
         return _refused(ui, exit_codes.UNREADABLE, f"{what}{error.strerror}")

@@ -28,10 +28,10 @@ _DURATION: Final = re.compile(r"(?P<number>[0-9]{1,6}(\.[0-9]{1,3})?)(?P<unit>[s
 
 
 class Command(click.Command):
-    """A command that takes an option's one value once, where click would keep the last of several, and text alone."""
+    """A command that refuses a repeated option (click would keep the last value) and words that are not text."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Look at the words before click does.
+        """Check the words before click parses them.
 
         Raises:
             InputError: an option that takes one value has several, or a word is not UTF-8.
@@ -44,7 +44,7 @@ class Command(click.Command):
         for option in single:
             if single.count(option) > 1:
                 name = next(name for name in option.opts if name.startswith("--"))
-                raise InputError(f"{name} is given twice, and takes one value")
+                raise InputError(f"{name} is given twice, but takes one value")
         return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -64,12 +64,12 @@ def _is_text(word: str) -> bool:
 
 
 class SuggestingGroup(Command, click.Group):
-    """A group that shows its help when no command is given, and names the nearest when there is none of that name."""
+    """A group that shows its help without a command, and suggests the nearest name for an unknown one."""
 
     command_class = Command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """No words at all ask for help."""
+        """Without words, show the help."""
         return super().parse_args(ctx, args or ["--help"])
 
     def resolve_command(
@@ -84,7 +84,7 @@ class SuggestingGroup(Command, click.Group):
 def _ui(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     def remember(ctx: click.Context, _: click.Parameter, value: Any) -> None:
         if value and ctx.meta.setdefault(f"{__name__}.{name}", value) != value:
-            raise InputError(f"--{name} is given twice, and takes one value")
+            raise InputError(f"--{name} is given twice, but takes one value")
         if value:
             setattr(ctx.obj, name, value)
 
@@ -162,18 +162,18 @@ def _rules(pairs: Iterable[str]) -> dict[str, str]:
 
 def strict_option(command: F) -> F:
     """--strict: early warnings count."""
-    text = "Let early warnings count as violations (see 'sim/checkers/README.md')."
+    text = "Treat early warnings as violations (see 'sim/checkers/README.md')."
     return click.option("--strict", is_flag=True, help=text)(command)
 
 
 def run_options(
     source: str = "DIR|SCENARIO|PLAN",
     seed: str = "Seed, decimal or 0x; a plan has its own.",
-    mode: str = "Mode; needed where there are several.",
+    mode: str = "Mode; required if there are several.",
     modes: str = "MODE",
     plan: str = "",
 ) -> Callable[[F], F]:
-    """Which run a command is about. The command gets it as `asked`, a `RunRequest`, with --rule, --set and --strict.
+    """Options that identify a run. The command receives them as `asked`, a `RunRequest`.
 
     Args:
         source: the argument; may be left out if there is --plan.
@@ -186,7 +186,7 @@ def run_options(
     def decorate(command: F) -> F:
         recorded = click.option("--plan", metavar="FILE", type=click.Path(path_type=Path), help=plan)
         for option in (
-            click.option("--scenario", metavar="NAME", help="Which scenario of a sweep that has several."),
+            click.option("--scenario", metavar="NAME", help="Scenario, if the sweep has several."),
             click.option("--mode", "--modes", metavar=modes, help=mode),
             click.option("--seed", "--seeds", metavar="N", callback=read_seed, help=seed),
             *([recorded] if plan else ()),
@@ -210,9 +210,9 @@ def failed_run_options(verb: str) -> Callable[[F], F]:
     Args:
         verb: what the command does with it, for the help text.
     """
-    seed = "Seed, decimal or 0x; a recorded run brings its own."
-    mode = "Mode; needed when the sweep or [expect] has several."
-    return run_options("DIR|SCENARIO", seed, mode, plan=f"{verb} a recorded run, what replay writes.")
+    seed = "Seed, decimal or 0x; a recorded run has its own."
+    mode = "Mode; required if the sweep or [expect] has several."
+    return run_options("DIR|SCENARIO", seed, mode, plan=f"{verb} a recorded run, the plan.json of replay.")
 
 
 def one_run_options(command: F) -> F:
@@ -256,7 +256,7 @@ def setting_lists(pairs: Iterable[str]) -> dict[str, tuple[Value, ...]]:
     def read(key: str, text: str) -> tuple[Value, ...]:
         values = tuple(parse(key, word) for word in (text.split(",") if key in KEYS else [text]))
         if len(set(values)) < len(values):
-            raise InputError(f"--set {key}={text} names a value twice")
+            raise InputError(f"--set {key}={text} lists a value twice")
         return values
 
     return parse_pairs(pairs, "--set", "KEY=VALUE[,VALUE...]", read)
@@ -264,13 +264,13 @@ def setting_lists(pairs: Iterable[str]) -> dict[str, tuple[Value, ...]]:
 
 def all_modes_option(command: F) -> F:
     """--all-modes, for commands that take modes."""
-    return click.option("--all-modes", is_flag=True, help="Run every mode that there is.")(command)
+    return click.option("--all-modes", is_flag=True, help="Run every mode.")(command)
 
 
 def tell_idle(
     ui: Ui, scenario: Scenario, modes: Iterable[Mode], rules: Mapping[str, str], settings: Iterable[str]
 ) -> None:
-    """Say which of the rules and settings that were asked for cannot decide anything in the modes that are run."""
+    """Note given rules and settings without effect in the modes that run."""
     from scenarios.format.relevance import idle
 
     for line in idle([(scenario, mode) for mode in modes], rules, settings):
@@ -290,5 +290,5 @@ def duration(option: str, text: str) -> float:
     """
     found = _DURATION.fullmatch(text)
     if found is None or float(found["number"]) == 0:
-        raise InputError(f"{option} {text!r} is not valid: a time is needed, such as 30s or 2m")
+        raise InputError(f"{option} {text!r} is not valid: give a time such as 30s or 2m")
     return float(found["number"]) * (60 if found["unit"] == "m" else 1)

@@ -50,7 +50,7 @@ def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
 
 
 class Board:
-    """Runs of several scenarios: a line for each, with a mark for each mode.
+    """Runs of several scenarios: one line each, with a mark for each mode.
 
     Args:
         ui: where it is printed.

@@ -66,7 +66,7 @@ def _sections(scenario: Scenario) -> dict[str, list[str]]:
 
 
 def expectation(expected: Expectation) -> str:
-    """What a mode must show, as scenario files write it."""
+    """The expectation for a mode, as in scenario files."""
     return ":".join(filter(None, (expected.verdict, "|".join(expected.kinds))))
 
 
@@ -100,7 +100,7 @@ def _final(final: FinalLog) -> str:
 
 
 def _where(rules: Mapping[str, tuple[str, ...]]) -> str:
-    """What a line of the story or a final log is restricted to."""
+    """The rule values to which a line of the story or a final log is restricted."""
     alternatives = {name: "|".join(values) for name, values in rules.items()}
     return f" (where {pairs(alternatives)})" if rules else ""
 

@@ -19,7 +19,7 @@ LINE_SECONDS: Final = 10
 
 
 class SweepProgress:
-    """Shows the reports of a sweep; a context manager that is called with each of them.
+    """Shows the progress of a sweep; a context manager that is called with each report.
 
     Args:
         ui: decides on bar, lines or silence.

@@ -18,7 +18,7 @@ WIDTH: Final = 80
 
 
 class Paper(Protocol):
-    """What a result is written on."""
+    """Output of a result in some format."""
 
     def title(self, text: str) -> None:
         """What follows is about this."""
@@ -36,7 +36,7 @@ class Paper(Protocol):
 
 
 class Terminal:
-    """For people at a terminal."""
+    """Text for a terminal."""
 
     def __init__(self, ui: Ui) -> None:
         self._ui = ui
@@ -73,7 +73,7 @@ class Terminal:
 
 
 class Markdown:
-    """For a page or a comment that shows Markdown."""
+    """Markdown for a page or a comment."""
 
     def __init__(self, ui: Ui) -> None:
         self._ui = ui

@@ -94,7 +94,7 @@ def test_only_a_fault_that_waits_for_a_step_is_aimed_at_where_it_happens(kind: s
     assert {target for fault in faults for target in fault.targets} >= NAMES | {STEP_BROKER, 1, 2, 3}
 
 
-def test_a_reassignment_keeps_the_number_of_replicas_and_takes_any_brokers_in_any_order() -> None:
+def test_a_reassignment_draws_as_many_replicas_in_any_order() -> None:
     drawn = {draw("reassignment", seed).replicas for seed in range(500)}
     assert drawn == set(permutations((1, 2, 3, 4), 3))
 

@@ -143,7 +143,7 @@ def test_an_acknowledged_record_that_the_leader_lacks_is_a_loss() -> None:
     assert judged(*BEGIN, ack(11, 0, acks=1), *END) == set()
 
 
-def test_an_acknowledged_record_at_another_offset_is_relocated_and_no_loss() -> None:
+def test_an_acknowledged_record_at_another_offset_is_relocated() -> None:
     assert judged(*BEGIN, ack(10, 1), *END) == set()
 
 
@@ -152,7 +152,7 @@ def test_deletion_explains_absence() -> None:
     assert judged(*BEGIN, ack(11, 0), shown(11, 0), *moved, *END) == set()
 
 
-def test_records_that_a_leader_deleted_are_not_lost_when_its_disk_is_replaced() -> None:
+def test_records_deleted_by_a_leader_are_not_lost_with_its_disk() -> None:
     moved = step("log-start", broker=1, offset=1)
     empty = [step("disk-replaced", broker=broker, offset=1) for broker in (1, 2)]
     assert judged(*BEGIN, ack(10, 0), moved, *empty) == judged(*BEGIN, *empty)
@@ -216,7 +216,7 @@ def test_batch_that_came_to_its_old_offset_once_more_was_not_read_there() -> Non
     assert judged(*steps, shown(13, 2, 1), shown(VALIDATION, 3)) == {"consumer-skip", "exposed-loss"}
 
 
-def test_a_success_under_a_persisted_isr_that_is_too_small_is_found_when_it_is_received() -> None:
+def test_a_success_below_min_isr_is_found_when_it_is_received() -> None:
     def answered(*isr: int) -> list[Shown]:
         return [step("isr", isr=[*isr], leader_epoch=0), step("acknowledges", broker=1, record=10, min_isr=2),
                 step("isr", isr=[1, 2], leader_epoch=0)]  # fmt: skip
@@ -226,7 +226,7 @@ def test_a_success_under_a_persisted_isr_that_is_too_small_is_found_when_it_is_r
     assert judged(*BEGIN, *answered(1), ack(10, 0), *END) == {"ack-under-min-isr"}
 
 
-def test_an_end_offset_below_an_exposed_one_of_no_newer_epoch_is_a_regression() -> None:
+def test_an_end_offset_below_an_exposed_one_is_a_regression() -> None:
     def asked(epoch: int, asked_at: int) -> list[Shown]:
         return [step("end-offset", offset=0, leader_epoch=epoch, asked_at=asked_at)]
 

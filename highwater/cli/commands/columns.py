@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @ui_options
 @click.pass_obj
 def command(ui: Ui, as_json: bool) -> int:
-    """List the columns of rows: type, the schema version that they came with, what older rows have there, meaning."""
+    """List the columns of rows: type, the schema version that introduced them, their value in older rows, meaning."""
     from scenarios.single.rows import COLUMNS, ROWS_VERSION
 
     if as_json:

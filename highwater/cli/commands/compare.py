@@ -25,8 +25,8 @@ NAMES: Final = 14
 @click.option(
     "--by", metavar="mode|KEY", default="mode", help="What to compare: modes, or a setting that varied or was drawn."
 )
-@click.option("--kind", metavar="KIND", help="Only this kind of violation; 'any' for all of them together.")
-@click.option("--brief", is_flag=True, help="The answer and the rates alone.")
+@click.option("--kind", metavar="KIND", help="Only this kind of violation; 'any' for all together.")
+@click.option("--brief", is_flag=True, help="Print only the answer and the rates.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="Tables as text, or as Markdown."
 )

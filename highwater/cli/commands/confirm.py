@@ -25,7 +25,7 @@ CONFIRM_VERSION: Final = 1
 @click.command("confirm", cls=Command)
 @click.argument("scenario")
 @click.option("--kafka", metavar="RELEASE|DIR", required=True, help="A release, or a folder with Kafka's libraries.")
-@click.option("--mode", metavar="MODE", help="Mode of the simulation; that of the release when not given.")
+@click.option("--mode", metavar="MODE", help="Mode of the simulation; by default that of the release.")
 @rule_option
 @set_option
 @click.option("--keep", metavar="DIR", type=click.Path(path_type=Path), help="Keep logs and data of the brokers.")
@@ -36,7 +36,7 @@ CONFIRM_VERSION: Final = 1
     type=click.IntRange(10, 3600),
     default=LIMIT_SECONDS,
     show_default=True,
-    help="Give an attempt up after so long.",
+    help="Time limit of an attempt.",
 )
 @click.option(
     "--attempts",
@@ -44,7 +44,7 @@ CONFIRM_VERSION: Final = 1
     type=click.IntRange(1, 20),
     default=ATTEMPTS,
     show_default=True,
-    help="Begin again on a fresh cluster, N times in all, if the story was not brought about or the outcome differs.",
+    help="Make up to N attempts, each on a fresh cluster, if brokers were not brought to the story or differ.",
 )
 @click.option(
     "--pace",
@@ -52,7 +52,7 @@ CONFIRM_VERSION: Final = 1
     type=click.IntRange(1, 20),
     default=PACE,
     show_default=True,
-    help="Let N of the scenario's seconds pass in one; JVMs that start do not hurry.",
+    help="Scenario seconds per real second; starts of JVMs are not faster.",
 )
 @json_option
 @ui_options
@@ -71,7 +71,7 @@ def command(
     pace: int,
     as_json: bool,
 ) -> int:
-    """Act SCENARIO (a name or a .toml file) out on real brokers, and compare with the simulation.
+    """Run SCENARIO (a name or a .toml file) on real brokers, and compare with the simulation.
 
     Exit 0 when both agree, 1 when they differ alike in two attempts, 3 when the brokers could not be brought to the
     story or did not do the same twice.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @ui_options
 @click.pass_obj
 def command(ui: Ui, folder: str, as_json: bool) -> int:
-    """Show what the runs of a sweep have reached: transitions, rule branches, and both after each kind of fault."""
+    """Show the coverage of a sweep: transitions, rule branches, and transitions after each kind of fault."""
     from reports.analysis import coverage_table as coverage
 
     report = coverage.read(folder)
@@ -58,7 +58,7 @@ def _show_group(ui: Ui, group: ProbeGroup, modes: list[str]) -> None:
 
 def _show_wakes(ui: Ui, report: CoverageReport, modes: list[str]) -> None:
     ui.line()
-    ui.line("transitions in the wake of each kind of fault", style="bold")
+    ui.line("transitions after each kind of fault", style="bold")
     headers = ["fault", "transitions", "never", "runs", *modes]
     rows = [(wake.kind, len(wake.reached), len(wake.never), *_counts(wake.runs, modes)) for wake in report.wakes]
     ui.table(headers, rows, numbers=headers[1:])

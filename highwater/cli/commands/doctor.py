@@ -25,8 +25,10 @@ SELF_TEST: Final = ("power", "kip101", 1)
 
 @click.command("doctor", cls=Command)
 @click.argument("folder", metavar="[DIR]", required=False)
-@click.option("--repair", is_flag=True, help="Put right what is wrong in DIR; damaged waves are run again.")
-@click.option("--local", metavar="N", type=click.IntRange(min=1), help="Processes for --repair; one a core by default.")
+@click.option("--repair", is_flag=True, help="Repair DIR: rerun damaged waves.")
+@click.option(
+    "--local", metavar="N", type=click.IntRange(min=1), help="Processes for --repair; by default one per core."
+)
 @json_option
 @ui_options
 @click.pass_obj
@@ -36,11 +38,11 @@ def command(ui: Ui, folder: str | None, repair: bool, local: int | None, as_json
     With DIR, look every file of a sweep's folder over instead, and name what is missing, torn or foreign.
     """
     if local and not repair:
-        raise InputError("--local goes with --repair: only that runs anything in processes")
+        raise InputError("--local needs --repair: nothing else uses processes")
     if folder is not None:
         return _look_over(ui, folder, local or os.cpu_count() or 1, repair=repair, as_json=as_json)
     if repair:
-        raise InputError("--repair goes with the folder of a sweep")
+        raise InputError("--repair needs the folder of a sweep")
     return _installation(ui, as_json=as_json)
 
 
@@ -74,7 +76,7 @@ def _look_over(ui: Ui, place: str, workers: int, *, repair: bool, as_json: bool)
     for finding in found.findings:
         ui.line(str(finding))
     if found.missing:
-        ui.line(f"{found.missing:,} runs are missing: the sweep's command goes on with them, or --repair")
+        ui.line(f"{found.missing:,} runs are missing: repeat the sweep's command, or use --repair")
     if found.at_work:
         ui.line(f"a driver is at work: {found.at_work}")
     if not found.findings and not found.missing:

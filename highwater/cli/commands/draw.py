@@ -22,11 +22,11 @@ FORMATS: Final = {"svg": (".svg", starts.PICTURE), "perfetto": (".json", starts.
 
 @click.command("draw", cls=Command)
 @one_run_options
-@click.option("--all", "everything", is_flag=True, help="All steps and messages, not only what violations come from.")
-@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="svg", help="SVG, or a trace for Perfetto.")
 @click.option(
-    "--output", metavar="FILE", type=click.Path(path_type=Path), help="SCENARIO-MODE-SEED.svg when not given."
+    "--all", "everything", is_flag=True, help="All steps and messages, not only those that violations may follow from."
 )
+@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="svg", help="SVG, or a trace for Perfetto.")
+@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="[default: SCENARIO-MODE-SEED.svg]")
 @ui_options
 @click.pass_obj
 def command(
@@ -56,5 +56,5 @@ def command(
     shown = picture(observed, list(head(observed.result.row)), everything=everything)
     paths.write(file, to_svg(shown) if form == "svg" else to_perfetto(shown), start)
     ui.line(f"{shown.title[0]}")
-    ui.line(f"{len(shown.rows)} steps and {len(shown.arrows)} messages drawn in {file}")
+    ui.line(f"{len(shown.rows)} steps and {len(shown.arrows)} messages: {file}")
     return exit_codes.EXPECTED

@@ -33,11 +33,13 @@ EXPLAIN_VERSION: Final = 1
 
 @click.command("explain", cls=Command)
 @failed_run_options("Explain")
-@click.option("--kind", metavar="KIND", help="The violation; the first inside the promise when not given.")
-@click.option("--budget", metavar="TIME", default="60s", show_default=True, help="For all; half for shrinking.")
-@click.option("--most", metavar="N", type=click.IntRange(min=1), help="Sentences at most.  [default: 12]")
+@click.option("--kind", metavar="KIND", help="The violation; by default the first inside the promise.")
+@click.option(
+    "--budget", metavar="TIME", default="60s", show_default=True, help="Total time; shrinking gets half of it."
+)
+@click.option("--most", metavar="N", type=click.IntRange(min=1), help="Most sentences.  [default: 12]")
 @click.option("--brief", is_flag=True, help="Only the story, a line each.")
-@click.option("--all", "everything", is_flag=True, help="All sentences; history.txt holds what led to nothing, too.")
+@click.option("--all", "everything", is_flag=True, help="All sentences; history.txt contains all steps.")
 @click.option("--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="Text or Markdown.")
 @evidence_options("shrunk")
 @click.pass_obj
@@ -53,7 +55,7 @@ def command(
     output: Path | None,
     as_json: bool,
 ) -> int:
-    """Say how a failed run came about: one seed of a sweep in DIR, of SCENARIO, or a recorded run (--plan).
+    """Explain a failed run: one seed of a sweep in DIR, of SCENARIO, or a recorded run (--plan).
 
     It is shrunk first, as by 'highwater shrink', and written to the same folder. Then it is told in sentences, with the
     line of trace.jsonl that each is about, and one rule, setting or newer mode at a time is tried on the same plan.
@@ -68,7 +70,7 @@ def command(
     from scenarios.shrinking.criterion import Trials
 
     if everything and most is not None:
-        raise InputError("--all tells every sentence, and --most only some: one of them is needed")
+        raise InputError("--all and --most exclude each other")
     sentences = None if everything else most or telling.SENTENCES
     begin, limit = time.monotonic(), options.duration("--budget", budget)
     origin, chosen = asked.one()
@@ -133,7 +135,7 @@ def _tell_script(
     brief: bool,
     as_json: bool,
 ) -> int:
-    """Tell a scripted scenario, and which newer modes keep what it loses."""
+    """Explain a scripted scenario, and which newer modes keep the records that it loses."""
     from reports.drawing.explained import told
     from reports.drawing.observed import observe
     from reports.evidence.markdown import story_as_markdown
@@ -184,11 +186,11 @@ def _show_story(ui: Ui, story: list[Sentence]) -> None:
 
 
 def _show_necessary(ui: Ui, takes: Necessity, *, whole: bool) -> None:
-    """Faults, batches and messages in order of time, which is that of causes, and how far they are enough."""
+    """Necessary faults, batches and messages in order of time, and whether they suffice."""
     from reports.drawing import said
 
     ui.line()
-    ui.line("Necessary" if whole else "Left when the budget was used up", style="bold")
+    ui.line("Necessary" if whole else "Remaining when the budget was used up", style="bold")
     rows, hidden = said.rows(takes, said.MOST)
     ui.table(["at", "what", ""], rows)
     for line in said.tried(takes, hidden):
@@ -209,15 +211,15 @@ def _show_curve(ui: Ui, shares: Curve, kind: str) -> None:
 
 def _show_remedies(ui: Ui, tried: list[Remedy]) -> None:
     ui.line()
-    ui.line("What would have prevented it, each by itself, under the same plan", style="bold")
+    ui.line("What would have prevented it, each by itself, with the same plan", style="bold")
     kept = [(one.what, one.change) for one in tried if one.keeps]
     if kept:
         ui.table(["what", "change"], kept)
     else:
-        ui.line("nothing that was tried")
+        ui.line("none of the tried changes")
     others = [one.change for one in tried if not one.keeps and one.decides]
     idle = sum(not one.keeps and not one.decides for one in tried)
     if others:
         ui.line(f"Would not have helped: {', '.join(others)}")
     if idle:
-        ui.line(f"{idle} more decide nothing here")
+        ui.line(f"{idle} more have no effect here")

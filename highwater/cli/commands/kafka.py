@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.group("kafka", cls=SuggestingGroup)
 @ui_options
 def command() -> None:
-    """List the releases of Kafka that are pinned, or fetch some."""
+    """List or fetch the pinned releases of Kafka."""
 
 
 @command.command("list")
@@ -26,7 +26,7 @@ def command() -> None:
 @ui_options
 @click.pass_obj
 def list_releases(ui: Ui, as_json: bool) -> int:
-    """List the releases, and the mode that stands for each."""
+    """List the releases and their modes."""
     from reports.brokers.confirm.release import Release, mode_of
     from reports.brokers.kafka import releases
 

@@ -22,8 +22,12 @@ REPLAY_VERSION: Final = 1
 
 @click.command("replay", cls=Command)
 @run_options(mode="Modes; all of the sweep's, or of [expect], when not given.", modes="A,B")
-@click.option("--expect-digest", metavar="HEX", help="Exit 4 when the digest differs; DIR knows its digests itself.")
-@click.option("--all", "everything", is_flag=True, help="history.txt holds what did not lead to violations, too.")
+@click.option(
+    "--expect-digest", metavar="HEX", help="Exit 4 if the digest differs; a sweep in DIR has its own digests."
+)
+@click.option(
+    "--all", "everything", is_flag=True, help="history.txt contains all steps, not only those before violations."
+)
 @evidence_options("seeds")
 @click.pass_obj
 def command(
@@ -34,7 +38,7 @@ def command(
     output: Path | None,
     as_json: bool,
 ) -> int:
-    """Run one seed of a sweep in DIR, of SCENARIO, or a PLAN, again: check its digest, write down all that happened."""
+    """Run one seed of a sweep in DIR, of SCENARIO, or a PLAN again: check its digest, and write all evidence."""
     from reports.drawing.observed import observe
     from reports.drawing.past import past
     from reports.evidence import replay

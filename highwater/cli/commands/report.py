@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     "most",
     metavar="N",
     type=click.IntRange(1),
-    help="Put N failures into buckets by cause, and draw the smallest run of the first ones.",
+    help="Group N failures by cause, and draw the smallest run of the first groups.",
 )
-@click.option("--local", metavar="N", type=click.IntRange(1, 64), help="Use N processes for that; 1 when not given.")
+@click.option("--local", metavar="N", type=click.IntRange(1, 64), help="Processes for --triage; by default 1.")
 @ui_options
 @click.pass_obj
 def command(ui: Ui, folder: str, output: Path, most: int | None, local: int | None) -> int:
-    """Write a sweep's report: one HTML file that needs no network and no script.
+    """Write a sweep's report: one HTML file without network access or scripts.
 
     The answer in sentences, rates with intervals inside and outside the promise, modes in pairs, the guarantee map,
     safety against availability, what was never reached, and how to reproduce it.
@@ -44,7 +44,7 @@ def command(ui: Ui, folder: str, output: Path, most: int | None, local: int | No
     from scenarios.sweep.store import Store
 
     if local is not None and most is None:
-        raise InputError("--local goes with --triage: only that runs anything in processes")
+        raise InputError("--local needs --triage: nothing else uses processes")
     starts.check_file("--output", output, starts.REPORT)
     store = Store(folder)
     found = None

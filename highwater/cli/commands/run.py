@@ -39,16 +39,16 @@ RUN_VERSION: Final = 1
     "--plan",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Run a recorded run, what replay writes as plan.json, in the place of a drawn one.",
+    help="Run a recorded run, the plan.json of replay, instead of drawing one.",
 )
-@click.option("--mode", "--modes", metavar="A,B", help="Modes to run; those of the scenario's [expect] when not given.")
+@click.option("--mode", "--modes", metavar="A,B", help="Modes to run; by default those of the scenario's [expect].")
 @options.all_modes_option
 @click.option(
     "--seed",
     "--seeds",
     metavar="N",
     callback=options.read_seed,
-    help="Seed, decimal or 0x. Scripted scenarios use 0, drawn ones draw one.",
+    help="Seed, decimal or 0x; by default 0 for scripted scenarios, otherwise a random one.",
 )
 @rule_option
 @set_option
@@ -72,7 +72,7 @@ def command(
     show: Path | None,
     as_json: bool,
 ) -> int:
-    """Run one seed of each SCENARIO (a name or a .toml file) in each mode; exit 1 when a verdict is not as expected.
+    """Run one seed of each SCENARIO (a name or a .toml file) in each mode; exit 1 if a verdict is not as expected.
 
     A recorded run (--plan) brings its scenario, mode, seed and rules along, and is expected to violate what it did.
     """
@@ -80,7 +80,7 @@ def command(
 
     single_run = {"--plan": plan, "--trace": trace, "--show": show}
     for option in (option for option, file in single_run.items() if file and len(names) > 1):
-        raise InputError(f"{option} is of one run; choose one scenario: {', '.join(names)}")
+        raise InputError(f"{option} is for one run; choose one scenario: {', '.join(names)}")
     origins = [_origin(name, plan, settings, strict=strict) for name in names or (None,)]
     chosen = []
     for origin in origins:
@@ -179,7 +179,7 @@ def _origin(word: str | None, plan: Path | None, settings: dict[str, Value], *, 
 
     if plan is None:
         if word is None:
-            raise InputError("a scenario is missing, or a recorded run: --plan FILE")
+            raise InputError("name a scenario, or a recorded run: --plan FILE")
         return recording.Recording(selection.scenario(word, settings, strict=strict))
     named = None if word is None else selection.scenario(word, settings, strict=strict)
     found = recording.read(plan, named)

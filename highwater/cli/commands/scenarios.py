@@ -41,7 +41,7 @@ def list_scenarios(ui: Ui, as_json: bool) -> int:
 
 @command.command("show")
 @click.argument("scenario")
-@click.option("--resolved", is_flag=True, help="Show every setting, with the defaults.")
+@click.option("--resolved", is_flag=True, help="Show every setting, including defaults.")
 @json_option
 @ui_options
 @click.pass_obj
@@ -63,7 +63,7 @@ def show(ui: Ui, scenario: str, resolved: bool, as_json: bool) -> int:
 @ui_options
 @click.pass_obj
 def validate(ui: Ui, files: tuple[str, ...], as_json: bool) -> int:
-    """Check scenario files; everything that is wrong is said at once."""
+    """Check scenario files, and list every mistake."""
     checked = [_checked(file) for file in files]
     for file in checked:
         ui.caution(file["problems"])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.command("show", cls=Command)
 @one_run_options
 @click.option("--against", metavar="MODE|RULE=VALUE", help="Show the same seed in another mode, or with another rule.")
-@click.option("--kind", metavar="KIND", help="The violation that the story is about; the first when not given.")
+@click.option("--kind", metavar="KIND", help="The violation to explain; by default the first.")
 @click.option("--all", "everything", is_flag=True, help="All sentences of the story, not only the most important.")
 @click.option("--budget", metavar="TIME", default="10s", show_default=True, help="For the point of no return.")
 @click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="[default: SCENARIO-MODE-SEED.html]")

@@ -28,8 +28,8 @@ NOTE_SECONDS: Final = 2
 
 @click.command("shrink", cls=Command)
 @failed_run_options("Shrink")
-@click.option("--kind", metavar="KIND", help="The violation to keep; the first inside the promise when not given.")
-@click.option("--budget", metavar="TIME", default="30s", show_default=True, help="How long it may take, as 30s or 2m.")
+@click.option("--kind", metavar="KIND", help="The violation to keep; by default the first inside the promise.")
+@click.option("--budget", metavar="TIME", default="30s", show_default=True, help="Time limit, as 30s or 2m.")
 @evidence_options("shrunk")
 @click.pass_obj
 def command(
@@ -40,7 +40,7 @@ def command(
     output: Path | None,
     as_json: bool,
 ) -> int:
-    """Make a failed run small: one seed of a sweep in DIR, of SCENARIO, or a recorded run (--plan).
+    """Shrink a failed run: one seed of a sweep in DIR, of SCENARIO, or a recorded run (--plan).
 
     Leaves out faults, batches, settings and brokers, and rounds times, as long as the same kind of violation stays on
     the same side of the promise, cured by the same single repairs. What is left is written as replay writes it.
@@ -84,7 +84,7 @@ def command(
 
 
 def progress(ui: Ui) -> Callable[[Case, int], None]:
-    """A note now and then about how far it is."""
+    """Note progress from time to time."""
     last = time.monotonic()
 
     def tell(case: Case, runs: int) -> None:

@@ -25,11 +25,18 @@ sys.exit(main())
 
 
 @click.command("spark-package", cls=Command)
-@click.option("-o", "--output", metavar="DIR", type=click.Path(path_type=Path), default="dist", help="Where to; dist.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    default="dist",
+    help="Output folder.  [default: dist]",
+)
 @ui_options
 @click.pass_obj
 def command(ui: Ui, output: Path) -> int:
-    """Pack this Highwater, compiled if it is, with all that it needs but Python and Spark, for a cluster's workers.
+    """Pack this build of Highwater and its requirements, except Python and Spark, for a cluster's workers.
 
     They must have the same system and minor version of Python.
     """

@@ -36,35 +36,35 @@ SHOWN_FAILURES: Final = 10
 
 @click.command("sweep", cls=Command)
 @click.argument("scenarios", metavar="SCENARIO...", nargs=-1, required=True)
-@click.option(
-    "--modes", "--mode", metavar="A,B", help="Modes to run; those of each scenario's [expect] when not given."
-)
+@click.option("--modes", "--mode", metavar="A,B", help="Modes to run; by default those of each scenario's [expect].")
 @options.all_modes_option
 @click.option(
-    "--seeds", "--seed", metavar="A..B", required=True, help="Seeds from A, without B, or one; decimal or 0x."
+    "--seeds",
+    "--seed",
+    metavar="A..B",
+    required=True,
+    help="Seeds from A to B, B excluded, or one seed; decimal or 0x.",
 )
-@click.option("--output", metavar="DIR|URI", required=True, help="Folder of the results; s3a://... as well.")
+@click.option("--output", metavar="DIR|URI", required=True, help="Folder of the results; also s3a://...")
 @click.option(
     "--local", metavar="N", type=click.IntRange(1, PROCESSES_MAX), help="Use N processes of this machine, no Spark."
 )
-@click.option("--master", metavar="URL", help="Spark master; local[*] or the session's own when not given.")
+@click.option("--master", metavar="URL", help="Spark master; by default that of the session, or local[*].")
 @click.option("--conf", metavar="KEY=VALUE", multiple=True, help="Spark setting.")
 @click.option(
-    "--chunks", metavar="N", type=click.IntRange(1, CHUNKS_MAX), help="Tasks of each wave; calibrated when not given."
+    "--chunks", metavar="N", type=click.IntRange(1, CHUNKS_MAX), help="Tasks of each wave; by default calibrated."
 )
 @click.option(
     "--task-seconds",
     metavar="S",
     type=float,
-    help="Length of a task when calibrating: 3 here, 10 on a cluster.",
+    help="Target seconds of a task: by default 3 here, 10 on a cluster.",
 )
-@click.option(
-    "--mixed-builds", is_flag=True, help="Allow Spark workers with another build, plain or compiled, than this one."
-)
+@click.option("--mixed-builds", is_flag=True, help="Allow Spark workers with another build (plain or compiled).")
 @rule_option
 @grid_option
 @strict_option
-@click.option("--brief", is_flag=True, help="Print only how the modes compare.")
+@click.option("--brief", is_flag=True, help="Print only the comparison of the modes.")
 @json_option
 @ui_options
 @click.pass_obj
@@ -87,7 +87,7 @@ def command(
     brief: bool,
     as_json: bool,
 ) -> int:
-    """Run a range of seeds of each SCENARIO; the same command goes on with a sweep that was stopped.
+    """Run a range of seeds of each SCENARIO; the same command resumes a sweep that was stopped.
 
     Where --set names several values (--set min.insync.replicas=1,2), each seed runs at every combination of them.
     """
@@ -151,7 +151,7 @@ def _backend(local: int | None, master: str | None, conf: dict[str, str], *, mix
 
         return SparkBackend(master, conf, mixed_builds=mixed_builds, title=title)
     if master is not None or conf or mixed_builds:
-        raise InputError("--local uses no Spark: it excludes --master, --conf and --mixed-builds")
+        raise InputError("--local excludes Spark's options --master, --conf and --mixed-builds")
     from scenarios.sweep.local import LocalBackend
 
     return LocalBackend(local)
@@ -184,7 +184,9 @@ def _show(ui: Ui, folder: Folder, summary: dict[str, Any]) -> None:
     verdicts = ["runs", "tolerated", "ok", "violation", "stalled", "exhausted", "error", "vacuous"]
     ui.table([*key, *verdicts, "expected", "met"], map(_counts, results), numbers=verdicts)
     if any(result["expectation"] == "clean" for result in results):
-        ui.line("clean: nothing inside the promise, or none of the kinds that [expect] names; all else is left out")
+        ui.line(
+            "clean: nothing inside the promise, or none of the kinds that [expect] names; everything else is omitted"
+        )
     for label, columns, rows in (
         ("kind", ["runs", "rate", "inside the promise"], _kinds),
         (None, ["tolerated by unclean ends", "by lossy ends", "runs"], _by_damage),
@@ -209,7 +211,9 @@ def _show_failing(ui: Ui, folder: Folder, count: int) -> None:
         for run in reversed(runs)
     }
     ui.line()
-    ui.line(f"{count} runs violated, stalled, failed or were given up: {file} replays each. Some of them:")
+    ui.line(
+        f"{count} runs violated, stalled, failed or were exhausted; {file} has a replay command for each. Some of them:"
+    )
     for run in list(reversed(sorts.values()))[:SHOWN_FAILURES]:
         said = [f"{kind} (inside)" if kind in run["kinds_inside"] else kind for kind in run["kinds"]]
         ui.line()

@@ -26,14 +26,16 @@ SHRINKS: Final = "shrunk the smallest seed of {} of {} buckets"
 
 @click.command("triage", cls=Command)
 @click.argument("folder", metavar="DIR")
-@click.option("--kind", metavar="KIND", help="Only failures with this kind of violation, and about it.")
-@click.option("--most", metavar="N", type=click.IntRange(1), default=200, show_default=True, help="Look at N failures.")
+@click.option("--kind", metavar="KIND", help="Only failures with this kind of violation.")
+@click.option(
+    "--most", metavar="N", type=click.IntRange(1), default=200, show_default=True, help="Failures to examine."
+)
 @click.option("--local", metavar="N", type=click.IntRange(1, 64), default=1, help="Use N processes of this machine.")
 @json_option
 @ui_options
 @click.pass_obj
 def command(ui: Ui, folder: str, kind: str | None, most: int, local: int, as_json: bool) -> int:
-    """Put the failures of a sweep into buckets by cause: what cures them by itself.
+    """Group the failures of a sweep by cause: the single repairs that cure them.
 
     Of more than N failures a sample is looked at, half of it from inside the promise; the number is said. The smallest
     seed of each bucket is shrunk, of 40 buckets at most.
@@ -68,7 +70,7 @@ def command(ui: Ui, folder: str, kind: str | None, most: int, local: int, as_jso
                 ui.table(headers, rows, numbers=["failures", "share", "smallest"])
         _show_smallest(ui, found, folder, several=len(store.sweep.scenarios) > 1)
         for line in found.unexplained:
-            ui.line(f"not looked at: {line}")
+            ui.line(f"not examined: {line}")
     return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED
 
 
@@ -93,7 +95,7 @@ def _show_smallest(ui: Ui, found: Triage, folder: str, *, several: bool) -> None
 
 
 def _explains(bucket: Bucket, folder: str, *, several: bool) -> str:
-    """The command that tells the smallest seed of a bucket in sentences."""
+    """The command that explains the smallest seed of a bucket."""
     one = bucket.smallest
     words = [folder, *(["--scenario", one.scenario] if several else []), "--mode", one.mode, "--seed", str(one.seed)]
     for pair in one.point.split():
@@ -102,7 +104,7 @@ def _explains(bucket: Bucket, folder: str, *, several: bool) -> str:
 
 
 def progress(ui: Ui, note: str = NOTE) -> Callable[[int, int], None]:
-    """A note now and then about how far it is."""
+    """Note progress from time to time."""
     last = time.monotonic()
 
     def tell(done: int, there: int) -> None:

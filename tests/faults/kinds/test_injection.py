@@ -142,7 +142,7 @@ def test_a_plan_strikes_at_its_times() -> None:
     assert len(hashes) == 2
 
 
-def test_healing_ends_cuts_and_starts_what_is_down_and_leaves_alone_what_runs() -> None:
+def test_healing_ends_cuts_and_starts_stopped_brokers_only() -> None:
     world = World().ready()
     injection = strike(world, Fault("cut", 0, (1, 2), 5 * SECOND_US, both_ways=True))
     injection.strike(Fault("kill", 0, (3,), 5 * SECOND_US))
@@ -201,7 +201,7 @@ def test_the_end_of_what_held_a_process_that_ended_releases_no_other(kind: str) 
     assert held == [True, False]
 
 
-def test_a_leader_whose_disk_stalls_keeps_its_session_and_goes_on_after_its_time() -> None:
+def test_a_leader_with_a_stalled_disk_keeps_its_session() -> None:
     world = World().ready()
     injection = strike(world, Fault("disk-stall", 0, (LEADER,), 25 * SECOND_US))
     assert injection.realised[0].targets == (1,)
@@ -226,7 +226,7 @@ def test_a_follower_whose_disk_stalls_appends_nothing_meanwhile() -> None:
     assert world.of("ack")
 
 
-def test_a_stalled_disk_neither_outlives_its_process_nor_wakes_a_paused_one() -> None:
+def test_a_disk_stall_ends_with_its_process_and_resumes_no_pause() -> None:
     world = World().ready()
     injection = strike(world, Fault("disk-stall", 0, (2,)))
     world.cluster.kill(2)
@@ -276,7 +276,7 @@ def test_a_slow_link_delays_what_is_acknowledged() -> None:
     assert world.of("ack")
 
 
-def test_batches_that_are_sent_again_are_appended_twice_without_idempotence() -> None:
+def test_resent_batches_are_appended_twice_without_idempotence() -> None:
     world = World().ready()
     strike(world, Fault("duplicate", 0, (LEADER,), 5 * SECOND_US, value=1_000))
     world.write(2, seconds=2)
@@ -288,7 +288,7 @@ def test_batches_that_are_sent_again_are_appended_twice_without_idempotence() ->
     assert world.logs == [[0, 1, 0, 1, 2]] * 3
 
 
-def test_retention_moves_the_leaders_log_start_below_its_hw_and_followers_learn_it() -> None:
+def test_retention_moves_the_log_start_and_followers_learn_it() -> None:
     world = World().ready()
     for _ in range(4):
         world.write()
@@ -443,7 +443,7 @@ def struck(injection: Injection) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("occurrence", [1, 2, 3])
-def test_a_fault_strikes_at_the_nth_step_that_it_waits_for_where_that_happens(occurrence: int) -> None:
+def test_a_fault_strikes_at_the_nth_step_on_its_broker(occurrence: int) -> None:
     world = World().ready()
     world.write()
     injection = schedule(world, aimed(world, "append", occurrence))
@@ -463,7 +463,7 @@ def test_waiting_fault_strikes_some_time_after_the_step_and_only_once() -> None:
     assert struck(injection) == [(1, world.of("ack")[0]["t"] + 2_500)]
 
 
-def test_waiting_fault_strikes_the_leader_at_the_latest_time_without_the_step() -> None:
+def test_without_its_step_a_fault_strikes_at_the_fallback_time() -> None:
     world = World().ready()
     now_us = world.cluster.kernel.now_us
     injection = schedule(world, aimed(world, "append"))
@@ -472,7 +472,7 @@ def test_waiting_fault_strikes_the_leader_at_the_latest_time_without_the_step() 
     assert not world.cluster.recorder.armed
 
 
-def test_a_step_so_late_that_it_would_strike_after_the_latest_time_changes_nothing_of_that() -> None:
+def test_a_late_step_does_not_move_the_strike_beyond_the_fallback_time() -> None:
     world = World().ready()
     now_us = world.cluster.kernel.now_us
     injection = schedule(world, aimed(world, "append", after_us=3 * SECOND_US))
@@ -591,9 +591,7 @@ def test_retention_deletes_whole_batches() -> None:
 
 
 @pytest.mark.parametrize(("deletes", "start"), [("retention", 2), ("records", 0)])
-def test_what_retention_deletes_is_gone_and_deleted_records_come_back_if_the_leader_is_killed(
-    deletes: str, start: int
-) -> None:
+def test_retention_is_final_but_deleted_records_survive_a_leaders_kill(deletes: str, start: int) -> None:
     world = World().ready()
     for _ in range(4):
         world.write()

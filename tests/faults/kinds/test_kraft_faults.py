@@ -203,7 +203,7 @@ def test_leader_that_leads_already_is_left_alone() -> None:
     assert not premises(world.cluster.recorder.history).unclean_election
 
 
-def test_an_election_that_needed_nobody_to_give_up_anything_ends_no_promise() -> None:
+def test_an_election_without_losses_keeps_the_promise() -> None:
     world = leaderless("kraft")
     assert not strike(world, election("designated", 1))  # It is down.
     world.cluster.start(1)
@@ -233,7 +233,7 @@ def test_a_last_known_leader_that_is_elected_ends_no_promise() -> None:
 
 
 @pytest.mark.parametrize("mode", ["kip320", "elr"])
-def test_a_disk_may_be_replaced_while_its_broker_is_down_whatever_the_way_it_ended(mode: str) -> None:
+def test_the_disk_of_a_stopped_broker_can_be_replaced(mode: str) -> None:
     world = World(mode)
     world.run(10)
     world.write()

@@ -134,12 +134,12 @@ def test_kills_damage_for_a_controller_that_cannot_look_at_logs() -> None:
     assert Story().end(1, 20, clean=True).end(2, 30, clean=True).end(3, 40, clean=True).inside == (1, 1)
 
 
-def test_replica_that_is_back_in_the_isr_with_the_record_is_damaged_no_more() -> None:
+def test_a_replica_back_in_the_isr_with_the_record_is_not_damaged() -> None:
     assert Story().end(1, 20).rejoins(1, 30).end(2, 40).inside == (1, 1)
     assert Story().end(1, 20).isr(29, 2, 3).back(1, 30).end(2, 40).inside == (0, 1)
 
 
-def test_replica_that_is_back_with_a_shorter_log_is_damaged_until_it_ends_beyond_the_record() -> None:
+def test_a_replica_is_damaged_until_its_log_ends_beyond_the_record() -> None:
     short = Story().end(1, 20).rejoins(1, 30, leo=5)
     short.reaches(1, 40, BEYOND)
     assert short.end(2, 50).inside == (1, 1)
@@ -173,7 +173,7 @@ def test_a_copy_of_a_batch_is_judged_from_its_own_commit_on() -> None:
     assert story.end(1, 60).end(2, 61).inside == (0, 1)
 
 
-def test_an_end_before_the_record_was_made_excuses_nothing_though_its_commit_is_that_of_a_deposed_leader() -> None:
+def test_an_end_before_the_append_does_not_excuse_a_deposed_leaders_loss() -> None:
     story = Story().end(1, 20).rejoins(1, 22).end(2, 30).rejoins(2, 32)
     late = Batch(8, 9, 0, 20)
     for leader, at_us in ((1, 33), (3, 40)):

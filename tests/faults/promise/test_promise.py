@@ -119,7 +119,7 @@ def test_only_members_of_the_isr_count() -> None:
     assert outsider.end(1, 30).end(2, 40).inside
 
 
-def test_broker_put_into_the_isr_while_it_is_down_is_a_member_from_then_on() -> None:
+def test_a_broker_put_into_the_isr_while_down_is_a_member() -> None:
     joins = Story().isr(15, 2).end(1, 20, lossy=True).isr(25, 1, 2)
     assert joins.inside
     assert not joins.isr(30, 1).expires(2, 31).inside
@@ -174,7 +174,7 @@ def test_an_unclean_election_ends_every_promise() -> None:
 
 
 @pytest.mark.parametrize("fact", [steps.SYNCED_LOST, steps.UNCLEAN_ELECTION])
-def test_corruption_of_synced_data_and_unclean_elections_end_every_promise(fact: steps.StepKind) -> None:
+def test_synced_corruption_and_unclean_elections_end_every_promise(fact: steps.StepKind) -> None:
     story = Story().end(1, 20, lossy=True)
     assert story.inside
     story.happens(steps.Fact(fact, 0), 30)
@@ -186,7 +186,7 @@ def test_corruption_of_synced_data_and_unclean_elections_end_every_promise(fact:
 EXCUSED = Story().isr(15, 1).end(1, 20, lossy=True).promise()
 
 
-def test_a_loss_is_inside_if_one_of_its_records_is_and_a_regression_if_all_are() -> None:
+def test_a_loss_needs_one_record_inside_and_a_regression_all() -> None:
     def covers(kind: str, *ids: int) -> bool:
         return EXCUSED.covers(Violation(kind, 1, "", frozenset(ids)))
 
@@ -199,7 +199,7 @@ def test_a_loss_is_inside_if_one_of_its_records_is_and_a_regression_if_all_are()
     assert covers("no-progress")
 
 
-def test_records_shown_and_never_acknowledged_are_inside_only_where_the_hw_waits_for_min_isr() -> None:
+def test_unacknowledged_reads_are_inside_only_if_the_hw_needs_min_isr() -> None:
     def covers(record: int, *, hw_waits: bool) -> bool:
         story = Story()
         violation = Violation("exposed-loss", 1, "", frozenset({record}))
@@ -307,7 +307,7 @@ def test_everything_is_inside_without_a_loss(events: list[tuple[str, Any]], comm
 
 
 @given(EVENTS, COMMITTED_US, st.data())
-def test_a_machine_that_loses_nothing_where_it_lost_something_for_the_last_time_puts_nothing_outside(
+def test_a_later_end_without_a_loss_puts_nothing_outside(
     events: list[tuple[str, Any]], committed_us: int, data: st.DataObject
 ) -> None:
     broker = data.draw(BROKERS)

@@ -72,13 +72,13 @@ def test_a_story_has_only_kinds_of_the_scenario() -> None:
     assert {fault.kind for seed in range(50) for fault in draw(seed, allowed=("reassignment",))} == {"reassignment"}
 
 
-def test_without_a_spare_broker_replicas_are_dropped_and_put_in_another_order() -> None:
+def test_without_a_spare_broker_replicas_are_dropped_and_reordered() -> None:
     full = replace(LIMITS, all_brokers=LIMITS.brokers)
     moved = {fault.replicas for seed in range(200) for fault in demands(draw(seed, limits=full))}
     assert {(3, 1, 2), (2,)} <= moved
 
 
-def test_a_seed_draws_the_same_story_of_moves_whatever_other_incidents_there_are() -> None:
+def test_reassignment_incidents_do_not_depend_on_other_incidents() -> None:
     mix = mixed(ALL, (8, 12), aimed_percent=40, burst_percent=10, moving_percent=60)
     told = 0
     for seed in range(50):

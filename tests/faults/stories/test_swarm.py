@@ -194,7 +194,7 @@ def test_a_rolling_restart_takes_every_broker_once() -> None:
     assert len({tuple(fault.targets for fault in faults) for _, faults in rolling}) > 15
 
 
-def test_incidents_have_as_many_faults_as_the_plan_and_some_seeds_crowd_them() -> None:
+def test_incidents_have_the_plans_faults_and_some_seeds_crowd_them() -> None:
     spreads = []
     for seed in range(100):
         incidents = draw_incidents(Streams(seed), mixed((), (5, 8), burst_percent=30, chain_percent=30), WINDOW_US)

@@ -351,7 +351,7 @@ def test_make_deletes_nothing_of_others(tmp_path: Path) -> None:
     assert "rm " not in demo
 
 
-def test_a_sweep_is_given_up_with_a_file_of_others_in_the_place_of_its_summary(tmp_path: Path) -> None:
+def test_a_foreign_file_at_the_summarys_path_stops_a_sweep(tmp_path: Path) -> None:
     """It came while the sweep ran."""
 
     def put(wave: int) -> None:

@@ -71,9 +71,9 @@ def test_help_imports_nothing_heavy() -> None:
         (["run", "canary", "--mode", "hw", "--all-modes"], "highwater: --all-modes and named modes exclude each other"),
         (
             ["run", "canary", "--mode", "hw", "--mode", "kip101"],
-            "highwater: --mode is given twice, and takes one value",
+            "highwater: --mode is given twice, but takes one value",
         ),
-        (["run", "canary", "--seed=1", "--seed=1"], "highwater: --seed is given twice, and takes one value"),
+        (["run", "canary", "--seed=1", "--seed=1"], "highwater: --seed is given twice, but takes one value"),
         (
             ["run", "canary", "--set", "acks=1", "--set", "acks=0"],
             "highwater: --set acks is given twice, where one KEY=VALUE is taken",
@@ -84,7 +84,7 @@ def test_help_imports_nothing_heavy() -> None:
         ),
         (
             ["--color", "always", "modes", "list", "--color", "never"],
-            "highwater: --color is given twice, and takes one value",
+            "highwater: --color is given twice, but takes one value",
         ),
         (["run", "canary\udcff"], "highwater: 'canary\\udcff' is not UTF-8 text"),
         (["run", "a\0.toml"], "highwater: 'a\\x00.toml' is not UTF-8 text"),
@@ -204,7 +204,7 @@ def test_every_command_takes_an_options_one_value_once(highwater: Callable[..., 
             if isinstance(option, click.Option) and not (option.is_flag or option.multiple):
                 call = highwater(*words, option.opts[0], "1", option.opts[0], "1")
                 named = next(name for name in option.opts if name.startswith("--"))
-                assert (call.code, call.err) == (2, f"highwater: {named} is given twice, and takes one value\n")
+                assert (call.code, call.err) == (2, f"highwater: {named} is given twice, but takes one value\n")
                 tried += 1
     assert tried > 20
 
@@ -261,7 +261,7 @@ def test_a_full_disk_behind_stderr_changes_nothing(words: list[str], code: int) 
     assert (done.returncode, "digest" in done.stdout) == (code, code == 0)
 
 
-def test_tracebacks_are_kept_in_the_users_folder_without_secrets_and_are_few(
+def test_few_tracebacks_are_kept_and_without_secrets(
     highwater: Callable[..., Call],
     failing: Callable[[BaseException], None],
     tmp_path: Path,

@@ -56,7 +56,7 @@ def test_all_of_it_outside_is_said() -> None:
     assert sentences.first(power).endswith(f"All of it is outside the promise: {sentences.BEYOND}.")
 
 
-def test_words_are_of_violations_that_there_are_and_others_go_by_their_names() -> None:
+def test_sentences_name_known_violations_and_others_by_kind() -> None:
     assert {*sentences.DOES} - {ANY} <= {kind for kind, finding in FINDINGS.items() if not finding.is_warning}
     assert sentences.does("global-loss") == "shows global-loss"
 

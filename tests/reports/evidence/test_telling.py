@@ -134,7 +134,7 @@ def test_an_election_says_what_speaks_against_the_leader() -> None:
     assert not any("; it was not in the ISR" in text for text in texts("kip101-scenario-1", "hw"))
 
 
-def test_who_joins_the_isr_without_what_was_acknowledged_is_told_with_the_rule_that_let_it() -> None:
+def test_joining_without_acknowledged_records_is_told_with_its_rule() -> None:
     lacks = (
         r"^The ISR becomes \[1, 2\]; broker 2 lacks record \d+, acknowledged before; its process is another one than"
     )

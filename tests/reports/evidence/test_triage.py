@@ -32,7 +32,7 @@ def failure(seed: int, *, inside: bool = True) -> Failure:
     return Failure("power", "hw", seed, "", "divergence", inside, f"highwater replay power --seed {seed}")
 
 
-def test_a_bucket_is_named_by_what_cures_most_and_not_by_what_cures_by_chance() -> None:
+def test_a_bucket_is_named_after_the_repair_that_cures_most() -> None:
     group = [
         Looked(failure(5), (CHANCE, KEPT, FLUSHED)),
         Looked(failure(3), (KEPT,)),

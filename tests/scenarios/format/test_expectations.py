@@ -119,7 +119,7 @@ def test_any_look_at_a_missed_epoch_repairs_kafka_7164(mode: str) -> None:
         assert not occurs("kafka-7164", mode, 1, {"fetcher_restart": value})
 
 
-def test_truncation_that_waits_for_data_repairs_one_scenario_of_kip101_and_not_the_other() -> None:
+def test_delayed_truncation_repairs_only_one_scenario_of_kip101() -> None:
     delayed = {"follower_truncation": "high-watermark-delayed"}
     for seed in SEEDS:
         assert not occurs("kip101-scenario-1", "hw", seed, delayed)
@@ -127,12 +127,12 @@ def test_truncation_that_waits_for_data_repairs_one_scenario_of_kip101_and_not_t
 
 
 @pytest.mark.parametrize("mode", ["hw", "kip101", "kip279", "kip320"])
-def test_an_epoch_for_each_registration_repairs_a_returning_leader_wherever_epochs_count(mode: str) -> None:
+def test_an_epoch_per_registration_repairs_a_returning_leader(mode: str) -> None:
     """HW truncation does not look at them (ReplicaManager.makeFollowers 0.10.2: logManager.truncateTo(HW))."""
     assert occurs("returning-leader", mode, 1, {"registration_epoch": "bumped"}) == (mode == "hw")
 
 
-def test_2_0_0_stays_where_the_first_round_left_it_where_the_leader_knows_no_second_answer() -> None:
+def test_2_0_0_stays_at_the_first_round_without_a_second_answer() -> None:
     """Whatever the high watermark is: only HW truncation depends on it."""
     scenario = SCRIPTED["kip279-scenario-3"]
     written = replace(scenario, config={**scenario.config, "replica.high.watermark.checkpoint.interval.ms": 100})

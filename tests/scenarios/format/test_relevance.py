@@ -198,7 +198,7 @@ def test_rules_that_an_asked_rule_needs_may_be_asked_for_as_well() -> None:
     ]
 
 
-def test_a_broker_of_another_mode_counts_and_so_does_a_script_in_the_controllers_seat() -> None:
+def test_brokers_of_other_modes_and_scripted_controllers_count() -> None:
     power = load("power")
     asked = {"epoch_request_error": "high-watermark"}
     assert idle([(power, MODES["hw"])], asked) == [

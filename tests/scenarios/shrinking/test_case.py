@@ -16,7 +16,7 @@ def test_a_recorded_case_is_the_run_that_was_drawn() -> None:
     assert case.row()["digest"] == run_row(load("power"), "hw", case.seed)["digest"]
 
 
-def test_what_comes_after_the_horizon_is_left_out_and_nothing_waits_for_longer() -> None:
+def test_a_shorter_horizon_drops_later_faults_and_shortens_waits() -> None:
     early = Fault("kill", 6_000_000, (1,), 1_000_000)
     waiting = replace(early, targets=(LEADER,), trigger=Trigger("ack", 1, 0, 90_000_000))
     late = replace(early, at_us=20_000_000)

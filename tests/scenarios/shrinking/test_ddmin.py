@@ -15,7 +15,7 @@ def test_what_is_needed_is_what_is_left(items: list[int], data: st.DataObject) -
 
 
 @given(SUBSETS, st.integers(0, 2**32))
-def test_without_any_one_of_the_result_a_test_of_any_sort_was_made_and_failed(items: list[int], salt: int) -> None:
+def test_ddmin_results_are_1_minimal(items: list[int], salt: int) -> None:
     tried: dict[tuple[int, ...], bool] = {tuple(items): True}
 
     def holds(part: tuple[int, ...]) -> bool:

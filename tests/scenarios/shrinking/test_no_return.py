@@ -50,7 +50,7 @@ def test_latencies_of_a_continuation_are_its_own() -> None:
     assert case.row()["digest"] not in digests
 
 
-def test_a_batch_in_no_disk_is_as_good_as_lost_once_its_machine_has_no_power() -> None:
+def test_an_unwritten_batch_is_lost_with_its_machines_power() -> None:
     step = found().step
     assert step is not None
     sooner, later = step

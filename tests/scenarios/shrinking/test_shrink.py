@@ -92,7 +92,7 @@ def test_when_the_time_is_over_the_smallest_until_then_is_what_came_out(budget: 
     assert cures == tuple(sorted((*found.cause, *found.besides)))
 
 
-def test_what_else_cures_the_smallest_is_told_when_there_is_no_time_to_avoid_it() -> None:
+def test_out_of_time_further_cures_of_the_result_are_named() -> None:
     case = failing("power", "hw", 98, "committed-loss")
     trials = Trials(lambda: trials.runs >= 280)
     found = shrink(case, symptom(trials.row(case), "committed-loss"), trials)

@@ -31,7 +31,7 @@ def kind(world: World, convergence: Convergence) -> str:
     return failure.kind
 
 
-def test_a_whole_cluster_proves_it_with_a_write_and_a_read_and_ends_the_run() -> None:
+def test_a_converged_cluster_writes_and_reads_and_ends_the_run() -> None:
     world = World().ready()
     now_us = world.cluster.kernel.now_us
     convergence = validate(world)
@@ -87,7 +87,7 @@ def test_a_write_that_is_never_read_means_a_stuck_replica() -> None:
     assert kind(world, convergence) == "stuck-replica"
 
 
-def test_a_leader_that_has_not_heard_of_the_latest_decision_does_not_count() -> None:
+def test_a_leader_without_the_latest_decision_does_not_count() -> None:
     world = World().ready()
     world.cluster.links.cut(0, 1)
     world.decide(1, (1, 2, 3))

@@ -99,7 +99,7 @@ def do(action: str, when: Pattern | None = None, after_us: int = 0, **params: An
     return ScriptLine(action, when, after_us, {name.rstrip("_"): value for name, value in params.items()})
 
 
-def test_lines_for_other_rules_of_the_mode_are_left_out_and_keep_their_numbers() -> None:
+def test_lines_for_other_rules_are_skipped_and_keep_their_numbers() -> None:
     world = World().ready()
     other = replace(do("produce", batch="m1"), rules={"follower_truncation": ("leader-epoch", "on-fetch")})
     fitting = replace(do("produce", batch="m2"), rules={"follower_truncation": ("high-watermark", "on-fetch")})
@@ -234,7 +234,7 @@ def test_a_line_that_waits_in_vain_fails_the_run() -> None:
     assert row["error"] == "not as told: script line 1 waited in vain for 'halt broker=1'"
 
 
-def test_a_story_that_does_not_happen_fails_the_run_whatever_the_checkers_say() -> None:
+def test_a_missing_story_step_fails_the_run_despite_the_checkers() -> None:
     canary = load("canary")
     result = run(replace(canary, story=(*canary.story, StoryLine(Pattern("halt")))), "hw", 1)
     assert result.row["verdict"] == "error"

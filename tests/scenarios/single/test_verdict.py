@@ -46,7 +46,7 @@ def scripted(verdict: str, *, also: str = "") -> Scenario:
         (replace(scripted("clean"), expect={}), [LOSS], True),
     ],
 )
-def test_a_story_is_judged_by_the_kind_under_test_and_all_others_must_be_known(
+def test_a_scripted_run_is_judged_by_expected_and_listed_kinds(
     scenario: Scenario, violations: list[Violation], expected: bool
 ) -> None:
     assert as_expected(scenario, "hw", violations) == expected

@@ -36,7 +36,7 @@ def test_elsewhere_is_relocated() -> None:
     assert (count.relocated, kinds(history)) == (3, [])
 
 
-def test_deletion_explains_absence_and_a_log_start_inside_a_batch_keeps_its_end() -> None:
+def test_deleted_records_are_not_missing_and_a_cut_batch_keeps_its_end() -> None:
     history = acked((10, 3, 0), (20, 2, 3))
     assert check(history, [log(FIRST, SECOND, start=4)], 4, 9).lost == 0
     gone = acked((10, 3, 0), (20, 2, 3))
@@ -50,7 +50,7 @@ def test_any_replica_will_do_without_a_leader() -> None:
     assert check(history, [log(FIRST), log(Batch(0, 2, 1, 50), SECOND)], 0, 9).lost == 0
 
 
-def test_records_that_retention_deleted_are_not_lost_though_a_new_disk_forgot_the_log_start() -> None:
+def test_records_deleted_by_retention_are_not_lost_with_a_new_disk() -> None:
     history = acked((10, 3, 0), (20, 2, 3))
     history.records.deleted = {10, 11, 12, 20}
     count = check(history, [log()], 0, 9)

@@ -125,7 +125,7 @@ def test_a_leader_must_have_it_all_and_what_it_lacks_is_given_up() -> None:
     assert world.found == ["leader-incomplete"]
 
 
-def test_a_leader_of_an_older_epoch_may_lack_it_and_must_not_commit_what_the_newest_lacks() -> None:
+def test_an_older_leader_must_not_commit_what_the_newest_lacks() -> None:
     world = World((FIRST, SECOND), (FIRST,), (FIRST,), isr=(1,))
     world.checker.elected(2)
     world.checker.lead(3, 1, 6)
@@ -134,7 +134,7 @@ def test_a_leader_of_an_older_epoch_may_lack_it_and_must_not_commit_what_the_new
     assert world.commit(SECOND) == ["leader-incomplete"]
 
 
-def test_records_count_wherever_they_stand_and_below_a_log_start_none_is_asked_for() -> None:
+def test_records_count_at_any_offset_but_not_below_a_log_start() -> None:
     world = World((FIRST, SECOND), (FIRST, Batch(3, 4, 1, 20)), (FIRST, OTHER))
     world.replicas[3].set_hw(5)
     world.replicas[3].advance_log_start(5)

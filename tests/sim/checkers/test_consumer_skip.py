@@ -79,7 +79,7 @@ def test_records_it_went_back_over_are_ahead_again() -> None:
     assert skipped(reader) == {30}
 
 
-def test_consumer_that_has_read_nothing_of_what_came_after_may_still_find_out() -> None:
+def test_a_consumer_that_read_no_later_records_has_skipped_none() -> None:
     reader = Reader((FIRST, 0), (SECOND, 3))
     reader.checker.check(log(FIRST, OTHER, LAST), 6, 9)
     assert kinds(reader.history) == []

@@ -72,7 +72,7 @@ def test_tails_above_a_high_watermark_may_differ_until_it_moves() -> None:
     assert kinds(pair.history) == ["divergence"]
 
 
-def test_a_replica_of_an_older_epoch_or_one_that_truncates_or_is_down_is_not_compared() -> None:
+def test_only_settled_replicas_of_the_same_epoch_are_compared() -> None:
     pair = Pair((SAME, ONE), (SAME, OTHER))
     pair.settle(1, 4)
     assert pair.settle(2, 5) == []

@@ -33,7 +33,7 @@ def test_offsets_below_the_log_start_are_not_judged() -> None:
     assert kinds(history) == []
 
 
-def test_records_that_retention_deleted_are_not_lost_though_a_new_disk_forgot_the_log_start() -> None:
+def test_records_deleted_by_retention_are_not_lost_with_a_new_disk() -> None:
     history = shown((FIRST, 0), (SECOND, 3))
     history.records.deleted = {10, 11, 12, 20}
     check(history, log(), 9)

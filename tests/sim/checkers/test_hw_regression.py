@@ -25,7 +25,7 @@ KNOWN = Exposed(5, 12, Exposed(3, 10, None))
         (2, 0, [], 1),
     ],
 )
-def test_answers_are_compared_with_exposures_of_the_same_or_an_older_epoch(
+def test_answers_are_compared_with_exposures_up_to_their_epoch(
     epoch: int, end: int, found: list[str], stale: int
 ) -> None:
     history = History()
@@ -46,7 +46,7 @@ def test_the_records_concerned_are_those_between_the_two_ends() -> None:
     assert history.findings.violations[0].ids == {81, 82, 90}
 
 
-def test_answers_that_are_about_the_same_records_share_them_and_count_once() -> None:
+def test_answers_about_the_same_records_share_them_and_count_once() -> None:
     history = History(record_budget=3)
     commit(history, [Batch(8, 10, 3, 80), Batch(11, 12, 3, 90)], 1)
     for at_us in range(5):

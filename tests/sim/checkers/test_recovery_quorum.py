@@ -57,7 +57,7 @@ def test_somebody_is_forgotten() -> None:
     assert world.change(1, (1,)) == ["recovery-quorum"] * 2
 
 
-def test_broker_that_registers_after_an_unclean_shutdown_alone_may_be_ejected() -> None:
+def test_only_a_registration_after_an_unclean_shutdown_ejects() -> None:
     world = World()
     world.change(1, (1,), (2,))
     assert world.change(1, (1,), (), unclean=2) == []
@@ -76,7 +76,7 @@ def test_the_ejected_count_as_far_as_they_are_remembered() -> None:
     assert world.change(0, (), (), known=(1,)) == ["recovery-quorum"]
 
 
-def test_a_recovery_that_elects_one_of_the_remembered_goes_on_with_the_others() -> None:
+def test_after_electing_a_remembered_member_the_others_stay() -> None:
     world = World(remembers=True)
     world.change(1, (1,), (2,))
     world.change(0, (), (), known=(1, 2), unclean=1)

@@ -126,7 +126,7 @@ def test_a_cut_loses_what_arrives_in_its_direction_while_it_lasts() -> None:
     assert net.one.got == ["the other way"]
 
 
-def test_a_connection_that_is_opened_over_a_cut_link_works_when_all_cuts_are_healed() -> None:
+def test_a_connection_over_a_cut_link_works_once_all_cuts_heal() -> None:
     net = Net()
     net.network.cut(1, 2)
     net.network.cut(1, 2)
@@ -164,7 +164,7 @@ def test_loss_is_by_chance() -> None:
     assert 20 < len(net.two.got) < 80
 
 
-def test_messages_under_way_die_with_either_process_and_never_reach_the_next() -> None:
+def test_messages_in_flight_die_with_either_process() -> None:
     for dies in (1, 2):
         net = Net()
         net.one.tell(2, "under way")
@@ -185,7 +185,7 @@ def test_process_that_is_down_cannot_be_reached() -> None:
     assert not net.one.tell(2, "hello")
 
 
-def test_a_crash_is_noticed_by_connected_peers_and_a_power_loss_only_by_their_timeout() -> None:
+def test_peers_notice_a_crash_at_once_and_a_power_loss_by_timeout() -> None:
     net = Net()
     net.one.tell(2, "hello")
     net.run()
@@ -232,7 +232,7 @@ def test_everybody_hears_who_is_up() -> None:
 # Pauses.
 
 
-def test_a_paused_process_is_handed_all_it_missed_in_order_when_it_resumes() -> None:
+def test_a_resumed_process_handles_all_held_calls_in_order() -> None:
     net = Net()
     net.one.tell(2, "before")
     net.run()
@@ -254,7 +254,7 @@ def test_a_paused_process_is_handed_all_it_missed_in_order_when_it_resumes() -> 
     assert net.two.got[-1] == "after"
 
 
-def test_message_at_the_instant_of_resuming_does_not_overtake_what_was_held() -> None:
+def test_a_message_at_resume_does_not_overtake_held_calls() -> None:
     net = Net()
     net.network.link(1, 2).table = (100,) * 256
     net.network.pause(net.two)
@@ -281,7 +281,7 @@ def test_pauses_add_up() -> None:
     assert net.two.got == ["late"]
 
 
-def test_a_cut_loses_what_arrives_for_a_paused_process_and_a_pause_outlives_it() -> None:
+def test_a_cut_loses_messages_to_a_paused_process_and_a_pause_outlives_it() -> None:
     net = Net()
     net.one.tell(2, "hello")
     net.run()
@@ -317,7 +317,7 @@ def test_a_paused_process_that_dies_does_nothing_any_more() -> None:
     assert not net.two.frozen
 
 
-def test_a_process_that_ends_itself_while_it_makes_up_for_a_pause_stops_there() -> None:
+def test_a_process_that_ends_while_resuming_runs_no_further_call() -> None:
     net = Net()
     net.network.pause(net.two)
     net.two.perform(lambda _: net.network.leave(net.two, silently=False), None)
@@ -380,7 +380,7 @@ def test_a_process_that_is_over_waits_for_nothing() -> None:
     assert net.two.life.held is None
 
 
-def test_a_paused_process_hears_late_who_is_up_and_which_connections_broke() -> None:
+def test_a_paused_process_learns_late_of_peers_and_connections() -> None:
     net = Net()
     net.one.tell(2, "hello")
     net.two.tell(1, "hello")
@@ -443,7 +443,7 @@ class Request(Message):
         return Request(self)
 
 
-def test_only_requests_that_their_senders_repeat_arrive_again_as_copies_behind_the_first() -> None:
+def test_only_resent_request_types_are_duplicated() -> None:
     kernel = Kernel()
     network = Network(kernel, Streams(1))
     one, two = Peer(1, kernel), Peer(2, kernel)
@@ -504,7 +504,7 @@ def latencies(net: Net, said: list[tuple[Any, bool]]) -> dict[tuple[Any, int], i
     return found
 
 
-def test_a_latency_depends_on_what_the_message_is_about_and_not_on_what_else_is_sent() -> None:
+def test_a_latency_depends_on_the_subject_alone() -> None:
     said: list[tuple[Any, bool]] = [(number % 20, False) for number in range(60)]
     whole = latencies(Net(), said)
     assert len(set(whole.values())) > 20
@@ -516,7 +516,7 @@ def test_a_latency_depends_on_what_the_message_is_about_and_not_on_what_else_is_
     assert latencies(other, said) == whole
 
 
-def test_those_about_the_same_take_times_of_their_own_unless_they_are_alike() -> None:
+def test_messages_of_one_subject_have_own_latencies_unless_alike() -> None:
     assert len(set(latencies(Net(), [("again", False)] * 40).values())) > 10
     net = Net()
     (alike_us,) = set(latencies(net, [("again", True)] * 40).values())

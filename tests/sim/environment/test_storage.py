@@ -211,9 +211,7 @@ def test_a_log_start_at_a_segment_is_not_written() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "content"), [(29, None), (31, 2)])
-def test_a_written_log_start_stays_in_the_file_when_the_log_begins_anew_below(
-    seconds: float, content: int | None
-) -> None:
+def test_a_written_log_start_outlives_a_new_log_that_starts_below(seconds: float, content: int | None) -> None:
     machine = Machine()
     machine.write(3, seconds=0)
     machine.replica.set_hw(3)
@@ -302,7 +300,7 @@ def test_an_empty_disk_has_neither_log_nor_checkpoints() -> None:
     assert machine.storage.recovery_point_file.content is None
 
 
-def test_a_broker_that_knew_of_no_partition_leaves_the_hw_file_alone_when_it_is_shut_down() -> None:
+def test_a_shutdown_without_partitions_keeps_the_hw_file() -> None:
     machine = Machine()
     machine.write(5)
     machine.replica.set_hw(3)
@@ -337,7 +335,7 @@ def test_a_deletion_while_a_process_runs_writes_no_marker() -> None:
     assert (machine.storage.clean_shutdown, machine.storage.clean_broker_epoch) == (False, NO_BROKER_EPOCH)
 
 
-def test_process_that_stops_before_its_logs_are_loaded_puts_back_the_marker() -> None:
+def test_a_stop_before_loading_restores_the_clean_shutdown_marker() -> None:
     machine = Machine(KRAFT)
     machine.storage.close_cleanly(0, 7)
     machine.storage.close_unloaded(Decisions(KRAFT), 8)
@@ -466,7 +464,7 @@ def test_a_task_that_found_nothing_to_write_goes_on_in_its_rhythm() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "recovery_point"), [(29, None), (31, 1), (89, 1), (91, 2)])
-def test_recovery_points_are_written_thirty_seconds_after_the_start_and_every_minute_from_then(
+def test_recovery_points_are_written_after_30_s_and_then_every_minute(
     seconds: float, recovery_point: int | None
 ) -> None:
     machine = Machine(log_flush_interval_messages=1)

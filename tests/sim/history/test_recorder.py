@@ -94,7 +94,7 @@ class Rounds(steps.Listener):
         self.told.append(step.rounds)
 
 
-def test_whoever_has_a_method_for_a_kind_is_told_of_it_moments_first_and_traces_last() -> None:
+def test_listeners_receive_their_steps_moments_first_and_traces_last() -> None:
     recorder = Recorder(Kernel())
     told: list[object] = []
     recorder.attach([Rounds(told)])
@@ -105,7 +105,7 @@ def test_whoever_has_a_method_for_a_kind_is_told_of_it_moments_first_and_traces_
     assert told == [3, 7, "settled", "controller"]
 
 
-def test_who_waits_for_a_moment_is_told_once_of_the_one_that_it_waits_for_unless_it_takes_that_back() -> None:
+def test_an_armed_moment_calls_back_once_unless_it_is_disarmed() -> None:
     recorder = Recorder(Kernel())
     told: list[tuple[str, int]] = []
 

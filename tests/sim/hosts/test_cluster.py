@@ -25,7 +25,7 @@ def test_a_booted_cluster_elects_replicates_and_answers() -> None:
     assert world.of("read", record=first, last=2)
 
 
-def test_a_process_that_is_still_loading_is_shut_down_when_nobody_heard_it() -> None:
+def test_a_loading_process_can_be_shut_down_unheard() -> None:
     world = World().ready()
     cluster = world.cluster
     assert cluster.kill(3)
@@ -89,7 +89,7 @@ def test_fault_on_a_process_that_does_not_run_has_no_effect() -> None:
     assert not cluster.machines.lose_power(1)
 
 
-def test_power_loss_of_a_machine_whose_process_is_down_still_costs_its_page_cache() -> None:
+def test_power_loss_drops_the_page_cache_of_a_stopped_process() -> None:
     world = World().ready()
     world.write(2)
     cluster = world.cluster
@@ -121,7 +121,7 @@ def test_a_replaced_disk_costs_everything_whatever_was_synced() -> None:
     assert world.logs == [[0, 1, 2]] * 3
 
 
-def test_a_disk_that_is_replaced_while_the_process_is_down_belongs_to_its_end() -> None:
+def test_a_disk_replaced_while_down_belongs_to_the_former_end() -> None:
     world = World().ready()
     world.write(2)
     cluster = world.cluster
@@ -178,7 +178,7 @@ def test_unclean_election_is_a_fact_once_it_is_switched_on_or_happens() -> None:
     assert premises(scripted.recorder.history).unclean_election
 
 
-def test_unclean_election_is_switched_on_in_vain_where_a_recovery_strategy_is_set() -> None:
+def test_a_recovery_strategy_overrides_unclean_election() -> None:
     for strategy, ends_the_promise in (("Balanced", False), ("default", True)):
         cluster = World("elr-recovery", config={"unclean.recovery.strategy": strategy}).ready().cluster
         cluster.administrator.set_config("unclean.leader.election.enable", True)
@@ -216,7 +216,7 @@ def test_a_paused_broker_can_be_killed_and_its_successor_runs() -> None:
     assert world.logs == [[0]] * 3
 
 
-def test_a_broker_that_is_paused_while_it_loads_goes_on_loading_when_it_resumes() -> None:
+def test_a_broker_paused_while_loading_continues_when_it_resumes() -> None:
     world = World().ready()
     cluster = world.cluster
     cluster.kill(2)
@@ -306,7 +306,7 @@ def test_worse_link_is_mended_once() -> None:
     assert len(world.of("heal", source=1, target=2)) == 3
 
 
-def test_a_halted_broker_is_started_again_by_its_supervisor_unless_somebody_was_faster() -> None:
+def test_the_supervisor_restarts_a_halted_broker_that_is_still_down() -> None:
     short = {"sim.supervisor.restart.ms": 3_000, "zookeeper.session.timeout.ms": 600, "sim.heartbeat.interval.ms": 200}
     world = World(config=short).ready()
     for wait in (4.0, 1.0):

@@ -128,13 +128,13 @@ def test_consumer_goes_back_to_where_the_logs_part(policy: str) -> None:
     assert shown(world) == [(0, 0), (1, 1), (2, 1), (3, 2), (4, 3)]
 
 
-def test_consumer_without_validation_misses_what_was_written_behind_its_position() -> None:
+def test_without_validation_a_consumer_skips_replaced_records() -> None:
     world = truncated("kip279", "earliest")
     assert not world.of("rewind")
     assert shown(world) == [(0, 0), (1, 1), (3, 2), (4, 3)]
 
 
-def test_application_without_a_policy_is_told_where_the_logs_part_and_seeks() -> None:
+def test_without_a_reset_policy_the_application_seeks_to_the_divergence() -> None:
     world = truncated("kip320", "none")
     (told,) = world.of("truncation-detected")
     assert (told["offset"], told["divergent_offset"], told["leader_epoch"]) == (2, 1, 0)
@@ -145,7 +145,7 @@ def test_application_without_a_policy_is_told_where_the_logs_part_and_seeks() ->
     assert len(world.of("truncation-detected")) == 1
 
 
-def test_a_leader_that_ends_before_its_position_puts_it_out_of_range_without_validation() -> None:
+def test_a_shorter_leader_is_out_of_range_without_validation() -> None:
     world = truncated("kip279", "earliest", refill=0)
     assert [step["offset"] for step in world.of("out-of-range")] == [2]
     assert [step["offset"] for step in world.of("reset")] == [0]
@@ -158,7 +158,7 @@ def test_consumer_with_validation_is_not_put_out_of_range() -> None:
     assert world.cluster.consumer.at.offset == 1
 
 
-def test_consumer_restarts_at_the_committed_offset_and_asks_about_its_epoch() -> None:
+def test_a_consumer_restarts_at_and_validates_its_committed_offset() -> None:
     world = World("kip320", config={"auto.offset.reset": "none"}).ready()
     consumer = world.cluster.consumer
     world.write(2)

@@ -49,7 +49,7 @@ def test_a_session_ends_where_its_timeout_is_shorter_than_the_interval(mode: str
     assert bool(found) is ends
 
 
-def test_since_4_0_a_broker_is_fenced_at_the_next_of_eight_looks_a_timeout() -> None:
+def test_since_4_0_sessions_are_checked_eight_times_a_timeout() -> None:
     ends = {}
     for mode in ("kraft", "elr"):
         small = World(mode, config=FIXED).ready()
@@ -65,7 +65,7 @@ def test_a_broker_pings_three_times_in_a_session_unless_told_otherwise() -> None
     assert small.cluster.settings[1].ping_us == 2_000_000
 
 
-def test_a_slow_link_may_cost_the_session_with_the_first_ping_that_takes_long() -> None:
+def test_the_first_slow_ping_may_cost_the_session() -> None:
     """The ping before it took no time."""
     found = []
     for elision in (True, False):
@@ -97,7 +97,7 @@ def test_a_heartbeat_under_way_tells_what_was_so_when_it_was_sent(stops: int, la
     assert found[0] == found[1]
 
 
-def test_a_fetch_of_a_consumer_that_was_sent_again_is_not_given_up_for_an_older_one(
+def test_a_repeated_fetch_does_not_time_out_for_an_older_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = []

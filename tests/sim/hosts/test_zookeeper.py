@@ -22,7 +22,7 @@ def controllers(world: World) -> list[int]:
     return [step["broker"] for step in world.of("controller")]
 
 
-def test_the_first_broker_is_controller_and_the_topic_is_made_when_all_are_there() -> None:
+def test_the_first_broker_is_controller_and_creates_the_topic_last() -> None:
     world = World().run()
     assert controllers(world) == [1]
     assert [(step["broker"], step["leader_epoch"]) for step in world.of("elected")] == [(1, 0)]
@@ -36,7 +36,7 @@ def partition_epoch(world: World, broker: int) -> int:
     return partition.partition_epoch
 
 
-def test_a_broker_that_finds_its_old_registration_exits_until_that_is_gone() -> None:
+def test_a_broker_exits_while_its_old_registration_exists() -> None:
     world = World(config=QUIET).ready()
     world.cluster.kill(3)
     world.cluster.start(3)
@@ -61,7 +61,7 @@ def test_a_session_that_expires_under_a_living_broker_is_opened_anew() -> None:
     assert not world.of("start", broker=2)[1:]
 
 
-def test_a_session_expires_while_its_broker_is_cut_off_and_comes_back_with_the_link() -> None:
+def test_a_session_expires_during_a_cut_and_reopens_after_it() -> None:
     world = World(config=QUIET).ready()
     world.cluster.links.cut(1, 0)
     world.run(4)
@@ -192,7 +192,7 @@ def test_sessions_outlive_a_pause_of_zookeeper() -> None:
     assert not world.of("session-end")
 
 
-def test_a_lagging_member_is_written_out_of_the_isr_and_the_others_hear_of_it_later() -> None:
+def test_a_lagging_member_leaves_the_isr_and_others_learn_of_it_later() -> None:
     world = World(config={**QUIET, "replica.lag.time.max.ms": 2_000}).ready()
     world.cluster.links.cut(1, 3)
     world.write(1, seconds=4)

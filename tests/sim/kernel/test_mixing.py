@@ -83,7 +83,7 @@ def test_one_number_in_many_families_has_the_spacings_of_birthdays() -> None:
         assert abs(equal - rounds * mean) < 5 * (rounds * mean) ** 0.5
 
 
-def test_every_bit_that_goes_in_changes_half_of_the_upper_ones_that_come_out() -> None:
+def test_every_input_bit_changes_half_of_the_upper_output_bits() -> None:
     tries = 200
     for bit in range(BITS):
         changed = [0] * BITS

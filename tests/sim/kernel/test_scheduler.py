@@ -48,7 +48,7 @@ def test_time_goes_forward_and_ties_are_first_in_first_out() -> None:
     assert kernel.now_us == END_US
 
 
-def test_what_comes_first_is_ordered_by_source_and_then_first_in_first_out() -> None:
+def test_early_calls_are_ordered_by_source_then_first_in_first_out() -> None:
     kernel = Kernel()
     kernel.watcher = Watcher()
     made: list[object] = []

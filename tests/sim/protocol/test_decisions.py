@@ -85,7 +85,7 @@ def test_with_several_sets_of_rules_a_rule_decides_as_a_whole() -> None:
     assert (one.decided(), other.decided()) == (["elr"], [])
 
 
-def test_an_epoch_that_leader_and_follower_know_parts_no_values_of_truncation() -> None:
+def test_a_shared_epoch_truncates_alike_for_all_rule_values() -> None:
     host = Recorder()
     one = filled(host, {1: 3, 4: 2}, MODES["kip279"].rules, hw=5)
     one.become_leader(decision(epoch=5), 0)

@@ -71,7 +71,7 @@ def test_no_rule_is_compared_so_that_mypy_would_not_look() -> None:
     assert list(sought_in_a_container()) == []
 
 
-def test_kip101_differs_in_truncation_append_check_deduplication_and_the_controller() -> None:
+def test_kip101_differs_in_these_rules() -> None:
     hw, kip101 = (MODES[name].rules.as_dict() for name in ("hw", "kip101"))
     assert {name for name in RULES if hw[name] != kip101[name]} == {
         "follower_truncation",

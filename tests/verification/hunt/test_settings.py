@@ -62,7 +62,7 @@ def freshly_measured(one: Case, **most: float) -> hunt.Measured:
         return pool.submit(measured, one, **most).result()
 
 
-def test_all_settings_are_drawn_over_their_ranges_in_clusters_of_any_shape() -> None:
+def test_all_settings_are_drawn_in_clusters_of_any_shape() -> None:
     shapes = {(one.file["brokers"]["count"], one.settings["default.replication.factor"]) for one in cases()}
     assert shapes >= {(brokers, factor) for brokers in range(1, 8) for factor in range(1, brokers + 1)}
     assert max(shapes)[0] > 90
@@ -205,7 +205,7 @@ def test_time_ends_before_its_numbers_do() -> None:
     assert compared(one) == ("equal", "")
 
 
-def test_a_fetch_that_does_not_want_to_wait_is_answered_before_what_comes_after_it() -> None:
+def test_a_fetch_without_wait_is_answered_before_later_requests() -> None:
     """A leader that goes on takes up a fetch and a write at one time: the fetch was answered with what it found."""
     settings: dict[str, Value] = {"default.replication.factor": 1, "fetch.max.wait.ms": 0}
     one = case("partitions", "hw", 768872872922, settings, brokers={"count": 4}, faults={"horizon_ms": 20_000})

@@ -41,9 +41,7 @@ def test_a_seed_is_a_case_and_any_part_of_it_runs(subject: Subject, release: str
         ("4.3.1", {"partition", "partition/3.9.0", "partition/from-4.0.0"}),
     ],
 )
-def test_a_release_takes_what_fits_all_the_newest_that_is_no_newer_and_what_fits_from_one_on_or_up_to_one(
-    release: str, folders: set[str]
-) -> None:
+def test_a_release_takes_shared_sources_and_the_newest_that_fit(release: str, folders: set[str]) -> None:
     found = {str(path.parent.relative_to(SOURCES)) for path in sources(SUBJECTS["partition"], release)}
     assert {folder for folder in found if folder.startswith("partition")} == folders
 

@@ -50,7 +50,7 @@ def test_a_sweeps_folder_is_looked_over_and_repaired(
     call = highwater("doctor", output)
     assert call.code == 1
     assert f"{part.relative_to(output)} is missing\n" in call.out
-    assert "runs are missing: the sweep's command goes on with them, or --repair" in call.out
+    assert "runs are missing: repeat the sweep's command, or use --repair" in call.out
     found = highwater("doctor", output, "--json").json
     assert [finding["what"] for finding in found["findings"]] == ["is missing"]
     call = highwater("doctor", output, "--repair", "--local", 1)

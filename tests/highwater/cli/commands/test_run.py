@@ -325,7 +325,7 @@ def test_a_run_that_is_given_up_is_3(highwater: Callable[..., Call]) -> None:
     assert highwater(*words, "--json").json["exit_code"] == 3
 
 
-def test_a_mode_that_a_later_scenario_cannot_have_is_refused_before_the_first_runs(
+def test_a_mode_that_fits_no_later_scenario_is_refused_first(
     highwater: Callable[..., Call],
 ) -> None:
     call = highwater("run", "canary", "mixed-versions", "--mode", "kraft")

@@ -92,7 +92,7 @@ def test_a_sweep_gives_its_seeds(highwater: Callable[..., Call], tmp_path: Path)
         (("sessions", "--mode", "kip320", "--seed", "50091"), "sessions, mode kip320, seed 50091 violates nothing"),
         ((*SEED, "--kind", "divergence"), "has no violation 'divergence'; one of: committed-loss"),
         ((*SEED, "--kind", "\x1b[1m[red]"), r"has no violation '\x1b[1m[red]'"),
-        ((*SEED, "--budget", "soon"), "--budget 'soon' is not valid: a time is needed, such as 30s or 2m"),
+        ((*SEED, "--budget", "soon"), "--budget 'soon' is not valid: give a time such as 30s or 2m"),
         ((*SEED, "--budget", "0"), "--budget '0' is not valid"),
         ((*SEED, "--budget", "0.001"), "--budget: 0.001 s were over before the cause was known"),
         (("canary", "--seed", "0", "--mode", "hw"), "canary is a script"),
@@ -142,9 +142,7 @@ def test_a_store_of_another_version_is_told(highwater: Callable[..., Call], tmp_
     assert "Traceback" not in call.err
 
 
-def test_an_explanation_has_a_story_what_it_takes_and_what_would_have_helped(
-    highwater: Callable[..., Call], tmp_path: Path
-) -> None:
+def test_an_explanation_has_story_necessities_and_remedies(highwater: Callable[..., Call], tmp_path: Path) -> None:
     call = highwater("explain", *SEED, "--output", tmp_path, "--budget", "10m")
     assert call.code == 0
     lines = call.out.splitlines()
@@ -153,7 +151,7 @@ def test_an_explanation_has_a_story_what_it_takes_and_what_would_have_helped(
         "Story",
         "Necessary",
         "Point of no return",
-        "What would have prevented it, each by itself, under the same plan",
+        "What would have prevented it, each by itself, with the same plan",
     ]
     assert [line for line in lines if line in titles] == titles
     assert "Produce response   broker 1 -> producer, record=0 offset=0" in call.out
@@ -221,7 +219,7 @@ def test_who_does_not_stall_waits_for_nobody(highwater: Callable[..., Call]) -> 
 
 @pytest.mark.parametrize("command", ["shrink", "explain"])
 @pytest.mark.parametrize("there", ["file", "shrunk", "shrunk/50090-kip320", "shrunk/50090-kip320/mine.txt"])
-def test_a_folder_that_cannot_take_it_is_refused_before_anything_is_shrunk(
+def test_an_unusable_output_folder_is_refused_before_shrinking(
     highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, there: str
 ) -> None:
     file = tmp_path / there
@@ -234,7 +232,7 @@ def test_a_folder_that_cannot_take_it_is_refused_before_anything_is_shrunk(
     assert file.read_text() == "mine"
 
 
-def test_a_script_is_explained_as_it_is_with_the_modes_that_keep_the_record(highwater: Callable[..., Call]) -> None:
+def test_a_script_is_explained_unshrunk_with_modes_that_keep_the_record(highwater: Callable[..., Call]) -> None:
     call = highwater("explain", "kip101-scenario-1", "--mode", "hw")
     assert call.code == 0
     assert "drops record 1, which had been acknowledged" in " ".join(call.out.split())

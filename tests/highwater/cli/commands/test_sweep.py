@@ -113,7 +113,7 @@ def test_spark_is_used_without_local(
         (["power", "--local", "0"], "--local"),
         (["power", "--local", "1", "--set", "acks=1,al"], "acks = 'al' is not valid; did you mean 'all'?"),
         (["power", "--local", "1", "--set", "ack=1,all"], "unknown configuration key 'ack'; did you mean 'acks'?"),
-        (["power", "--local", "1", "--set", "acks=1,1"], "--set acks=1,1 names a value twice"),
+        (["power", "--local", "1", "--set", "acks=1,1"], "--set acks=1,1 lists a value twice"),
         (["power", "--local", "1", "--set", "acks=1", "--set", "acks=0"], "--set acks is given twice"),
         (["power", "--local", "1", "--set", "default.replication.factor=3,4"], "power has 3 brokers"),
     ],

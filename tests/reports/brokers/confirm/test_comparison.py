@@ -239,9 +239,7 @@ def test_who_joins_first_does_not_count_and_everything_else_does(
         ([State(1, 4, ALL), State(1, 4, WITH_2), State(1, 5, WITH_2)], True),
     ],
 )
-def test_brokers_depart_from_the_simulation_by_another_state_and_not_by_being_late(
-    real: list[State], departs: bool
-) -> None:
+def test_brokers_depart_by_another_state_but_not_by_being_late(real: list[State], departs: bool) -> None:
     simulated = [comparison.DecidedChange(1, 0, isr, None, None) for isr in (ALL, WITH_2)]
     assert comparison.departs([*simulated, comparison.DecidedChange(2, 1, WITH_2, None, None)], real) == departs
 

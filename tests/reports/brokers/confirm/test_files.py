@@ -81,7 +81,7 @@ def test_properties_are_written_as_they_are_read(tmp_path: Path) -> None:
     assert files.properties(tmp_path / "copy") == told
 
 
-def test_a_log_ends_after_its_last_record_or_where_its_empty_segment_begins(tmp_path: Path) -> None:
+def test_a_log_ends_after_its_last_record_or_at_its_empty_segment(tmp_path: Path) -> None:
     assert files.log_end(tmp_path) == 0
     shutil.copy(BROKERS / "segment-0.10.2.2.log", tmp_path / f"{0:020}.log")
     assert files.log_end(tmp_path) == 3

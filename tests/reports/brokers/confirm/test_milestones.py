@@ -74,7 +74,7 @@ def found(step: str, broker: int) -> list[Milestone]:
     return milestones(result, story.script, story.story, {"m1": 0, "m2": 1}, disks, elr=True)
 
 
-def test_an_end_that_the_story_tells_of_next_is_waited_for_by_what_follows_the_request() -> None:
+def test_the_script_waits_for_an_end_that_is_next_in_the_story() -> None:
     assert [one.told for one in found("shutdown", 3)] == [0, 1, 2, 2]
 
 
@@ -99,7 +99,7 @@ def test_changes_before_a_line_count_and_what_it_brings_about_does_not() -> None
     assert told[kill] < told[-1]
 
 
-def test_what_comes_at_the_same_moment_is_waited_for_if_it_is_told_of_before_the_line() -> None:
+def test_simultaneous_steps_before_the_line_are_waited_for() -> None:
     _, story, found = of("kip101-scenario-1", "kip279")
     told = found[-2].told
     assert [line.pattern.step for line in story[told - 1 : told + 1]] == ["settled", "kill"]

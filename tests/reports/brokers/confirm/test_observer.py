@@ -65,7 +65,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def test_a_truncation_that_is_over_when_it_is_read_of_went_to_where_it_was_said(world: World) -> None:
+def test_a_finished_truncation_has_the_offset_that_was_logged(world: World) -> None:
     world.says(TRUNCATE.format(2))
     world.segment.write_bytes(SEGMENT[: ENDS[0]])  # A batch goes as a whole.
     assert world.looks() == [("truncate", 2)]
@@ -76,7 +76,7 @@ def test_a_truncation_beyond_the_end_ends_there(world: World) -> None:
     assert world.looks() == [("truncate", 3)]
 
 
-def test_an_answer_counts_whether_it_is_read_of_with_the_question_or_after(world: World) -> None:
+def test_a_response_counts_if_observed_with_or_after_its_request(world: World) -> None:
     world.says(FOLLOW)
     assert world.looks() == []
     world.observer.told("epoch-end", 2, 1, {})
@@ -94,7 +94,7 @@ def test_an_answer_that_nobody_waited_for_counts_for_nothing(world: World) -> No
     assert world.looks() == [("truncate", 1), ("settled", 0)]
 
 
-def test_a_process_is_back_early_if_it_is_the_first_after_one_whose_session_is_open(world: World) -> None:
+def test_the_first_process_within_an_open_session_is_back_early(world: World) -> None:
     registered, over = {"step": "registered", "broker": 2}, {"step": "session-end", "broker": 2}
     assert not world.observer.is_back_early(world.node)
     world.decided.append(registered)

@@ -198,7 +198,7 @@ def test_a_heartbeat_that_is_on_its_way_when_time_stops_arrives(world: World) ->
         assert receive(one) == struct.pack(">i", 1)
 
 
-def test_a_silenced_broker_loses_its_heartbeats_alone_and_healing_does_not_help(server: Server, world: World) -> None:
+def test_a_zombie_loses_only_heartbeats_and_healing_links_does_not_help(server: Server, world: World) -> None:
     world.proxies.silence(2, [HEARTBEAT])
     with world.connect(control=True) as one:
         send(one, request(HEARTBEAT, 1))
@@ -220,7 +220,7 @@ def test_a_silenced_broker_loses_its_heartbeats_alone_and_healing_does_not_help(
         assert receive(one) == struct.pack(">i", 6)
 
 
-def test_the_heart_of_a_process_that_is_gone_beats_on_while_its_session_is_kept(server: Server, world: World) -> None:
+def test_heartbeats_of_an_ended_process_continue_with_its_session(server: Server, world: World) -> None:
     with world.connect(control=True) as one:
         send(one, request(HEARTBEAT, 1))
         receive(one)
@@ -246,7 +246,7 @@ def test_a_fetch_waits_until_what_came_before_was_seen_and_acted_on(server: Serv
         receive(one)
 
 
-def test_the_answer_to_a_fetch_waits_until_the_fetch_was_seen_and_acted_on(server: Server, world: World) -> None:
+def test_a_fetch_response_waits_until_the_fetch_took_effect(server: Server, world: World) -> None:
     world.proxies.looks = 4
     with world.connect() as one:
         send(one, request(FETCH, body=struct.pack(">i", 2)))

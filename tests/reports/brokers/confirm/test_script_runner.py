@@ -99,7 +99,7 @@ def come_to(
     return actor
 
 
-def test_what_the_simulation_had_come_to_is_waited_for_only_where_it_is_missing() -> None:
+def test_the_script_waits_only_for_missing_milestones() -> None:
     actor = come_to(disks={1: Disk(2, 1)}, steps=[{"step": "truncate", "offset": 2}])
     actor._reach(3, Milestone((FIRST, SHRUNK), 1, {1: Disk(2, 1)}))
     assert actor.waits == []
@@ -126,7 +126,7 @@ def test_brokers_that_have_done_less_are_not_brought_to_the_story(milestone: Mil
     assert actor.waits == [False]
 
 
-def test_where_epochs_decide_what_is_truncated_hw_files_are_not_waited_for() -> None:
+def test_hw_files_are_waited_for_only_if_they_decide_truncation() -> None:
     actor = come_to(disks={1: Disk(2, 1)}, to_hw=False)
     actor._reach(3, Milestone(disks={1: Disk(2, 2)}))
     assert actor.waits == []
@@ -221,7 +221,7 @@ def test_another_hw_file_counts_with_leader_epochs_if_it_decided(
     assert actor._gone_to_other_hws() == ([said] if unlike else [])
 
 
-def test_a_line_that_waits_for_nothing_forgets_nothing_that_the_next_one_waits_for() -> None:
+def test_a_line_without_a_wait_keeps_observed_steps_for_the_next() -> None:
     """The broker followed while the partition was made."""
     done: list[str] = []
     actions = {do: lambda *_, do=do: done.append(do) for do in ("pause-consumer", "produce", "kill")}
@@ -260,9 +260,7 @@ def test_a_process_starts_while_it_hears_the_control_plane() -> None:
     assert not Actor._hears_control(actor, node)
 
 
-def test_a_log_that_is_deleted_while_the_disk_is_measured_counts_for_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_deleted_during_the_measurement_counts_as_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for broker in (1, 2):
         (tmp_path / f"{broker}" / "partition-0").mkdir(parents=True)
         (tmp_path / f"{broker}" / "partition-0" / "0.log").write_bytes(b"x" * 8_192)

@@ -170,7 +170,7 @@ def test_sequences_count_records() -> None:
     assert driver.changes == []
 
 
-def test_batches_are_sent_again_one_by_one_in_order_and_new_ones_behind_them() -> None:
+def test_batches_are_resent_one_by_one_before_new_ones() -> None:
     driver = Driver()
     one, two = driver.send(1, 1)
     (new,) = driver.add(1)
@@ -225,7 +225,7 @@ def test_batch_fails_and_a_new_producer_id_begins_before_kip_360() -> None:
     assert driver.send(1)[0].sequence == (8, 0, 1)
 
 
-def test_a_batch_of_an_abandoned_producer_id_takes_sequences_back_before_kip_360() -> None:
+def test_before_kip_360_a_batch_of_an_old_id_takes_sequences_back() -> None:
     driver = Driver("kip279")
     one, two = driver.send(1, 1)
     assert driver.refuse(one, error=GAP) == [False]
@@ -234,7 +234,7 @@ def test_a_batch_of_an_abandoned_producer_id_takes_sequences_back_before_kip_360
     assert driver.send(1)[0].sequence == (8, 0, 1)
 
 
-def test_sequences_below_zero_keep_a_batch_in_flight_until_it_is_overdue_before_kip_360() -> None:
+def test_negative_sequences_keep_a_batch_in_flight_before_kip_360() -> None:
     driver = Driver("kip279")
     one, two = driver.send(1, 2)
     assert driver.refuse(one, error=GAP) == [False]
@@ -315,7 +315,7 @@ def overdue(mode: str) -> tuple[Driver, ProducerBatch, ProducerBatch, ProducerBa
     return driver, one, two, three
 
 
-def test_new_batches_wait_after_one_was_given_up_until_the_others_are_answered() -> None:
+def test_after_an_expiry_new_batches_wait_for_those_in_flight() -> None:
     driver, _, two, three = overdue("kraft")
     (new,) = driver.add(1)
     driver.sender.completed(two, 1)

@@ -59,7 +59,7 @@ def test_an_error_that_the_partition_retries_is_sent_once_more() -> None:
     assert host.of("alter") == [(["t-0"], [(1, 2)])] * 2
 
 
-def test_a_request_that_failed_is_sent_again_after_a_while_with_all_changes() -> None:
+def test_a_failed_request_is_resent_later_with_all_changes() -> None:
     host = Broker()
     one = leading(host)
     host.sender.on_reply("NOT_CONTROLLER", {}, 0)

@@ -121,7 +121,7 @@ def test_what_failed_is_sent_again_after_a_back_off_or_the_interval(retry: str, 
     assert broker.due[-1] == due[0]
 
 
-def test_what_is_to_be_said_at_once_follows_the_answer_that_is_awaited_unless_that_fails() -> None:
+def test_an_urgent_heartbeat_follows_the_awaited_response_unless_it_fails() -> None:
     broker = running()
     broker.wait()
     broker.lifecycle.begin_controlled_shutdown()
@@ -189,7 +189,7 @@ def test_of_several_times_the_last_one_counts() -> None:
     assert broker.looked_at() == ["heartbeat"]
 
 
-def test_after_heartbeats_that_changed_nothing_the_next_one_follows_when_it_is_due() -> None:
+def test_after_idle_heartbeats_the_next_one_is_sent_when_due() -> None:
     broker = running()
     broker.wait()
     broker.looked_at()

@@ -58,7 +58,7 @@ def test_a_broker_epoch_is_the_offset_of_the_record() -> None:
     assert quorum.controller.register(2, 8, -1).broker_epoch == 2
 
 
-def test_a_process_that_registers_again_keeps_its_epoch_and_has_more_to_read() -> None:
+def test_a_repeated_registration_keeps_the_epoch_with_more_to_read() -> None:
     quorum = three()
     quorum.controller.heartbeat(1, quorum.image.brokers[1].broker_epoch, quorum.image.offset, want_shut_down=True)
     known = quorum.image.brokers[1]
@@ -129,7 +129,7 @@ def test_a_former_replica_of_the_elr_cannot_come_back_as_leader() -> None:
     assert quorum.controller.reassign("p", (2, 1)) == NONE
 
 
-def test_an_event_throws_that_would_elect_a_last_known_leader_who_is_no_replica() -> None:
+def test_electing_a_last_known_leader_that_is_no_replica_throws() -> None:
     quorum = three()
     quorum.fence(3)
     quorum.image.partitions["p"] = PartitionRegistration("p", 0, 3, (), 4, (2, 3), last_known_elr=(1,))
@@ -182,7 +182,7 @@ def test_an_unclean_registration_is_a_transition() -> None:
     assert "unclean_registration=transitions" in quorum.probes
 
 
-def test_an_unclean_registration_that_only_removes_leaves_the_leader_its_epoch() -> None:
+def test_an_unclean_registration_may_keep_the_leader_epoch() -> None:
     """D12 (KAFKA-18106): a leader outside the ISR, which leads on under the same epoch whatever it lost."""
     quorum = _bounced_leader(ELR.override({"unclean_registration": "removes"}))
     quorum.unfence(1)
@@ -346,7 +346,7 @@ def test_all_members_end_uncleanly_and_the_last_leader_is_elected() -> None:
     assert "elected-last-known" in quorum.probes
 
 
-def test_fenced_members_of_the_elr_are_not_waited_for_with_unclean_election() -> None:
+def test_unclean_election_does_not_wait_for_fenced_elr_members() -> None:
     quorum = three(unclean=True)
     quorum.fence(1, 2, 3)
     quorum.start(1)
@@ -623,7 +623,7 @@ def test_an_assignment_of_a_directory_clears_the_elr_up_to_4_2(name: str, elr: t
 
 
 @pytest.mark.parametrize("name", ["kraft", "elr", "elr-4.3"])
-def test_a_replica_on_a_new_disk_is_not_elected_until_it_is_assigned_and_then_not_by_that(name: str) -> None:
+def test_a_replica_on_a_new_disk_is_electable_only_after_assignment(name: str) -> None:
     quorum = three(mode(name).rules)
     quorum.fence(3, 2, 1)
     assert quorum.lists()[0] == 0

@@ -292,7 +292,7 @@ def test_an_administrator_need_not_wait() -> None:
     assert quorum.lists()[0] == 1
 
 
-def test_a_balanced_election_waits_for_members_of_the_elr_even_if_an_administrator_wants_it() -> None:
+def test_an_administrators_balanced_election_waits_for_elr_members() -> None:
     """Who ended uncleanly and is back has an empty log; 3, which has not ended, is fenced only."""
     quorum = three()
     quorum.start(1, 2)

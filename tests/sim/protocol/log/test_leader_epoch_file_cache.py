@@ -95,7 +95,7 @@ def test_neighbours_of_an_epoch(history: list[tuple[str, int, int]], epoch: int)
     assert cache.previous(epoch) == next((one for one in reversed(entries) if one[0] < epoch), None)
 
 
-def test_an_epoch_that_contradicts_removes_entries_only_where_the_cache_is_strict() -> None:
+def test_a_contradicting_epoch_removes_entries_only_if_strict() -> None:
     history = [("assign", 1, 0), ("assign", 2, 10), ("assign", 3, 5)]
     assert play(history, strict=True)[0].entries == [(1, 0), (3, 5)]
     assert play(history, strict=False)[0].entries == [(1, 0), (2, 10)]

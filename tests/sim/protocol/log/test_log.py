@@ -108,7 +108,7 @@ TestLog = LogModel.TestCase
 TestLog.settings = settings(max_examples=60, stateful_step_count=20)
 
 
-def test_truncation_into_a_batch_takes_all_of_it_and_leaves_the_leo_beyond_the_data() -> None:
+def test_truncation_into_a_batch_removes_it_and_keeps_the_leo() -> None:
     log = Log()
     log.append_new(0, 10, 0)
     log.append_new(10, 10, 0)
@@ -122,9 +122,7 @@ def test_truncation_into_a_batch_takes_all_of_it_and_leaves_the_leo_beyond_the_d
     ("rolls", "base", "recovery_point", "place"),
     [(False, 5, 0, 0), (False, 6, 0, -1), (True, 5, 0, -1), (True, 5, 9, -1)],
 )
-def test_recovery_of_0_10_meets_a_batch_that_begins_no_later_than_the_one_before(
-    rolls: bool, base: int, recovery_point: int, place: int
-) -> None:
+def test_recovery_of_0_10_fails_at_overlapping_batches(rolls: bool, base: int, recovery_point: int, place: int) -> None:
     log = Log(check_first_offset=False)
     log.append_new(0, 5, 0)  # The first of a segment is in no index.
     log.append_new(5, 5, 0)

@@ -157,7 +157,7 @@ def test_rule_decides_what_an_unknown_producer_may_begin_with(rule: str, answers
 
 
 @pytest.mark.parametrize(("rule", "error"), [("refused", UNKNOWN_PRODUCER_ID), ("taken", OUT_OF_ORDER_SEQUENCE_NUMBER)])
-def test_rule_decides_whether_a_producer_is_known_whose_records_are_deleted(rule: str, error: str) -> None:
+def test_rule_decides_whether_a_producer_outlives_its_records(rule: str, error: str) -> None:
     host = Recorder()
     one = partition(host, KIP101.override({"unknown_producer": rule}))
     one.become_leader(decision(), 0)
@@ -206,7 +206,7 @@ def test_a_snapshot_has_no_producer_that_was_forgotten(forgets_deleted: bool, kn
     assert [batch.base_sequence for batch in found] == known
 
 
-def test_recovery_reads_a_snapshot_where_the_first_segment_begins_if_the_checkpoint_is_below() -> None:
+def test_recovery_below_the_first_segment_reads_the_snapshot_at_its_start() -> None:
     one = log((1, 0, 0), NO_SEQUENCE)
     one.producers.take_snapshot(2)
     for checkpoint, snapshots in ((0, [2, 4]), (2, [4])):

@@ -107,7 +107,7 @@ def test_acks_decide_when_a_write_is_answered() -> None:
     assert host.of("answer")[1:] == [(2, NONE, 2)]
 
 
-def test_acks_all_is_refused_below_min_isr_before_the_append_and_acks_1_is_not() -> None:
+def test_below_min_isr_only_acks_all_is_refused_before_the_append() -> None:
     host = Recorder()
     one = partition(host, min_insync_replicas=2)
     one.become_leader(decision(isr=(1,)), 0)
@@ -117,7 +117,7 @@ def test_acks_all_is_refused_below_min_isr_before_the_append_and_acks_1_is_not()
     assert one.log.leo == 1
 
 
-def test_a_write_whose_isr_shrank_meanwhile_is_refused_though_it_is_committed() -> None:
+def test_a_write_is_refused_after_the_isr_shrank_though_committed() -> None:
     host = Recorder()
     one = partition(host, min_insync_replicas=2)
     one.become_leader(decision(isr=(1, 2)), 0)
@@ -152,7 +152,7 @@ def test_follower_needs_this_to_join(rule: str, needed: int) -> None:
     assert host.of("isr") == [((1, 2, 3),)]
 
 
-def test_a_locked_partition_proposes_nothing_and_what_is_persisted_counts_from_then_on() -> None:
+def test_a_locked_partition_proposes_nothing_until_the_write_is_persisted() -> None:
     host = Recorder()
     one = partition(host)
     one.become_leader(decision(isr=(1,)), LAG_US * 2)
@@ -173,7 +173,7 @@ def test_a_locked_partition_proposes_nothing_and_what_is_persisted_counts_from_t
     assert one.hw == 0
 
 
-def test_a_refused_write_changes_nothing_and_is_tried_again_when_there_is_reason() -> None:
+def test_a_refused_write_changes_nothing_and_is_retried_with_reason() -> None:
     host = Recorder()
     one = partition(host)
     one.become_leader(decision(isr=(1,)), LAG_US * 2)
@@ -213,7 +213,7 @@ KRAFT = MODES["kraft"].rules
 ALTER = HW.override({"isr_update": "alter-partition"})
 
 
-def test_an_expansion_asked_of_the_controller_holds_the_high_watermark_but_is_not_yet_in_sync() -> None:
+def test_a_pending_expansion_holds_the_hw_but_is_not_in_sync() -> None:
     host = Recorder()
     one = partition(host, ALTER, min_insync_replicas=2)
     one.become_leader(decision(isr=(1,)), LAG_US * 2)
@@ -258,9 +258,7 @@ def test_newer_metadata_ends_a_proposal_and_its_late_answer_is_ignored() -> None
 
 
 @pytest.mark.parametrize(("partition_epoch", "leader_epoch"), [(0, NO_EPOCH), (5, 2)])
-def test_an_answer_of_the_past_or_of_another_leader_epoch_leaves_a_proposal_pending(
-    partition_epoch: int, leader_epoch: int
-) -> None:
+def test_an_outdated_response_leaves_a_proposal_pending(partition_epoch: int, leader_epoch: int) -> None:
     one = partition(Recorder(), ALTER)
     one.become_leader(decision(isr=(1,)), LAG_US * 2)
     one.follower_fetched(2, 1, 0, one.leader_epoch, LAG_US * 2)
@@ -281,9 +279,7 @@ def test_an_answer_of_the_past_or_of_another_leader_epoch_leaves_a_proposal_pend
         ("registered", "alter-partition", False),
     ],
 )
-def test_rule_decides_whether_a_follower_that_is_not_alive_may_join_and_is_waited_for(
-    rule: str, update: str, *, joins: bool
-) -> None:
+def test_rule_decides_whether_a_dead_follower_joins_and_holds_the_hw(rule: str, update: str, *, joins: bool) -> None:
     host = Recorder()
     host.dead = {2}
     one = partition(host, HW.override({"isr_eligibility": rule, "isr_update": update}))
@@ -344,7 +340,7 @@ def test_a_fetch_of_an_earlier_registration_than_metadata_shows_is_stale(
     assert not one.is_stale(2, NO_BROKER_EPOCH)
 
 
-def test_committed_isr_decides_whether_the_high_watermark_moves_and_the_maximal_one_how_far() -> None:
+def test_the_committed_isr_gates_the_hw_and_the_maximal_isr_bounds_it() -> None:
     host = Recorder()
     host.registered = {2: 4, 3: 4}
     one = partition(host, KRAFT, min_insync_replicas=2)
@@ -397,7 +393,7 @@ def test_an_equal_leader_epoch_keeps_what_is_known_of_the_followers() -> None:
     assert (one.followers.states[2].leo, one.followers.states[2].in_isr, one.state.pending) == (5, True, ())
 
 
-def test_a_state_that_is_replayed_under_an_equal_leader_epoch_ends_a_proposal() -> None:
+def test_replayed_state_of_an_equal_leader_epoch_ends_a_proposal() -> None:
     host = Recorder()
     host.registered = {2: 4}
     one = partition(host, KRAFT)
@@ -412,7 +408,7 @@ def test_a_state_that_is_replayed_under_an_equal_leader_epoch_ends_a_proposal() 
     assert (one.state.isr, one.partition_epoch) == ((1,), 2)
 
 
-def test_a_follower_takes_a_newer_partition_epoch_under_an_equal_leader_epoch() -> None:
+def test_a_follower_takes_a_newer_partition_epoch_of_one_leader_epoch() -> None:
     one = partition(Recorder(), KRAFT)
     one.become_follower(LeaderAndIsr("t-0", 2, 3, (1, 2), 5, (1, 2, 3)))
     one.become_follower(LeaderAndIsr("t-0", 2, 3, (2,), 6, (1, 2)))
@@ -492,7 +488,7 @@ def test_a_silent_follower_that_has_everything_stays() -> None:
     assert host.of("isr") == []
 
 
-def test_having_reached_the_leo_of_the_fetch_before_counts_as_caught_up_then() -> None:
+def test_reaching_the_leo_of_the_previous_fetch_counts_as_caught_up() -> None:
     host = Recorder()
     one = partition(host)
     one.become_leader(decision(isr=(1, 2)), 0)
@@ -660,7 +656,7 @@ def test_rule_decides_whether_a_new_leader_answers_latest(rule: str, answer: tup
     assert one.list_offset(EARLIEST, NO_EPOCH, replica=False) == (NONE, 0)
 
 
-def test_consumers_get_whole_batches_below_the_high_watermark_and_followers_all() -> None:
+def test_consumers_get_batches_below_the_hw_and_followers_get_all() -> None:
     one = partition(Recorder())
     for _ in range(3):
         one.append_new(one.log.leo, 4, 0)
@@ -682,7 +678,7 @@ def test_rule_decides_whether_who_has_everything_may_lag() -> None:
         assert one.state.pending == pending
 
 
-def test_rule_decides_whether_who_fetched_before_a_reelection_counts_as_caught_up() -> None:
+def test_rule_decides_whether_a_reelection_keeps_followers_caught_up() -> None:
     for rule, hw in (("fetched", 2), ("not-fetched", 3)):
         host = Recorder()
         one = partition(host, HW.override({"lag_at_reelection": rule, "isr_join": "leader-epoch-start"}))
@@ -710,7 +706,7 @@ def test_rule_decides_whether_who_is_no_replica_is_refused(rule: str, epoch: int
     assert one.check_unassigned(0, epoch, -1) == error
 
 
-def test_rule_decides_whether_a_refused_fetch_forgets_how_far_a_follower_is() -> None:
+def test_rule_decides_whether_a_refused_fetch_forgets_the_leo() -> None:
     for rule, leo in (("forgets-leo", -1), ("ignored", 0)):
         one = partition(Recorder(), HW.override({"refused_fetch": rule}))
         one.become_leader(decision(isr=(1, 2)), 0)
@@ -721,7 +717,7 @@ def test_rule_decides_whether_a_refused_fetch_forgets_how_far_a_follower_is() ->
 
 
 @pytest.mark.parametrize(("rule", "hw"), [("every-fetch", 1), ("moved-leo", 0)])
-def test_rule_decides_whether_a_follower_that_has_not_moved_and_cannot_join_moves_the_hw(rule: str, hw: int) -> None:
+def test_rule_decides_whether_an_idle_follower_outside_moves_the_hw(rule: str, hw: int) -> None:
     host = Recorder()
     one = partition(host, HW.override({"hw_at_fetch": rule}))
     one.become_leader(LeaderAndIsr("t-0", 1, 1, (1, 3), 1, (1, 2, 3)), 0)

@@ -37,7 +37,7 @@ def test_a_full_truncation_begins_anew_at_its_offset() -> None:
     assert (one.hw, one.log.log_start, one.log.leo, one.epochs.entries) == (9, 9, 9, [])
 
 
-def test_the_high_watermark_of_a_leader_is_adopted_up_or_down_but_within_the_log() -> None:
+def test_a_leaders_hw_is_adopted_up_or_down_within_the_log() -> None:
     host = Recorder()
     one = filled(host, {0: 4}, hw=3)
     assert not one.set_hw(3)
@@ -55,7 +55,7 @@ def test_the_log_start_moves_no_further_than_the_high_watermark() -> None:
     assert one.epochs.entries == [(0, 2)]
 
 
-def test_high_watermark_and_log_start_of_one_answer_are_taken_before_anybody_hears_of_them() -> None:
+def test_hw_and_log_start_of_one_response_are_taken_together() -> None:
     class Watching(Recorder):
         def hw_moved(self, replica: Replica, previous: int) -> None:
             super().hw_moved(replica, previous)

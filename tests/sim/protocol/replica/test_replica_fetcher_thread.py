@@ -138,7 +138,7 @@ def test_follower_without_an_answer_falls_back_to_its_high_watermark(error: str)
     assert follower.fetches_from == 3
 
 
-def test_follower_without_a_second_answer_stays_where_the_first_round_left_it() -> None:
+def test_without_a_second_answer_a_follower_keeps_the_first_round() -> None:
     """AbstractFetcherThread.getOffsetTruncationState: UNDEFINED is the fetch offset, which is the HW in the first."""
     follower = Follower({1: 4, 3: 4}, KIP279, hw=1).follow()
     follower.ends(6, epoch=2)
@@ -148,7 +148,7 @@ def test_follower_without_a_second_answer_stays_where_the_first_round_left_it() 
     assert follower.host.of("settled") == [(5, 4, 2)]
 
 
-def test_the_text_of_kip_279_falls_back_to_the_high_watermark_after_an_error_in_any_round() -> None:
+def test_the_text_of_kip_279_falls_back_to_the_hw_in_any_round() -> None:
     follower = Follower({1: 4, 3: 4}, KIP279.override({"epoch_request_error": "high-watermark"}), hw=1).follow()
     follower.ends(6, epoch=2)
     follower.ends(-1, error=NOT_LEADER_OR_FOLLOWER)
@@ -162,7 +162,7 @@ def test_follower_without_epochs_truncates_to_its_high_watermark_unasked() -> No
 
 
 @pytest.mark.parametrize("error", [NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, None])
-def test_the_text_of_kip_279_falls_back_to_the_high_watermark_after_any_error(error: str | None) -> None:
+def test_the_text_of_kip_279_falls_back_to_the_hw_after_any_error(error: str | None) -> None:
     follower = Follower({1: 4}, KIP279.override({"epoch_request_error": "high-watermark"}), hw=3).follow()
     if error is None:
         follower.fetcher.request_failed(follower.asked, follower.now_us)
@@ -216,7 +216,7 @@ def test_an_answer_for_a_stranger_is_an_error() -> None:
         follower.fetcher.on_epoch_end_reply(OffsetsForLeaderEpochResponse(follower.asked, [("x-1", NONE, -1, 2)]), 10)
 
 
-def test_the_same_leader_epoch_changes_nothing_and_a_newer_one_begins_anew() -> None:
+def test_an_equal_leader_epoch_changes_nothing_and_a_newer_one_restarts() -> None:
     follower = Follower({1: 4}, KIP101).follow(5)
     follower.ends(4)
     follower.follow(5)
@@ -226,7 +226,7 @@ def test_the_same_leader_epoch_changes_nothing_and_a_newer_one_begins_anew() -> 
     assert follower.asked.asks == [("t-0", NO_EPOCH, 1)]
 
 
-def test_the_delayed_truncation_keeps_the_log_until_the_leaders_records_have_come() -> None:
+def test_delayed_truncation_keeps_the_log_until_records_arrive() -> None:
     follower = Follower({1: 4}, HW.override({"follower_truncation": "high-watermark-delayed"}), hw=2).follow()
     assert (follower.fetches_from, follower.host.calls) == (2, [])
     follower.brings(error=NOT_LEADER_OR_FOLLOWER)
@@ -239,13 +239,13 @@ def test_the_delayed_truncation_keeps_the_log_until_the_leaders_records_have_com
     assert follower.fetches_from == 3
 
 
-def test_delayed_truncation_happens_though_the_leader_has_nothing_beyond_the_high_watermark() -> None:
+def test_delayed_truncation_happens_if_the_leader_ends_at_the_hw() -> None:
     follower = Follower({1: 4}, HW.override({"follower_truncation": "high-watermark-delayed"}), hw=2).follow()
     follower.brings(hw=1)
     assert (follower.replica.log.leo, follower.replica.hw) == (2, 1)
 
 
-def test_delayed_truncation_goes_by_the_leaders_end_before_the_high_watermark() -> None:
+def test_delayed_truncation_uses_the_leaders_end_before_the_hw() -> None:
     rules = HW.override({"follower_truncation": "high-watermark-delayed", "out_of_range": "truncates"})
     follower = Follower({1: 4}, rules, hw=3).follow()
     follower.brings(error=OFFSET_OUT_OF_RANGE)
@@ -263,7 +263,7 @@ def test_rule_decides_whether_questions_carry_the_leader_epoch(rule: str, carrie
 
 
 @pytest.mark.parametrize(("rule", "leo"), [("offset", 2), ("truncation-epoch", 4), ("leader-epoch", 4)])
-def test_rule_decides_whether_an_answer_for_an_earlier_leader_epoch_truncates(rule: str, leo: int) -> None:
+def test_rule_decides_whether_a_late_response_truncates(rule: str, leo: int) -> None:
     follower = Follower({1: 4}, KIP101.override({"late_reply": rule})).follow(5)
     follower.follow(6)
     follower.ends(2)
@@ -376,7 +376,7 @@ def test_rule_decides_which_fetches_of_a_session_carry_the_leader_epoch(rule: st
     assert [*carried, follower.asked.positions[0][2]] == [5, later, later, 5]
 
 
-def test_the_first_draft_of_kip_320_sends_the_epoch_of_the_last_record_and_truncates_where_it_is_refused() -> None:
+def test_the_first_draft_of_kip_320_sends_the_last_records_epoch() -> None:
     follower = Follower({1: 2, 3: 1}, KIP279.override({"fetch_fencing": "last-epoch"}), hw=3).follow(5)
     follower.ends(3, epoch=3)
     assert follower.asked.positions == [("t-0", 3, NO_EPOCH, 3)]
@@ -426,7 +426,7 @@ def test_truncation_that_fails_ends_what_an_append_error_ends(
 # Truncation on fetch.
 
 
-def test_a_follower_fetches_at_its_leo_at_once_and_says_what_its_log_ends_with() -> None:
+def test_a_follower_fetches_at_its_leo_with_its_latest_epoch() -> None:
     follower = Follower({1: 2, 3: 2}, ON_FETCH, hw=1).follow()
     assert follower.asked.positions == [("t-0", 4, 5, 3)]
     assert follower.host.calls == []
@@ -483,7 +483,7 @@ def test_a_diverging_answer_is_taken_whenever_it_comes() -> None:
 
 
 @pytest.mark.parametrize(("rule", "leo"), [("truncation-epoch", 2), ("leader-epoch", 4)])
-def test_a_late_diverging_answer_removes_committed_records_where_epochs_are_not_compared(rule: str, leo: int) -> None:
+def test_a_late_diverging_response_truncates_without_epoch_comparison(rule: str, leo: int) -> None:
     # KAFKA-18991. The leader that was asked under epoch 5 leads again under 7, and has what this follower has by then.
     follower = Follower({1: 4}, ON_FETCH.override({"late_reply": rule}), hw=4).follow(5)
     late = follower.asked
@@ -593,7 +593,7 @@ STEPS = st.lists(st.tuples(st.booleans(), st.integers(0, 2), st.integers(0, 3)),
 
 
 @given(STEPS, st.integers(0, 2), st.integers(0, 2), st.integers(1, 3))
-def test_a_follower_ends_with_its_leaders_log_and_loses_nothing_that_both_have(
+def test_a_follower_ends_with_its_leaders_log_and_keeps_the_shared_part(
     steps: list[tuple[bool, int, int]], leader: int, other: int, size: int
 ) -> None:
     history = History()

@@ -11,11 +11,11 @@ ISRS = st.lists(st.sampled_from([1, 2, 3]), unique=True).map(lambda isr: tuple(s
 LIVE = st.sets(st.sampled_from([1, 2, 3]))
 
 
-def test_the_first_live_member_in_assignment_order_leads_and_the_dead_leave_the_isr() -> None:
+def test_the_first_live_member_leads_and_dead_ones_leave_the_isr() -> None:
     assert election.offline((3, 1, 2), (1, 2, 3), [1, 2]) == (1, (1, 2))
 
 
-def test_partition_without_a_live_member_has_no_leader_unless_unclean_election_is_allowed() -> None:
+def test_without_live_members_only_an_unclean_election_finds_a_leader() -> None:
     assert election.offline((1, 2, 3), (1,), [3, 2]) is None
     assert election.offline((1, 2, 3), (1,), [3, 2], unclean=True) == (2, (2,))
     assert election.offline((1, 2, 3), (1,), [], unclean=True) is None
@@ -59,7 +59,7 @@ def test_the_last_member_is_waited_for() -> None:
 
 
 @given(st.dictionaries(st.sampled_from([1, 2, 3]), st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=3), LIVE)
-def test_eligible_members_have_run_all_the_time_or_have_the_longest_log_of_all(
+def test_eligible_members_never_stopped_or_have_the_longest_log(
     logs: dict[int, tuple[int, int]], live: set[int]
 ) -> None:
     for started in (set(), {1}, {1, 2}, {1, 2, 3}):

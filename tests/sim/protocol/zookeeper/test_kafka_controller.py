@@ -36,7 +36,7 @@ def test_a_new_controller_elects_where_the_leader_is_gone() -> None:
     assert world.decided == (2, (2,), 7)  # The dead replica left first, then somebody was elected.
 
 
-def test_an_older_controller_does_not_look_at_dead_replicas_when_it_starts() -> None:
+def test_an_older_controller_ignores_dead_replicas_at_start() -> None:
     store = Store(1, (1, 2, 3), registered={1: 11, 2: 12})
     assert World(store, "kip279").elected().decided == (1, (1, 2, 3), 5)
     assert World(store).elected().decided == (1, (1, 2), 6)
@@ -72,7 +72,7 @@ def test_the_last_member_leaves_in_0_10_where_unclean_election_is_allowed() -> N
         assert world.run().decided == (leader, (leader,), 7), name
 
 
-def test_nobody_leads_where_the_isr_is_empty_and_unclean_election_is_no_longer_allowed() -> None:
+def test_an_empty_isr_without_unclean_election_has_no_leader() -> None:
     world = World(Store(2, (2,), registered={2: 12}), "hw", unclean=True).elected()
     del world.store.registered[2]
     world.controller.brokers_changed()
@@ -240,9 +240,7 @@ def test_a_preferred_leader_that_leads_is_elected_again_in_some_releases(name: s
 
 
 @pytest.mark.parametrize(("name", "left"), [("kip279", ()), ("kip320", (1, 2, 4))])
-def test_a_reassignment_that_is_in_place_but_not_in_sync_is_given_up_by_the_next_controller(
-    name: str, left: tuple[int, ...]
-) -> None:
+def test_the_next_controller_abandons_a_reassignment_that_is_not_in_sync(name: str, left: tuple[int, ...]) -> None:
     world = World(Store(1, (1, 2), replicas=(1, 2), registered=dict(ALL)), name).elected()
     world.store.target = (1, 2, 4)
     world.controller.reassignment_asked()
@@ -298,7 +296,7 @@ def test_a_leader_does_not_learn_again_of_replicas_that_leave() -> None:
     assert world.deleted == [2, 3]
 
 
-def test_a_controller_that_was_replaced_is_refused_at_once_or_when_the_other_has_written() -> None:
+def test_a_replaced_controller_is_refused_at_once_or_after_a_write() -> None:
     for name, leader, working in (("kip320", 3, False), ("kip279", 1, True)):
         world = World(Store(3, (1, 2, 3), registered=dict(ALL)), name).elected()
         world.store.newest = 2
