@@ -89,7 +89,7 @@ def test_control_planes_do_not_mix(highwater: Callable[..., Call], tmp_path: Pat
 
 
 @pytest.mark.parametrize("words", [("run",), ("replay", "--seed", "1"), ("sweep", "--seeds", "1..2", "--local", "1")])
-def test_settings_that_decide_nothing_in_the_mode_are_said(
+def test_settings_without_effect_in_the_mode_are_noted(
     highwater: Callable[..., Call], tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     command, *options = words
@@ -101,7 +101,7 @@ def test_settings_that_decide_nothing_in_the_mode_are_said(
         "rule missed_bounce has no effect in kraft: it needs control_plane=zookeeper",
         "setting zookeeper.session.timeout.ms has no effect in kraft: it needs control_plane=zookeeper",
     ]
-    assert [line for line in call.err.splitlines() if "decides" in line] == lines
+    assert [line for line in call.err.splitlines() if "has no effect" in line] == lines
     if command == "sweep":
         assert json.loads((tmp_path / "out/run.json").read_text())["decides_nothing"] == lines
 
@@ -240,13 +240,13 @@ def test_several_scenarios_are_run_in_their_order(highwater: Callable[..., Call]
     assert [run["row"]["scenario"] for run in call.json["runs"]] == ["kip101-scenario-1", "canary"]
     one, other = (highwater("run", name, "--mode", "hw").out for name in ("kip101-scenario-1", "canary"))
     assert highwater("-v", "run", "kip101-scenario-1", "canary", "--mode", "hw").out == f"{one}\n{other}"
-    # Nothing is run before all of them are known; what is of one run is not of several.
+    # Nothing is run before all of them are known; what is for one run is not of several.
     call = highwater("run", "canary", "cannary")
     assert (call.code, call.out) == (exit_codes.BAD_INPUT, "")
     for option in ("--plan", "--trace"):
         call = highwater("run", "canary", "power", option, tmp_path / "x")
         assert (call.code, call.out) == (exit_codes.BAD_INPUT, "")
-        assert f"{option} is of one run" in call.err
+        assert f"{option} is for one run" in call.err
 
 
 def test_several_scenarios_are_a_line_each_with_a_mark_for_each_mode(highwater: Callable[..., Call]) -> None:
@@ -311,7 +311,7 @@ def test_a_broken_file_is_bad_input(highwater: Callable[..., Call], recorded: Pa
 
 def test_something_to_run_is_needed(highwater: Callable[..., Call]) -> None:
     call = highwater("run")
-    assert (call.code, call.err) == (2, "highwater: a scenario is missing, or a recorded run: --plan FILE\n")
+    assert (call.code, call.err) == (2, "highwater: name a scenario, or a recorded run: --plan FILE\n")
 
 
 def test_a_run_that_is_given_up_is_3(highwater: Callable[..., Call]) -> None:

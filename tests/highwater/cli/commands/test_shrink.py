@@ -129,7 +129,7 @@ def test_a_run_of_other_code_is_refused(highwater: Callable[..., Call], plan: Pa
 def test_a_plan_of_faults_alone_needs_its_scenario(highwater: Callable[..., Call], plan: Path, tmp_path: Path) -> None:
     data = json.loads(plan.read_text())
     faults = written(tmp_path, data["plan"])
-    assert "name the scenario that it is for" in highwater("shrink", "--plan", faults).err
+    assert "name its scenario" in highwater("shrink", "--plan", faults).err
     call = highwater("shrink", *SEED, "--plan", faults, "--output", tmp_path / "out", "--json")
     assert call.code == 0
     assert call.json["before"]["faults"] == len(data["plan"]["faults"])

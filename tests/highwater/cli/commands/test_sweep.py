@@ -108,7 +108,7 @@ def test_spark_is_used_without_local(
     [
         (["powr", "--local", "1"], "did you mean 'power'?"),
         (["power", "--local", "1", "--modes", "kip10"], "did you mean 'kip101'?"),
-        (["power", "--local", "1", "--master", "local"], "--local uses no Spark"),
+        (["power", "--local", "1", "--master", "local"], "--local excludes Spark"),
         (["power", "--conf", "spark.ssl.keyPassword"], "is not of the form KEY=VALUE"),
         (["power", "--local", "0"], "--local"),
         (["power", "--local", "1", "--set", "acks=1,al"], "acks = 'al' is not valid; did you mean 'all'?"),
