@@ -1,9 +1,9 @@
 """Names that become paths, folders that are reached without a link, and files from outside.
 
-Stores, plans and scenario files are passed on, and whoever made one may be an attacker: every name, number and link in
-it is his. So a name is one plain component, no link is followed below the folder that the user named, and a file is
-regular, of a bounded size, and text. He has written it and is gone: nobody changes folders while a command looks at
-them, since who could do that has the user's own rights and needs no trick.
+The attacker is the author of a store, plan or scenario file that was passed on, who controls every name, number and link
+in it. So a name is one plain component, no link is followed below the folder that the user named, and a file is
+regular, of a bounded size, and text. The attacker does not change folders while a command reads them: that needs the
+user's own rights, with which no trick is necessary.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class _Search:
         return later[0] / later[1] - sooner[0] / sooner[1]
 
     def _try(self, after_us: int, runs: int) -> None:
-        """Continue a prefix until it has so many continuations."""
+        """Continue a prefix until it has `runs` continuations."""
         while (tried := self.tried.get(after_us, (0, 0)))[1] < runs:
             row = self._trials.row(self._case.continued(after_us, tried[1] + 1))
             found = self._symptom.seen_in(row)

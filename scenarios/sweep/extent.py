@@ -112,7 +112,7 @@ def take(pieces: Sequence[Piece], number: int) -> tuple[tuple[Piece, ...], tuple
 
 
 def _cut_at(pieces: Iterable[Piece], ends: Iterable[int]) -> Iterator[tuple[Piece, ...]]:
-    """Cut where so many seeds lie before."""
+    """Cut pieces after given numbers of seeds."""
     left = list(pieces)[::-1]
     done = 0
     for end in ends:

@@ -385,7 +385,7 @@ class Store:
         return self.asked.minus(self.covered)
 
     def tables(self, columns: Sequence[str] | None = None) -> Iterator[tuple[Wave, pa.Table]]:
-        """The rows of each wave; damaged ones are noted in `damage` and left out."""
+        """The rows of each wave; damaged waves are recorded in `damage` and skipped."""
         for wave in self.waves:
             if wave.name not in self.damage:
                 try:

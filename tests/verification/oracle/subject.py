@@ -1,4 +1,15 @@
-"""What is compared: one class of Kafka's, and what stands for it in the core."""
+"""A subject of comparison: a class of Kafka's, and its counterpart in `sim/protocol` (the core).
+
+For the next author. What must hold: both sides get the same operations and return what is visible after each; any
+subset of a case is a valid case, because differing cases are minimised; a case depends on subject, release and seed
+alone; the core runs with the rules of its release and nothing else. A listed difference is imitated by the driver, so
+that any other difference shows, and must still occur in its own case.
+
+What breaks it: an operation whose meaning depends on chance or time in Kafka (hash order, jitter, other threads), which
+the harness has to fix; a driver that decides something which the core should decide, because then Kafka is compared
+with the driver; a visible state that omits what the operation changes. `mutants.py` measures the latter: a mutant that
+is not found points at state that is not visible, or at operations that are not drawn.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +24,7 @@ Operation = list[Any]
 """Its name and arguments, as JSON has them."""
 Case = list[Operation]
 Seen = list[Any]
-"""What is to be seen after each operation."""
+"""The visible state after each operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +33,18 @@ class Subject:
 
     Attributes:
         name: ``[a-z-]+``; its Java sources are in the folder of that name, with underscores.
-        java: its class there, by its full name.
-        rules: release -> the rules under which the core is to do as it does.
-        draw: makes a case for a release; any of its operations may be left out, and the rest is a case still.
-        run: the core's side. Imitates the listed differences that are named (`tests.verification.oracle.differences`).
-        quick: cases of a release with ``QUICK=1``; so for `usual` and `deep`.
-        options: of Java.
-        uses: folders of Java sources besides its own.
-        names_brokers: whether numbers in its cases do, so that lowering one makes another case, not a smaller one.
+        java: the full name of its class there.
+        rules: release -> rules of the core for it.
+        draw: draws a case for a release; any subset of its operations is a case, too.
+        run: runs a case on the core, imitating the named differences (`tests.verification.oracle.differences`).
+        quick: cases of a release with ``QUICK=1``.
+        usual: cases without an option.
+        deep: cases with ``DEEP=1``.
+        options: options of Java.
+        uses: further folders of Java sources.
+        names_brokers: whether numbers in cases are brokers, so that lowering one does not make a smaller case.
         recorded: length of a file of recorded cases, in bytes.
-        whole: of a subject of which everything is tried, the case of a seed; None has one drawn.
+        whole: for exhaustive subjects, seed -> case; None: draw one.
     """
 
     name: str
@@ -55,5 +68,5 @@ class Subject:
         return self.draw(Random(f"{self.name}/{release}/{seed}"), release)
 
     def core(self, case: Case, release: str, imitated: Collection[str] = ()) -> Seen:
-        """What the core does."""
+        """The visible states of the core."""
         return self.run(case, release, self.rules[release], imitated)
