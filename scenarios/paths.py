@@ -1,7 +1,7 @@
 """Names that become paths, folders that are reached without a link, and files from outside.
 
-The attacker is the author of a store, plan or scenario file that was passed on, who controls every name, number and link
-in it. So a name is one plain component, no link is followed below the folder that the user named, and a file is
+The attacker is the author of a store, plan or scenario file that was passed on, and controls every name, number and
+link in it. So a name is one plain component, no link is followed below the folder that the user named, and a file is
 regular, of a bounded size, and text. The attacker does not change folders while a command reads them: that needs the
 user's own rights, with which no trick is necessary.
 """
