@@ -25,8 +25,6 @@ from sim.kernel.scheduler import (
     Gate,
     Handler,
     Kernel,
-    Key,
-    place_of,
     refuse,
 )
 from sim.kernel.streams import Streams
@@ -231,14 +229,14 @@ class Channel(Gate, Generic[Target]):
         usual_us: median of its latency.
     """
 
-    __slots__ = ("_entries", "_kernel", "_last_us", "_link", "_node", "_queue", "target", "usual_us")
+    __slots__ = ("_kernel", "_last_us", "_link", "_node", "target", "usual_us")
 
     def __init__(self, network: Network, link: Link, source: int, target: Target, node: Node) -> None:
         self.source = source
         self.owner = node.node
         self.elided = node.life.elided
         self._node = node
-        self._kernel, self._queue, self._entries = network.wiring
+        self._kernel = network.kernel
         self._link = link
         self._last_us = -1
         self.target = target
@@ -265,12 +263,10 @@ class Channel(Gate, Generic[Target]):
         about = message.about()
         if about < ALIKE:
             sent = link.sent
-            if about in sent:
-                before = sent[about]
-                sent[about] = before + 1
-                about += before << _BEFORE
-            else:
-                sent[about] = 1
+            subject: Any = about  # An int; but compiled code would make a new object of it for each use.
+            before = sent.get(subject, 0)
+            sent[subject] = before + 1
+            about += before << _BEFORE
         number = mixed(link.key, about)
         arrival_us = now_us + link.table[number >> _QUANTILE]
         if link.loss and self._is_lost(number, about):
@@ -280,18 +276,14 @@ class Channel(Gate, Generic[Target]):
         self._last_us = arrival_us
         if link.resent:
             self._resend(arrival_us, number, message)
-        queue = self._queue
-        if queue is None:
+        if not kernel.is_plain:
             kernel.schedule(arrival_us, self, message)
         elif arrival_us < now_us:
             refuse(arrival_us, now_us, self, message)
         else:
             rank = kernel.number
             kernel.number = rank + 1
-            key: Key = -((arrival_us << SHIFT) + rank)
-            place = place_of(queue, key)
-            queue.insert(place, key)
-            self._entries.insert(place, (self, message))
+            kernel.push((arrival_us << SHIFT) + rank, self, message)
 
     def _is_lost(self, number: int, about: int) -> bool:
         """Whether the message of a mixed number is lost; of those that are alike each time another one."""
@@ -370,20 +362,22 @@ class Network:
         elides: see above.
         idle_messages: pings, and fetches with their answers, that were simulated though nothing could come of them.
         nodes: who is up, by node id.
-        wiring: what every connection works with.
+        kernel: what all of it happens on.
         version: raised whenever a broker's answers may have changed.
     """
 
     def __init__(
         self, kernel: Kernel, streams: Streams, loss: int = 0, *, fixed: bool = False, elides: bool = True
     ) -> None:
-        self._kernel = kernel
+        self.kernel = self._kernel = kernel
         self.loss = loss
+        self._cuts = 0
+        self._has_lost = loss > 0
+        """Whether a link loses messages, or has lost some."""
         self._fixed = fixed
         self.elides = elides
         self.idle_messages = 0
         self._key = streams.key("network")
-        self.wiring = (kernel, *kernel.plain_queue())
         self._links: dict[tuple[int, int], Link] = {}
         self._waiting: list[tuple[int, Callable[[], int], Gate, Event]] = []
         self.nodes: dict[int, Node] = {}
@@ -510,6 +504,8 @@ class Network:
         one, other = nodes.get(first), nodes.get(second)
         if one is None or other is None or one.frozen or other.frozen:
             return False
+        if not (self._cuts or self._has_lost):
+            return True
         there, back = links.get((first, second)), links.get((second, first))
         return not (self.loss or (there and (there.cuts or there.loss)) or (back and (back.cuts or back.loss)))
 
@@ -558,6 +554,7 @@ class Network:
         Not for links of clients, which must know (`loss`).
         """
         self._end_elision_between(source, target)
+        self._has_lost = True
         self.link(source, target).loss += permille
 
     def resend(self, source: int, target: int, permille: int) -> None:
@@ -575,6 +572,7 @@ class Network:
     def lose(self, loss: int) -> None:
         """From now on every link loses so many messages of a thousand."""
         self.end_elision()
+        self._has_lost = True
         self.loss = loss
         for link in self._links.values():
             link.loss = loss
@@ -588,6 +586,7 @@ class Network:
 
     def _set_cuts(self, source: int, target: int, change: int) -> None:
         self._end_elision_between(source, target)
+        self._cuts += change
         link = self.link(source, target)
         link.cuts += change
         if link.channel is not None:

@@ -1,11 +1,10 @@
 """The scheduler: integer microseconds, and a queue of events; SimPy's processes run on the same queue.
 
-An entry of the queue is one number, of its time and what orders it among others of that time, and beside it
-(gate, event). The event is a message, a timer of a node, or a call of anything else (`Call`); its class says what
-elision and waiting have to know about it. The gate says whether the event still has anybody to reach: a connection
-whose process died or whose link is cut, the life of a process that set a timer. Both are lists that are kept sorted,
-the next entry last: of the few entries that there are at a time, most are made for soon, so they are found and put in
-place for less than a heap and a dictionary cost.
+An entry of the queue is a number, of its time and what orders it among others of that time, a gate and an event. The
+event is a message, a timer of a node, or a call of anything else (`Call`); its class says what elision and waiting have
+to know about it. The gate says whether the event still has anybody to reach: a connection whose process died or whose
+link is cut, the life of a process that set a timer. The queue is a sorted list, the next entry last: of the few entries
+that there are at a time, most are made for soon, so they are put in place for less than a heap costs.
 A closed gate may hold events back instead of dropping them: its process is paused, or waits for something, and makes
 them up when it goes on.
 SimPy's own events and processes, which scripts are, come through `Environment.schedule`.
@@ -17,10 +16,9 @@ of the receivers (PCT), both by seed.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import simpy
 from simpy.events import NORMAL
@@ -28,15 +26,10 @@ from simpy.events import Event as SimPyEvent
 
 from sim.kernel.streams import Stream
 
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
 Handler = Callable[[Any], object]
-Key = Any
-"""An entry's number, negative, so that the next one is the greatest. An int; but compiled code would make a new object
-of an int for each use of it.
-"""
-Entry = tuple["Gate", "Event"]
-place_of: Final = bisect_right
-"""Where in the queue a number belongs. A name of our own: compiled code looks up an imported one whenever it is called.
-"""
 
 
 class Event:
@@ -101,7 +94,7 @@ class Backlog:
     __slots__ = ("events",)
 
     def __init__(self) -> None:
-        self.events: deque[Entry] = deque()
+        self.events: deque[tuple[Gate, Event]] = deque()
 
     def put(self, gate: Gate, event: Event) -> None:
         """An event is due. A subclass may let some happen at once, and hold back the others."""
@@ -161,6 +154,24 @@ class ElidedExchange:
         raise NotImplementedError
 
 
+class Entry:
+    """An entry of the queue. (An object whose number compiled code reads without making an object of it; it is used
+    again once its event has happened.)
+
+    Attributes:
+        number: of its time, and of what orders it among others of that time.
+        gate: what its event comes through.
+        event: what happens.
+    """
+
+    __slots__ = ("event", "gate", "number")
+
+    def __init__(self, number: int, gate: Gate, event: Event) -> None:
+        self.number = number
+        self.gate = gate
+        self.event = event
+
+
 ALWAYS: Final = Gate()
 FIRST: Final = 0
 """Tie key of SimPy's URGENT events, and of calls that come before others."""
@@ -176,6 +187,8 @@ SHIFT: Final = _RANK + 2
 """Bits of what orders entries of one time: tie key and number."""
 AUDIT_EVENTS: Final = 1_024
 """Events between two audits of a run (`Kernel.audit`)."""
+_NEAR: Final = 4
+"""Entries that are looked at one by one, the next first, for the place of a new one: seven of ten belong there."""
 _LAST: Final = 3
 """Tie key of the end of `Kernel.run_until`: after everything else of that time."""
 
@@ -295,6 +308,7 @@ class Kernel:
         number: what the next entry is numbered.
         watcher: who is told of each event.
         audit: called after every `AUDIT_EVENTS` events; it may raise a `BudgetError`.
+        is_plain: `schedule` does nothing but to `push` an entry of that time and the next number.
     """
 
     def __init__(self, event_budget: int = 2_000_000) -> None:
@@ -305,9 +319,10 @@ class Kernel:
         self._budget = event_budget
         self._shift = SHIFT
         self._last = _LAST
-        self._queue: list[Key] = []
-        self._entries: list[Entry] = []
-        self._does_more = type(self) is not Kernel  # In `schedule`, or in its place.
+        self._queue: list[Entry] = []
+        """The next one last: of the few that there are at a time, most are made for soon."""
+        self._used: list[Entry] = []
+        self.is_plain = type(self) is Kernel
         self.number = CALL << _RANK
 
     def schedule(self, at_us: int, gate: Gate, event: Event) -> None:
@@ -320,11 +335,33 @@ class Kernel:
             refuse(at_us, self.now_us, gate, event)
         number = self.number
         self.number = number + 1
+        self.push((at_us << SHIFT) + number, gate, event)
+
+    def push(self, number: int, gate: Gate, event: Event) -> None:
+        """Put an entry of that number into the queue, for `schedule`; bulk schedulers may do without the rest of it."""
+        if self._used:
+            entry = self._used.pop()
+            entry.number = number
+            entry.gate = gate
+            entry.event = event
+        else:
+            entry = Entry(number, gate, event)
         queue = self._queue
-        key: Key = -((at_us << SHIFT) + number)
-        place = place_of(queue, key)
-        queue.insert(place, key)
-        self._entries.insert(place, (gate, event))
+        high: i64 = len(queue)
+        low: i64 = high - _NEAR
+        while high > low:
+            if not high or queue[high - 1].number > number:
+                queue.insert(high, entry)
+                return
+            high -= 1
+        low = 0
+        while low < high:
+            middle = (low + high) >> 1
+            if queue[middle].number > number:
+                low = middle + 1
+            else:
+                high = middle
+        queue.insert(low, entry)
 
     def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
         """Call `handler(argument)` at a time, if the gate is open then."""
@@ -335,16 +372,10 @@ class Kernel:
         what elision concerns (`sim.environment.elision`); in kernels that break ties in another way, or do more in
         `schedule`, only that.
         """
-        if self._does_more:
-            self.schedule(at_us, gate, event)
-        else:
+        if self.is_plain:
             self.add(at_us, FIRST, gate, event)
-
-    def plain_queue(self) -> tuple[list[Key] | None, list[Entry]]:
-        """Numbers and events of the queue, so that bulk schedulers append without `schedule`: they do all that it does
-        but its check of the time. No numbers in kernels in which `schedule` does more.
-        """
-        return None if self._does_more else self._queue, self._entries
+        else:
+            self.schedule(at_us, gate, event)
 
     def add(self, at_us: int, tie: int, gate: Gate, event: Event) -> None:
         """`schedule` with a tie key of its own, `CALL` being that of other events: for `Environment`.
@@ -357,11 +388,7 @@ class Kernel:
         self.number = number + 1
         if tie == FIRST:
             number += (gate.source & _SOURCES) << _SOURCE
-        queue = self._queue
-        key: Key = -((at_us << self._shift) + ((tie - CALL) << _RANK) + number)
-        place = place_of(queue, key)
-        queue.insert(place, key)
-        self._entries.insert(place, (gate, event))
+        self.push((at_us << self._shift) + ((tie - CALL) << _RANK) + number, gate, event)
 
     def stop(self) -> None:
         """End `run_until`; for use in a handler."""
@@ -374,7 +401,7 @@ class Kernel:
             BudgetError: the budget is used up.
             PastEventError: that time is before now.
         """
-        queue, entries, shift = self._queue, self._entries, self._shift
+        queue, used, shift = self._queue, self._used, self._shift
         end = Gate()
         self.add(until_us, self._last, end, Call(self._reached, None))
         made = 0
@@ -383,9 +410,10 @@ class Kernel:
                 self._run_watched(self.watcher)
             while self.events < self._budget:
                 for made in range(1, self._until_audit() + 1):  # noqa: B007 - used below
-                    order: int = queue.pop()
-                    gate, event = entries.pop()
-                    self.now_us = -order >> shift
+                    entry = queue.pop()
+                    used.append(entry)
+                    gate, event = entry.gate, entry.event
+                    self.now_us = entry.number >> shift
                     if gate.open:
                         if gate.elided and not event.elision_safe:
                             self.end_elision(gate)
@@ -419,12 +447,12 @@ class Kernel:
         """The loop of `run_until`, telling a watcher of each event."""
         while self.events < self._budget:
             self._until_audit()
-            key = -self._queue.pop()
-            gate, event = self._entries.pop()
+            entry = self._queue.pop()
+            gate, event = entry.gate, entry.event
             self.events += 1
-            self.now_us = key >> self._shift
-            is_first = (key >> _RANK) & _LAST == FIRST
-            number = key & (((1 << _SOURCE) - 1) if is_first else _NUMBER)
+            self.now_us = entry.number >> self._shift
+            is_first = (entry.number >> _RANK) & _LAST == FIRST
+            number = entry.number & (((1 << _SOURCE) - 1) if is_first else _NUMBER)
             watched = ObservedEvent(self, watcher, number, gate, event)
             if gate.open:
                 watched.happen(gate)
@@ -443,7 +471,7 @@ class Kernel:
     def dispose(self) -> None:
         """Forget what has not happened yet."""
         self._queue.clear()
-        self._entries.clear()
+        self._used.clear()
         self.audit = None
 
     def _reached(self, _: None) -> None:

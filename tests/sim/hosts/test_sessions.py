@@ -121,11 +121,10 @@ def test_metadata_are_refreshed_at_multiples_of_their_age(age_ms: int, next_ms: 
     small = World("kip320", config={**FIXED, "metadata.max.age.ms": age_ms}).run()
     small.cluster.producer.begin()
     kernel = small.cluster.kernel
-    calls = zip(kernel._queue, kernel._entries, strict=True)
     assert [
-        -key >> SHIFT
-        for key, call in calls
-        if isinstance(call[1], Call) and call[1].handler == small.cluster.producer._age
+        entry.number >> SHIFT
+        for entry in kernel._queue
+        if isinstance(entry.event, Call) and entry.event.handler == small.cluster.producer._age
     ] == [next_ms * 1_000]
 
 
