@@ -14,7 +14,7 @@ from sim.protocol.log.producer_state_manager import ProducerStateManager
 
 NO_OFFSET: Final = -1
 place_of: Final = bisect_left
-"""Which batch holds an offset, by last offsets. A name of its own: compiled code looks up an imported one at each call."""
+"""Which batch holds an offset, by last offsets. Its own name: compiled code looks up an imported one at each call."""
 
 
 class UnexpectedAppendOffsetError(Exception):
