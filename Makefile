@@ -113,7 +113,8 @@ bench: venv
 
 # An hour: 50,000 seeds of `chaos` in each release and in kip320-repaired, which must keep its promise; every
 # violation inside that of kip320 explained by repairs; the independent checker on the failures; 32,000 plans with and
-# without elision; pairs of rules that decided nothing; 200 failures without the faults outside their causal past; latencies of 1,000 plans
+# without elision; pairs of rules that decided nothing; 200 runs
+# and their copies; 200 failures without the faults outside their causal past; latencies of 1,000 plans
 # of which something is left out; seeds to the first hit of each known bug.
 hunt: venv
 	$(BIN)/python -m tests.verification.hunt.explained
@@ -122,6 +123,7 @@ hunt: venv
 	$(BIN)/python -m tests.verification.hunt.elision --scenario elr-chaos --modes kraft,elr,elr-4.3,elr-recovery --seeds 8000
 	$(BIN)/python -m tests.verification.hunt.elision --scenario reassignments --modes elr-4.3,elr-repaired --seeds 4000
 	$(BIN)/python -m tests.verification.hunt.deciding
+	$(BIN)/python -m tests.verification.hunt.copies
 	$(BIN)/python -m tests.verification.hunt.causal
 	$(BIN)/python -m tests.verification.hunt.latencies
 	$(BIN)/python -m tests.verification.hunt.finds

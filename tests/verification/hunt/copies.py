@@ -1,0 +1,118 @@
+"""A run is copied in its middle: original and copy go on with the same inputs, and end with the same row.
+
+The row has the digest of all steps, so each state machine of the protocol (controllers, partitions, fetchers, logs,
+epoch caches, producer state, clients) made the same calls with the same answers in both. Messages are values, which
+both share. ``python -m tests.verification.hunt.copies`` tries 200 runs.
+
+What cannot be copied: a controller of ZooKeeper in the middle of an event, whose handlers are generators, and what a
+broker has asked of ZooKeeper, which is a function. Such a run is copied as soon as nothing of that is under way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import sys
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+from unittest import mock
+
+from scenarios.format.catalogue import load
+from scenarios.single import rows
+from scenarios.single.ended import EndedRun
+from scenarios.single.execution import CLIENTS_BEGIN_US, Execution
+from sim.history.steps.base import StepKind
+from sim.hosts.zk_broker import ZooKeeperBroker
+from sim.hosts.zk_messages import MOVED, PENDING
+from sim.kernel.message import Message
+from sim.kernel.mixing import mixed
+from sim.kernel.scheduler import ALWAYS
+from sim.protocol.modes import mode as mode_named
+from tests.plain import refuse_compiled
+
+if TYPE_CHECKING:
+    from scenarios.single.rows import Row
+
+PAIRS: Final = (
+    ("chaos", "hw"),
+    ("chaos", "kip101"),
+    ("chaos", "kip320"),
+    ("elr-chaos", "elr"),
+    ("elr-chaos", "kraft"),
+    ("elr-chaos", "elr-recovery"),
+    ("reassignments", "elr"),
+    ("reassignments", "kip320"),
+)
+STEP_US: Final = 1_000
+"""So much later a run is looked at again that cannot be copied."""
+
+
+def _itself(value: Any, _: object) -> Any:
+    return value
+
+
+def copied(run: Execution) -> Execution:
+    """A copy of a run between two events that shares only what is never changed."""
+    shared = (run.scenario, run.mode, run.config, run.rules, PENDING, MOVED, ALWAYS)
+    memo: dict[int, Any] = {id(one): one for one in shared}
+    with (
+        mock.patch.object(Message, "__deepcopy__", _itself, create=True),
+        mock.patch.object(StepKind, "__deepcopy__", _itself, create=True),
+        mock.patch.dict(vars(copy)["_deepcopy_dispatch"], {type(blake2b()): lambda one, _: one.copy()}),
+    ):
+        return copy.deepcopy(run, memo)
+
+
+def can_be_copied(run: Execution) -> bool:
+    """Whether nothing is asked of ZooKeeper at present."""
+    brokers = [one for one in run.cluster.running.values() if isinstance(one, ZooKeeperBroker)]
+    return not any(one.zookeeper.pending or one.module.controller._events.is_handling for one in brokers)
+
+
+def begun(name: str, mode: str, seed: int) -> Execution:
+    """A run up to a time that its seed chooses, and to one at which it can be copied."""
+    run = Execution(load(name), mode_named(mode), seed, {}, None)
+    run.cluster.boot()
+    run.kernel.call_at(CLIENTS_BEGIN_US, run.cluster.control.life, run._begin_clients, None)
+    run._draw()
+    run.kernel.run_until(CLIENTS_BEGIN_US + mixed(seed, 7) % (run.horizon_us // 2))
+    while not can_be_copied(run):
+        run.kernel.run_until(run.kernel.now_us + STEP_US)
+    return run
+
+
+def ended(run: Execution) -> Row:
+    """The row of a run that goes on to its end."""
+    run.kernel.run_until(run.horizon_us)
+    run._heal()
+    run._check()
+    return rows.row(EndedRun(run, ""))
+
+
+def differs(name: str, mode: str, seed: int) -> str:
+    """Which columns are different for a run and its copy; "" if none."""
+    run = begun(name, mode, seed)
+    twin = copied(run)
+    own, other = ended(run), ended(twin)
+    return ", ".join(column for column in own if own[column] != other[column])
+
+
+def main() -> int:
+    """Copy runs; 1 if a copy ended otherwise."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=200, help="how many")
+    options = parser.parse_args()
+    refuse_compiled(parser)
+    wrong = 0
+    for seed in range(options.runs):
+        name, mode = PAIRS[seed % len(PAIRS)]
+        found = differs(name, mode, seed)
+        if found:
+            wrong += 1
+            sys.stdout.write(f"{name} {mode} {seed}: {found}\n")
+    sys.stdout.write(f"{options.runs} runs copied, {wrong} ended otherwise than their copy\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
