@@ -1,1 +1,1 @@
-"""What hosts stand on: links, disks, and what need not be simulated while nothing changes."""
+"""What hosts run on: links, disks, and elision of exchanges while nothing changes."""

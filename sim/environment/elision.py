@@ -1,21 +1,20 @@
-"""Elision: pings that keep a session, and fetches that wait, expire empty and are sent again, are not simulated.
+"""Elision: session pings and idle fetches are not simulated while nothing changes.
 
-While nothing changes, the fetch of a follower or consumer makes rounds: it waits at the leader for
-``replica.fetch.wait.max.ms``, is answered with nothing new, and the same fetch is sent again. The pings of a broker
-arrive, one like the other. Each such exchange of two nodes is elided (`sim.kernel.scheduler.ElidedExchange`) as long as
-nothing else happens at either of them. The kernel ends it before any other event of one of the two
-(`Event.elision_safe` names the exceptions): the round that is under way by then follows from phase and period, what it
-has told the receiver by then takes effect at the times at which it would have, and its next message is simulated again.
-Whatever changes a node or a link from outside ends it, too: cuts and pauses in `sim.environment.network.Network`,
-everything else by `Node.end_elision`.
+An idle follower's or consumer's fetch makes rounds: it waits at the leader for ``replica.fetch.wait.max.ms``, gets an
+empty response, and is sent again. A broker's pings repeat likewise. Such an exchange is elided
+(`sim.kernel.scheduler.ElidedExchange`) as long as nothing else happens at either node. The kernel ends the elision
+before any other event of either node, unless the event is `Event.elision_safe`. Then the round in progress is computed
+from phase and period, what has arrived so far takes effect with its original times, and the next message is simulated
+again. Changes from outside end it too: cuts and pauses in `sim.environment.network.Network`, everything else by
+`Node.end_elision`.
 
-So that this is exact, such messages depend on nothing else that is under way, whether they are elided or not: they
-neither wait for others of their connection nor hold them up (`sim.environment.network.Channel.send_beside`), and of
-what happens at the same microsecond, they and their timers come first, ordered by the node that they come from
-(`sim.kernel.scheduler.Kernel.schedule_first`).
-
-Messages of a round are alike (`sim.kernel.message.ALIKE`), so each round of a fetch takes as long as the one before;
-pings take the median of their link. With ``sim.elision = false`` everything is simulated, and histories are equal.
+What must hold for this to be exact: elidable messages do not depend on other messages in flight, whether they are
+elided or not. They neither wait for other messages of their connection nor hold them up
+(`sim.environment.network.Channel.send_beside`). At equal times they and their timers come first, ordered by source node
+(`sim.kernel.scheduler.Kernel.schedule_first`). All messages of a round have constant latency: subjects are
+`sim.kernel.message.ALIKE`, and pings take the median of their link. An event that changes what an idle fetch or a ping
+would see must end the elision. With ``sim.elision = false`` everything is simulated and the history must be the same; a
+difference means that some event is elision-safe which must not be.
 """
 
 from __future__ import annotations
@@ -32,58 +31,62 @@ if TYPE_CHECKING:
 
 
 class ElidingBroker(Node):
-    """A node where fetches wait, and that pings."""
+    """A broker: a node where fetches wait, and which sends pings."""
 
     __slots__ = ()
 
     def refetched(self, delayed: DelayedFetch, at_us: int) -> None:
-        """The same fetch arrived once more, last at that time."""
+        """Account for elided arrivals of the same fetch; `at_us` is the latest."""
         raise NotImplementedError
 
     def waits_until(self, delayed: DelayedFetch, expires_us: int) -> None:
-        """It waits at present."""
+        """Resume the wait of the fetch, until `expires_us`."""
         raise NotImplementedError
 
     def answered(self, request: FetchRequest, result: FetchResult, channel: Channel[Any], arrives_us: int) -> None:
-        """Its empty response is under way."""
+        """Schedule the empty response, which is in flight and arrives at `arrives_us`."""
         raise NotImplementedError
 
     def cancel_wait(self, delayed: DelayedFetch) -> None:
-        """It does not wait any more."""
+        """End the wait of the fetch."""
         raise NotImplementedError
 
     @property
     def metadata_offset(self) -> int:
-        """What its pings tell, if they tell anything: up to where it has replayed the metadata log of a quorum."""
+        """How far the broker has replayed the metadata log, as its heartbeats report it; 0 with ZooKeeper."""
         return 0
 
     def ping_again(self, channel: Channel[Any], sent_us: int, next_us: int) -> None:
-        """The last ping was sent at the one time, it or its response may be under way; the next is due at the other."""
+        """Resume pings: the last was sent at `sent_us`, and it or its response may be in flight; the next is due at
+        `next_us`.
+        """
         raise NotImplementedError
 
 
 class SessionKeeper(Node):
-    """A node that is pinged."""
+    """A node that keeps sessions by pings."""
 
     def suspend_expiry(self, broker: int) -> None:
-        """The pings of a broker are elided: its session does not expire until `resume_expiry`."""
+        """Suspend session expiry of a broker whose pings are elided, until `resume_expiry`."""
         raise NotImplementedError
 
     def resume_expiry(self, broker: int, last_us: int, metadata_offset: int) -> None:
-        """The session was last kept at that time (-1: not since pings are elided), by a ping that told so much."""
+        """Resume session expiry: the last ping arrived at `last_us` (-1: none since elision began) and reported
+        `metadata_offset`.
+        """
         raise NotImplementedError
 
 
 class ElidedFetch(ElidedExchange):
-    """A fetch that makes rounds. Its asker is a node with `Node.fetched_again`.
+    """An idle fetch that repeats. The fetching node implements `Node.fetched_again`.
 
     Args:
-        server: where it waits.
+        server: the broker where it waits.
         delayed: the fetch.
-        result: what each empty response says.
+        result: the result in each empty response.
         there: the connection to the server.
-        back: the connection to the asker.
-        wait_us: for how long it waits.
+        back: the connection to the fetching node.
+        wait_us: how long it waits at the server.
 
     Attributes:
         delayed: see above.
@@ -110,7 +113,7 @@ class ElidedFetch(ElidedExchange):
         self._wait_us = wait_us
 
     def settle(self, now_us: int) -> None:
-        """See `ElidedExchange.settle`; a fetch that does not wait any more is about to be answered."""
+        """See `ElidedExchange.settle`. A fetch that no longer waits is about to be answered."""
         server, delayed, wait_us = self._server, self.delayed, self._wait_us
         asker: Node = self._back.target
         request = delayed.request
@@ -147,8 +150,8 @@ class ElidedPings(ElidedExchange):
     Args:
         pinger: the broker.
         channel: the connection to the node that keeps its session.
-        sent_us: when the first ping is elided.
-        interval_us: from one ping to the next.
+        sent_us: when the first elided ping would have been sent.
+        interval_us: interval of pings.
     """
 
     __slots__ = ("_channel", "_interval_us", "_pinger", "_sent_us", "_sessions")

@@ -1,12 +1,12 @@
-"""Directed links between nodes, and the connections that live on them.
+"""Directed links between nodes, and the connections that use them.
 
-A link lasts for the whole run: it has latency, loss and cuts. How long a message takes on it is a function of the seed,
-the link and what the message is about (`sim.kernel.message.Message.about`), not of what else is sent. A connection
-(`Channel`) belongs to two incarnations and dies with either; what was under way on it is gone. Messages of one
-connection never overtake each other, but for those that may be elided (`Channel.send_beside`). A message that arrives
-while its link is cut is lost; who waits for an answer notices by its own timeout. A paused process runs nothing: its
-timers and what arrives for it are held, and handed over in their order when it resumes. Of one that waits for something
-only that part is held which needs it.
+A link lasts for the whole run: it has latency, loss and cuts. The latency of a message is a function of the seed, the
+link and the message's subject (`sim.kernel.message.Message.about`), and does not depend on other traffic. A connection
+(`Channel`) belongs to two incarnations and closes when either ends; messages in flight are lost. Messages of one
+connection never overtake each other, except those that may be elided (`Channel.send_beside`). A message that arrives
+while its link is cut is lost; its sender notices by timeout. A paused process runs nothing: its timers and incoming
+messages are held, and delivered in order when it resumes. A process that waits for its partition holds back only the
+events that need it.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from sim.kernel.streams import Streams
 LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
 """Quantiles of the one-way latency: 0.2 ms, median 0.3 ms, up to 2 ms."""
 _QUANTILE: Final = BITS - 8
-"""The upper 8 bits of the number that is mixed for a message choose its latency."""
+"""Shift of the upper 8 bits of a message's mixed number, which choose its latency."""
 _CHANCE: Final = 20
 _CHANCES: Final = (1 << _CHANCE) - 1
 _LOST: Final = _QUANTILE - _CHANCE
-"""The 20 bits below those decide whether it is lost."""
+"""Shift of the next 20 bits, which decide whether the message is lost."""
 _BEFORE: Final = 40
 """Shift of the per-subject sequence number in the message key."""
 USUAL: Final = 128
-"""Index of the median."""
+"""Index of the median latency."""
 FIXED_STEPS_US: Final = (7, 11)
-"""With ``sim.network.latency = fixed`` a link takes the median and so much more by the numbers of its two ends, so that
-what is sent to several nodes at once does not arrive at once.
+"""With ``sim.network.latency = fixed`` a link takes the median plus these steps times the ids of its two ends, so that
+messages sent to several nodes at once arrive at different times.
 """
 RESEND_US: Final = 1_000_000
-"""A request that its sender resends (`Message.again`) arrives again within this time."""
+"""A duplicate of a resent request (`Message.again`) arrives within this time."""
 Target = TypeVar("Target")
 
 
@@ -55,17 +55,17 @@ class Node:
 
     Attributes:
         node: its id: 0 control plane, brokers from 1, clients from 1001.
-        life: open while the process runs and nothing holds it up; gate of its timers.
+        life: gate of its timers, open while the process runs and neither pauses nor waits.
         out: open connections to other nodes that are up, by node id.
         incoming: open connections from other nodes, by node id.
-        network: what it is part of, once it has joined.
-        frozen: whether the process stands still for now.
-        frozen_us: since when, while it does.
-        waiting: what keeps the part of its events that has to wait, while it is not paused; None: nothing has to.
-        timeout_us: after which it takes a silent peer's connection for broken; 0: it has timers of its own.
+        network: the network, once the node has joined.
+        frozen: whether the process is paused.
+        frozen_us: when the pause began.
+        waiting: backlog of the events that have to wait while the process is not paused; None: none have to.
+        timeout_us: after which it considers the connection to a silent peer broken; 0: it has timers of its own.
     """
 
-    # Here and in its subclasses because Python is slower with objects that have more than thirty attributes in a dict.
+    # Slots, here and in subclasses: Python is slower with objects that have more than thirty attributes in a dict.
     __slots__ = (
         "_freezes",
         "_missed",
@@ -95,7 +95,7 @@ class Node:
         self.incoming: dict[int, Channel[Any]] = {}
 
     def freeze(self, now_us: int) -> None:
-        """Stand still until `thaw` (SIGSTOP, a long garbage collection); pauses add up."""
+        """Pause the process until `thaw` (SIGSTOP, a long garbage collection). Pauses nest."""
         self._freezes += 1
         if not self.frozen:
             self.frozen = True
@@ -105,12 +105,12 @@ class Node:
 
     @property
     def held(self) -> int:
-        """How many events are held back."""
+        """Number of events held back."""
         missed = 0 if self._missed is None else len(self._missed.events)
         return missed + (0 if self.waiting is None else len(self.waiting.events))
 
     def thaw(self) -> None:
-        """Take one pause back; after the last do what was held back, in its order, and go on."""
+        """Undo one pause; after the last, deliver held events in order and resume."""
         self._freezes -= 1
         paused = self._missed
         if paused is None or self._freezes:
@@ -118,19 +118,19 @@ class Node:
         while paused.events:
             gate, event = paused.events.popleft()
             self.make(gate, event)
-        if self.frozen:  # It did not end itself.
+        if self.frozen:  # The process has not ended meanwhile.
             self.frozen = False
             self._missed = None
             self.update_gate()
 
     def update_gate(self) -> None:
-        """The gate is closed while the process stands still, or part of what it does has to wait."""
+        """Close the gate while the process is paused or has events that must wait; otherwise open it."""
         held = self.waiting if self._missed is None else self._missed
         self.life.held = held
         self.life.open = held is None
 
     def perform(self, handler: Handler, argument: Any) -> None:
-        """Let the process do something, as soon as it is not paused."""
+        """Call a handler in the process, as soon as it is not paused."""
         held = self.life.held
         self.end_elision()
         if held is None:
@@ -139,7 +139,7 @@ class Node:
             held.put(self.life, Call(handler, argument))
 
     def make(self, gate: Gate, event: Event) -> None:
-        """Let an event happen now, unless it has to wait."""
+        """Deliver an event now, unless it has to wait."""
         waiting = self.waiting
         if waiting is None:
             event.happen(gate)
@@ -147,15 +147,15 @@ class Node:
             waiting.put(gate, event)
 
     def receive(self, message: Event) -> None:
-        """A message arrives: hand it to its handler. Kafka: KafkaApis#handle.
+        """Dispatch an arriving message to its handler. Kafka: KafkaApis#handle.
 
         Raises:
-            TypeError: nobody sends such a message to such a node.
+            TypeError: this kind of node does not handle this type of message.
         """
         raise TypeError(f"node {self.node} takes no {type(message)}")
 
     def end(self) -> None:
-        """The process is over, and what it would have done."""
+        """End the process; its held events are dropped."""
         if self._missed is not None:
             self._missed.events.clear()
         self._missed = self.waiting = None
@@ -167,44 +167,44 @@ class Node:
         """See `sim.hosts.cluster.Cluster.dispose`."""
 
     def end_elision(self, kind: type[ElidedExchange] = ElidedExchange) -> None:
-        """Something about this node is about to change that no event of it tells: simulate its exchanges of a kind."""
+        """End elided exchanges of a type, because this node is about to change without an event of its own."""
         for exchange in self.life.elided[:]:
             if isinstance(exchange, kind):
                 exchange.end(self.network.now_us)
 
     def reach(self, peer: int) -> Channel[Any] | None:
-        """The connection to a node, opened if need be; None while that node is down."""
+        """The connection to a node, opened if necessary; None while that node is down."""
         return self.out.get(peer) or self.network.connect(self, peer)
 
     def peer_up(self, peer: int) -> None:
         """A node that was down can be reached again."""
 
     def disconnected(self, peer: int) -> None:
-        """The connection to a node broke, and this node has noticed."""
+        """This node has noticed that its connection to a peer broke."""
 
     def would_repeat(self, request: Any, hw: int, log_start: int) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether all that an empty response to a fetch would lead to is that the same fetch is sent again."""
+        """Whether an empty response to this fetch would only make the node send the same fetch again."""
         return False
 
     def outlasts_timeout(self, peer: int, answered_us: int, period_us: int) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether it gives up neither a fetch that a peer answers at that time, nor those that then take so long."""
+        """Whether neither this fetch, answered at `answered_us`, nor its repeats, each `period_us` long, time out."""
         return True
 
     def fetched_again(self, request: Any, sent_us: int, answers: int) -> None:
-        """So many empty responses came, after each of which the same fetch was sent, last at that time if any came."""
+        """Account for elided rounds: `rounds` empty responses came, and the same fetch was last sent at `sent_us`."""
 
 
 class Link:
-    """One direction between two nodes.
+    """A directed link between two nodes.
 
     Attributes:
         cuts: how many cuts are in force.
-        loss: messages of a thousand that are lost.
-        resent: of a thousand requests that their senders resend, those that arrive again.
+        loss: messages lost, per thousand.
+        resent: resendable requests that arrive twice, per thousand.
         table: latency quantiles in us, 256 of them.
-        channel: the present connection.
-        key: what makes its chances its own.
-        sent: how many messages were sent that were about the same, but for those that are `ALIKE`.
+        channel: the current connection.
+        key: key of its random numbers.
+        sent: messages sent so far by subject, without those that are `ALIKE`.
     """
 
     __slots__ = ("channel", "cuts", "key", "loss", "resent", "sent", "table")
@@ -220,13 +220,13 @@ class Link:
 
 
 class Channel(Gate, Generic[Target]):
-    """A connection in one direction between two incarnations. Who sends knows what messages the other end takes.
+    """A connection in one direction between two incarnations.
 
     Attributes:
-        open: both processes run, the link is not cut, and nothing holds up the receiver.
+        open: both processes run, the link is not cut, and the receiver neither pauses nor waits.
         source: id of the sending node.
         target: the receiving node.
-        usual_us: median of its latency.
+        usual_us: its median latency.
     """
 
     __slots__ = ("_kernel", "_last_us", "_link", "_node", "target", "usual_us")
@@ -244,7 +244,7 @@ class Channel(Gate, Generic[Target]):
         self.update()
 
     def update(self) -> None:
-        """Latency, cuts or the receiver's gate changed."""
+        """Update the gate after a change of latency, cuts or the receiver's gate."""
         self.usual_us = self._link.table[USUAL]
         held = self._node.life.held
         cut = self._link.cuts > 0
@@ -256,14 +256,14 @@ class Channel(Gate, Generic[Target]):
         self._node.receive(message)
 
     def send(self, message: Message) -> None:
-        """Deliver a message at the other end after its latency, if it arrives."""
+        """Deliver a message after its latency, unless it is lost."""
         link = self._link
         kernel = self._kernel
         now_us = kernel.now_us
         about = message.about()
         if about < ALIKE:
             sent = link.sent
-            subject: Any = about  # An int; but compiled code would make a new object of it for each use.
+            subject: Any = about  # An int, typed as Any because compiled code would box it anew for each use.
             before = sent.get(subject, 0)
             sent[subject] = before + 1
             about += before << _BEFORE
@@ -286,15 +286,15 @@ class Channel(Gate, Generic[Target]):
             kernel.push((arrival_us << SHIFT) + rank, self, message)
 
     def _is_lost(self, number: int, about: int) -> bool:
-        """Whether the message of a mixed number is lost; of those that are alike each time another one."""
+        """Whether the message with this mixed number is lost; `ALIKE` messages are decided one by one."""
         if about >= ALIKE:
             number = mixed(number, self._kernel.now_us)
         return (number >> _LOST & _CHANCES) * 1_000 < self._link.loss << _CHANCE
 
     def _resend(self, arrival_us: int, number: int, message: Message) -> None:
-        """Deliver a request that its sender resends once more, if chance has it.
+        """Deliver a resendable request a second time, with the link's probability.
 
-        It comes over another connection, so others may come between. Answers to the copy match no request.
+        The copy uses another connection, so other messages may come between. Its response matches no request in flight.
         """
         copy = message.again()
         if copy is not None:
@@ -304,18 +304,18 @@ class Channel(Gate, Generic[Target]):
                 self._kernel.schedule(arrival_us + 1 + later_us, self, copy)
 
     def latency_us(self, about: int) -> int:
-        """How long messages take that are about this, and `ALIKE`."""
+        """Latency of `ALIKE` messages with this subject."""
         link = self._link
         return link.table[mixed(link.key, about) >> _QUANTILE]
 
     @property
     def longest_us(self) -> int:
-        """How long messages take at most."""
+        """Maximum latency."""
         return self._link.table[-1]
 
     def send_beside(self, message: Message) -> None:
-        """`send` what is `ALIKE` and may be elided (`sim.environment.elision`): it waits for no other message and holds
-        none up.
+        """Send an `ALIKE` message that may be elided (`sim.environment.elision`): it neither waits for other messages
+        nor holds them up.
         """
         link = self._link
         about = message.about()
@@ -324,7 +324,7 @@ class Channel(Gate, Generic[Target]):
             self.deliver_at(self._kernel.now_us + link.table[number >> _QUANTILE], message)
 
     def send_usually(self, message: Message) -> None:
-        """`send_beside` what takes the median, whatever it is about."""
+        """`send_beside` with the median latency, whatever the subject."""
         link = self._link
         if link.loss:
             about = message.about()
@@ -333,15 +333,15 @@ class Channel(Gate, Generic[Target]):
         self.deliver_at(self._kernel.now_us + self.usual_us, message)
 
     def deliver_at(self, arrival_us: int, message: Message) -> None:
-        """Deliver what may be elided, and arrives at that time."""
+        """Deliver an elidable message at a given time."""
         self._kernel.schedule_first(arrival_us, self, message)
 
     def latest_us(self) -> int:
-        """When what is sent now arrives at the latest."""
+        """Latest arrival of a message sent now."""
         return max(self._kernel.now_us + self.longest_us, self._last_us + 1)
 
     def close(self) -> None:
-        """One of the processes ended: what is under way is gone."""
+        """Close the connection because a process ended; messages in flight are lost."""
         self.open = False
         self.held = None
         self._link.channel = None
@@ -351,19 +351,19 @@ class Network:
     """All links and the nodes that are up.
 
     Args:
-        kernel: time and delivery.
-        streams: chance.
-        loss: messages of a thousand that each link loses.
-        fixed: whether each message takes as long as the others of its link.
-        elides: whether exchanges that change nothing are elided.
+        kernel: the kernel.
+        streams: random streams.
+        loss: messages lost on each link, per thousand.
+        fixed: whether each link has one constant latency.
+        elides: whether no-op exchanges are elided.
 
     Attributes:
         loss: see above; 0 after healing.
         elides: see above.
-        idle_messages: pings, and fetches with their answers, that were simulated though nothing could come of them.
-        nodes: who is up, by node id.
-        kernel: what all of it happens on.
-        version: raised whenever a broker's answers may have changed.
+        idle_messages: simulated messages that could have been elided: pings and idle fetches with their responses.
+        nodes: running nodes by id.
+        kernel: the kernel.
+        version: incremented whenever brokers' responses may have changed.
     """
 
     def __init__(
@@ -373,7 +373,7 @@ class Network:
         self.loss = loss
         self._cuts = 0
         self._has_lost = loss > 0
-        """Whether a link loses messages, or has lost some."""
+        """Whether any link loses messages or has lost some."""
         self._fixed = fixed
         self.elides = elides
         self.idle_messages = 0
@@ -396,7 +396,7 @@ class Network:
         return link
 
     def _own(self, source: int, target: int) -> int:
-        """A link's key."""
+        """The key of a link's random numbers."""
         return mixed(mixed(self._key, source), target)
 
     def _table(self, source: int, target: int) -> tuple[int, ...]:
@@ -407,16 +407,16 @@ class Network:
 
     @property
     def subjects(self) -> int:
-        """How many subjects of messages are told apart."""
+        """Number of distinct subjects seen so far."""
         return sum([len(link.sent) for link in self._links.values()])
 
     @property
     def held(self) -> int:
-        """How many events nodes hold back, or are held back until a broker's answers change."""
+        """Number of events held back by nodes, or until a broker's responses change."""
         return len(self._waiting) + sum([node.held for node in self.nodes.values()])
 
     def join(self, node: Node) -> None:
-        """A process starts."""
+        """Add a process that starts."""
         node.network = self
         self.nodes[node.node] = node
         for other in list(self.nodes.values()):
@@ -436,12 +436,12 @@ class Network:
         return channel
 
     def leave(self, node: Node, *, silently: bool) -> None:
-        """A process ended: its connections and timers are gone.
+        """Remove a process that ended, with its connections and timers.
 
         Args:
             node: the process.
-            silently: the machine went with it, so nobody is told, and peers notice by their timeouts; else they hear
-                of the broken connection at once.
+            silently: the machine went down too, so peers notice by timeout; otherwise they see the connection break at
+                once.
         """
         node.end_elision()
         del self.nodes[node.node]
@@ -473,7 +473,7 @@ class Network:
         self._waiting.clear()
 
     def changed(self) -> None:
-        """What brokers answer may be different from now on: those who wait for that try again at their times."""
+        """Note that brokers' responses may have changed: retries that wait for this become due at their times."""
         self.version += 1
         waiting, self._waiting = self._waiting, []
         now_us = self._kernel.now_us
@@ -482,24 +482,24 @@ class Network:
             self._kernel.schedule(now_us + backoff_us - (now_us - since_us) % backoff_us, gate, event)
 
     def retry_after_change(self, backoff: Callable[[], int], gate: Gate, event: Event) -> None:
-        """Leave out tries that would fail like the last one, as long as no broker's answers have changed.
+        """Elide retries that would fail like the last one, until some broker's responses change.
 
         Args:
-            backoff: us between tries, asked for at the change; tries are due at its multiples from now on.
+            backoff: returns the us between retries, called at the change; retries are due at its multiples from now.
             gate: see `Kernel.schedule`.
-            event: the first try after the change.
+            event: the first retry after the change.
         """
         self._waiting.append((self._kernel.now_us, backoff, gate, event))
 
     # Links.
 
     def end_elision(self) -> None:
-        """Anything may change: simulate all exchanges."""
+        """End all elided exchanges, because anything may change."""
         for node in self.nodes.values():
             node.end_elision()
 
     def steady(self, first: int, second: int) -> bool:
-        """Whether all that two nodes say to each other arrives."""
+        """Whether all messages between two nodes arrive."""
         nodes, links = self.nodes, self._links
         one, other = nodes.get(first), nodes.get(second)
         if one is None or other is None or one.frozen or other.frozen:
@@ -510,7 +510,7 @@ class Network:
         return not (self.loss or (there and (there.cuts or there.loss)) or (back and (back.cuts or back.loss)))
 
     def _end_elision_between(self, source: int, target: int) -> None:
-        """A link is about to change."""
+        """End elided exchanges between two nodes, because a link is about to change."""
         one, other = self.nodes.get(source), self.nodes.get(target)
         if one is not None and other is not None:
             for exchange in one.life.elided[:]:
@@ -518,18 +518,18 @@ class Network:
                     exchange.end(self._kernel.now_us)
 
     def pause(self, node: Node) -> None:
-        """A process stands still; see `Node.freeze`."""
+        """Pause a process; see `Node.freeze`."""
         node.end_elision()
         node.freeze(self._kernel.now_us)
         self._update_channels(node)
 
     def resume(self, node: Node) -> None:
-        """It goes on, with what was held back for it."""
+        """Resume a process; see `Node.thaw`."""
         node.thaw()
         self._update_channels(node)
 
     def wait(self, node: Node, waiting: Backlog | None) -> None:
-        """Part of what a process does has to wait from now on, or (None) nothing has to: see `Node.waiting`."""
+        """Set the backlog for events that have to wait, or None if none have to; see `Node.waiting`."""
         if self.nodes.get(node.node) is node:
             node.waiting = waiting
             node.update_gate()
@@ -541,7 +541,7 @@ class Network:
             channel.update()
 
     def slow(self, source: int, target: int, by_us: int) -> None:
-        """Messages in this direction take longer from now on; what is negative takes that back."""
+        """Add latency in this direction; a negative value removes it."""
         self._end_elision_between(source, target)
         link = self.link(source, target)
         link.table = tuple([latency_us + by_us for latency_us in link.table])
@@ -549,28 +549,28 @@ class Network:
             link.channel.update()
 
     def lossy(self, source: int, target: int, permille: int) -> None:
-        """So many more messages of a thousand are lost in this direction; what is negative takes that back.
+        """Add loss per thousand in this direction; a negative value removes it.
 
-        Not for links of clients, which must know (`loss`).
+        Not for links of clients, whose behaviour depends on whether messages can be lost (`loss`).
         """
         self._end_elision_between(source, target)
         self._has_lost = True
         self.link(source, target).loss += permille
 
     def resend(self, source: int, target: int, permille: int) -> None:
-        """Of a thousand requests that senders resend, so many more arrive twice; what is negative takes that back."""
+        """Add duplicates per thousand resendable requests; a negative value removes them."""
         self.link(source, target).resent += permille
 
     def cut(self, source: int, target: int) -> None:
-        """Nothing arrives in this direction until `heal`; cuts add up."""
+        """Cut this direction until `heal`. Cuts nest."""
         self._set_cuts(source, target, 1)
 
     def heal(self, source: int, target: int) -> None:
-        """Take one cut back."""
+        """Undo one cut."""
         self._set_cuts(source, target, -1)
 
     def lose(self, loss: int) -> None:
-        """From now on every link loses so many messages of a thousand."""
+        """Set the loss per thousand of every link."""
         self.end_elision()
         self._has_lost = True
         self.loss = loss
@@ -578,7 +578,7 @@ class Network:
             link.loss = loss
 
     def redraw(self, number: int) -> None:
-        """From now on messages take other times, those of a number from 1; what is under way arrives as it was to."""
+        """Redraw latencies with a number from 1 on; messages in flight keep theirs."""
         self.end_elision()
         self._key = mixed(self._key, -number)
         for (source, target), link in self._links.items():

@@ -1,10 +1,11 @@
-"""A broker's machine: page cache over a disk, and the checkpoint files. This is what outlives a process.
+"""A broker's disk with its page cache and checkpoint files: the state that survives a process.
 
-A process kill keeps the page cache. A power loss keeps, of the log, the prefix that an fsync or the kernel's
-write-back had reached, and of each checkpoint file what was last written: those are written to a temporary file,
-fsynced and renamed (CheckpointFile), so they survive whole. Truncation counts as written at once.
+A process kill keeps the page cache. A power loss truncates the log to the prefix that an fsync or the kernel's
+write-back had reached. Checkpoint files survive whole in their last version, because Kafka writes a temporary file,
+fsyncs and renames it (CheckpointFile). Truncation counts as written at once.
 
-Nothing here ticks: write-back and periodic checkpoints are computed from phase and period when a crash asks for them.
+There are no timers here: write-back and periodic checkpoints are computed from phase and period when a process or
+machine ends.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from sim.protocol.log.log import Log
 from sim.protocol.messages import NO_BROKER_EPOCH
 
 INITIAL_DELAY_US: Final = 30_000_000
-"""How long after its start LogManager writes recovery points and log starts first: InitialTaskDelayMs, since 3.6 the
-internal key ``log.initial.task.delay.ms``.
+"""Delay before LogManager first writes recovery points and log starts: InitialTaskDelayMs, since 3.6 the internal key
+``log.initial.task.delay.ms``.
 """
 
 
 class RecoveryError(Exception):
-    """The log cannot be loaded: the broker exits at start-up."""
+    """The log cannot be loaded, so the broker exits at start-up."""
 
 
 @dataclass(slots=True)
@@ -54,7 +55,7 @@ class StorageSettings:
 
 
 class PeriodicFile:
-    """A checkpoint file that a process rewrites every so often with the value of the moment.
+    """A checkpoint file that a process rewrites periodically with the current value.
 
     Kafka: OffsetCheckpointFile (1.1-4.3), OffsetCheckpoint (0.10.2-3.9).
 
@@ -71,21 +72,21 @@ class PeriodicFile:
         self._writes = 0
 
     def begin(self, first_us: int, now_us: int) -> None:
-        """A process schedules its writing task, or has something to write from now on.
+        """Start writing: a process schedules the task, or now has a value to write.
 
         Args:
             first_us: when the task is due first.
-            now_us: the time; a write that is due now is still to come.
+            now_us: the time; a write due now has not happened yet.
         """
         self._first_us = first_us
         self._writes = self._due(now_us - 1)
 
     def end(self) -> None:
-        """The process is gone: no more writes."""
+        """Stop writing, because the process ended."""
         self._first_us = -1
 
     def catch_up(self, value: int | None, now_us: int) -> None:
-        """Account for writes up to now, through which the value was `value`; call before it changes."""
+        """Apply the writes up to now; call before the value changes."""
         if self._first_us < 0:
             return
         writes = self._due(now_us)
@@ -94,7 +95,7 @@ class PeriodicFile:
             self.content = value
 
     def _due(self, now_us: int) -> int:
-        """How many writes are due up to a time."""
+        """Number of writes due up to a time."""
         return max(0, (now_us - self._first_us) // self._interval_us + 1)
 
 
@@ -112,10 +113,10 @@ class Storage:
         hw_file: ``replication-offset-checkpoint``.
         recovery_point_file: ``recovery-point-offset-checkpoint``.
         log_start_file: ``log-start-offset-checkpoint``.
-        directory: the log directory's id: how many disks the machine had before this one.
-        clean_shutdown: the marker ``.kafka_cleanshutdown``: whether it is there.
-        clean_broker_epoch: the broker epoch in it, of the process that wrote it (KIP-966); `NO_BROKER_EPOCH` if
-            that had none, or without a marker.
+        directory: the log directory's id, the number of disks that the machine had before.
+        clean_shutdown: whether the marker ``.kafka_cleanshutdown`` exists.
+        clean_broker_epoch: the broker epoch in the marker (KIP-966); `NO_BROKER_EPOCH` without a marker or if its
+            process had none.
     """
 
     __slots__ = (
@@ -142,11 +143,11 @@ class Storage:
         self._settings = settings
         self._writeback_phase_us = writeback_phase_us
         self.log = Log()
-        self._written_us: list[int] = []  # Of all data, what lies below the log start first; so for `_synced`.
+        self._written_us: list[int] = []  # Of all batches, including those below the log start; so is `_synced`.
         self._synced = 0
         self._log_start_entry: int | None = None
         self._unflushed = 0
-        # No log gets as long; compiled code compares what is longer in objects.
+        # No log is that long, and compiled code compares larger integers slowly.
         self._flush_records = min(settings.flush_interval_messages, 1 << 60)
         self._segment_bytes = 0
         self.recovery_point = 0
@@ -161,24 +162,24 @@ class Storage:
     # While a process runs.
 
     def log_manager_started(self, now_us: int) -> None:
-        """Logs are loaded: recovery points and log starts are written from now on. Kafka: LogManager#startup."""
+        """Start writing recovery points and log starts, as logs are loaded. Kafka: LogManager#startup."""
         for file in (self.recovery_point_file, self.log_start_file):
             file.begin(now_us + INITIAL_DELAY_US, now_us)
 
     def begin_hw_checkpoints(self, first_us: int, now_us: int) -> None:
-        """The broker has a partition whose HW its task `highwatermark-checkpoint` writes.
+        """Start writing the HW (task `highwatermark-checkpoint`), as the broker now has a partition.
 
         Kafka: ReplicaManager#startHighWaterMarksCheckPointThread (0.10.2-2.0),
         ReplicaManager#startHighWatermarkCheckPointThread (2.6-4.3).
 
         Args:
-            first_us: when the task was due first: it starts without a delay (`startHighWatermarkCheckPointThread`).
+            first_us: when the task was first due; it starts without a delay.
             now_us: the time.
         """
         self.hw_file.begin(first_us, now_us)
 
     def appended(self, batch: Batch, now_us: int) -> None:
-        """A batch was written to the page cache; flush or roll if the settings say so.
+        """Note a batch written to the page cache; flush or roll as the settings require.
 
         Kafka: UnifiedLog#append (3.9-4.3), Log#append (0.10.2-2.6), UnifiedLog#maybeRoll (3.9-4.3), Log#maybeRoll
         (0.10.2-2.6).
@@ -194,7 +195,7 @@ class Storage:
             self.roll(batch, now_us)
 
     def roll(self, batch: Batch, now_us: int) -> None:
-        """Begin a segment with this batch; those before it are fsynced (task flush-log).
+        """Begin a segment with this batch; earlier segments are fsynced (task flush-log).
 
         Kafka: UnifiedLog#roll (3.9-4.3), Log#roll (0.10.2-2.6).
         """
@@ -204,7 +205,7 @@ class Storage:
         self._count_anew()
 
     def _count_anew(self) -> None:
-        """What is not flushed, and what the active segment holds, by offsets."""
+        """Recompute unflushed records and the size of the active segment from offsets."""
         leo = self.log.leo
         self._unflushed = leo - self.recovery_point
         self._segment_bytes = (leo - self.log.segments[-1]) * self._settings.record_bytes
@@ -221,7 +222,7 @@ class Storage:
         self.recovery_point = offset
 
     def truncated(self, now_us: int) -> None:
-        """The newest batches are gone; the recovery point is written at once. Kafka: LogManager#truncateTo."""
+        """Note that the log was truncated; the recovery point is written at once. Kafka: LogManager#truncateTo."""
         log = self.log
         del self._written_us[len(log.below) + len(log.batches) :]
         self._synced = min(self._synced, len(self._written_us))
@@ -232,7 +233,7 @@ class Storage:
         self._count_anew()
 
     def log_start_moved(self, now_us: int) -> None:
-        """The log start moved, or the first segment; what it passed stays on disk until `delete_segments`.
+        """Note that the log start or first segment moved; data below stays on disk until `delete_segments`.
 
         Kafka: LogManager#checkpointLogStartOffsets (1.1-4.3).
         """
@@ -240,22 +241,22 @@ class Storage:
         self._note_log_start()
 
     def _note_log_start(self) -> None:
-        """There is no entry where a segment begins. Kafka: LogManager#checkpointLogStartOffsetsInDir (1.1-4.3)."""
+        """Update the entry; none where a segment begins. Kafka: LogManager#checkpointLogStartOffsetsInDir (1.1-4.3)."""
         log = self.log
         self._log_start_entry = log.log_start if log.log_start > log.segments[0] else None
 
     def delete_segments(self, now_us: int) -> None:
-        """Retention deletes what lies below the log start, which never comes back.
+        """Delete the segments below the log start for good (retention).
 
         Kafka: UnifiedLog#deleteOldSegments (3.9-4.3), Log#deleteOldSegments (0.10.2-2.6).
         """
         self.log.delete_segments()
         self.log_start_moved(now_us)
 
-    # When it ends, and begins again.
+    # When a process ends, and when the next one starts.
 
     def catch_up(self, hw: int, now_us: int) -> None:
-        """Account for the checkpoints that the process has written by now.
+        """Apply the checkpoint writes that the process has made so far.
 
         Kafka: ReplicaManager#checkpointHighWatermarks, LogManager#checkpointLogRecoveryOffsets (1.1-4.3),
         LogManager#checkpointRecoveryPointOffsets (0.10.2), LogManager#checkpointLogStartOffsets (1.1-4.3).
@@ -265,7 +266,7 @@ class Storage:
         self.log_start_file.catch_up(self._log_start_entry, now_us)
 
     def process_ended(self, hw: int, now_us: int) -> None:
-        """The process is gone: what its checkpoints say now is what the next one finds."""
+        """Stop checkpoints, because the process ended; the next one finds their present contents."""
         self.catch_up(hw, now_us)
         for file in (self.hw_file, self.recovery_point_file, self.log_start_file):
             file.end()
@@ -290,11 +291,11 @@ class Storage:
         self._mark(broker_epoch)
 
     def close_unloaded(self, decide: Decisions, broker_epoch: int) -> None:
-        """A process stops in order before its logs are loaded.
+        """Shut down in a controlled way before the logs are loaded.
 
-        A marker that was there when it started comes back. With rule ``clean_shutdown_file=always`` there is one in
-        any case, and lies: recovery will be skipped though nobody looked at the log, and a registration that names the
-        broker epoch in it counts as clean (KAFKA-15375). Nothing is flushed.
+        A marker that existed at start-up is written back. With rule ``clean_shutdown_file=always`` a marker is written
+        in any case, and is wrong: recovery will be skipped although the log was not checked, and a registration with
+        its broker epoch counts as clean (KAFKA-15375). Nothing is flushed.
         Kafka: LogManager#shutdown.
 
         Args:
@@ -310,7 +311,7 @@ class Storage:
         self.clean_broker_epoch = broker_epoch
 
     def power_lost(self, now_us: int) -> list[Batch]:
-        """Lose what neither fsync nor write-back had reached: a suffix of the log.
+        """Lose the suffix of the log that neither fsync nor write-back had reached.
 
         Write-back runs every interval and writes pages that have been dirty for longer than the expiry.
 
@@ -336,9 +337,9 @@ class Storage:
         return lost
 
     def corrupt_tail(self, count: int) -> list[Batch]:
-        """The newest batches become unreadable, synced or not: recovery ends the log before them, by their CRC.
+        """Make the newest batches unreadable, synced or not: recovery truncates before them, by CRC.
 
-        After a clean shutdown no recovery would look (LogLoader skips it), and nothing is done here.
+        A no-op after a clean shutdown, because LogLoader skips recovery then.
 
         Returns:
             The lost batches.
@@ -355,7 +356,7 @@ class Storage:
 
     @property
     def synced(self) -> int:
-        """How many readable batches were fsynced; those after them are in the page cache, or written back by chance."""
+        """Number of readable batches that were fsynced; later ones are only in the page cache or written back."""
         return max(0, self._synced - len(self.log.below))
 
     def anew(self) -> Storage:
@@ -366,7 +367,7 @@ class Storage:
         return empty
 
     def delete_log(self, decide: Decisions) -> tuple[Log, LeaderEpochFileCache, int]:
-        """The partition is deleted here, and might come back as an empty one; checkpoints are cleared of it.
+        """Delete the partition's log and checkpoint entries; the partition may be recreated empty.
 
         Kafka: LogManager#asyncDelete.
 
@@ -387,11 +388,11 @@ class Storage:
     def recover(self, decide: Decisions) -> tuple[Log, LeaderEpochFileCache, int]:
         """Load the log for a new process.
 
-        The marker is removed before anything is read, with the broker epoch in it: who needs that for its registration
-        reads it before. Without the marker whole segments are scanned, from the one that holds the recovery point on,
-        and epochs missing from the cache are taken from the batches. In any case the cache is cut to [log start, LEO],
-        which is recomputed from the data. The log start is what its file says, or where the first segment begins: if
-        the file is out of date, deleted records come back, as far as their segments are there.
+        The marker is removed, with its broker epoch, before anything is read; registration reads the epoch before that.
+        Without the marker, segments are scanned from the one with the recovery point on, and epochs missing from the
+        cache are taken from the batches. In any case the cache is cut to [log start, LEO], which is recomputed from the
+        data. The log start is that of its file, or where the first segment begins: if the file is out of date, deleted
+        records reappear while their segments exist.
         Kafka: LogManager#loadLogs, LogManager#loadLog (1.1-4.3), LogLoader#load (3.9-4.3), LogLoader#recoverLog
         (3.9-4.3), Log#recoverLog (0.10.2-2.6), LogManager#readBrokerEpochFromCleanShutdownFiles (3.9-4.3).
 

@@ -1,1 +1,1 @@
-"""Time and chance: the scheduler, and named random streams."""
+"""The discrete-event kernel: scheduler, messages and named random streams."""

@@ -1,4 +1,4 @@
-"""A kernel that loses chosen events, or puts them in a given order, to ask what a run would be without them."""
+"""A kernel that drops chosen events, or reorders them, to ask how a run would go without them."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Final
 from sim.kernel.scheduler import ALWAYS, CALL, FIRST, Call, Event, Gate, Kernel
 
 Identify = Callable[[Gate, Event, int], Hashable]
-"""(gate, event, time) of an event that is asked for -> what it is known by; None: the event is not tracked."""
+"""(gate, event, time) of a scheduled event -> its name; None: the event is not tracked."""
 PATIENCE_US: Final = 5_000_000
-"""So long does one event wait for those before it, which may never come."""
+"""How long an event waits for its predecessors in the order, which may never come."""
 Waiting = tuple[int, Gate, Event]
 
 
 class ChoosingKernel(Kernel):
-    """Without anything chosen it does what a `Kernel` does.
+    """Drops and reorders named events; with neither given it behaves as `Kernel`.
 
     Args:
         event_budget: see `Kernel`.
         identify: names events.
-        lost: names of events that never happen.
-        order: names of events each of which happens after those before it, if they come within `PATIENCE_US`. Until
-            then what comes over the same connection waits behind it.
+        lost: names of the events to drop.
+        order: names of events, each held until its predecessors have happened, for `PATIENCE_US` at most. Later events
+            of the same connection wait behind a held one.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ChoosingKernel(Kernel):
             self.add(at_us, tie, gate, event)
 
     def arrive(self, place: int, gate: Gate, event: Event) -> None:
-        """An event is due that may have to wait for others; its place is -1 where none is given."""
+        """Handle a due event, which may have to wait for its predecessors; `place` is -1 if it has none."""
         entry = (place, gate, event)
         if gate in self._behind:
             self._behind[gate].append(entry)
@@ -73,7 +73,7 @@ class ChoosingKernel(Kernel):
                 self._release(self._next)
 
     def _release(self, place: int) -> None:
-        """Let an event happen that waits, if it still does, and what waits behind it."""
+        """Schedule a held event, if it is still held, and the events behind it."""
         found = self._held.pop(place, None)
         if found is None:
             return
@@ -84,7 +84,7 @@ class ChoosingKernel(Kernel):
 
 
 class _Arrival(Event):
-    """Stands in the place of an event."""
+    """Queued in place of an event, to pass it to `ChoosingKernel.arrive` when due."""
 
     __slots__ = ("_event", "_kernel", "_place", "elision_safe")
 

@@ -1,7 +1,7 @@
-"""What nodes send to each other, as far as the machine has to know: what a message is about.
+"""Messages between nodes, and their subjects.
 
-The latency of a message is a function of the seed, the link and what the message is about
-(`sim.environment.network.Channel`), so that it stays as it is when other messages are sent or left out.
+The latency of a message is a function of the seed, the link and the message's subject
+(`sim.environment.network.Channel`). So it does not change when other messages are added or elided.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from sim.kernel.scheduler import Event, Gate
 from sim.kernel.values import parts
 
 ABOUT: Final = 24
-"""Bits of each of the two numbers that a message may be about."""
+"""Bits of each of the two numbers in a subject."""
 KIND: Final = 2 * ABOUT
-"""Bits below the kind of a message, a number below 128."""
+"""Shift of a message's kind in its subject; kinds are below 128."""
 REPLY: Final = 1 << (KIND + 7)
-"""What tells a reply from its request."""
+"""Set in the subjects of replies, so that they differ from those of their requests."""
 ALIKE: Final = 1 << (KIND + 8)
-"""Of what is asked over and over while nothing changes: one like the other, such messages are not counted, and all of
-one link that are about the same take the same time.
+"""Set in the subjects of messages that repeat while nothing changes, such as pings. Repeats are not counted: on one
+link all of them have the same latency.
 """
 
 
 class Message(Event):
-    """Something that one node sends to another one: a value, which is never changed, and holds ids and data only."""
+    """Something one node sends to another: an immutable value of ids and data."""
 
     __slots__ = ()
 
@@ -32,18 +32,18 @@ class Message(Event):
         return isinstance(other, Message) and parts(self) == parts(other)
 
     def happen(self, gate: Gate) -> None:
-        """See `Event.happen`: it arrives."""
+        """Arrive; see `Event.happen`."""
         gate.receive(self)
 
     def about(self) -> int:
-        """What it is and what it is about, as one number: its kind, and what tells it from others of that kind between
-        the same two nodes (a batch, an offset, an epoch). Two that are about the same are told apart by counting them,
+        """The message's subject as one number: its kind, and what distinguishes it from others of that kind between the
+        same two nodes (a batch, an offset, an epoch). Messages with equal subjects are numbered as they are sent,
         unless they are `ALIKE`.
         """
         raise NotImplementedError
 
     def again(self) -> Message | None:
-        """What its sender sends once more if no answer comes, though it may have arrived; None: nothing.
+        """The message its sender resends after a timeout, so it may arrive twice; None: the sender does not resend it.
 
         A producer resends its batches, and a controller its requests; other clients build a new request instead.
         Kafka: Sender, RequestSendThread (0.10.2-3.9).

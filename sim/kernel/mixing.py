@@ -1,9 +1,9 @@
-"""Chance without a stream: a number that is a function of what it is for, and of nothing that came before.
+"""Stateless random numbers: each is a function of its key and number alone, not of earlier draws.
 
 `mixed` is the finaliser of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014)
-but for its last step, which only the lower bits would need, kept to 62 bits: such integers cost a compiled build
-nothing. Plain and compiled builds and all Pythons get the same numbers. A key that is itself mixed makes a family of
-numbers that knows nothing of other families; keys that are neighbours do not, since key and number are added.
+without its last step, which only improves the lower bits. Results have 62 bits, because a compiled build handles such
+integers without allocating. All builds and Python versions get the same numbers. Key and number are added, so
+neighbouring keys give overlapping sequences: mix a key first to get a family of numbers independent of the others.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 BITS: Final = 62
-"""Of a mixed number."""
+"""Bits of a mixed number."""
 
 
 def mixed(key: i64, number: i64) -> int:
-    """A number from 0 to below 2**62 that looks drawn for this key and number; take the upper bits first.
+    """A pseudorandom number in [0, 2**62); prefer its upper bits.
 
     Args:
         key: from 0 to below 2**62.
-        number: of 62 bits at most, with a sign or without.
+        number: at most 62 bits, signed or unsigned.
     """
     state = key + number  # Both builds keep the same 62 bits of what follows, whatever wraps above them.
     state = ((state ^ (state >> 30)) * 0x3F58476D1CE4E5B9) & 0x3FFFFFFFFFFFFFFF

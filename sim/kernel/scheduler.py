@@ -1,17 +1,18 @@
-"""The scheduler: integer microseconds, and a queue of events; SimPy's processes run on the same queue.
+"""The scheduler: a queue of events in integer microseconds. SimPy processes run on the same queue.
 
-An entry of the queue is a number, of its time and what orders it among others of that time, a gate and an event. The
-event is a message, a timer of a node, or a call of anything else (`Call`); its class says what elision and waiting have
-to know about it. The gate says whether the event still has anybody to reach: a connection whose process died or whose
-link is cut, the life of a process that set a timer. The queue is a sorted list, the next entry last: of the few entries
-that there are at a time, most are made for soon, so they are put in place for less than a heap costs.
-A closed gate may hold events back instead of dropping them: its process is paused, or waits for something, and makes
-them up when it goes on.
-SimPy's own events and processes, which scripts are, come through `Environment.schedule`.
+An entry of the queue is a number (its time, then what breaks ties), a gate and an event. The event is a message, a
+timer of a node, or any other call (`Call`); its class says how elision and waiting treat it. The gate says whether the
+event still has a receiver: a connection's gate closes when a process ends or the link is cut, a process's own gate when
+the process ends. A closed gate either drops events or holds them back, while its process is paused or waits for
+something; held events are delivered in order when the process resumes.
 
-Time never goes back: whoever asks for a time before now gets a `PastEventError`.
-Ties are broken first-in first-out. `ShuffledKernel` breaks them at random and `PriorityKernel` by drifting priorities
-of the receivers (PCT), both by seed.
+The queue is a sorted list with the next entry last. A run has few pending entries and most new ones are due soon, so
+finding their place costs less than a heap.
+
+Scripts are SimPy processes; their events enter the queue through `Environment.schedule`.
+
+Time never goes back: scheduling an event in the past raises `PastEventError`. Ties are broken first-in first-out.
+`ShuffledKernel` breaks them at random and `PriorityKernel` by drifting priorities of the receivers (PCT), both by seed.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ Handler = Callable[[Any], object]
 
 
 class Event:
-    """Something that happens at a time.
+    """Something that happens at a scheduled time.
 
     Attributes:
-        elision_safe: the exchanges of its node that are not simulated may go on. It, or what it changes (a HW, an ISR,
-            the metadata log), ends them itself.
-        needs_partition: it reads or changes the partition of a broker.
+        elision_safe: the event does not end its node's elided exchanges. If it changes anything that does (a HW, an
+            ISR, the metadata log), its handler ends them.
+        needs_partition: the event reads or changes a broker's partition.
     """
 
     # Class attributes, and fields of each event once compiled: read for less than a method is called.
@@ -47,24 +48,24 @@ class Event:
     needs_partition = False
 
     def happen(self, gate: Gate, /) -> None:
-        """Its time has come.
+        """Handle the event, which is due now.
 
         Args:
-            gate: what it came through.
+            gate: the gate it was scheduled through.
         """
         raise NotImplementedError
 
     def has_to_wait(self, *, registered: bool) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether it waits while its broker's partition cannot be used.
+        """Whether the event is held back while its broker's partition is unusable.
 
         Args:
-            registered: whether the broker is.
+            registered: whether the broker is registered.
         """
         return self.needs_partition
 
 
 class Call(Event):
-    """Calls something with an argument, for what no class of events was made."""
+    """Calls a handler with one argument: for events without a class of their own."""
 
     __slots__ = ("argument", "handler")
 
@@ -78,7 +79,7 @@ class Call(Event):
 
 
 class IdleCall(Call):
-    """A call that mostly finds nothing to do."""
+    """A call that is usually a no-op, and so elision-safe."""
 
     __slots__ = ()
     elision_safe = True
@@ -88,7 +89,7 @@ class Backlog:
     """Events that a closed gate holds back.
 
     Attributes:
-        events: what was held back, with the gates that it came through, in order.
+        events: (gate, event) pairs in the order in which they were due.
     """
 
     __slots__ = ("events",)
@@ -97,19 +98,19 @@ class Backlog:
         self.events: deque[tuple[Gate, Event]] = deque()
 
     def put(self, gate: Gate, event: Event) -> None:
-        """An event is due. A subclass may let some happen at once, and hold back the others."""
+        """Hold a due event back. A subclass may let some events happen at once instead."""
         self.events.append((gate, event))
 
 
 class Gate:
-    """Whether events scheduled through it still happen.
+    """Decides, when an event is due, whether it happens, is held back or is dropped.
 
     Attributes:
-        open: they do.
-        held: where a closed gate puts them; None: they are dropped.
-        owner: the node that receives them.
-        source: the node that they come from, itself for its own; 0: none.
-        elided: exchanges of the receiving node that are not simulated at present.
+        open: events happen.
+        held: the backlog of a closed gate; None: events are dropped.
+        owner: the receiving node.
+        source: the sending node, which is the owner for its own timers; 0: none.
+        elided: the receiving node's elided exchanges.
     """
 
     __slots__ = ("elided", "held", "open", "owner", "source")
@@ -122,15 +123,15 @@ class Gate:
         self.elided: list[ElidedExchange] = []
 
     def receive(self, message: Event) -> None:
-        """A message arrives through this connection."""
+        """Deliver a message through this connection."""
         raise NotImplementedError
 
 
 class ElidedExchange:
-    """What goes on between two nodes and is not simulated, as long as nothing else happens at either of them.
+    """An exchange of two nodes that is not simulated while nothing else happens at either of them.
 
     Args:
-        ends: a gate of each.
+        ends: a gate of each node.
     """
 
     __slots__ = ("_ends",)
@@ -139,28 +140,28 @@ class ElidedExchange:
         self._ends = ends
 
     def begin(self) -> None:
-        """Stop simulating it."""
+        """Stop simulating the exchange."""
         for end in self._ends:
             end.elided.append(self)
 
     def end(self, now_us: int) -> None:
-        """Simulate it again."""
+        """Resume simulating the exchange."""
         for end in self._ends:
             end.elided.remove(self)
         self.settle(now_us)
 
     def settle(self, now_us: int) -> None:
-        """Work out where it is by now: what came of it so far, and what is under way."""
+        """Compute the state of the exchange now: apply the effects so far, and schedule the message in flight."""
         raise NotImplementedError
 
 
 class Entry:
-    """An entry of the queue. (An object whose number compiled code reads without making an object of it; it is used
-    again once its event has happened.)
+    """An entry of the queue. Compiled code reads its number without allocating; entries are reused after their events
+    have happened.
 
     Attributes:
-        number: of its time, and of what orders it among others of that time.
-        gate: what its event comes through.
+        number: its time, and below that what orders entries of the same time.
+        gate: the gate of its event.
         event: what happens.
     """
 
@@ -174,31 +175,31 @@ class Entry:
 
 ALWAYS: Final = Gate()
 FIRST: Final = 0
-"""Tie key of SimPy's URGENT events, and of calls that come before others."""
+"""Tie key of SimPy's URGENT events, and of `Kernel.schedule_first`."""
 CALL: Final = 1
 """Tie key of a call."""
 _RANK: Final = 24
-"""Bits of the number of an entry; no run has as many."""
+"""Bits of an entry's sequence number; no run makes that many entries."""
 _NUMBER: Final = (1 << _RANK) - 1
 _SOURCE: Final = 21
-"""Above the bits of a number that no run within its budget of events exceeds: the source of what is `FIRST`."""
+"""Shift of the source node in the number of a `FIRST` entry; no run within its event budget needs the bits above."""
 _SOURCES: Final = 7
 SHIFT: Final = _RANK + 2
-"""Bits of what orders entries of one time: tie key and number."""
+"""Bits below the time: tie key and sequence number."""
 AUDIT_EVENTS: Final = 1_024
-"""Events between two audits of a run (`Kernel.audit`)."""
+"""Events from one call of `Kernel.audit` to the next."""
 _NEAR: Final = 4
-"""Entries that are looked at one by one, the next first, for the place of a new one: seven of ten belong there."""
+"""Entries searched linearly from the next one on, before bisecting: seven of ten new entries belong there."""
 _LAST: Final = 3
 """Tie key of the end of `Kernel.run_until`: after everything else of that time."""
 
 
 class PastEventError(Exception):
-    """Something was to happen before now. Says who asked to be called, for when, and when that was."""
+    """An event was scheduled in the past. The message names the handler, the requested time and the current time."""
 
 
 def refuse(at_us: int, now_us: int, gate: Gate, event: Event) -> NoReturn:
-    """Refuse an event before now.
+    """Refuse to schedule an event in the past.
 
     Raises:
         PastEventError: always.
@@ -212,13 +213,13 @@ def refuse(at_us: int, now_us: int, gate: Gate, event: Event) -> NoReturn:
 
 
 class BudgetError(Exception):
-    """A run did, or holds, as much as it may.
+    """A run has used up one of its budgets.
 
     Args:
-        key: the setting that says how much that is.
+        key: the setting that defines the budget.
         budget: its value.
         what: what is counted.
-        when: what it was enough for, after "by".
+        when: how far the run got, as text after "by".
     """
 
     def __init__(self, key: str, budget: int, what: str, when: str) -> None:
@@ -226,23 +227,23 @@ class BudgetError(Exception):
 
 
 class ObservedEvent(Event):
-    """An event that is watched: it happens in the place of the other one.
+    """Wraps an event to record what it causes.
 
     Args:
-        kernel: whose event it is.
-        watcher: who is told.
+        kernel: the kernel it is queued in.
+        watcher: the watcher to notify.
         number: see below.
         gate: see below.
         event: see below.
 
     Attributes:
-        number: of its entry, in the order in which entries were made.
-        gate: what it came through.
+        number: sequence number of its entry.
+        gate: the gate it was scheduled through.
         event: what happens.
         at_us: when it was due.
-        made_us: when it happened, later than it was due where a gate held it back; -1: it did not.
-        first: number of the first entry that it made itself.
-        end: the first number after those.
+        made_us: when it happened, which is after `at_us` if a gate held it back; -1: it did not happen.
+        first: sequence number of the first entry that it scheduled.
+        end: the sequence number after the last of those.
     """
 
     __slots__ = ("_kernel", "_watcher", "at_us", "end", "event", "first", "gate", "made_us", "number")
@@ -278,12 +279,12 @@ class ObservedEvent(Event):
 
 
 class Watcher:
-    """Is told of each event of a kernel, and so of what causes what: an entry is made while an event happens.
+    """Records each event of a kernel and what it caused: the entries scheduled while it happened.
 
     Attributes:
-        current: the event that happens.
-        calls: all that happened, in their order.
-        dropped: those that nobody was there for, or whose link was cut.
+        current: the event being handled.
+        calls: all events that happened, in order.
+        dropped: events whose receiver had ended or whose link was cut.
     """
 
     def __init__(self) -> None:
@@ -297,7 +298,7 @@ class _Stop(Exception):  # noqa: N818 - not an error: it unwinds the run loop
 
 
 class Kernel:
-    """Lets events happen in time order, first-in first-out among equals.
+    """Runs events in time order, first-in first-out at equal times.
 
     Args:
         event_budget: events after which `run_until` gives up.
@@ -305,10 +306,10 @@ class Kernel:
     Attributes:
         now_us: simulated time in microseconds.
         events: entries of the queue processed so far.
-        number: what the next entry is numbered.
-        watcher: who is told of each event.
+        number: tie key and sequence number of the next entry.
+        watcher: the watcher of each event, if any.
         audit: called after every `AUDIT_EVENTS` events; it may raise a `BudgetError`.
-        is_plain: `schedule` does nothing but to `push` an entry of that time and the next number.
+        is_plain: `schedule` only pushes an entry with that time and the next number.
     """
 
     def __init__(self, event_budget: int = 2_000_000) -> None:
@@ -320,16 +321,16 @@ class Kernel:
         self._shift = SHIFT
         self._last = _LAST
         self._queue: list[Entry] = []
-        """The next one last: of the few that there are at a time, most are made for soon."""
+        """The next entry last; see the module."""
         self._used: list[Entry] = []
         self.is_plain = type(self) is Kernel
         self.number = CALL << _RANK
 
     def schedule(self, at_us: int, gate: Gate, event: Event) -> None:
-        """Let an event happen at a time, if the gate is open then.
+        """Schedule an event; it happens if the gate is open at that time.
 
         Raises:
-            PastEventError: that time is before now; so in all ways to schedule an event.
+            PastEventError: the time is in the past; every method that schedules raises this.
         """
         if at_us < self.now_us:
             refuse(at_us, self.now_us, gate, event)
@@ -338,7 +339,7 @@ class Kernel:
         self.push((at_us << SHIFT) + number, gate, event)
 
     def push(self, number: int, gate: Gate, event: Event) -> None:
-        """Put an entry of that number into the queue, for `schedule`; bulk schedulers may do without the rest of it."""
+        """Insert an entry with that number. `schedule` calls this; bulk schedulers may call it directly."""
         if self._used:
             entry = self._used.pop()
             entry.number = number
@@ -364,13 +365,12 @@ class Kernel:
         queue.insert(low, entry)
 
     def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
-        """Call `handler(argument)` at a time, if the gate is open then."""
+        """Schedule `handler(argument)`; see `schedule`."""
         self.schedule(at_us, gate, Call(handler, argument))
 
     def schedule_first(self, at_us: int, gate: Gate, event: Event) -> None:
-        """`schedule`, before other events of that time and in the order of the nodes that such events come from, for
-        what elision concerns (`sim.environment.elision`); in kernels that break ties in another way, or do more in
-        `schedule`, only that.
+        """Schedule an event that may be elided (`sim.environment.elision`): before other events of the same time,
+        ordered by source node. Kernels with another tie-breaking or a `schedule` of their own just schedule it.
         """
         if self.is_plain:
             self.add(at_us, FIRST, gate, event)
@@ -378,9 +378,9 @@ class Kernel:
             self.schedule(at_us, gate, event)
 
     def add(self, at_us: int, tie: int, gate: Gate, event: Event) -> None:
-        """`schedule` with a tie key of its own, `CALL` being that of other events: for `Environment`.
+        """`schedule` with a given tie key instead of `CALL`.
 
-        Those of `FIRST` are ordered by source, so the order is the same with and without elision.
+        `FIRST` events are ordered by source, so the order is the same with and without elision.
         """
         if at_us < self.now_us:
             refuse(at_us, self.now_us, gate, event)
@@ -391,15 +391,15 @@ class Kernel:
         self.push((at_us << self._shift) + ((tie - CALL) << _RANK) + number, gate, event)
 
     def stop(self) -> None:
-        """End `run_until`; for use in a handler."""
+        """End `run_until`; called from a handler."""
         raise _Stop
 
     def run_until(self, until_us: int) -> None:
-        """Let all events happen up to and including a time, or until `stop`; then it is that time.
+        """Run all events up to and including a time, or until `stop`; the clock ends at that time.
 
         Raises:
-            BudgetError: the budget is used up.
-            PastEventError: that time is before now.
+            BudgetError: the event budget is used up.
+            PastEventError: the time is in the past.
         """
         queue, used, shift = self._queue, self._used, self._shift
         end = Gate()
@@ -432,19 +432,19 @@ class Kernel:
         raise BudgetError("sim.event.budget", self._budget, "events", f"{self.now_us / 1e6:.6f} s")
 
     def _until_audit(self) -> int:
-        """How many events there are until the next audit, or until the budget is used up; one that is due is made."""
+        """Run an audit if one is due; the number of events until the next one, or until the budget is used up."""
         since = self.events % AUDIT_EVENTS
         if not since and self.audit is not None:
             self.audit()
         return min(AUDIT_EVENTS - since, self._budget - self.events)
 
     def end_elision(self, gate: Gate) -> None:
-        """An event of a node is due: its exchanges are simulated again."""
+        """Resume simulating a node's exchanges, because an event of it is due."""
         for exchange in gate.elided[:]:
             exchange.end(self.now_us)
 
     def _run_watched(self, watcher: Watcher) -> None:
-        """The loop of `run_until`, telling a watcher of each event."""
+        """The loop of `run_until` with a watcher."""
         while self.events < self._budget:
             self._until_audit()
             entry = self._queue.pop()
@@ -469,7 +469,7 @@ class Kernel:
         return len(self._queue)
 
     def dispose(self) -> None:
-        """Forget what has not happened yet."""
+        """Drop all pending events."""
         self._queue.clear()
         self._used.clear()
         self.audit = None
@@ -479,10 +479,10 @@ class Kernel:
 
 
 class Environment(simpy.Environment):
-    """SimPy's view of a kernel: its processes wait for the same time.
+    """Runs SimPy processes on a kernel's clock and queue.
 
     Args:
-        kernel: whose time and queue it is.
+        kernel: the kernel.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -509,7 +509,7 @@ def _process(event: SimPyEvent) -> None:
 
 
 _WIDE: Final = (_RANK + 34, 1 << 33)
-"""Bits, and tie key of the end, where ties are broken by 30 random bits."""
+"""Shift of the time, and tie key of the end of `run_until`, where ties are broken by 30 random bits."""
 
 
 class ShuffledKernel(Kernel):
@@ -529,8 +529,8 @@ class PriorityKernel(Kernel):
     """Breaks ties by a random priority of the receiver, lowered at a few random moments (PCT).
 
     Args:
-        stream: where priorities and moments are drawn from.
-        depth: the bug depth aimed at: depth - 1 moments at which a receiver falls behind all others.
+        stream: source of random priorities and moments.
+        depth: the bug depth aimed at: at depth - 1 moments a receiver gets the lowest priority.
         length: number of scheduled calls over which the moments are spread.
     """
 

@@ -1,7 +1,7 @@
-"""Named random streams: numbers that depend on the seed, the name and how many were drawn before, and on nothing else.
+"""Named random streams: a number depends only on the seed, the stream's name and how many were generated before.
 
-A stream is a key and a count (`sim.kernel.mixing`): none has to be seeded, and all are the same in every build and on
-every Python. The scenario is not part of the seed, so that runs pair across modes and settings.
+A stream is a key and a count (`sim.kernel.mixing`), so creating one is cheap, and numbers are the same in every build
+and Python version. The scenario is not part of the seed, so runs of different modes and settings pair by seed.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ T = TypeVar("T")
 SEED_END: Final = 1 << 63
 """Seeds are below this; rows hold them as signed 64 bits."""
 _UNUSED: Final = BITS - 53
-"""Bits that a float has no place for."""
+"""Bits of a mixed number that do not fit into a float's mantissa."""
 _NAMES: Final[dict[str, int]] = {}
-"""Keys of names: there are few, and each is used by every run."""
+"""Cached keys of names: there are few, and every run uses them."""
 
 
 class Stream:
-    """Random numbers, one after the other.
+    """A sequence of random numbers.
 
     Args:
-        key: what makes them its own, below 2**62.
+        key: identifies the sequence, below 2**62.
     """
 
     __slots__ = ("_drawn", "_key")
 
     def __init__(self, key: int) -> None:
-        self._key = mixed(0, key)  # So that keys may be neighbours.
+        self._key = mixed(0, key)  # So that neighbouring keys give independent streams.
         self._drawn = 0
 
     def random(self) -> float:
-        """A number from 0 to below 1."""
+        """A random number in [0, 1)."""
         self._drawn = drawn = self._drawn + 1
         return (mixed(self._key, drawn) >> _UNUSED) * 2.0**-53
 
     def getrandbits(self, bits: int) -> int:
-        """A number of so many bits, 62 at most."""
+        """A random number of `bits` bits, 62 at most."""
         self._drawn += 1
         return mixed(self._key, self._drawn) >> (BITS - bits)
 
@@ -66,28 +66,28 @@ class Streams:
         return stream
 
     def key(self, name: str) -> int:
-        """A key for what needs no stream: see `sim.kernel.mixing.mixed`."""
+        """A key for stateless numbers: see `sim.kernel.mixing.mixed`."""
         of_name = _NAMES.get(name)
         if of_name is None:
             of_name = _NAMES[name] = key_of(name)
         return mixed(self._key, of_name)
 
     def number(self, name: str) -> float:
-        """A number from 0 to below 1, for what is drawn once."""
+        """A random number in [0, 1), for a name that needs only one."""
         return (self.key(name) >> _UNUSED) * 2.0**-53
 
 
 def integer(stream: Stream, low: int, high: int) -> int:
-    """A whole number from `low` to `high`, both included."""
+    """A random integer from `low` to `high`, both included."""
     return low + int(stream.random() * (high - low + 1))
 
 
 def choice(stream: Stream, options: Sequence[T]) -> T:
-    """One of the options."""
+    """A random one of the options."""
     return options[int(stream.random() * len(options))]
 
 
 def sample(stream: Stream, options: Sequence[T], count: int) -> list[T]:
-    """So many different options, in drawn order."""
+    """`count` distinct options in random order."""
     left = list(options)
     return [left.pop(int(stream.random() * len(left))) for _ in range(count)]

@@ -1,7 +1,7 @@
-"""What is equal to anything with the same fields, and is never changed once it is made.
+"""Immutable values, equal if their classes and fields are.
 
-`typing.Final` at each assignment lets mypy refuse any other; a frozen dataclass takes ten times as long to make where
-this is compiled.
+Fields are declared `typing.Final`, so mypy refuses reassignment. A frozen dataclass would take ten times as long to
+construct in a compiled build.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def fields_of(kind: type) -> list[str]:
-    """Names of the fields of a slotted class, those of its bases included, compiled or not."""
+    """Field names of a slotted class and its bases, in both builds."""
     found = dict.fromkeys(
         name
         for base in reversed(kind.__mro__)
@@ -21,7 +21,7 @@ def fields_of(kind: type) -> list[str]:
 
 
 def parts(value: Any) -> Any:
-    """What a value is equal by: its class and its fields, and theirs in turn."""
+    """The class and fields of a value, recursively: values are equal if these are."""
     if isinstance(value, list | tuple):
         return tuple(map(parts, value))
     if isinstance(value, Mapping):
