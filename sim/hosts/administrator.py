@@ -1,4 +1,4 @@
-"""What an administrator does to a cluster, beyond what `sim.hosts.control_plane.ControlPlane` is asked for directly."""
+"""Administrative operations, besides those that `sim.hosts.control_plane.ControlPlane` offers directly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sim.protocol.replica.partition import Partition
 
 
 def note_settings(recorder: Recorder, config: Mapping[str, Value], replication_factor: int) -> None:
-    """What a promise of eligible leader replicas depends on, as it is in the beginning."""
+    """Record the initial settings that the promise of eligible leader replicas depends on."""
     smallest = config[MIN_ISR]
     assert isinstance(smallest, int)
     if not config[ELR_FEATURE]:
@@ -26,8 +26,8 @@ class Administrator:
 
     Args:
         control: the control plane.
-        recorder: where what matters to promises is noted.
-        min_isr: ``min.insync.replicas`` in the beginning.
+        recorder: where changes that matter to promises are recorded.
+        min_isr: initial ``min.insync.replicas``.
         heeds_unclean: see `sim.hosts.settings.heeds_unclean_election`.
     """
 
@@ -49,11 +49,11 @@ class Administrator:
         self._control.set_config(key, value)
 
     def change_min_isr(self, value: int, by: object = None) -> bool:
-        """Set ``min.insync.replicas`` for a while; False if that is its value.
+        """Set ``min.insync.replicas`` until `restore_min_isr`; False if it has that value already.
 
         Args:
-            value: what it is then.
-            by: what does it, and is told `restore_min_isr`.
+            value: the new value.
+            by: identifies the change for `restore_min_isr`.
         """
         changes = self._min_isrs
         if value == changes[-1][0]:
@@ -63,10 +63,10 @@ class Administrator:
         return True
 
     def restore_min_isr(self, value: int, by: object = None) -> None:
-        """Take such a change to that value back, unless it was set for good since."""
+        """Undo `change_min_isr`, unless `set_config` has set the key since."""
         changes = self._min_isrs
         newest = max((place for place, change in enumerate(changes) if change == (value, by)), default=0)
-        if newest == 0:  # The first is no change.
+        if newest == 0:  # The first decision changes nothing.
             return
         before, _ = changes[-1]
         del changes[newest]
@@ -75,7 +75,7 @@ class Administrator:
             self._control.set_config(MIN_ISR, now)
 
     def delete_records(self, partition: Partition, before: int) -> bool:
-        """Retention or DeleteRecords at a leader: its log start moves up, as far as its HW; False if it does not.
+        """Advance a leader's log start, up to its HW, by retention or DeleteRecords; False if it does not move.
 
         Kafka: ReplicaManager#deleteRecordsOnLocalLog (1.1-4.3).
         """

@@ -1,8 +1,8 @@
-"""A broker process: partition and fetchers on a machine's storage, and all that they say.
+"""A broker process: a partition and fetchers on a machine's storage, and their messages.
 
-One object is one incarnation. A crash drops it; what survives is the `sim.environment.storage.Storage` that the next
-incarnation is given. All protocol decisions are made in `sim.protocol`; this file carries messages, time and storage to
-them. What belongs to a control plane is added by `sim.hosts.zk_broker` and `sim.hosts.kraft_broker`.
+One object is one incarnation. A crash discards it; only `sim.environment.storage.Storage` survives, and is passed to
+the next incarnation. All protocol decisions are made in `sim.protocol`; this module connects them to messages, time and
+storage. `sim.hosts.zk_broker` and `sim.hosts.kraft_broker` add what is specific to a control plane.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ from sim.protocol.replica.partition import NO_LEADER, Partition
 from sim.protocol.replica.replica import Replica
 
 SHUTDOWN: Final = "shutdown"
-"""Reason of an exit that is a controlled shutdown."""
+"""Exit reason: controlled shutdown."""
 REFUSED: Final = "a broker is already registered"
-"""Reason of an exit at start-up: an earlier registration is in the way."""
+"""Exit reason at start-up: an earlier registration is still valid."""
 NOT_REGISTERED: Final = "not registered in time"
-"""Reason of an exit at start-up: no controller has registered the process."""
+"""Exit reason at start-up: no controller registered the process in time."""
 
 
 class Startup:
-    """What one incarnation of a broker is started with.
+    """Arguments for one incarnation of a broker.
 
     Attributes:
         broker: its id.
-        incarnation: how many came before it on this machine.
-        topic: name of the partition that it holds.
+        incarnation: number of earlier incarnations on this machine.
+        topic: name of its partition.
         storage: the machine's disk.
         decide: its rules.
         settings: its settings.
         kernel: time and timers.
-        network: what it joins.
-        recorder: where steps are noted.
+        network: the network it joins.
+        recorder: records its steps.
         loaded: called when the logs are loaded.
-        exits: called when the process ends by itself: (broker, reason).
+        exits: called with (broker, reason) when the process exits by itself.
     """
 
     __slots__ = (
@@ -78,7 +78,7 @@ class Startup:
         "topic",
     )
 
-    # Not a frozen dataclass: one for each start, which takes ten times as long where this is compiled.
+    # Not a frozen dataclass: constructing one takes ten times as long in a compiled build, and each start needs one.
     def __init__(
         self,
         broker: int,
@@ -110,13 +110,13 @@ class Broker(Following):
     """One incarnation of a broker.
 
     Args:
-        startup: what it is started with.
+        startup: its arguments.
 
     Attributes:
         broker_epoch: of its registration, -1 before the first.
-        checkpointing: whether it writes the HW file: from the first decision on that it took.
-        disk_stalled_us: since when its disk does not answer; None: it does.
-        zombie: its session expired, and no sign of life of it arrives any more.
+        checkpointing: whether it writes the HW file, which begins with the first decision that it adopts.
+        disk_stalled_us: when its disk stalled; None: it works.
+        zombie: its session expired, and its pings or heartbeats no longer arrive.
     """
 
     __slots__ = (
@@ -151,7 +151,7 @@ class Broker(Following):
     # Life cycle.
 
     def start(self) -> None:
-        """Load the logs; that takes a while."""
+        """Begin to load the logs, which takes simulated time."""
         self.kernel.call_at(self.kernel.now_us + self.settings.recovery_us, self.life, self._load, None)
 
     def _load(self, _: object) -> None:
@@ -168,19 +168,19 @@ class Broker(Following):
             self._note_recovery(log, hw, clean=clean, epochs=len(epochs.epochs) - known)
         self.partition = self._hold_partition(log, epochs, hw)
         storage.log_manager_started(self.kernel.now_us)
-        self._isr_expiration.begin(self.kernel.now_us - 1)  # It is scheduled first (ReplicaManager.startup).
+        self._isr_expiration.begin(self.kernel.now_us - 1)  # Scheduled before everything else (ReplicaManager.startup).
         self._loaded(self)
         self.logs_loaded()
 
     def logs_loaded(self) -> None:
-        """What comes next: becoming known to the control plane, or going on with that."""
+        """Continue start-up after the logs are loaded: register, or act on the registration."""
         raise NotImplementedError
 
     def close_unloaded(self) -> None:
-        """A controlled shutdown before the logs were loaded."""
+        """Shut down in a controlled way before the logs are loaded."""
 
     def _note_recovery(self, log: Log, hw: int, *, clean: bool, epochs: int) -> None:
-        """Probes of a log that was loaded; `epochs` is how many more its cache has than the file had."""
+        """Note probes after loading a log; `epochs` is the number of epochs that its cache has and the file lacked."""
         reached = self.reached
         reached(probes.LOADED_CLEAN if clean else probes.LOADED_UNCLEAN)
         if hw != log.leo:
@@ -203,7 +203,7 @@ class Broker(Following):
         )
 
     def _delete_partition(self, partition: Partition) -> None:
-        """The broker is no replica any more: log and checkpoints are deleted."""
+        """Delete log and checkpoints, because the broker is no longer a replica."""
         self.stop_fetching()
         partition.stop()
         self.wake_all()
@@ -212,7 +212,7 @@ class Broker(Following):
         self._recorder.record(steps.Deleted(self.node, self.partition, removed))
 
     def halt(self, reason: str) -> None:
-        """Exit by itself, once the present call is over."""
+        """Exit after the current call."""
         self.kernel.call_at(self.kernel.now_us, self.life, self.exit, reason)
 
     def end(self) -> None:
@@ -222,7 +222,7 @@ class Broker(Following):
         self._loaded = self._exits = nothing
 
     def exit(self, reason: str) -> None:
-        """Exit by itself, at once."""
+        """Exit at once."""
         self._exits(self.node, reason)
 
     @property
@@ -250,27 +250,27 @@ class Broker(Following):
 
     @property
     def changes_isr(self) -> bool:
-        """Whether it has asked a quorum for an ISR, and does not know what became of that."""
+        """Whether an AlterPartition of this broker is pending."""
         return False
 
     @property
     def ready(self) -> bool:
-        """Whether it answers requests, for all that the control plane knows of it."""
+        """Whether it answers requests, as far as registration is concerned."""
         raise NotImplementedError
 
     # The control plane.
 
     def to_control(self, message: Message) -> None:
-        """Send something to the control plane."""
+        """Send a message to the control plane."""
         channel = self.out.get(CONTROL) or self.reach(CONTROL)
         assert channel is not None
         channel.send(message)
 
     def _elide_pings(self, channel: Channel[Any], interval_us: int) -> bool:
-        """Stop simulating pings that only keep the session, from this one on (`sim.environment.elision`).
+        """Elide pings that only keep the session, from this one on (`sim.environment.elision`).
 
         Returns:
-            Whether that was done; otherwise it is counted.
+            Whether they are elided; otherwise the ping is counted as idle.
         """
         if self.network.elides:
             ElidedPings(self, channel, self.kernel.now_us, interval_us).begin()
@@ -278,10 +278,10 @@ class Broker(Following):
         self.network.idle_messages += 1
         return False
 
-    # Standing still.
+    # Stalls.
 
     def stall(self, *, stalled: bool) -> None:
-        """The disk does not answer: whatever needs the partition waits, and what waited goes on."""
+        """Stall the disk, so that events which need the partition wait; or resume it and deliver them."""
         self.end_elision()
         self._stalled = stalled
         self._isr_expiration.watch()
@@ -294,7 +294,7 @@ class Broker(Following):
         super().freeze(now_us)
 
     def _release(self) -> None:
-        """Hand over what had to wait, in order, as long as nothing stands in the way."""
+        """Deliver waiting events in order, until one makes the rest wait again."""
         partition = self.partition
         assert partition is not None
         self._wait(waits=not self.ready or self._stalled or partition.state.locked)
@@ -305,12 +305,12 @@ class Broker(Following):
             event.happen(gate)
 
     def _wait(self, *, waits: bool) -> None:
-        """Whether what needs the partition waits from now on."""
+        """Set whether events that need the partition have to wait."""
         if waits != (self.waiting is not None):
             self.network.wait(self, self.backlog if waits else None)
 
     def _know(self, state: LeaderAndIsr | None, live: Mapping[int, int]) -> None:
-        """Take metadata; where clients get another answer now, those who wait for one may try again."""
+        """Adopt metadata; if it changes the answer to clients, release elided retries."""
         before = self.known_leader
         self.known, self.live = state, live
         if state is not None and state.leader in live:
@@ -321,10 +321,10 @@ class Broker(Following):
             self.network.changed()
 
     def _checkpoint_hw(self, first_us: int) -> None:
-        """A decision was taken: from the first one on there is a HW to write.
+        """Start HW checkpoints when the first decision is adopted.
 
         Args:
-            first_us: when the task that writes it was due first.
+            first_us: when the checkpoint task was first due.
         """
         if not self.checkpointing:
             self.checkpointing = True
@@ -357,7 +357,7 @@ class Broker(Following):
         raise NotImplementedError
 
     def note_proposal(self, partition: Partition, isr: tuple[int, ...]) -> None:
-        """An ISR is about to be proposed: see to it that it is looked at again."""
+        """Prepare for a proposed ISR: make sure that isr-expiration checks again."""
         self.end_elision()
         self._isr_expiration.watch()
         self._recorder.record(steps.IsrSent(partition, isr))
@@ -376,7 +376,7 @@ class Broker(Following):
         """Ask the control plane to be relieved, then stop."""
         raise NotImplementedError
 
-    # What a partition tells its host.
+    # Callbacks from the partition.
 
     def appended(self, replica: Replica, batch: Batch) -> None:
         """See `ReplicaHost.appended`: wakes the fetches that wait for data."""

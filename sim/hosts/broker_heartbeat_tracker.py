@@ -1,7 +1,7 @@
-"""Sessions that heartbeats keep, as the active controller of a quorum has them.
+"""Broker sessions at the active controller of a KRaft quorum, kept by heartbeats.
 
-At exactly the timeout a session is still valid. Up to 3.9 it ends right after that. Since 4.0 the active controller
-looks eight times a timeout, fences one broker whose time is over, and looks again 10 ms later; so two that fall silent
+At exactly the timeout a session is still valid. Up to 3.9 it expires right after that. Since 4.0 the active controller
+checks eight times per timeout, fences one expired broker, and checks again 10 ms later; so brokers that fall silent
 together are fenced one after the other.
 """
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from sim.hosts.controller_quorum import ControllerQuorum
 
 LOOKS: Final = 8
-"""So often in a timeout sessions are looked at. Kafka: QuorumController#maybeFenceStaleBrokerPeriodNs (4.1-4.3)."""
+"""Checks for expired sessions per timeout. Kafka: QuorumController#maybeFenceStaleBrokerPeriodNs (4.1-4.3)."""
 _LEAST_US: Final = 1_000
 AGAIN_US: Final = 10_000
 """How soon sessions are checked again after fencing one. Kafka: PeriodicTask#DEFAULT_IMMEDIATE_PERIOD_NS (4.1-4.3)."""
 
 
 class _SessionTimeout(Event):
-    """A session may be over."""
+    """Checks whether a session has expired."""
 
     __slots__ = ("_broker", "_tracker")
     elision_safe = True
@@ -36,17 +36,17 @@ class _SessionTimeout(Event):
 
 
 class BrokerHeartbeatTracker:
-    """When each broker was heard of last. Kafka: BrokerHeartbeatTracker (4.1-4.3), BrokerHeartbeatManager.
+    """The time of each broker's last heartbeat. Kafka: BrokerHeartbeatTracker (4.1-4.3), BrokerHeartbeatManager.
 
     Args:
-        quorum: who fences those that are silent for too long.
+        quorum: fences brokers whose sessions expire.
         session_us: ``broker.session.timeout.ms`` in us.
         kernel: time and timers.
-        keeps_fenced: whether sessions of fenced brokers count (rule ``fenced_session``).
+        keeps_fenced: whether fenced brokers keep sessions (rule ``fenced_session``).
 
     Attributes:
-        going_on: brokers whose sessions are kept by elided heartbeats.
-        unfenced: the brokers that are.
+        going_on: brokers whose heartbeats are elided, so that their sessions do not expire.
+        unfenced: the unfenced brokers.
     """
 
     def __init__(self, quorum: ControllerQuorum, session_us: int, kernel: Kernel, *, keeps_fenced: bool) -> None:
@@ -64,16 +64,16 @@ class BrokerHeartbeatTracker:
 
     @property
     def brokers(self) -> list[int]:
-        """All that ever registered, in order of ids."""
+        """All brokers that ever registered, by id."""
         return sorted(self._registered)
 
     def registered(self, broker: int) -> None:
-        """A new incarnation registered: its session begins with its first heartbeat."""
+        """Note a new incarnation, whose session begins with its first heartbeat."""
         self._registered.add(broker)
         self.end(broker)
 
     def heard(self, broker: int, at_us: int) -> None:
-        """A broker sent a heartbeat at a time.
+        """Note a heartbeat.
 
         Kafka: BrokerHeartbeatTracker#updateContactTime (4.1-4.3), BrokerHeartbeatManager#touch.
         """
@@ -82,58 +82,58 @@ class BrokerHeartbeatTracker:
             self.watch(broker)
 
     def registered_again(self, broker: int) -> None:
-        """The same incarnation registered: up to 3.9 its session begins anew, if it is not fenced."""
+        """Note that the same incarnation registered again: up to 3.9 this renews its session, unless it is fenced."""
         if not self._keeps_fenced and broker in self.unfenced:
             self.heard(broker, self._kernel.now_us)
 
     def end(self, broker: int) -> None:
-        """A broker's session is over, if it has one."""
+        """End a broker's session, if it has one."""
         self._heard_us.pop(broker, None)
 
     def begin(self) -> None:
-        """Another controller is active: it has heard of unfenced brokers now, and not of others."""
+        """Begin as a new active controller: unfenced brokers get fresh sessions, others none."""
         self._look_us = self._kernel.now_us + self._period_us
         self._heard_us = dict.fromkeys(sorted(self.unfenced), self._kernel.now_us)
         if self._keeps_fenced:
             self._watch_all()
 
     def touch(self) -> None:
-        """All sessions get their full timeout."""
+        """Renew all sessions."""
         for broker in self._heard_us:
             if self._keeps_fenced or broker in self.unfenced:
                 self._heard_us[broker] = self._kernel.now_us
 
     def valid_until_us(self, broker: int) -> int:
-        """Until when a broker's session is valid, if it is not heard of again; -1 if it has none."""
+        """End of a broker's session unless another heartbeat arrives; -1 without a session."""
         heard_us = self._heard_us.get(broker, -1)
         return heard_us + self._session_us if heard_us >= 0 else -1
 
     def is_open(self, broker: int) -> bool:
-        """Whether a broker was heard of within the timeout.
+        """Whether a broker's last heartbeat is within the timeout.
 
         Kafka: BrokerHeartbeatTracker#hasValidSession (4.1-4.3), BrokerHeartbeatManager#hasValidSession.
         """
         return self.valid_until_us(broker) >= self._kernel.now_us
 
     def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
-        """Whether a session cannot end while a heartbeat arrives then, and others follow at that interval."""
+        """Whether a session cannot expire if a heartbeat arrives at that time and others follow at that interval."""
         return max(arrives_us - self._heard_us[broker], interval_us) <= self._session_us
 
     def watch(self, broker: int) -> None:
-        """See to it that a session ends in time."""
+        """Schedule the check of a session's expiry."""
         if broker not in self._watched and broker in self._heard_us:
             due_us = self._watched[broker] = self._ends_us(broker)
             self._kernel.schedule(due_us, self._quorum.life, _SessionTimeout(self, broker))
 
     def _watch_all(self) -> None:
-        """The times of looks changed."""
+        """Reschedule all checks."""
         self._watched.clear()
         for broker in sorted(self._heard_us):
             if broker not in self.going_on:
                 self.watch(broker)
 
     def _ends_us(self, broker: int) -> int:
-        """When a broker is fenced, if it is not heard of again."""
+        """When a broker is fenced unless another heartbeat arrives."""
         over_us = self.valid_until_us(broker)
         if not self._keeps_fenced:
             return over_us + 1
@@ -141,15 +141,15 @@ class BrokerHeartbeatTracker:
         return self._look_us + max(0, looks) * self._period_us
 
     def check(self, broker: int) -> None:
-        """Fence who was silent for too long: up to 3.9 all, in order of ids, since after `touch` several may be due at
-        once; since 4.0 the first, and the others at the next look.
+        """Fence expired brokers: up to 3.9 all, by id, since several may be due at once after `touch`; since 4.0 the
+        first only, and the others at later checks.
 
         Kafka: BrokerHeartbeatTracker#maybeRemoveExpired (4.1-4.3), BrokerHeartbeatManager#findOneStaleBroker (3.9),
         ReplicationControlManager#maybeFenceOneStaleBroker.
         """
         now_us = self._kernel.now_us
         if not 0 <= self._watched.get(broker, -1) <= now_us:
-            return  # The time of its look changed.
+            return  # The check was rescheduled.
         del self._watched[broker]
         watched = sorted(self._heard_us if self._keeps_fenced else self.unfenced)
         if broker not in watched or broker in self.going_on:

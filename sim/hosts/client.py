@@ -1,4 +1,4 @@
-"""What producers and consumers share: metadata, retries with growing back-off, and timeouts."""
+"""What producers and consumers share: metadata, retries with exponential back-off, and timeouts."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from sim.protocol.replica.partition import NO_LEADER
 
 @dataclass(slots=True)
 class Access:
-    """What clients of one partition work with.
+    """Shared arguments of one partition's clients.
 
     Attributes:
         topic: the partition.
         brokers: ids of all brokers (``bootstrap.servers``).
         settings: the clients' settings.
         kernel: time and timers.
-        network: what they join.
-        recorder: where acknowledgements, reads and end offsets are noted.
+        network: the network they join.
+        recorder: records acknowledgements, reads and end offsets.
         decide: the clients' rules.
     """
 
@@ -39,7 +39,7 @@ class Access:
 
 
 class _Retry(Event):
-    """The back-off after a failure is over."""
+    """The back-off after a failure has elapsed."""
 
     __slots__ = ("_client",)
 
@@ -55,10 +55,10 @@ class Client(Node):
 
     Args:
         node: its node id, above 1000.
-        access: what it works with.
+        access: its shared arguments.
 
     Attributes:
-        leader: the leader as the metadata in force says, `NO_LEADER` if unknown.
+        leader: the leader according to its current metadata, `NO_LEADER` if unknown.
         leader_epoch: its epoch, `NO_EPOCH` if unknown.
     """
 
@@ -114,7 +114,7 @@ class Client(Node):
             super().receive(message)
 
     def begin(self) -> None:
-        """Look for the leader, and again at each multiple of ``metadata.max.age.ms``."""
+        """Request metadata now and at each multiple of ``metadata.max.age.ms``."""
         self.refresh()
         now_us, age_us = self.kernel.now_us, self.settings.metadata_age_us
         self.kernel.schedule(now_us + age_us - now_us % age_us, self.life, IdleCall(self._age, None))
@@ -126,32 +126,32 @@ class Client(Node):
     # For subclasses.
 
     def leader_known(self) -> None:
-        """Metadata named a leader that can be reached."""
+        """Called when metadata named a reachable leader."""
         raise NotImplementedError
 
     def connection_lost(self) -> None:
-        """What was sent to the leader will not be answered."""
+        """Called when requests to the leader will not be answered."""
         raise NotImplementedError
 
     def channel(self) -> Channel[Server] | None:
-        """The connection to the leader, None while there is none."""
+        """The connection to the leader, or None."""
         leader = self.leader
         return None if leader == NO_LEADER else self.out.get(leader) or self.reach(leader)
 
     def succeeded(self) -> None:
-        """A request was answered well: the back-off starts anew."""
+        """Reset the back-off after a successful response."""
         self._failures = 0
 
     def retry_later(self, *, always: bool = False) -> None:
-        """Something failed: ask for metadata after the back-off (``retry.backoff.ms``, doubling to its maximum).
+        """Request metadata after the back-off (``retry.backoff.ms``, doubling to its maximum).
 
-        When every broker was asked, asking again while nothing changes at any of them leads to the same failure. Those
-        tries are left out: the one that is made is the first after a change.
+        Once every broker was asked, asking again fails the same way until some broker changes. Those retries are
+        elided: the next one simulated is the first after a change.
 
         Args:
-            always: the failure may pass without a change at a broker (a lost message), so the next try is made.
+            always: the failure may pass without a change at a broker (a lost message), so the retry is not elided.
         """
-        self.end_elision()  # Fetches that were answered well count.
+        self.end_elision()  # Successful fetches reset the back-off.
         if always:
             self._version = -1
         if not self._refreshing:
@@ -163,7 +163,7 @@ class Client(Node):
         return min(self.settings.retry_us << min(max(self._failures - 1, 0), 20), self.settings.retry_max_us)
 
     def retry(self) -> None:
-        """Ask for metadata, unless that would fail like the last time."""
+        """Request metadata, unless that would fail like the last time."""
         if self._version == self.network.version and self._tries >= len(self._brokers):
             self.network.retry_after_change(self._backoff_us, self.life, _Retry(self))
         else:
@@ -173,7 +173,7 @@ class Client(Node):
     # Metadata.
 
     def refresh(self) -> None:
-        """Ask the next broker that can be reached who leads. Kafka: NetworkClient#leastLoadedNode."""
+        """Request metadata from the next reachable broker. Kafka: NetworkClient#leastLoadedNode."""
         if self._asked is not None:
             return
         if self._version != self.network.version:
@@ -193,7 +193,7 @@ class Client(Node):
         self.retry_later()
 
     def _watch_metadata(self) -> None:
-        """Give a request for metadata up when it times out; one timer serves all of them."""
+        """Time out a metadata request; one timer serves all of them."""
         if not self._watching_metadata:
             self._watching_metadata = True
             due_us = self._asked_us + self.settings.request_timeout_us
@@ -210,7 +210,7 @@ class Client(Node):
             self._watch_metadata()
 
     def on_metadata_reply(self, reply: MetadataResponse) -> None:
-        """Metadata names the leader; older metadata may be ignored (KIP-232). Kafka: clients.Metadata#update."""
+        """Handle metadata; older metadata may be ignored (KIP-232). Kafka: clients.Metadata#update."""
         if reply.request is not self._asked:
             return
         self._asked = None
@@ -228,9 +228,9 @@ class Client(Node):
             self.leader_known()
 
     def epoch_seen(self, epoch: int) -> None:
-        """Something shows that there is such an epoch: older metadata is not good enough any more.
+        """Note a leader epoch seen in a response: metadata of older epochs is no longer accepted.
 
-        It does so only if it compares epochs, and has one to compare with.
+        Only if the client compares epochs and knows one to compare with.
         Kafka: clients.Metadata#updateLastSeenEpochIfNewer (2.6-4.3).
         """
         if NO_EPOCH < self._newest_epoch < epoch and self.decide.keeps_newest_metadata.yes():
@@ -239,7 +239,7 @@ class Client(Node):
             self.refresh()
 
     def forget_leader(self) -> None:
-        """The leader is unknown until metadata names it."""
+        """Forget the leader until metadata names one."""
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
 

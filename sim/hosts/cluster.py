@@ -1,7 +1,7 @@
-"""A cluster: machines, the processes on them, the control plane, clients and links; and what faults do to processes.
+"""A cluster: machines, broker processes, control plane, clients and links, with the faults of processes.
 
-Verbs come in pairs: `kill`, `shut_down` and `start`; `pause` and `resume`; `zombie` and `unzombie`. What happens to
-disks is in `sim.hosts.machines`, what happens to links in `sim.hosts.links`.
+Methods come in pairs: `kill`, `shut_down` and `start`; `pause` and `resume`; `zombie` and `unzombie`. Faults of disks
+are in `sim.hosts.machines`, faults of links in `sim.hosts.links`.
 """
 
 from __future__ import annotations
@@ -37,37 +37,37 @@ PRODUCER: Final = 1001
 CONSUMER: Final = 1002
 VALIDATOR: Final = 1003
 BOOT_GAP_US: Final = 5_000
-"""Brokers are started one after the other, so that they register in order of their ids."""
+"""Gap between broker starts, so that brokers register in order of id."""
 CALL_SIZE: Final = 4
-"""Objects that a call counts as, scheduled or held back. It takes more memory than
-others, and what is scheduled behind many others takes time.
+"""Weight of a pending call in `Cluster.size`: it takes more memory than other objects, and many of them
+slow the queue.
 """
 CLOSING_US: Final = 300
-"""Until the control plane has heard that a broker which stops closes its session."""
+"""Delay until the control plane learns that a stopping broker closed its session."""
 
 
 class Cluster:
     """One partition on some brokers.
 
     Args:
-        brokers: how many brokers; ids from 1.
+        brokers: number of brokers; ids begin at 1.
         config: full configuration of the cluster.
-        broker_config: full configuration of brokers that differ.
+        broker_config: full configuration of the brokers that differ.
         rules: rules of each broker.
-        upgraded: rules of brokers from their second start on, if others.
+        upgraded: rules of brokers from their second start on, if they differ.
         client_rules: rules of producers and consumers.
         scripted: whether a script decides elections and ISR.
-        first: the broker that is started first, and so becomes controller.
+        first: the broker that starts first and so becomes controller.
         kernel: time.
         streams: chance.
-        recorder: what notes its steps, with checkers attached or not; one without, if it is not given.
+        recorder: records its steps; by default one without checkers.
 
     Attributes:
         running: the processes that run, by broker.
-        machines: what they run on.
-        links: what is between them.
-        control: where decisions are persisted.
-        administrator: who changes settings.
+        machines: the machines they run on.
+        links: the links between nodes.
+        control: the control plane, where decisions are persisted.
+        administrator: changes settings.
     """
 
     __deletable__ = ("_supervisor", "machines")
@@ -131,7 +131,7 @@ class Cluster:
         self.consumer = Consumer(CONSUMER, self._access)
 
     def _decisions(self, rules: Rules) -> Decisions:
-        """Those of some rules: one for all who have them."""
+        """The `Decisions` of a set of rules, shared by all brokers with these rules."""
         tables = self.recorder.coverage.decisions
         for table in tables:
             if table.rules is rules or table.rules == rules:
@@ -148,7 +148,7 @@ class Cluster:
             self.kernel.call_at(position * BOOT_GAP_US, ALWAYS, self.start, broker)
 
     def dispose(self) -> None:
-        """The run is over and looked at: let go of what knows each other, so that it needs no garbage collector."""
+        """Break reference cycles after a run was evaluated, so that the garbage collector is not needed."""
         for process in self.running.values():
             process.end()
             process.dispose()
@@ -162,15 +162,15 @@ class Cluster:
         self.kernel.dispose()
 
     def dispose_ended(self) -> None:
-        """Let go of what processes that ended know; for use between events, since one may end itself."""
+        """Release references held by ended processes; called between events, since a process may end itself."""
         for process in self._ended:
             process.dispose()
         self._ended.clear()
 
     @property
     def size(self) -> int:
-        """Objects whose number may grow as long as the run goes on: calls that are scheduled or held
-        back, each as `CALL_SIZE`, subjects of messages, batches that the producer has, and what is kept of the history.
+        """Number of objects that may grow during the run: pending and held calls (each counts `CALL_SIZE`), message
+        subjects, the producer's batches, and the kept history.
         """
         calls = self.kernel.pending + self.network.held
         return CALL_SIZE * calls + self.network.subjects + self.producer.size + self.recorder.size
@@ -181,7 +181,7 @@ class Cluster:
         return self.control.state.replicas
 
     def validator(self, position: int, shows: Callable[[Sequence[Batch]], None]) -> Consumer:
-        """A fresh consumer that reads from an offset on and hands over what it is shown."""
+        """A new consumer that reads from an offset on and passes each read to a callback."""
         consumer = Consumer(VALIDATOR, self._access, position=position, shows=shows)
         consumer.leader = self.producer.leader
         consumer.leader_epoch = self.producer.leader_epoch
@@ -195,7 +195,7 @@ class Cluster:
     # Processes.
 
     def start(self, broker: int) -> bool:
-        """Start a broker's process; False if it runs. One that is shutting down is started when it is down."""
+        """Start a broker's process; False if it runs. One that is shutting down is restarted once it is down."""
         if broker in self.running:
             if broker in self._stopping:
                 self._stopping[broker] = True
@@ -222,15 +222,15 @@ class Cluster:
         return True
 
     def kill(self, broker: int) -> bool:
-        """End a process at once; its page cache stays. False if none runs."""
+        """End a process at once; its page cache survives. False if none runs."""
         return self.end(broker, steps.KILL)
 
     def pause(self, node: int, by: object = None) -> bool:
-        """A broker's process (0: the control plane) stands still; False if none runs. Pauses add up.
+        """Pause a broker's process (0: the control plane); False if none runs. Pauses nest.
 
         Args:
-            node: whose.
-            by: what does it, and is told `resume`.
+            node: the node.
+            by: identifies the pause for `resume`.
         """
         process = self._process(node)
         if process is None:
@@ -241,7 +241,7 @@ class Cluster:
         return True
 
     def resume(self, node: int, by: object = None) -> bool:
-        """Take the newest pause back, or the one by something; False if there is none (any more)."""
+        """Undo the newest pause, or the one with this `by`; False if there is none."""
         found = next((one for one in reversed(self._pauses) if one[0] == node and by in (None, one[1])), None)
         if found is None:
             return False
@@ -259,7 +259,7 @@ class Cluster:
         return self.running.get(node) if node else self.network.nodes.get(node)
 
     def shut_down(self, broker: int) -> bool:
-        """Controlled shutdown: leadership is handed over, then log and session are closed. False if no process runs."""
+        """Controlled shutdown: move leadership, then close log and session. False if no process runs."""
         process = self.running.get(broker)
         if process is None:
             return False
@@ -285,9 +285,9 @@ class Cluster:
         """End a process at once; False if none runs.
 
         Args:
-            broker: whose.
+            broker: the broker.
             kind: how it ends.
-            loses: what its machine loses at that.
+            loses: makes its machine lose batches, and returns them.
         """
         process = self.running.pop(broker, None)
         if process is None:
@@ -306,7 +306,7 @@ class Cluster:
         return True
 
     def _close_session(self, broker: int, process: Broker) -> None:
-        """The last that a broker says; if nobody hears it, its session has to expire."""
+        """Close the session; over a cut link it expires instead."""
         if not self.network.link(broker, CONTROL).cuts:
             self.kernel.call_at(
                 self.kernel.now_us + CLOSING_US, self.control.life, self._session_closed, (broker, process.broker_epoch)
@@ -319,11 +319,11 @@ class Cluster:
 
     @property
     def controller(self) -> int:
-        """The broker whose seat the controller's is, 0 if no broker's."""
+        """The broker that is the controller, 0 if it is not a broker."""
         return max(self.control.controller, 0)
 
     def zombie(self, broker: int) -> bool:
-        """A session expires, and its broker neither hears of it nor registers anew until `unzombie`."""
+        """Expire a session without its broker noticing or registering again until `unzombie`."""
         process = self.running.get(broker)
         if process is None or process.zombie:
             return False
@@ -332,7 +332,7 @@ class Cluster:
         return True
 
     def unzombie(self, broker: int) -> None:
-        """The broker will notice with its next ping."""
+        """End `zombie`: the broker notices with its next ping or heartbeat."""
         process = self.running.get(broker)
         if process is not None:
             process.zombie = False
@@ -341,7 +341,7 @@ class Cluster:
 
     @property
     def leader(self) -> Broker | None:
-        """The process that leads by the control plane's decision and knows it."""
+        """The process that the control plane elected and that knows it leads."""
         process = self.running.get(self.control.state.leader)
         if process is None or not process.leads:
             return None

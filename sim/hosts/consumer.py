@@ -1,7 +1,7 @@
-"""A consumer: reads below the high watermark from a position on, and asks for offsets now and then.
+"""A consumer: reads below the high watermark from a position on, and asks for offsets periodically.
 
-Of consumer groups only the offset store is left, an ideal one. Retries cost a metadata request each, also where Kafka
-would not ask (UNKNOWN_LEADER_EPOCH).
+Consumer groups are reduced to an ideal offset store. Each retry costs a metadata request, also where Kafka would not
+send one (UNKNOWN_LEADER_EPOCH).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from sim.protocol.messages import (
 )
 
 USABLE_EPOCH_END_VERSION = 3
-"""From this version of OffsetsForLeaderEpoch on a consumer may ask a broker (2.3)."""
+"""Lowest version of OffsetsForLeaderEpoch that consumers use (2.3)."""
 
 
 class Consumer(Client):
@@ -55,8 +55,8 @@ class Consumer(Client):
 
     Attributes:
         at: its position.
-        paused: whether the application does not want to read.
-        raised: whether the application was told of an error that only a seek or a restart ends.
+        paused: whether the application has paused reading.
+        raised: whether the application received an error that only a seek or a restart clears.
     """
 
     __slots__ = (
@@ -82,7 +82,7 @@ class Consumer(Client):
         self.at.seek_validated(FetchPosition(position))
         self.paused = False
         self.raised = False
-        self.decide.fences_clients.note()  # All that it will ask carries an epoch, or not.
+        self.decide.fences_clients.note()  # This decides whether its requests carry an epoch.
         self._shows = shows
         self._committed: tuple[int, int] | None = None
         self._fetch: FetchRequest | None = None
@@ -108,12 +108,12 @@ class Consumer(Client):
     # Reading.
 
     def fetch(self, *, again: bool = False) -> None:
-        """Fetch from the position on, or do first what has to be done first; unless that is under way.
+        """Fetch from the position, or first find or validate it; a no-op if a request is in flight.
 
         Kafka: consumer.internals.Fetcher#sendFetches.
 
         Args:
-            again: an answer has come that had nothing: the fetch may be elided (`sim.environment.elision`).
+            again: the last response was empty, so the fetch may be elided (`sim.environment.elision`).
         """
         if self._fetch is not None or self.paused or self.raised:
             return
@@ -136,7 +136,7 @@ class Consumer(Client):
             channel.send(self._fetch)
 
     def _epoch(self) -> int:
-        """The leader epoch that requests carry: that of the metadata to which the position is bound."""
+        """The leader epoch in requests: that of the metadata the position was set with."""
         return self.leader_epoch if self.decide.fences_clients.answer else NO_EPOCH
 
     def would_repeat(self, request: FetchRequest, hw: int, log_start: int) -> bool:  # noqa: ARG002
@@ -157,13 +157,13 @@ class Consumer(Client):
             self.succeeded()
 
     def _fetch_timed_out(self, fetch: FetchRequest) -> None:
-        """Fetch anew: where messages are lost, a fetch that waits cannot be told from one that is gone."""
-        if fetch is self._fetch and fetch is self._timed:  # And not one like it, sent since.
+        """Fetch again after a timeout: with message loss a waiting fetch looks like a lost one."""
+        if fetch is self._fetch and fetch is self._timed:  # Not an equal fetch sent since.
             self.connection_lost()
             self.retry_later(always=True)
 
     def on_fetch_reply(self, reply: FetchResponse) -> None:
-        """A leader answered."""
+        """Handle a leader's response."""
         if reply.request is not self._fetch:
             return
         self._fetch = None
@@ -189,7 +189,7 @@ class Consumer(Client):
             self.reached(probes.CONSUMER_FENCED)
 
     def _out_of_range(self) -> None:
-        """Reset as ``auto.offset.reset`` says; the application hears of it.
+        """Reset the position by ``auto.offset.reset`` and notify the application.
 
         Kafka: consumer.internals.Fetcher#handleOffsetOutOfRange (2.6), FetchCollector#handleInitializeErrors (3.9-4.3).
         """
@@ -206,7 +206,7 @@ class Consumer(Client):
     # Before reading.
 
     def _prepare(self, channel: Channel[Server]) -> None:
-        """Find a position, or have it confirmed."""
+        """Find a position, or validate it."""
         if self.at.state == AWAIT_VALIDATION:
             self._validate(channel)
         elif self.at.state != AWAIT_RESET:
@@ -228,7 +228,7 @@ class Consumer(Client):
             self._place(*self._committed)
 
     def _place(self, offset: int, epoch: int) -> None:
-        """Go to an offset; an epoch ahead of the metadata is waited for."""
+        """Set the position; an epoch ahead of the metadata makes it wait for newer metadata."""
         self._fetch = None
         self.epoch_seen(epoch)
         self.at.seek_unvalidated(FetchPosition(offset, epoch, self.leader, self.leader_epoch))
@@ -239,7 +239,7 @@ class Consumer(Client):
         return self.decide.validates_position.answer and version >= USABLE_EPOCH_END_VERSION
 
     def _validate(self, channel: Channel[Server]) -> None:
-        """Ask where the epoch of the last record ended.
+        """Validate the position: ask where the epoch of the last record ended.
 
         Kafka: consumer.internals.Fetcher#validateOffsetsAsync (2.6), OffsetFetcher#validatePositionsAsync (3.9-4.3).
         """
@@ -258,7 +258,7 @@ class Consumer(Client):
             self._watch(request)
 
     def on_epoch_end_reply(self, reply: OffsetsForLeaderEpochResponse) -> None:
-        """A leader says where an epoch ended. All errors may pass."""
+        """Handle the end offset of an epoch. All errors are retriable."""
         if self._validation is None or reply.request is not self._validation[0]:
             return
         asked = self._validation[1]
@@ -290,15 +290,15 @@ class Consumer(Client):
             self.connection_lost()
             self.retry_later(always=True)
 
-    # What an application asks for.
+    # Calls of the application.
 
     def pause(self) -> None:
-        """Stop reading; what is under way is dropped."""
+        """Stop reading; responses in flight are dropped."""
         self.paused = True
         self._fetch = None
 
     def resume(self) -> None:
-        """Read on."""
+        """Resume reading."""
         self.paused = False
         self.fetch()
 
@@ -319,7 +319,7 @@ class Consumer(Client):
             self.recorder.record(steps.Position(steps.COMMIT, self.node, offset, epoch))
 
     def restart(self) -> None:
-        """The process dies, and another one begins at the committed offset."""
+        """Replace the process by a new one, which begins at the committed offset."""
         self.connection_lost()
         self._ask = self._lookup = None
         self.forget_leader()
@@ -338,7 +338,7 @@ class Consumer(Client):
         return request
 
     def ask_end_offset(self, _: object = None) -> None:
-        """Ask ListOffsets(latest) now; an earlier unanswered question is forgotten. Kafka: KafkaConsumer#endOffsets."""
+        """Send ListOffsets(latest) now, replacing an unanswered earlier one. Kafka: KafkaConsumer#endOffsets."""
         channel = self.channel()
         if channel is not None:
             self._known = self.recorder.history.clients.exposed
@@ -346,7 +346,7 @@ class Consumer(Client):
             self._ask = self._ask_offset(channel, LATEST)
 
     def ask_regularly_from(self, first_us: int) -> None:
-        """Ask ListOffsets(latest) at a time, and after each ``sim.end.offsets.interval.ms``."""
+        """Send ListOffsets(latest) at a time, and again every ``sim.end.offsets.interval.ms``."""
         self.kernel.schedule(first_us, self.life, IdleCall(self._ask_regularly, None))
 
     def _ask_regularly(self, _: object) -> None:
@@ -360,7 +360,7 @@ class Consumer(Client):
             self._lookup = self._ask_offset(channel, timestamp)
 
     def on_list_offsets_reply(self, reply: ListOffsetsResponse) -> None:
-        """A leader answered: an offset for the application, or where to go on reading."""
+        """Handle an offset: for the application, or to reset the position."""
         request = reply.request
         if request is not self._ask:
             self.end_elision()
@@ -390,7 +390,7 @@ class Consumer(Client):
 
     def _reset_to(self, timestamp: int, offset: int) -> None:
         strategy = "earliest" if timestamp == EARLIEST else "latest"
-        # Without the epoch of the record before it, so that it is not asked about (OffsetFetcher.resetOffsetIfNeeded).
+        # Without a last epoch, so that the position is not validated (OffsetFetcher.resetOffsetIfNeeded).
         if self.at.reset_to(strategy, FetchPosition(offset, NO_EPOCH, self.leader, self.leader_epoch)):
             self.recorder.record(steps.Position(steps.RESET, self.node, offset))
         self.fetch()

@@ -1,6 +1,6 @@
-"""The control plane as a cluster sees it: where leader, ISR and registrations are persisted, and what faults do to it.
+"""The control plane as a cluster sees it: persists leader, ISR and registrations, and offers its faults.
 
-There are two: `sim.hosts.zookeeper` with the controllers that are elected in brokers, and
+There are two implementations: `sim.hosts.zookeeper`, with controllers elected among brokers, and
 `sim.hosts.controller_quorum`.
 """
 
@@ -33,22 +33,23 @@ ELECTIONS: Final = {
     "unclean": UNCLEAN,
     "designated": DESIGNATED,
 }
-"""What an administrator may ask for where there is no leader, as scenario files call it; plans hold places in it."""
+"""Elections that an administrator may request without a leader, by their names in scenario files; plans hold indices
+into it.
+"""
 
 
 @dataclass(slots=True)
 class Setup:
-    """What a control plane is made with.
+    """Arguments of a control plane.
 
     Attributes:
         topic: the partition.
         replicas: its assignment, the preferred leader first.
-        brokers: how many brokers there are; when all are registered (in KRaft: unfenced), an administrator creates the
-            topic.
+        brokers: number of brokers; when all are registered (in KRaft: unfenced), an administrator creates the topic.
         decide: the controllers' rules.
         config: full configuration of the cluster.
         kernel: time and timers.
-        recorder: where what is persisted is noted.
+        recorder: records what is persisted.
     """
 
     topic: str
@@ -61,18 +62,18 @@ class Setup:
 
 
 class ControlPlane(SessionKeeper):
-    """See the module.
+    """Base of both control planes; see the module.
 
     Args:
-        setup: what it is made with.
+        setup: its arguments.
 
     Attributes:
-        session_us: after which a silent broker's session ends.
-        state: how things stand for the partition; partition epoch -1 before the topic is created, leader epoch -1
-            before there was a leader.
-        controller: the broker whose seat the controller's is; 0 or less if it is no broker's.
+        session_us: session timeout.
+        state: the partition's state; partition epoch -1 before the topic is created, leader epoch -1 before the first
+            leader.
+        controller: the broker that is the controller; 0 or less if it is not a broker.
         changed: called after each decision and registration.
-        ended: called with the broker when a session has ended.
+        ended: called with the broker after its session has ended.
     """
 
     state: LeaderAndIsr
@@ -96,60 +97,60 @@ class ControlPlane(SessionKeeper):
         self.decided()
 
     def broker(self, startup: Startup) -> Broker:
-        """A broker's process of the kind that works with it."""
+        """A new broker process of the class for this control plane."""
         raise NotImplementedError
 
     def decided(self) -> None:
-        """`state` is another one, or ``min.insync.replicas``: tell whoever keeps account of that."""
+        """Record that `state` or ``min.insync.replicas`` changed."""
         self._recorder.record(steps.Decided(self.state, min(self._min_isr, len(self.state.replicas))))
 
     def min_isr_changed(self, min_isr: int) -> None:
-        """``min.insync.replicas`` has another value."""
+        """Handle a change of ``min.insync.replicas``."""
         self._min_isr = min_isr
         self.decided()
 
     # Faults.
 
     def expire(self, broker: int) -> bool:
-        """End a session though its broker lives, which hears of it; False if there is none."""
+        """Expire a live broker's session and notify the broker; False if there is none."""
         raise NotImplementedError
 
     def forget(self, broker: int) -> bool:
-        """End a session, and do not say so; False if there is none."""
+        """Expire a session without notifying the broker; False if there is none."""
         raise NotImplementedError
 
     def pause_controller(self, broker: int, pause: Callable[[int], bool]) -> bool:
-        """The active controller stands still; False while there is none.
+        """Pause the active controller; False while there is none.
 
         Args:
-            broker: whose seat the controller's is; 0 or less if it is no broker's.
-            pause: lets the process of a broker stand still.
+            broker: the broker that is the controller; 0 or less if it is not a broker.
+            pause: pauses a broker's process.
         """
         return broker > 0 and pause(broker)
 
     def closed(self, broker: int, broker_epoch: int) -> None:
-        """A broker that has stopped in a controlled way closes its session."""
+        """Close the session of a broker after its controlled shutdown."""
         raise NotImplementedError
 
     def fail_over(self) -> bool:
-        """Another controller is to be found; False if there is none now."""
+        """Make the active controller resign; False if there is none."""
         raise NotImplementedError
 
     def touch(self) -> None:
-        """It stood still and works again."""
+        """Renew sessions after a pause of the control plane."""
         raise NotImplementedError
 
     def holds(self, broker: int) -> bool:
-        """Whether a session of that broker is open."""
+        """Whether the broker has an open session."""
         raise NotImplementedError
 
     @property
     def waits_for_operator(self) -> bool:
-        """Whether there is no leader, and by the rules there will be none until an administrator decides."""
+        """Whether there is no leader, and the rules elect none until an administrator intervenes."""
         return False
 
     def unsettled_brokers(self, brokers: Iterable[int], running: Mapping[int, Broker]) -> str:  # noqa: ARG002
-        """Which brokers have yet to come to where it is, in words; "" if none.
+        """A description of the brokers that lag behind its state; "" if none.
 
         Args:
             brokers: all of them.
@@ -158,50 +159,52 @@ class ControlPlane(SessionKeeper):
         return ""
 
     def unsettled_work(self, leader: Broker | None, *, writes_answered: bool) -> str:  # noqa: ARG002 - for a quorum
-        """What leader and clients have yet to finish with it, in words; "" if nothing."""
+        """A description of work that leader and clients have pending with it; "" if none."""
         return ""
 
     @property
     def eligible(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """ELR and last known ELR; None where there is none."""
+        """ELR and last known ELR; None if the ELR is not supported."""
         return None
 
     @property
     def reassignment(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Replicas that the reassignment under way adds, and those that it removes; both empty if there is none."""
+        """Replicas that the current reassignment adds, and those that it removes; both empty without one."""
         return (), ()
 
-    # What an administrator does here.
+    # Operations of an administrator.
 
     def prefer(self) -> bool:
-        """Ask for a preferred election; False while there is nobody to hear it."""
+        """Request a preferred election; False without an active controller."""
         raise NotImplementedError
 
     def elect_leader(self, kind: str, desired: int = NO_LEADER) -> bool:  # noqa: ARG002 - for a quorum
-        """Ask for an election of a kind; False while nobody hears it, or if it elects nobody."""
+        """Request an election of a kind; False without an active controller, or if it elects no leader."""
         return False
 
     def lag(self, broker: int, by_us: int) -> bool:  # noqa: ARG002 - for a quorum
-        """A broker hears so much later of what is committed; what is negative takes that back. False if none reads."""
+        """Deliver committed records to a broker `by_us` later; a negative value removes a delay. False if brokers do
+        not replay a log.
+        """
         return False
 
     def reassign(self, replicas: tuple[int, ...]) -> bool:
-        """Ask for another assignment; False if it is in place, or another one is asked for already."""
+        """Request a reassignment; False if the assignment is in place, or another reassignment is in progress."""
         raise NotImplementedError
 
     def cancel_reassignment(self) -> bool:
-        """Ask for the former assignment back; False if no reassignment is under way, or it cannot be cancelled."""
+        """Cancel the reassignment; False if none is in progress, or it cannot be cancelled."""
         return False
 
     def set_config(self, key: str, value: Value) -> None:
         """Change the dynamic configuration."""
         raise NotImplementedError
 
-    # What a script does here.
+    # Operations of a script.
 
     def decide(self, leader: int, isr: tuple[int, ...]) -> None:
-        """A script decides who leads, and what the ISR is; only where it has the controller's seat."""
+        """Persist a script's decision on leader and ISR; only while the script replaces the controller."""
         raise NotImplementedError
 
     def release(self) -> None:
-        """A script has ended: let controllers decide from now on. They do so always, where there is no script."""
+        """Let controllers decide from now on, because the script has ended; a no-op without a script."""

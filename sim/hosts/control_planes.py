@@ -1,4 +1,4 @@
-"""Which control plane a cluster has."""
+"""Choosing a cluster's control plane."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from sim.hosts.controller_quorum import ControllerQuorum
 from sim.hosts.zookeeper import ScriptedZooKeeper, ZooKeeper
 
 CONTROL_PLANES: Final[dict[str, type[ControlPlane]]] = {"zookeeper": ZooKeeper, "kraft": ControllerQuorum}
-"""By the values of rule ``control_plane``."""
+"""Value of rule ``control_plane`` -> class."""
 
 
 def control_plane(setup: Setup, *, scripted: bool) -> ControlPlane:
-    """The control plane of a cluster: the one that its rules name, or one that leaves decisions to a script."""
+    """A cluster's control plane: the one that its rules name, or one driven by a script."""
     kind = ScriptedZooKeeper if scripted else CONTROL_PLANES[setup.decide.rules.control_plane]
     return kind(setup)

@@ -1,8 +1,8 @@
-"""The active controller of a KRaft quorum, as a node: sessions kept by heartbeats, and the metadata log.
+"""The active controller of a KRaft quorum, as a node: heartbeat sessions and the metadata log.
 
-The quorum's own Raft is not modelled: what the active controller appends is committed, in order, and lost by nobody.
-The log is spread by `sim.hosts.metadata_log`. When another controller takes over, the log stays,
-all sessions begin anew, and what reaches the quorum meanwhile waits, as requests are sent again until somebody answers.
+The quorum's Raft is not modelled: records appended by the active controller are committed in order and never lost.
+`sim.hosts.metadata_log` delivers the log to brokers. When another controller takes over, the log stays and sessions
+start afresh. Requests that arrive meanwhile wait, as brokers resend requests until they are answered.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from sim.protocol.messages import NONE, UNKNOWN_SERVER_ERROR, LeaderAndIsr
 from sim.protocol.replica.partition import NO_LEADER
 
 Task = Callable[[QuorumController], object]
-"""What an active controller does at intervals."""
+"""A periodic task of the active controller."""
 FORCED: Final = (UNCLEAN, DESIGNATED, LONGEST_AGGRESSIVE)
-"""Kinds of elections by which an administrator takes it that records are lost."""
+"""Kinds of elections by which an administrator accepts data loss."""
 
 
 class ControllerQuorum(ControlPlane):
@@ -61,7 +61,7 @@ class ControllerQuorum(ControlPlane):
         log: the metadata log.
         sessions: the brokers' sessions.
         active: the active controller.
-        epoch: how many controllers were active, this one included.
+        epoch: the controller epoch: number of active controllers so far, including this one.
     """
 
     __deletable__ = ("active", "log", "sessions")
@@ -109,7 +109,7 @@ class ControllerQuorum(ControlPlane):
     # The controller.
 
     def _take_over(self) -> None:
-        """Another controller becomes active: it knows the log, and nothing else. Kafka: QuorumController#claim."""
+        """Activate another controller, which knows only the log. Kafka: QuorumController#claim."""
         image = self.active.image if self.epoch else MetadataImage()
         self.epoch += 1
         settings = self._settings
@@ -135,7 +135,9 @@ class ControllerQuorum(ControlPlane):
                 self._every(interval_us, task)
 
     def event_failed(self) -> None:
-        """An event threw an unexpected error: the controller resigns. Kafka: QuorumController#handleEventException."""
+        """Make the controller resign, because an event threw an unexpected error. Kafka:
+        QuorumController#handleEventException.
+        """
         self._fail_over(self._settings.election_us)
 
     def fail_over(self) -> bool:
@@ -187,7 +189,7 @@ class ControllerQuorum(ControlPlane):
 
     @staticmethod
     def _registering(records: Sequence[Record], first: int) -> int:
-        """The broker that registers with these records, the first of them at that place of the log, else 0."""
+        """The broker that registers with these records, the first of them at that offset, else 0."""
         for offset, record in enumerate(records, first + 1):
             if isinstance(record, BrokerRegistration) and record.broker_epoch == offset:
                 return record.broker
@@ -230,7 +232,7 @@ class ControllerQuorum(ControlPlane):
         self.decided()
 
     def _note_forced(self, leader: int, before: LeaderAndIsr) -> None:
-        """An administrator who preferred any leader to none got one that nothing speaks for."""
+        """Note a forced election of a replica that is not known to have all committed records."""
         if self._forced and leader not in _candidates(before):
             self._recorder.record(steps.Fact(steps.UNCLEAN_ELECTION, leader))
         self._forced = False
@@ -255,7 +257,7 @@ class ControllerQuorum(ControlPlane):
     # Sessions.
 
     def on_register(self, request: BrokerRegistrationRequest) -> None:
-        """A broker's process registers.
+        """Handle a registration.
 
         Kafka: ControllerApis#handleBrokerRegistration, QuorumController#registerBroker.
         """
@@ -288,7 +290,7 @@ class ControllerQuorum(ControlPlane):
         return self.has_session(broker)
 
     def on_heartbeat(self, heartbeat: BrokerHeartbeatRequest) -> None:
-        """A broker gives a sign of life.
+        """Handle a heartbeat.
 
         Kafka: ControllerApis#handleBrokerHeartBeatRequest, QuorumController#processBrokerHeartbeat.
         """
@@ -329,7 +331,7 @@ class ControllerQuorum(ControlPlane):
             channel.send_usually(reply)
 
     def _create(self) -> None:
-        """All brokers are there: the topic is created."""
+        """Create the topic, since all brokers are unfenced."""
         brokers = self.active.image.brokers
         if len(brokers) == self._brokers and all(self.active.image.is_active(broker) for broker in brokers):
             self.active.create_partition(self._topic, self.state.replicas)
@@ -337,10 +339,10 @@ class ControllerQuorum(ControlPlane):
     def has_heard(self, broker: int, broker_epoch: int, metadata_offset: int) -> bool:
         """Whether a heartbeat would only keep the session.
 
-        A broker that has replayed all will hear of what is appended later, as long as its link is steady.
+        A broker that has replayed the whole log gets later records in time while its link is steady.
 
         Args:
-            broker: whose, and so on: see `BrokerHeartbeatRequest`.
+            broker: see `BrokerHeartbeatRequest`; so for the others.
             broker_epoch: see there.
             metadata_offset: see there.
         """
@@ -402,7 +404,7 @@ class ControllerQuorum(ControlPlane):
     # ISR changes.
 
     def on_alter_partition(self, request: AlterPartitionRequest) -> None:
-        """A leader wants another ISR.
+        """Handle a leader's proposal of another ISR.
 
         Kafka: ControllerApis#handleAlterPartitionRequest, QuorumController#alterPartition.
         """
@@ -410,7 +412,7 @@ class ControllerQuorum(ControlPlane):
         self._send(request.broker, AlterPartitionResponse(request, error, results))
 
     def on_assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest) -> None:
-        """A broker's replica is in another log directory; what comes of it the metadata log tells.
+        """Handle a change of a replica's log directory; the outcome is in the metadata log.
 
         Kafka: ControllerApis#handleAssignReplicasToDirs, QuorumController#assignReplicasToDirs.
         """
@@ -430,7 +432,7 @@ class ControllerQuorum(ControlPlane):
         self._recorder.record(steps.Recoveries(running, finished, manual))
 
     def on_replica_log_info(self, info: GetReplicaLogInfoResponse) -> None:
-        """A broker tells how far its log goes."""
+        """Handle a broker's log end offset and epoch."""
         self.active.log_info(info)
 
     def recovery_due(self, timer: int, after_us: int) -> None:
@@ -530,5 +532,5 @@ class ControllerQuorum(ControlPlane):
 
 
 def _candidates(state: LeaderAndIsr) -> tuple[int, ...]:
-    """Who can be elected cleanly."""
+    """Replicas that can be elected cleanly."""
     return state.isr or (state.elr if isinstance(state, PartitionRegistration) else ())

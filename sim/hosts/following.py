@@ -1,4 +1,4 @@
-"""A broker's requests to leaders: its fetchers, what they ask, and until when they wait for answers.
+"""A broker's requests to leaders: its fetchers, their requests and timeouts.
 
 All protocol decisions are made in `sim.protocol.replica.replica_fetcher_thread`.
 """
@@ -36,14 +36,14 @@ from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 
 
 class _FetcherCall(Call):
-    """Calls something for a fetcher."""
+    """A call on behalf of a fetcher."""
 
     __slots__ = ()
     needs_partition = True
 
 
 class _RequestTimeout(Event):
-    """A request to a leader may have waited for too long."""
+    """Checks whether a request to a leader has timed out."""
 
     __slots__ = ("_broker", "_leader", "_until_us")
     elision_safe = True
@@ -58,7 +58,7 @@ class _RequestTimeout(Event):
 
 
 class Following(Serving):
-    """The part of a broker that fetches; what it fetches goes into the partition that the other part serves.
+    """The part of a broker that fetches into the partition which the other part serves.
 
     Kafka: ReplicaFetcherManager, AbstractFetcherManager, server.ReplicaFetcherBlockingSend (1.1-2.6),
     BrokerBlockingSender (3.9-4.3).
@@ -94,13 +94,13 @@ class Following(Serving):
         self._fetchers: dict[int, ReplicaFetcherThread] = {}
         self._sent_us: dict[int, int] = {}
         self._fetches_again = False
-        """While a response is taken that had nothing: what is sent then may be elided (`sim.environment.elision`)."""
+        """Set while an empty response is handled: the next fetch may be elided (`sim.environment.elision`)."""
         self._watched: set[int] = set()
         self._refused: dict[int, int] = {}
         self._conversation: tuple[Sequence[Ask], Sequence[EpochEndResult]] = ([], [])
-        """Last question about epochs of a truncation that is not complete, and its answer."""
+        """Last OffsetsForLeaderEpoch request of an incomplete truncation, and its response."""
         self._answered_alike: Sequence[Ask] = []
-        """That question, if it was answered like that twice."""
+        """That request, if it got the same response twice."""
         self._asked_us = 0
 
     def end(self) -> None:
@@ -119,15 +119,15 @@ class Following(Serving):
         else:
             super().receive(message)
 
-    # Whom it follows.
+    # The leader that it follows.
 
     def fetch_from(self, partition: Partition, decision: LeaderAndIsr, *, restarts: bool) -> None:
         """Fetch from the leader of a decision. Kafka: AbstractFetcherManager#addFetcherForPartitions.
 
         Args:
-            partition: it follows already.
+            partition: the partition, which is already a follower.
             decision: the LeaderAndIsr.
-            restarts: whether it truncates and begins anew though it fetched from that leader before.
+            restarts: whether it truncates and restarts even if it already fetches from that leader.
         """
         fetcher = self._fetchers.get(decision.leader)
         fetch = fetcher.partitions.get(partition.name) if fetcher else None
@@ -135,7 +135,7 @@ class Following(Serving):
             self._recorder.record(steps.Follow(self.node, partition, restarts=True))
             if fetcher is None:
                 fetcher = self._new_fetcher(decision.leader)
-            # A thread that lost its partitions is shut down (shutdownIdleFetcherThreads); a dead one that keeps its
+            # A thread without partitions is shut down (shutdownIdleFetcherThreads); a dead one that keeps its
             # partitions stays dead.
             self._fetchers = {decision.leader: fetcher}
             fetcher.remove(partition.name)
@@ -153,11 +153,11 @@ class Following(Serving):
         return fetcher is not None and name in fetcher.partitions
 
     def stop_fetching(self) -> None:
-        """It follows nobody. Kafka: AbstractFetcherManager#removeFetcherForPartitions."""
+        """Stop following any leader. Kafka: AbstractFetcherManager#removeFetcherForPartitions."""
         self._fetchers.clear()
 
     def allow_unclean_election(self, *, allowed: bool) -> None:
-        """Unclean leader election is allowed from now on, or no longer."""
+        """Set whether unclean leader election is allowed."""
         for fetcher in self._fetchers.values():
             fetcher.unclean_election = allowed
 
@@ -210,7 +210,7 @@ class Following(Serving):
         """See `FetcherHost.send_epoch_end`."""
         request = OffsetsForLeaderEpochRequest(self.node, asks, leader_epochs, with_epoch=with_epoch)
         if self._answered_alike == asks and self.network.elides:
-            # Truncation that never completes (KAFKA-10706): the next answer would lead to the same question again.
+            # A truncation that never completes (KAFKA-10706): the next response would lead to the same request again.
             round_us = self.kernel.now_us - self._asked_us
             retry = Call(self._send_epoch_end, (fetcher, request))
             self.network.retry_after_change(lambda: round_us, self.life, retry)
@@ -238,7 +238,7 @@ class Following(Serving):
         return request
 
     def on_fetch_reply(self, reply: FetchResponse) -> None:
-        """A leader answered a fetch, perhaps one of an earlier incarnation, which knows other fetchers."""
+        """Handle a fetch response, perhaps to a fetcher of an earlier incarnation."""
         request = reply.request
         fetcher = self._fetchers.get(request.leader)
         if fetcher is not None:
@@ -250,8 +250,8 @@ class Following(Serving):
             self._fetches_again = False
 
     def on_epoch_end_reply(self, reply: OffsetsForLeaderEpochResponse) -> None:
-        """A leader answered OffsetsForLeaderEpoch."""
-        # Not one that comes too late.
+        """Handle a response to OffsetsForLeaderEpoch."""
+        # Not a late response.
         if any(fetcher.in_flight is reply.request for fetcher in self._fetchers.values()):
             conversation = (reply.request.asks, reply.results)
             alike = conversation == self._conversation and not any(error for _, error, _, _ in reply.results)
@@ -261,7 +261,7 @@ class Following(Serving):
             fetcher.on_epoch_end_reply(reply, self.kernel.now_us)
 
     def on_list_offsets_reply(self, reply: ListOffsetsResponse) -> None:
-        """A leader answered ListOffsets."""
+        """Handle a response to ListOffsets."""
         self.end_elision()
         for fetcher in self._fetchers.values():
             fetcher.on_list_offsets_reply(reply, self.kernel.now_us)
@@ -273,9 +273,9 @@ class Following(Serving):
         self.kernel.schedule(at_us, self.life, _FetcherCall(self._step_fetcher, fetcher))
 
     def _step_fetcher(self, fetcher: ReplicaFetcherThread) -> None:
-        """Take the next step, unless a leader that has heard nothing since would only refuse once more."""
+        """Take the fetcher's next step, unless a leader that has not changed would only refuse again."""
         if self._fetchers.get(fetcher.leader) is not fetcher:
-            return  # It has lost its partition, and is shut down.
+            return  # The fetcher lost its partition and is shut down.
         if self._refused.get(fetcher.leader) == self.network.version:
             retry = _FetcherCall(self._step_fetcher, fetcher)
             self.network.retry_after_change(self._fetch_backoff_us, self.life, retry)
@@ -286,7 +286,7 @@ class Following(Serving):
         return self.settings.fetch_backoff_us
 
     def _watch(self, fetcher: ReplicaFetcherThread) -> None:
-        """Give a request up after ``replica.socket.timeout.ms``; one timer serves all requests to a leader."""
+        """Time out a request after ``replica.socket.timeout.ms``; one timer serves all requests to a leader."""
         self._watch_from(fetcher.leader, self.kernel.now_us)
 
     def _watch_from(self, leader: int, sent_us: int) -> None:
@@ -300,18 +300,18 @@ class Following(Serving):
         self.kernel.schedule(max(due_us, self.kernel.now_us), self.life, timeout)
 
     def time_out(self, timeout: Event, leader: int, until_us: int) -> None:
-        """Give up what a leader has not answered; `until_us` is when that was due as of the last look."""
-        if self.frozen:  # It goes on just now: first it reads what has arrived (NetworkClient.poll).
+        """Time out requests to a leader; `until_us` is the deadline as of the last check."""
+        if self.frozen:  # The broker is resuming: it reads what has arrived first (NetworkClient.poll).
             self.kernel.schedule(self.kernel.now_us, self.life, timeout)
             return
         self._watched.discard(leader)
         fetcher = self._fetchers.get(leader)
         request = fetcher.in_flight if fetcher is not None else None
         if fetcher is None or request is None or leader not in self.out:
-            return  # A peer that is down is tried again when it is up.
+            return  # A peer that is down is retried when it is up.
         for exchange in self.life.elided:
             if isinstance(exchange, ElidedFetch) and exchange.delayed.request is request:
-                return  # It is answered again and again.
+                return  # Its elided rounds are answered in time.
         due_us = self._sent_us[leader] + self.settings.socket_timeout_us
         if due_us <= until_us:
             fetcher.request_failed(request, self.kernel.now_us)
@@ -332,7 +332,7 @@ class Following(Serving):
         if fetcher is not None and fetcher.in_flight is not None:
             fetcher.request_failed(fetcher.in_flight, self.kernel.now_us)
 
-    # Fetches that make rounds: see `sim.environment.elision`.
+    # Elision of idle fetches: see `sim.environment.elision`.
 
     def would_repeat(self, request: FetchRequest, hw: int, log_start: int) -> bool:
         """See `Node.would_repeat`."""

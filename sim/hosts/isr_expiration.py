@@ -1,4 +1,4 @@
-"""Task isr-expiration: looks for followers that lag."""
+"""Task isr-expiration: shrinks the ISR when followers lag."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
 
 class IsrExpiration(Event):
-    """Looks every half ``replica.lag.time.max.ms`` since the start of its broker, while that leads.
+    """Checks for lagging followers every half ``replica.lag.time.max.ms`` since broker start, while the broker leads.
 
-    Elided while nobody lags and nothing holds it up: what is held up may find other things when its time comes.
+    Elided while no follower lags and the task is not held back; a held task may find a different state when it runs.
     Kafka: ReplicaManager#maybeShrinkIsr.
 
     Args:
-        broker: whose ISR.
+        broker: the broker.
 
     Attributes:
-        watching: whether it will look.
+        watching: whether a check is scheduled.
     """
 
     __slots__ = ("_began_us", "_broker", "watching")
@@ -33,15 +33,15 @@ class IsrExpiration(Event):
         self.watching = False
 
     def begin(self, now_us: int) -> None:
-        """The task is scheduled from now on."""
+        """Start the task."""
         self._began_us = now_us
 
     def end(self) -> None:
-        """The process is over."""
+        """Stop the task, because the process ended."""
         self._broker = None
 
     def watch(self) -> None:
-        """There may be something to find next time."""
+        """Schedule the next check, since it may find something."""
         broker = self._broker
         if not self.watching and broker is not None:
             self.watching = True
@@ -58,7 +58,7 @@ class IsrExpiration(Event):
         partition = broker.partition
         if partition is not None and partition.is_leader:
             if partition.has_laggards:
-                broker.end_elision()  # How long they have lagged depends on elided fetches.
+                broker.end_elision()  # Followers' lag depends on elided fetches.
             partition.shrink_isr(broker.kernel.now_us)
             if partition.has_laggards or not broker.network.elides:
                 self.watch()
