@@ -231,8 +231,8 @@ def test_another_sweep_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_sweep_that_nobody_can_read_is_refused(tmp_path: Path) -> None:
-    store.write_json(open_folder(tmp_path), "run.json", {"seeds": [["0", 4]]})
-    with pytest.raises(InputError, match=r"run.json: 'scenarios' is missing"):
+    store.write_json(open_folder(tmp_path), "run.json", {"scenarios": [{}]})
+    with pytest.raises(InputError, match=r"run.json: 'seeds' is missing"):
         run_sweep(CANARY, tmp_path, Here())
 
 

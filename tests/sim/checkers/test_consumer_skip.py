@@ -47,7 +47,7 @@ def test_record_replaced_behind_the_position_is_skipped() -> None:
     reader = Reader((FIRST, 0), (SECOND, 3))
     assert skipped(reader) == {30, 31}
     assert (
-        "consumer CONSUMER passed 2 records unseen, the first record 30 at offset 3"
+        f"consumer {CONSUMER} passed 2 records unseen, the first record 30 at offset 3"
         in reader.history.findings.violations[0].detail
     )
 

@@ -34,7 +34,7 @@ def commits_at_once(partition: Partition, now_us: int) -> None:
     partition._complete_writes()
 
 
-def calls_every_epoch_unended(partition: Partition, *_: Any, with_epoch: bool) -> tuple[str, int, int]:
+def calls_every_epoch_unended(partition: Partition, *_: Any, **__: Any) -> tuple[str, int, int]:
     return NONE, -1, partition.log.leo
 
 

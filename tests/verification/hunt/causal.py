@@ -88,8 +88,8 @@ class _Numbered(Fault):
 
     number: int = -1
 
-    def aimed(self, targets: tuple[int, ...]) -> Fault:
-        """See `Fault.aimed`."""
+    def with_targets(self, targets: tuple[int, ...]) -> Fault:
+        """See `Fault.with_targets`."""
         return replace(self, targets=targets)
 
 
