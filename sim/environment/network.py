@@ -191,7 +191,7 @@ class Node:
         return True
 
     def fetched_again(self, request: Any, sent_us: int, answers: int) -> None:
-        """Account for elided rounds: `rounds` empty responses came, and the same fetch was last sent at `sent_us`."""
+        """Account for elided rounds: `answers` empty responses came, and the same fetch was last sent at `sent_us`."""
 
 
 class Link:

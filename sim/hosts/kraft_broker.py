@@ -1,7 +1,7 @@
 """A broker of a KRaft cluster: registration and heartbeats, replay of the metadata log, AlterPartition.
 
-A new process registers at once, loads its logs meanwhile, and stays fenced until it has replayed the record of its own
-registration. It answers requests, and follows leaders, from then on, fenced or not.
+A new process registers at once, loads its logs meanwhile, and stays fenced until it has replayed its own registration
+record. From then on it serves requests and follows leaders, fenced or not.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from sim.protocol.replica.partition import Partition
 
 FIRST_ASSIGN_RETRY_US: Final = 100_000
 LONGEST_ASSIGN_RETRY_US: Final = 10_000_000
-"""An assignment of a directory is tried again after the first time, then twice that and so on."""
+"""Longest back-off between retries of AssignReplicasToDirs, which doubles each time."""
 
 
 class _Communication(Event):
-    """A broker is to register, or to send a heartbeat."""
+    """Timer of the next registration or heartbeat."""
 
     __slots__ = ("_lifecycle", "_number")
     elision_safe = True
@@ -56,7 +56,7 @@ class _Communication(Event):
 
 
 class _ResponseTimeout(Event):
-    """The time is over in which the controller had to respond to a request."""
+    """Timeout of a request to the controller."""
 
     __slots__ = ("_broker", "_request")
     elision_safe = True
@@ -70,17 +70,17 @@ class _ResponseTimeout(Event):
 
 
 class KRaftBroker(Broker):
-    """One incarnation of such a broker.
+    """One incarnation of a KRaft broker.
 
     Kafka: BrokerServer, BrokerMetadataPublisher.
 
     Args:
         startup: see `Broker`.
-        log: the metadata log, of which it reads what it was sent.
+        log: the metadata log; the broker reads only records it has received.
 
     Attributes:
         image: the metadata that it has replayed.
-        fenced: whether it is, for all that the controller has told it.
+        fenced: whether it is fenced according to the last response of the controller.
     """
 
     __deletable__ = ("_lifecycle", "_sender")
@@ -110,7 +110,7 @@ class KRaftBroker(Broker):
         self._published_us = -1
         self._log = log
         self._received = 0
-        """How many records of the metadata log have arrived without a gap."""
+        """Number of metadata records received without a gap."""
         self._wants_shut_down = False
         self._assigning = False
         self._sender = AlterPartitionManager(self)
@@ -134,7 +134,9 @@ class KRaftBroker(Broker):
     # Life cycle.
 
     def start(self) -> None:
-        """Register, and load the logs meanwhile. It can be reached before that is done. Kafka: BrokerServer#startup."""
+        """Register, and load the logs meanwhile. The broker is reachable before they are loaded. Kafka:
+        BrokerServer#startup.
+        """
         self.network.join(self)
         self._previous_broker_epoch = self.storage.clean_broker_epoch
         self._lifecycle.start()
@@ -161,7 +163,7 @@ class KRaftBroker(Broker):
         self._await_answer(request, self.kernel.now_us)
 
     def on_registered(self, reply: BrokerRegistrationResponse) -> None:
-        """The registration was taken, or refused: an earlier incarnation may still be alive."""
+        """Handle the response to a registration, which is refused while an earlier incarnation may be alive."""
         if reply.request is not self._said:
             return
         self._said = None
@@ -222,15 +224,15 @@ class KRaftBroker(Broker):
         self._await_answer(request, self.kernel.now_us)
 
     def _round_us(self, channel: Channel[QuorumSessions]) -> int:
-        """How long it takes from a heartbeat until it is answered."""
+        """Round trip of an elided heartbeat."""
         return channel.usual_us + channel.target.answer_us(self.node)
 
     @property
     def _timeout_us(self) -> int:
-        """After which registrations and heartbeats that were not answered have failed.
+        """Timeout of registrations and heartbeats.
 
-        BrokerServer gives their NodeToControllerChannelManager half the session timeout (KAFKA-14392). That it sends
-        them again before, if ``controller.socket.timeout.ms`` is shorter, is left out.
+        BrokerServer gives their NodeToControllerChannelManager half the session timeout (KAFKA-14392). Its earlier
+        resends, if ``controller.socket.timeout.ms`` is shorter, are not modelled.
         """
         return self.settings.session_us // 2
 
@@ -244,7 +246,7 @@ class KRaftBroker(Broker):
         self.kernel.schedule_first(self.kernel.now_us + after_us, self.life, communication)
 
     def _only_keeps_session(self, channel: Channel[QuorumSessions]) -> bool:
-        """Whether this heartbeat and those after it, and their answers, will arrive and tell nothing that matters."""
+        """Whether this and later heartbeats and their responses will arrive and change nothing but the session."""
         if self.zombie or self.fenced or not self._lifecycle.only_beats:
             return False
         controller = channel.target
@@ -276,7 +278,7 @@ class KRaftBroker(Broker):
             channel.target.answered(request, answered_us)
 
     def on_heartbeat_reply(self, reply: BrokerHeartbeatResponse) -> None:
-        """The controller answered a heartbeat."""
+        """Handle the response to a heartbeat."""
         if reply.request is not self._said:
             return
         self._said = None
@@ -293,20 +295,20 @@ class KRaftBroker(Broker):
         self._may_be_unfenced()
 
     def _may_be_unfenced(self) -> None:
-        """Say so, once the controller knows that the broker has caught up, and metadata was published."""
+        """Ask to be unfenced once the controller knows that the broker has caught up, and metadata was published."""
         if self.ready and self._lifecycle.state == RECOVERY:
             self._lifecycle.set_ready_to_unfence()
 
     # Metadata.
 
     def on_metadata_records(self, message: MetadataRecords) -> None:
-        """Records of the metadata log arrived; all of them are applied at once, when the partition can be changed."""
-        if message.first <= self._received:  # Else something before it is lost, and will come again.
+        """Handle metadata records; all received records are applied together once the partition is usable."""
+        if message.first <= self._received:  # Otherwise earlier records were lost and will be sent again.
             self._received = max(self._received, message.end)
             self._publish()
 
     def _publish(self) -> None:
-        """Begin to apply metadata, once the logs are loaded and the broker knows of its own registration.
+        """Begin to apply metadata, once logs are loaded and the broker has received its registration record.
 
         Kafka: BrokerMetadataPublisher#onMetadataUpdate.
         """
@@ -329,7 +331,7 @@ class KRaftBroker(Broker):
             self._publish()
 
     def _apply(self) -> None:
-        """Replay what has arrived, then act on what it adds up to. Kafka: BrokerMetadataPublisher#onMetadataUpdate."""
+        """Replay received records, then act on the resulting state. Kafka: BrokerMetadataPublisher#onMetadataUpdate."""
         image = self.image
         partition = self.partition
         assert partition is not None
@@ -355,10 +357,10 @@ class KRaftBroker(Broker):
         return self.image.is_active(broker)
 
     def _take(self, state: PartitionRegistration) -> None:
-        """Lead, follow, or drop the replica.
+        """Lead, follow or delete the replica, as the new state says.
 
-        A leader that knows the partition epoch already, from the answer to its AlterPartition, takes the state again:
-        what it has proposed meanwhile is given up.
+        A leader that knows the partition epoch already, from its AlterPartition response, adopts the state again and so
+        discards what it has proposed meanwhile.
         Kafka: ReplicaManager#applyDelta, ReplicaManager#applyLocalLeadersDelta,
         ReplicaManager#applyLocalFollowersDelta.
         """
@@ -388,14 +390,14 @@ class KRaftBroker(Broker):
         self._checkpoint_hw(self._published_us)
 
     def _await_leader(self, partition: Partition, state: PartitionRegistration) -> None:
-        """Stop fetching: nobody leads, or the broker shuts down and has left the ISR (see `stops_fetcher`)."""
+        """Stop fetching: there is no leader, or the broker shuts down and has left the ISR (see `stops_fetcher`)."""
         self.stop_fetching()
         partition.become_follower(state)
         self.wake_all()
         self._recorder.record(steps.Follow(self.node, partition, restarts=True))
 
     def _drop(self, partition: Partition) -> None:
-        """The broker is no replica any more: its log is deleted. Kafka: ReplicaManager#stopPartitions."""
+        """Delete the log, because the broker is no longer a replica. Kafka: ReplicaManager#stopPartitions."""
         if partition.leader_epoch < 0 and not partition.log.leo:
             return
         self._delete_partition(partition)
@@ -403,12 +405,14 @@ class KRaftBroker(Broker):
     # Log directories.
 
     def _is_elsewhere(self, state: PartitionRegistration) -> bool:
-        """Whether the replica is in another log directory than the metadata says."""
+        """Whether the replica's log directory differs from the one in the metadata."""
         place = state.directories.get(self.node, FIRST_DIRECTORY)
         return self.node in state.replicas and place != self.storage.directory
 
     def _assign_directory(self, retry_us: int) -> None:
-        """Tell the controller, until the metadata says so. Kafka: AssignmentsManager#onAssignment."""
+        """Report the log directory to the controller until the metadata has it. Kafka:
+        AssignmentsManager#onAssignment.
+        """
         partition = self.partition
         state = self.known
         if partition is None or not isinstance(state, PartitionRegistration) or not self._is_elsewhere(state):
@@ -437,7 +441,7 @@ class KRaftBroker(Broker):
         self._sender.submit(partition, change, self.kernel.now_us)
 
     def send_alter_partition(self, changes: Sequence[Change]) -> None:
-        """See `AlterPartitionHost.send_alter_partition`; one that is not answered in time is sent again.
+        """See `AlterPartitionHost.send_alter_partition`; the request is resent after a timeout.
 
         Kafka: DefaultAlterPartitionManager#sendRequest.
         """
@@ -454,7 +458,7 @@ class KRaftBroker(Broker):
         self._sender.send()
 
     def time_out_request(self, request: Message) -> None:
-        """The request timed out: send an AlterPartition again, unchanged. Kafka: NodeToControllerChannelManager."""
+        """Handle a request timeout; an AlterPartition is resent unchanged. Kafka: NodeToControllerChannelManager."""
         if request is self._said:
             self.end_elision()
             self._said = None
@@ -464,7 +468,7 @@ class KRaftBroker(Broker):
             self.send_alter_partition(self._asked.changes)
 
     def on_alter_partition_reply(self, reply: AlterPartitionResponse) -> None:
-        """The controller decided on ISR changes, or refused the request."""
+        """Handle the response to an AlterPartition."""
         if reply.request is not self._asked:
             return
         self._asked = None
@@ -482,7 +486,7 @@ class KRaftBroker(Broker):
     # Unclean recovery.
 
     def on_get_replica_log_info(self, request: GetReplicaLogInfoRequest) -> None:
-        """The controller asks how far the log goes."""
+        """Answer the controller with the log end offset and last epoch."""
         partition = self.partition
         assert partition is not None
         last_epoch, leo = partition.log.end

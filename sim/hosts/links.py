@@ -1,7 +1,7 @@
-"""What is wrong with the links of a cluster, and how it is put right.
+"""Faults of a cluster's links, and their repair.
 
-Verbs come in pairs: `cut` and `heal`, `worsen` and `mend`, and `heal_all` for all of these. Whoever does something says
-`by` what, so that only that is taken back.
+Methods come in pairs: `cut` and `heal`, `worsen` and `mend`; `heal_all` undoes all of them. `by` identifies a fault, so
+that the counterpart undoes only that one.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ class Links:
     """The directed links between broker ids, 0 for the control plane.
 
     Args:
-        network: what they belong to.
-        recorder: where changes are noted.
+        network: the network.
+        recorder: records the changes.
     """
 
     def __init__(self, network: Network, recorder: Recorder) -> None:
@@ -26,13 +26,13 @@ class Links:
         self._worse: list[tuple[steps.StepKind, int, int, int, object]] = []
 
     def cut(self, source: int, target: int, by: object = None) -> None:
-        """Nothing arrives from `source` at `target` any more."""
+        """Cut the link from `source` to `target`."""
         self._network.cut(source, target)
         self._cuts.append((source, target, by))
         self._recorder.record(steps.Link(steps.CUT, source, target))
 
     def heal(self, source: int, target: int, by: object = None) -> bool:
-        """Take one cut back; False if there is none (any more)."""
+        """Undo one cut; False if there is none."""
         if (source, target, by) not in self._cuts:
             return False
         self._cuts.remove((source, target, by))
@@ -41,13 +41,13 @@ class Links:
         return True
 
     def worsen(self, step: steps.StepKind, source: int, target: int, value: int, by: object = None) -> None:
-        """Make a directed link worse: `steps.SLOW` by so many us, `LOSSY` and `RESENT` so many of a thousand."""
+        """Worsen a directed link: by `value` us (`steps.SLOW`), or per thousand messages (`LOSSY`, `RESENT`)."""
         self._change(step, source, target, value)
         self._worse.append((step, source, target, value, by))
         self._recorder.record(steps.Link(step, source, target, value))
 
     def mend(self, step: steps.StepKind, source: int, target: int, value: int, by: object = None) -> bool:
-        """Take that back; False if it was done."""
+        """Undo `worsen`; False if it was undone already."""
         entry = (step, source, target, value, by)
         if entry not in self._worse:
             return False
@@ -62,9 +62,9 @@ class Links:
         changes[step](source, target, by)
 
     def heal_all(self, *ends: int) -> None:
-        """Take back all cuts and whatever makes links worse, or only what is between two nodes.
+        """Undo all faults of links, or only those between two nodes.
 
-        Without nodes, no message is lost any more.
+        Without nodes given, the scenario's base loss ends too.
         """
         for step, source, target, value, by in list(self._worse):
             if not ends or {source, target} == set(ends):

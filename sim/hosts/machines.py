@@ -1,4 +1,4 @@
-"""The machines that brokers run on: their disks, and what power losses, damage and stalls do to these."""
+"""The machines that brokers run on: their disks, and power losses, disk damage and stalls."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from sim.protocol import probes
 from sim.protocol.batch import Batch
 
 SILENT: Final = (steps.POWER_LOSS, steps.DISK_REPLACED)
-"""Ends that take the machine along: nobody resets its connections."""
+"""Ends after which no TCP reset is sent."""
 
 
 class Processes(Protocol):
     """The broker processes.
 
     Attributes:
-        running: those that run, by broker.
+        running: running processes by broker.
     """
 
     running: dict[int, Broker]
 
     def end(self, broker: int, kind: steps.StepKind, loses: Callable[[], list[Batch]]) -> bool:
-        """End a process at once, and let its machine lose batches; False if none runs."""
+        """End a process at once and make its machine lose batches; False if none runs."""
 
 
 class Machines:
-    """One machine a broker.
+    """One machine per broker.
 
     Args:
-        processes: what runs on them.
+        processes: the broker processes.
         settings: settings of each broker.
         streams: chance.
         kernel: time.
-        recorder: where ends and what they lost are noted.
+        recorder: records ends and lost batches.
 
     Attributes:
         storages: the disks, by broker.
@@ -58,7 +58,7 @@ class Machines:
         self._processes = processes
         self._kernel = kernel
         self._recorder = recorder
-        phases = streams("writeback")  # Flushers of different machines have nothing to do with each other.
+        phases = streams("writeback")  # The flushers of different machines are independent.
         self.storages = {
             broker: Storage(one.storage, integer(phases, 0, one.storage.writeback_interval_us - 1))
             for broker, one in settings.items()
@@ -68,11 +68,11 @@ class Machines:
     # Damage.
 
     def lose_power(self, broker: int) -> bool:
-        """The machine goes off: process and page cache are gone."""
+        """Power off the machine: process and page cache are lost."""
         return self._damage(broker, steps.POWER_LOSS, partial(self.storages[broker].power_lost, self._kernel.now_us))
 
     def replace_disk(self, broker: int) -> bool:
-        """The machine dies and gets an empty disk: process, log and all checkpoint files are gone."""
+        """Replace the disk by an empty one: process, log and all checkpoint files are lost."""
         return self._damage(broker, steps.DISK_REPLACED, partial(self._replace_disk, broker))
 
     def _replace_disk(self, broker: int) -> list[Batch]:
@@ -81,9 +81,9 @@ class Machines:
         return old.log.batches
 
     def corrupt_tail(self, broker: int, count: int) -> bool:
-        """The process ends, and the newest batches on its disk are unreadable.
+        """End the process and make the newest batches on its disk unreadable.
 
-        False if none ran and nothing is lost, because there is nothing or because the log was closed cleanly.
+        False if none ran and nothing was lost, because the log is empty or was closed cleanly.
         """
         return self._damage(broker, steps.CORRUPT_TAIL, partial(self._corrupt_tail, broker, count))
 
@@ -97,7 +97,7 @@ class Machines:
         return lost
 
     def _damage(self, broker: int, kind: steps.StepKind, loses: Callable[[], list[Batch]]) -> bool:
-        """End the process, if one runs, and let the machine lose batches; False if neither happened."""
+        """End the process, if one runs, and make the machine lose batches; False if neither happened."""
         if self._processes.end(broker, kind, loses):
             return True
         lost = loses()
@@ -109,10 +109,11 @@ class Machines:
     # Stalls.
 
     def stall_disk(self, broker: int) -> bool:
-        """A disk does not answer: what needs the partition waits. False if no process serves, or it stalls already.
+        """Stall a disk: events that need the partition wait. False if no process serves, or the disk is stalled
+        already.
 
-        Appends, truncations and reads stand still, with them requests and answers about the partition. Sessions and the
-        controller live on.
+        Appends, truncations and reads wait, and so do requests and responses about the partition. Sessions and the
+        controller are not affected.
         """
         process = self._processes.running.get(broker)
         if process is None or process.partition is None or process.disk_stalled_us is not None:
@@ -123,7 +124,7 @@ class Machines:
         return True
 
     def unstall_disk(self, broker: int) -> bool:
-        """It answers again, and what waited goes on; False if it did not stall."""
+        """Resume a stalled disk and deliver waiting events; False if it was not stalled."""
         process = self._processes.running.get(broker)
         if process is None or process.disk_stalled_us is None:
             return False
@@ -132,25 +133,25 @@ class Machines:
         process.perform(_go_on, process)
         return True
 
-    # What processes leave behind.
+    # State left by processes.
 
     def loaded(self, process: Broker) -> None:
-        """A process has loaded its logs: what was lost before shows now."""
+        """Note that a process has loaded its logs, which shows what was lost before."""
         broker = process.node
         assert process.partition is not None
         self._recorder.record(steps.Recovered(broker, process.partition, self._lost[broker]))
         self._lost[broker] = []
 
     def ended(self, process: Broker, kind: steps.StepKind, loses: Callable[[], list[Batch]]) -> list[Batch]:
-        """A process is over: its files are as it left them.
+        """Note the end of a process, whose files remain.
 
         Args:
             process: the process.
             kind: how it ended.
-            loses: what the machine loses at that, if anything.
+            loses: makes the machine lose batches, and returns them.
 
         Returns:
-            What it lost.
+            The lost batches.
         """
         storage = self.storages[process.node]
         partition = process.partition
@@ -170,7 +171,7 @@ class Machines:
         return lost
 
     def marked_clean(self, process: Broker) -> bool:
-        """Whether the disk says that this process, and none after it, was shut down cleanly."""
+        """Whether the disk has the clean-shutdown marker of this process."""
         storage = self.storages[process.node]
         return storage.clean_shutdown and storage.clean_broker_epoch == process.broker_epoch >= 0
 

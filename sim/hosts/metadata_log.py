@@ -1,7 +1,7 @@
-"""The metadata log as the active controller keeps and spreads it.
+"""The metadata log: kept by the active controller, which sends it to brokers.
 
-Brokers fetch the log in Kafka; here each transaction is sent to every registered broker that can ask for it. What got
-lost on its way is sent again when such a fetch would be given up and repeated.
+In Kafka brokers fetch the log; here each transaction is sent to every registered broker whose requests reach the
+controller. Lost records are sent again when the broker's fetch would have timed out and been repeated.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from sim.protocol.kraft.metadata import Record
 from sim.protocol.kraft.quorum_messages import MetadataRecords, subject_of
 
 FETCH_TIMEOUT_US: Final = 2_000_000
-"""``controller.quorum.request.timeout.ms``: after that time a broker repeats its fetch of the metadata log."""
+"""``controller.quorum.request.timeout.ms``: after this time a broker repeats its fetch of the metadata log."""
 
 
 class _FetchTimeout(Event):
-    """A broker may have to fetch the metadata log once more."""
+    """Checks whether a broker has to fetch the metadata log again."""
 
     __slots__ = ("_broker", "_log")
     elision_safe = True
@@ -35,14 +35,14 @@ class _FetchTimeout(Event):
 
 
 class MetadataLog:
-    """See the module.
+    """The metadata log; see the module.
 
     Args:
-        controller: the node that sends it.
+        controller: the active controller's node.
         kernel: time and timers.
 
     Attributes:
-        records: the log.
+        records: all committed records.
     """
 
     def __init__(self, controller: Node, kernel: Kernel) -> None:
@@ -59,12 +59,12 @@ class MetadataLog:
         self._sent_us.append(self._kernel.now_us)
 
     def spread(self, first: int, brokers: Iterable[int]) -> None:
-        """Let brokers have the log from a record on."""
+        """Send the log from a record on to all registered brokers."""
         for broker in brokers:
             self.send(broker, first)
 
     def send(self, broker: int, first: int) -> None:
-        """Send the log from a record on; a broker whose requests do not arrive gets nothing."""
+        """Send the log from a record on to a broker; a no-op if the broker's requests do not arrive."""
         end = len(self.records)
         if first == end:
             return
@@ -79,21 +79,21 @@ class MetadataLog:
                 self._arrive((broker, message))
 
     def _arrive(self, entry: tuple[int, MetadataRecords]) -> None:
-        """What was late is sent; who has had it since, by heartbeats, drops it."""
+        """Send delayed records; a broker that has received them meanwhile ignores them."""
         broker, message = entry
         channel = self._controller.out.get(broker) or self._controller.reach(broker)
         if channel is not None:
             channel.send(message)
 
     def _watch(self, broker: int) -> None:
-        """See to it that a broker gets what is lost on its way to it."""
+        """Schedule a check that resends lost records to a broker."""
         if broker not in self._watched:
             self._watched.add(broker)
             due_us = self._kernel.now_us + FETCH_TIMEOUT_US + self._late_us.get(broker, 0)
             self._kernel.schedule(due_us, self._controller.life, _FetchTimeout(self, broker))
 
     def send_lost(self, broker: int) -> None:
-        """Send what a broker was sent long ago and has not replayed, unless it stands still."""
+        """Resend records that a broker was sent long ago and has not replayed, unless it is paused."""
         self._watched.discard(broker)
         node = self._controller.network.nodes.get(broker)
         if node is None:
@@ -113,5 +113,5 @@ class MetadataLog:
         self._late_us[broker] = self._late_us.get(broker, 0) + by_us
 
     def reaches(self, broker: int, replayed: int) -> bool:
-        """Whether a broker that has replayed so many records has all, and gets in time what is appended later."""
+        """Whether a broker that has replayed `replayed` records has all of them and gets later ones in time."""
         return replayed == len(self.records) and not self._late_us.get(broker)

@@ -1,4 +1,4 @@
-"""What nodes ask each other beside messages, to find out whether an exchange may be elided."""
+"""Direct calls between nodes, besides messages, that decide whether an exchange may be elided."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ if TYPE_CHECKING:
 
 
 class Server(Protocol):
-    """A broker, for clients.
+    """A broker as clients see it.
 
     Attributes:
-        epoch_end_version: newest version of OffsetsForLeaderEpoch that it knows, as far as clients care.
+        epoch_end_version: newest version of OffsetsForLeaderEpoch that it supports for clients.
     """
 
     epoch_end_version: int
 
 
 class ZooKeeperSessions(Protocol):
-    """ZooKeeper, for who keeps a session there."""
+    """ZooKeeper as nodes with a session see it."""
 
     def has_heard(self, broker: int, broker_epoch: int, noticed: int, partition_epoch: int) -> bool:
         """Whether a ping would only keep the session."""
 
     def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
-        """Whether a session cannot end while a ping arrives then, and others follow at that interval."""
+        """Whether a session cannot expire if a ping arrives at that time and others follow at that interval."""
 
 
 class QuorumSessions(Protocol):
-    """The active controller of a quorum, for who sends heartbeats."""
+    """The active controller of a quorum as brokers with a session see it."""
 
     def has_heard(self, broker: int, broker_epoch: int, metadata_offset: int) -> bool:
         """Whether a heartbeat would only keep the session."""
 
     def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
-        """Whether a session cannot end while a heartbeat arrives then, and others follow at that interval."""
+        """Whether a session cannot expire if a heartbeat arrives at that time and others follow at that interval."""
 
     def answer_us(self, broker: int) -> int:
-        """How long the answer to a heartbeat takes on its way to a broker."""
+        """Latency of the response to a heartbeat."""
 
     def answered(self, heartbeat: BrokerHeartbeatRequest, arrives_us: int) -> None:
-        """The answer to a heartbeat that only kept the session arrives at that time."""
+        """Schedule the response to an elided heartbeat, which arrives at that time."""

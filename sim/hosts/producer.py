@@ -1,7 +1,7 @@
 """A producer: sends batches at intended times, retries, and gives up after ``delivery.timeout.ms``.
 
-Without ``enable.idempotence`` a retry whose first copy survived is appended twice. What is sent and what becomes of it
-is decided in `sim.protocol.client.sender`.
+Without ``enable.idempotence`` a retry is appended twice if its first copy had arrived. `sim.protocol.client.sender`
+decides what is sent and retried.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sim.protocol.messages import NONE, ProduceRequest, ProduceResponse
 
 
 class _Due(Event):
-    """A batch of the plan is to be sent."""
+    """Timer of the next planned batch."""
 
     __slots__ = ("_position", "_producer")
 
@@ -31,7 +31,7 @@ class _Due(Event):
 
 
 class _RequestTimeout(Event):
-    """A request may have waited for too long, or a batch may be overdue."""
+    """Checks for timed-out requests and expired batches."""
 
     __slots__ = ("_due_us", "_producer")
     elision_safe = True
@@ -86,13 +86,13 @@ class Producer(Client):
         self.recorder.record(steps.ProducerId(self.node, producer_id, producer_epoch))
 
     def schedule(self, sends: list[ProducerBatch]) -> None:
-        """Hand over batches at their due times, which ascend."""
+        """Send batches at their due times, which ascend."""
         if sends:
             self._plan = sends
             self.kernel.schedule(sends[0].due_us, self.life, _Due(self, 0))
 
     def send_planned(self, position: int) -> None:
-        """Hand over a batch of the plan, and the next one in its time."""
+        """Send a planned batch and schedule the next one."""
         plan = self._plan
         following = position + 1
         if following < len(plan):
@@ -100,27 +100,27 @@ class Producer(Client):
         self.send(plan[position])
 
     def send(self, send: ProducerBatch) -> None:
-        """Hand over a batch now. Kafka: KafkaProducer#send, RecordAccumulator#append."""
+        """Send a batch now. Kafka: KafkaProducer#send, RecordAccumulator#append."""
         self._sender.queue.append(send)
         self._pump()
 
     @property
     def idle(self) -> bool:
-        """Nothing waits to be sent, and no request to be answered."""
+        """Whether no batch waits to be sent and no request is in flight."""
         return not (self._sender.queue or self._sender.in_flight or self._requests)
 
     @property
     def size(self) -> int:
-        """How many batches wait to be sent, or to be answered."""
+        """Number of batches queued or in flight."""
         return len(self._sender.queue) + len(self._sender.in_flight) + len(self._requests)
 
     def _pump(self) -> None:
-        """Send what may be sent, if there is anything to be done."""
+        """Run the sender, if there is anything to send."""
         if self._sender.queue or self._sender.sequences is not None:
             self._run()
 
     def _run(self) -> None:
-        """Rounds of the sender, until nothing more may be sent. Kafka: producer.internals.Sender#run."""
+        """Run the sender until nothing more may be sent. Kafka: producer.internals.Sender#run."""
         sender = self._sender
         queue = sender.queue
         now_us = self.kernel.now_us
@@ -144,12 +144,12 @@ class Producer(Client):
                 break
         if sender.sequences is not None and sender.sequences.is_dead:
             self._replace()
-        # A batch that was not sent before is younger than those that the timer is set for.
+        # A batch sent for the first time is younger than those that the timer is set for.
         if is_old or queue or now_us + self.timeout_us < self._watched_us:
             self._watch()
 
     def _has_room(self) -> bool:
-        """Whether another request may be sent to the present leader. Kafka: InFlightRequests#canSendMore."""
+        """Whether another request may be sent to the current leader. Kafka: InFlightRequests#canSendMore."""
         most = self.settings.max_in_flight
         if len(self._requests) < most:
             return True
@@ -161,7 +161,7 @@ class Producer(Client):
         return count < most
 
     def _replace(self) -> None:
-        """The application closes a producer that was fenced for good, and goes on with another one."""
+        """Replace a fatally fenced producer, as the application would."""
         self._sender = self._new_sender()
         self._requests.clear()
         sequences = self._sender.sequences
@@ -169,7 +169,7 @@ class Producer(Client):
         self._go_on_as(sequences.producer_id, sequences.producer_epoch)
 
     def _watch(self) -> None:
-        """One timer serves all: the oldest request times out, or a batch is overdue, whichever is first."""
+        """Set the timer for the earliest request timeout or batch expiry; one timer serves all."""
         due_us = self._sender.next_expiry_us
         for _, send in self._requests:
             due_us = min(due_us, send.sent_us + self.timeout_us)
@@ -179,13 +179,13 @@ class Producer(Client):
             self.kernel.schedule(due_us, self.life, _RequestTimeout(self, due_us))
 
     def time_out(self, due_us: int) -> None:
-        """Take back a request that went unanswered, with all others on the same connection.
+        """Time out a request, and with it all others on the same connection.
 
-        That may be one to a former leader: whether the present one answers is another matter.
+        The connection may be to a former leader; that says nothing about the current one.
         Kafka: NetworkClient#handleTimedOutRequests.
         """
         if due_us != self._watched_us:
-            return  # Another timer was set for an earlier time.
+            return  # The timer was set again for an earlier time.
         self._watched_us = NEVER_US
         oldest = self._requests[0][1] if self._requests else None
         if oldest is not None and oldest.sent_us + self.timeout_us <= self.kernel.now_us:
@@ -194,7 +194,7 @@ class Producer(Client):
         self._run()
 
     def on_produce_reply(self, reply: ProduceResponse) -> None:
-        """A leader answered. Kafka: Sender#handleProduceResponse."""
+        """Handle a produce response. Kafka: Sender#handleProduceResponse."""
         send = self._answered(reply.request)
         if send is None:
             return
@@ -211,12 +211,12 @@ class Producer(Client):
                 self.reached(probe)
             if self._sender.refused(send, reply.error, reply.base_offset, self.kernel.now_us):
                 self._paused = True
-            # A refused sequence is another one next time, or its turn has come: no broker has to change for that.
+            # A refused batch succeeds later with a new sequence, or when its turn comes: no broker has to change.
             self.retry_later(always=reply.error in SEQUENCE_ERRORS)
         self._pump()
 
     def _answered(self, request: ProduceRequest) -> ProducerBatch | None:
-        """The batch of a request that is not in flight any more; None if it was not."""
+        """Remove a request from those in flight; its batch, or None if it was not in flight."""
         for place, (sent, send) in enumerate(self._requests):
             if sent is request:
                 del self._requests[place]
@@ -240,7 +240,7 @@ class Producer(Client):
         self._take_back(self.leader)
 
     def _take_back(self, broker: int) -> None:
-        """Requests to a broker will not be answered any more."""
+        """Requeue the batches of all requests to a broker, which will not be answered."""
         lost = [send for _, send in self._requests if send.leader == broker]
         if lost:
             self._paused = True

@@ -1,7 +1,7 @@
 """The part of a broker that answers clients and followers (KafkaApis, ReplicaManager).
 
-Fetches that find no data wait here until data, a new HW, a change of leadership or time ends that (Kafka's purgatory of
-DelayedFetch). A new HW ends the waiting of consumers only: an idle follower learns it with its next fetch.
+Fetches that find no data wait here for data, a new HW, a change of leadership or their timeout (Kafka's purgatory of
+DelayedFetch). A new HW completes only consumers' fetches: an idle follower learns it with its next fetch.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from sim.protocol.replica.delayed_fetch import DelayedFetch
 from sim.protocol.replica.partition import NO_LEADER, Partition
 
 NO_BACKLOG: Final = Backlog()
-"""That of a process that is over."""
+"""The backlog of an ended process."""
 
 
 class _FetchExpiry(Event):
-    """A fetch has waited long enough."""
+    """Timeout of a waiting fetch."""
 
     __slots__ = ("_broker", "_delayed", "_since_us")
     elision_safe = True
@@ -57,7 +57,7 @@ class _FetchExpiry(Event):
         self._since_us = delayed.since_us
 
     def happen(self, _: Gate) -> None:
-        # If it was sent again since, another timer waits for that.
+        # If the fetch was sent again since, another timer is set for that.
         if self._delayed.waits and self._delayed.since_us == self._since_us:
             self._broker.expire_fetch(self._delayed)
 
@@ -76,12 +76,13 @@ class Serving(ElidingBroker):
 
     Attributes:
         partition: the partition, once the log is loaded; requests arrive only after that.
-        broker_epoch: of its registration, -1 before the first: until then it answers nobody.
-        known: the partition's state as its metadata has it, None before any arrived.
-        live: registered brokers with their broker epochs, as its metadata has them.
-        known_leader: leader and leader epoch, as it tells clients; a leader that it does not know to live is none.
-        backlog: what waits for the partition; in force (`Node.waiting`) from the start.
-        epoch_end_version: newest version of OffsetsForLeaderEpoch that it knows, as far as clients care.
+        broker_epoch: of its registration, -1 before the first: until then it answers no requests.
+        known: the partition's state in its metadata, None before any arrived.
+        live: registered brokers with their broker epochs, in its metadata.
+        known_leader: leader and leader epoch in its answers to clients; no leader if it does not know the leader to be
+            alive.
+        backlog: events that wait for the partition; in force (`Node.waiting`) from the start.
+        epoch_end_version: newest version of OffsetsForLeaderEpoch that it supports for clients.
         reached: notes a probe.
     """
 
@@ -148,20 +149,20 @@ class Serving(ElidingBroker):
             self._reply(request.client, reply)
 
     def acknowledges(self, reply: ProduceResponse) -> None:
-        """A success for acks=all is about to be sent."""
+        """Called before a success for acks=all is sent."""
         raise NotImplementedError
 
     def on_produce(self, request: ProduceRequest) -> None:
-        """A producer sent a batch. Kafka: ReplicaManager#appendRecords."""
+        """Handle a Produce request. Kafka: ReplicaManager#appendRecords."""
         assert self.partition is not None
         self.partition.produce(request, self.kernel.now_us)
 
     def on_fetch(self, request: FetchRequest) -> None:
-        """A follower or a consumer fetches: answer at once if there is data or an error, else let it wait.
+        """Handle a Fetch request: answer at once with data or an error, otherwise let the fetch wait.
 
-        The HW in an answer given at once is the one before this fetch was counted.
-        Kafka: ReplicaManager#fetchMessages, ReplicaManager#readFromLog (3.9-4.3),
-        ReplicaManager#readFromLocalLog (0.10.2-2.6).
+        The HW in an immediate response is the one before this fetch was processed.
+        Kafka: ReplicaManager#fetchMessages, ReplicaManager#readFromLog (3.9-4.3), ReplicaManager#readFromLocalLog
+        (0.10.2-2.6).
         """
         partition = self.partition
         assert partition is not None
@@ -197,7 +198,7 @@ class Serving(ElidingBroker):
             self._await_expiry(delayed)
 
     def _answer_unassigned(self, request: FetchRequest) -> None:
-        """Who fetches as a follower is none, or nobody leads here: refuse, or let it wait for nothing."""
+        """Answer a fetch from a broker that is not a follower here: refuse it, or let it wait in vain."""
         assert self.partition is not None
         _, offset, epoch, last_epoch = request.positions[0]
         error = self.partition.check_unassigned(offset, epoch, last_epoch)
@@ -215,14 +216,14 @@ class Serving(ElidingBroker):
         if wait_us:
             self.waits_until(delayed, delayed.since_us + wait_us)
         else:
-            # A fetch that is not to wait is answered at once (ReplicaManager.fetchMessages).
+            # A fetch with wait time 0 is answered at once (ReplicaManager.fetchMessages).
             self.make(self.life, _FetchExpiry(self, delayed))
 
     def _wait_us(self, request: FetchRequest) -> int:
         return self.settings.fetch_wait_us if request.replica >= 0 else self.settings.consumer_wait_us
 
     def expire_fetch(self, delayed: DelayedFetch) -> None:
-        """A fetch has waited in vain: whatever could give it another response would have ended its waiting.
+        """Answer a fetch that timed out, with an empty response: any change would have completed it earlier.
 
         Kafka: DelayedFetch#onComplete.
         """
@@ -234,13 +235,13 @@ class Serving(ElidingBroker):
             if channel is not None:
                 channel.send_beside(FetchResponse(request, [self._nothing_new]))
 
-    # Fetches that make rounds: see `sim.environment.elision`.
+    # Elision of idle fetches: see `sim.environment.elision`.
 
     def _elide_if_idle(self, delayed: DelayedFetch) -> bool:
-        """Stop simulating a fetch that waits, if it would only be answered with nothing, sent again, and so on.
+        """Elide a waiting fetch if it would only get an empty response, be sent again, and so on.
 
-        That is so if a round tells neither side anything, arrives, and arrives in time. No other message can be in its
-        way (`Channel.send_beside`), and of what happens at the same time it comes first (`Kernel.schedule_first`).
+        That is so if a round changes nothing at either side, and its messages arrive in time. No other message delays
+        them (`Channel.send_beside`), and at equal times they come first (`Kernel.schedule_first`).
         """
         if self.waiting is not None or not delayed.waits:
             return False
@@ -259,7 +260,7 @@ class Serving(ElidingBroker):
         if delayed.since_us < self.kernel.now_us and partition.check_fetch(
             offset, epoch, last_epoch, request.replica < 0
         ):
-            return False  # It was served, and would be refused now.
+            return False  # The fetch was accepted and would be refused now.
         if not network.elides:
             network.idle_messages += 2
             return False
@@ -275,7 +276,7 @@ class Serving(ElidingBroker):
 
     @property
     def _nothing_new(self) -> FetchResult:
-        """The result of a fetch that waited in vain."""
+        """The empty result of a fetch that timed out."""
         partition = self.partition
         assert partition is not None
         log_start, epoch = partition.log.log_start, partition.leader_epoch
@@ -304,9 +305,7 @@ class Serving(ElidingBroker):
         fetches.remove(delayed)
 
     def _take_delayed(self, fetches: list[DelayedFetch]) -> list[DelayedFetch]:
-        """Fetches that wait at present, in the order in which they arrived, those that did so together by their nodes'
-        ids; they are taken off the list.
-        """
+        """Take all waiting fetches off the list, in order of arrival; those that arrived together by node id."""
         if self.life.elided:
             for delayed in fetches[:]:
                 for exchange in self.life.elided[:]:
@@ -318,7 +317,7 @@ class Serving(ElidingBroker):
         return waiting
 
     def _answer_fetch(self, delayed: DelayedFetch) -> None:
-        """Answer a fetch that waited, with what there is now. Kafka: DelayedFetch#onComplete."""
+        """Answer a fetch that waited, with current data. Kafka: DelayedFetch#onComplete."""
         delayed.waits = False
         request = delayed.request
         partition = self.partition
@@ -339,19 +338,19 @@ class Serving(ElidingBroker):
             self._reply_fetch(request, NONE, partition.read_uncommitted(offset))
 
     def wake_followers(self) -> None:
-        """There is data: answer the fetches of followers that wait."""
+        """Answer waiting fetches of followers, because there is data."""
         if self._delayed_followers:
             for delayed in self._take_delayed(self._delayed_followers):
                 self._answer_fetch(delayed)
 
     def wake_consumers(self) -> None:
-        """The HW rose: answer the fetches of consumers that wait."""
+        """Answer waiting fetches of consumers, because the HW rose."""
         if self._delayed_consumers:
             for delayed in self._take_delayed(self._delayed_consumers):
                 self._answer_fetch(delayed)
 
     def wake_all(self) -> None:
-        """Leadership changed: answer all fetches that wait, mostly with an error."""
+        """Answer all waiting fetches, mostly with an error, because leadership changed."""
         self.wake_followers()
         self.wake_consumers()
 
@@ -373,7 +372,7 @@ class Serving(ElidingBroker):
         self._reply(request.node, FetchResponse(request, [result]))
 
     def on_epoch_end(self, request: OffsetsForLeaderEpochRequest) -> None:
-        """A follower or a consumer asks where an epoch ended.
+        """Handle an OffsetsForLeaderEpoch request.
 
         Kafka: KafkaApis#handleOffsetForLeaderEpochRequest (1.1-4.3), ReplicaManager#lastOffsetForLeaderEpoch (1.1-4.3).
         """
@@ -390,7 +389,7 @@ class Serving(ElidingBroker):
         self._reply(request.node, OffsetsForLeaderEpochResponse(request, results))
 
     def on_list_offsets(self, request: ListOffsetsRequest) -> None:
-        """A client or an out-of-range follower asks for an offset.
+        """Handle a ListOffsets request of a client or an out-of-range follower.
 
         Kafka: KafkaApis#handleListOffsetRequest (1.1-4.3), ReplicaManager#fetchOffsetForTimestamp (2.6-4.3).
         """
@@ -401,7 +400,7 @@ class Serving(ElidingBroker):
         self._reply(request.node, reply)
 
     def on_metadata(self, request: MetadataRequest) -> None:
-        """A client asks who leads. Kafka: KafkaApis#handleTopicMetadataRequest."""
+        """Handle a Metadata request. Kafka: KafkaApis#handleTopicMetadataRequest."""
         self._reply(request.node, MetadataResponse(request, *self.known_leader))
 
     def _reply(self, node: int, reply: Message) -> None:

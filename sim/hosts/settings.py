@@ -16,7 +16,7 @@ def _us(config: Mapping[str, Value], key: str) -> int:
 
 
 def acks_number(acks: str) -> int:
-    """Kafka's number for a word: ``all`` is -1."""
+    """The number of an ``acks`` value: ``all`` is -1."""
     return -1 if acks == "all" else int(acks)
 
 
@@ -135,13 +135,13 @@ def quorum_settings(config: Mapping[str, Value]) -> QuorumSettings:
 
 
 def heeds_unclean_election(config: Mapping[str, Value], rules: Rules) -> bool:
-    """Whether ``unclean.leader.election.enable`` decides; else ``unclean.recovery.strategy`` does, if it is set."""
+    """Whether ``unclean.leader.election.enable`` applies; otherwise ``unclean.recovery.strategy`` does, if set."""
     return rules.unclean_recovery == "election" or config["unclean.recovery.strategy"] == "default"
 
 
 def convergence_deadline_us(config: Mapping[str, Value], session_us: int) -> int:
-    """How long after healing a cluster may take to be whole again: session timeout + 1.5 x replica.lag.time.max.ms
-    + metadata.max.age.ms + recovery time + 60 s.
+    """Time after healing within which a cluster must converge: session timeout + 1.5 x replica.lag.time.max.ms +
+    metadata.max.age.ms + recovery time + 60 s.
     """
     return (
         session_us

@@ -1,4 +1,4 @@
-"""Who starts brokers again that ended by themselves, as an init system does."""
+"""Restarts brokers that exited by themselves, as an init system does."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from sim.kernel.scheduler import ALWAYS, Kernel
 
 
 class Supervisor:
-    """Tries again after ``sim.supervisor.restart.ms``.
+    """Restarts a broker ``sim.supervisor.restart.ms`` after its exit.
 
     Args:
         kernel: time and timers.
         settings: those of all brokers.
-        incarnations: how many processes of each broker there were.
+        incarnations: number of processes each broker has had.
         start: starts a broker.
     """
 
@@ -32,11 +32,11 @@ class Supervisor:
         self._refused: dict[int, tuple[int, int]] = {}
 
     def exited(self, broker: int, *, in_vain: bool) -> None:
-        """A process ended by itself.
+        """Schedule a restart after a process exited by itself.
 
         Args:
             broker: whose.
-            in_vain: while its old session is open it would only be refused again. Those tries are left out.
+            in_vain: registration would be refused while the old session is open; those retries are elided.
         """
         now_us = self._kernel.now_us
         if in_vain:
@@ -45,7 +45,7 @@ class Supervisor:
             self._restart_at(now_us + self._settings[broker].supervisor_us, broker)
 
     def session_ended(self, broker: int) -> None:
-        """The control plane would take it now: the next try is made."""
+        """Make the next retry, because the old session has ended."""
         exited_us, incarnation = self._refused.pop(broker, (0, 0))
         if incarnation == self._incarnations[broker]:
             settings = self._settings[broker]

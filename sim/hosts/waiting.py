@@ -1,8 +1,8 @@
 """Events held back while a broker's partition is unusable: as long as the broker is not registered, the ISR is being
 written to ZooKeeper (the writer holds leaderIsrUpdateLock), or the disk does not answer.
 
-Everything else goes on: sessions, the controller in the same process, metadata. A paused process does none of this; see
-`sim.environment.network.Node.freeze`.
+Other events still happen: sessions, the controller in the same process, metadata. In a paused process nothing happens;
+see `sim.environment.network.Node.freeze`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class PartitionBacklog(Backlog):
-    """Holds back what needs the partition (`Event.has_to_wait`), and lets the rest happen.
+    """Holds back events that need the partition (`Event.has_to_wait`); others happen at once.
 
     Args:
-        broker: whose partition.
+        broker: the partition's broker.
     """
 
     __slots__ = ("_broker",)

@@ -1,6 +1,6 @@
 """A broker of a cluster with ZooKeeper: registration and session, the controller's requests, ISR writes.
 
-The controller that may be elected in this broker is `sim.hosts.zk_controller.ControllerModule`.
+`sim.hosts.zk_controller.ControllerModule` hosts the controller that may be elected in this broker.
 """
 
 from __future__ import annotations
@@ -57,14 +57,15 @@ from sim.protocol.zookeeper.election import BrokerInfo
 ISR_CHECK_US: Final = 2_500_000
 ISR_QUIET_US: Final = 5_000_000
 ISR_LATEST_US: Final = 60_000_000
-"""Looks every 2.5 s whether ISR changes are to be announced: 5 s after the last, or 60 s after the last announcement.
+"""Longest delay of ISR change notifications. Checked every 2.5 s: they are sent 5 s after the last change, or 60 s
+after the last notification.
 
 Kafka: ReplicaManager#maybePropagateIsrChanges (0.10.2-2.6), IsrChangePropagationConfig (3.9).
 """
 
 
 class _PingTimer(Event):
-    """A broker is to ping."""
+    """Timer of the next ping."""
 
     __slots__ = ("_broker",)
     elision_safe = True
@@ -77,11 +78,11 @@ class _PingTimer(Event):
 
 
 class ZooKeeperBroker(Broker):
-    """One incarnation of such a broker; see `sim.hosts.broker.Broker` for the arguments. Kafka: KafkaServer.
+    """One incarnation of a ZooKeeper broker; see `sim.hosts.broker.Broker` for the arguments. Kafka: KafkaServer.
 
     Attributes:
         module: its controller module.
-        zookeeper: its session, and what it wants done there.
+        zookeeper: its ZooKeeper session and requests.
     """
 
     __slots__ = (
@@ -172,7 +173,7 @@ class ZooKeeperBroker(Broker):
         self.to_control(self._registering)
 
     def on_registered(self, reply: Registered) -> None:
-        """A session is open, or the broker has to exit: an earlier incarnation's registration is still there."""
+        """Handle registration: a session is open, or the broker exits because an earlier registration still exists."""
         if reply.request is not self._registering:
             return
         self._registering = None
@@ -190,7 +191,7 @@ class ZooKeeperBroker(Broker):
         self._release()
 
     def ping(self) -> None:
-        """Keep the session, and repeat what was not answered; goes on until the process ends."""
+        """Ping, and resend unanswered requests; repeats until the process ends."""
         channel: Channel[ZooKeeperSessions] | None = self.out.get(ZOOKEEPER)
         interval_us = self.settings.ping_us
         if channel is not None and self._only_keeps_session(channel) and self._elide_pings(channel, interval_us):
@@ -210,7 +211,7 @@ class ZooKeeperBroker(Broker):
         return Ping(self.node, self.zookeeper.session, self._noticed, self.partition.partition_epoch)
 
     def _only_keeps_session(self, channel: Channel[ZooKeeperSessions]) -> bool:
-        """Whether this ping and those after it will arrive and tell nothing new, as long as nothing else happens."""
+        """Whether this and later pings will arrive and report nothing new while nothing else happens."""
         client, server = self.zookeeper, channel.target
         if self.zombie or client.session < 0 or client.pending or channel.usual_us >= self.settings.ping_us:
             return False
@@ -230,7 +231,7 @@ class ZooKeeperBroker(Broker):
         self.kernel.schedule_first(next_us, self.life, _PingTimer(self))
 
     def on_session_expired(self, expired: SessionExpired) -> None:
-        """The session is gone: no longer controller; register anew.
+        """Handle session expiry: resign as controller and register again.
 
         Kafka: zookeeper.ZooKeeperClient#reinitialize (1.1-3.9), KafkaHealthcheck.SessionExpireListener#handleNewSession
         (0.10.2).
@@ -243,7 +244,7 @@ class ZooKeeperBroker(Broker):
         self._register()
 
     def on_watched_event(self, notice: WatchedEvent) -> None:
-        """A watch fired. One that was lost is sent again when the connection is back."""
+        """Handle a watch event. A lost one is resent after reconnecting."""
         if notice.broker_epoch == self.zookeeper.session and notice.number > self._noticed and not self.zombie:
             if notice.number == self._noticed + 1:
                 self._noticed = notice.number
@@ -279,7 +280,7 @@ class ZooKeeperBroker(Broker):
     # Requests of the controller.
 
     def on_control(self, batch: ControllerRequestBatch) -> None:
-        """A controller's requests.
+        """Handle a controller's requests.
 
         Kafka: KafkaApis#handleLeaderAndIsrRequest, KafkaApis#handleUpdateMetadataRequest,
         KafkaApis#handleStopReplicaRequest.
@@ -295,16 +296,16 @@ class ZooKeeperBroker(Broker):
         self._reply(batch.controller, ControlResponse(self.node, batch))
 
     def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> str:
-        """Become leader or follower; the error, if any. Kafka: ReplicaManager#becomeLeaderOrFollower (0.10.2-4.1)."""
+        """Handle LeaderAndIsr; returns an error, if any. Kafka: ReplicaManager#becomeLeaderOrFollower (0.10.2-4.1)."""
         error = self._check_control(request)
         if not error:
             self._take(request.state)
         return error
 
     def update_metadata(self, request: UpdateMetadataRequest) -> str:
-        """Learn who leads and who lives, for clients; the error, if any.
+        """Handle UpdateMetadata, which serves clients; returns an error, if any.
 
-        Leader epochs are not compared, so metadata can go back, unless rule ``broker_metadata`` forbids.
+        Leader epochs are not compared, so metadata can go back, unless rule ``broker_metadata`` prevents that.
         Kafka: ReplicaManager#maybeUpdateMetadataCache, server.MetadataCache#updateCache (0.10.2-2.0),
         server.MetadataCache#updateMetadata (2.6).
         """
@@ -318,11 +319,13 @@ class ZooKeeperBroker(Broker):
         return error
 
     def stop_replica(self, request: StopReplicaRequest) -> str:
-        """Stop following, or delete the replica. Returns an error. Kafka: ReplicaManager#stopReplicas."""
+        """Handle StopReplica: stop following, or delete the replica; returns an error, if any. Kafka:
+        ReplicaManager#stopReplicas.
+        """
         partition = self.partition
         assert partition is not None
         error = self._check_control(request)
-        # Negative epochs: the topic is deleted, or the sender names none.
+        # Negative epochs: the topic is deleted, or the sender gives none.
         is_older = 0 <= request.state.leader_epoch < partition.leader_epoch
         if not error and is_older and self.decide.checks_stop_replica.yes():
             error = FENCED_LEADER_EPOCH
@@ -334,7 +337,7 @@ class ZooKeeperBroker(Broker):
         return error
 
     def on_script(self, decision: Decision) -> None:
-        """A script decides in place of a controller."""
+        """Handle a script's decision, which replaces the controller's."""
         self._know(decision.state, decision.live)
         self._take(decision.state)
 
@@ -350,9 +353,9 @@ class ZooKeeperBroker(Broker):
         return NONE
 
     def _take(self, decision: LeaderAndIsr) -> None:
-        """Lead or follow, if the leader epoch is newer; else the decision is ignored, its partition epoch included.
+        """Lead or follow if the leader epoch is newer; otherwise ignore the decision with its partition epoch.
 
-        It is also ignored if it names no leader, or one that is not alive in the metadata that this broker has.
+        A decision is also ignored if it has no leader, or one that is not alive in this broker's metadata.
         Kafka: ReplicaManager#makeLeaders (0.10.2-4.1), ReplicaManager#makeFollowers (0.10.2-4.1).
         """
         partition = self.partition
@@ -374,7 +377,7 @@ class ZooKeeperBroker(Broker):
     # The ISR.
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
-        """See `PartitionHost.propose_isr`: write it to ZooKeeper, on the version that this leader knows.
+        """See `PartitionHost.propose_isr`: write the ISR to ZooKeeper, conditional on the version this leader knows.
 
         Kafka: ZkPartitionStateStore#expandIsr (2.6), ZkPartitionStateStore#shrinkIsr (2.6), Partition#updateIsr
         (0.10.2-2.0).
@@ -414,7 +417,7 @@ class ZooKeeperBroker(Broker):
         self._release()
 
     def _announce_after(self, now_us: int) -> None:
-        """Look again at the next multiple of the interval."""
+        """Schedule the next check, at the next multiple of the interval."""
         waits_us = ISR_CHECK_US - (now_us - self._isr_announced_us) % ISR_CHECK_US
         self.kernel.schedule(now_us + waits_us, self.life, IdleCall(self._announce_isr, None))
 

@@ -1,4 +1,4 @@
-"""A broker's session at ZooKeeper, and what it wants done there: asked again until it is answered."""
+"""A broker's ZooKeeper session and requests, which are retried until answered."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class ZooKeeperClient:
-    """See the module. Kafka: zookeeper.ZooKeeperClient (1.1-3.9), KafkaZkClient (1.1-3.9).
+    """A ZooKeeper session; see the module. Kafka: zookeeper.ZooKeeperClient (1.1-3.9), KafkaZkClient (1.1-3.9).
 
     Args:
         broker: whose.
 
     Attributes:
-        session: the broker epoch that it was opened with, -1 while there is none.
-        pending: what was not answered yet.
+        session: the broker epoch of the open session, -1 without one.
+        pending: unanswered requests.
     """
 
     __slots__ = ("_broker", "pending", "session")
@@ -32,38 +32,38 @@ class ZooKeeperClient:
         self.pending: deque[Request] = deque()
 
     def end(self) -> None:
-        """The process is over."""
+        """Drop all requests, because the process ended."""
         self._broker = None
         self.pending.clear()
 
     def expired(self) -> None:
-        """The session is gone, and with it what does not outlive it."""
+        """Handle session expiry: drop requests that do not outlive the session."""
         self.session = -1
         self.pending = deque(request for request in self.pending if request.lasting)
 
     def ask(
         self, operation: Callable[[Any], Any], done: Callable[[Any], None], concerns: int, *, lasting: bool = False
     ) -> None:
-        """Have something done.
+        """Send a request.
 
         Kafka: zookeeper.ZooKeeperClient#handleRequests (1.1-3.9), KafkaZkClient#retryRequestsUntilConnected (1.1-3.9).
 
         Args:
-            operation: what is done, with ZooKeeper as its argument.
+            operation: called with ZooKeeper as its argument.
             done: called with the result.
             concerns: see `Request`.
-            lasting: asked again also in the next session.
+            lasting: also retried in the next session.
         """
         broker = self._broker
         if broker is None:
             return
         request = Request(broker.node, operation, done, concerns, lasting=lasting)
-        broker.end_elision(ElidedPings)  # With each ping it is asked again.
+        broker.end_elision(ElidedPings)  # Each ping resends it.
         self.pending.append(request)
         self._send(request)
 
     def ask_again(self) -> None:
-        """Repeat what was not answered."""
+        """Resend unanswered requests."""
         for request in self.pending:
             self._send(request)
 
@@ -74,7 +74,7 @@ class ZooKeeperClient:
             broker.to_control(request)
 
     def replied(self, request: Request) -> None:
-        """Something was done."""
+        """Handle the response to a request."""
         if request in self.pending:
             self.pending.remove(request)
             request.done(request.result)

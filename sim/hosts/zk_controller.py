@@ -1,7 +1,7 @@
-"""A broker's controller module: carries the controller's wishes to ZooKeeper and its requests to brokers.
+"""A broker's controller module: connects the controller to ZooKeeper and to brokers.
 
-Each broker has a queue of its own; one batch of requests is on its way at a time, and is sent again until it is
-answered or the broker is gone.
+Each broker has its own queue; one batch of requests is in flight at a time, and is resent until it is answered or the
+broker is gone.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from sim.protocol.zookeeper.kafka_controller import KafkaController
 from sim.protocol.zookeeper.kafka_zk_client import Operation
 
 RETRY_US: Final = 100_000
-"""RequestSendThread waits so long before it tries again."""
+"""Back-off of RequestSendThread."""
 FIRST_BALANCE_US: Final = 5_000_000
-"""The first check of balance comes so long after the election of a controller."""
+"""Delay of a new controller's first auto leader rebalance."""
 
 
 class _Queue:
-    """Batches for one broker: the first is under way; `gathered` are requests of the next one."""
+    """Batches for one broker: the first is in flight; `gathered` are the requests of the next batch."""
 
     __slots__ = ("batches", "gathered", "sent_us", "watched")
 
@@ -49,11 +49,11 @@ class _Queue:
 
 
 NOBODY: Final = Node(-1)
-"""Whom a module belongs to when its process is over."""
+"""The node of a module whose process has ended."""
 
 
 def nothing(*_: object, **__: object) -> None:
-    """What a process that is over still has done."""
+    """No-op callback of an ended process."""
 
 
 class ControllerModule:
@@ -95,7 +95,7 @@ class ControllerModule:
         self.controller = KafkaController(node.node, decide, self, unclean_election=settings.unclean_election)
 
     def end(self) -> None:
-        """The process is over."""
+        """Stop, because the process ended."""
         self._node = NOBODY
         self._at_zookeeper = nothing
         self._queues.clear()
@@ -119,16 +119,16 @@ class ControllerModule:
             self.controller.elected(epoch)
 
     def seat_vacated(self) -> None:
-        """The controller's node is gone: who worked works no more, and everybody runs."""
+        """Handle the deletion of the controller node: resign if active, then run for controller."""
         self.controller.resign()
         self.elect()
 
     def session_lost(self) -> None:
-        """The broker's session has expired."""
+        """Handle expiry of the broker's session."""
         self._electing = False
         self.controller.session_lost()
 
-    # What a controller asks of its broker: see `sim.protocol.zookeeper.controller_host.ControllerHost`.
+    # Implementation of `sim.protocol.zookeeper.controller_host.ControllerHost`.
 
     def at_zookeeper(self, operation: Operation) -> None:
         """See `ControllerHost.at_zookeeper`."""
@@ -136,7 +136,7 @@ class ControllerModule:
 
         def done(result: Any) -> None:
             if term != self._term:
-                return  # Asked before it resigned.
+                return  # Requested before it resigned.
             if result is MOVED:
                 self.controller.moved()
             else:
@@ -160,7 +160,7 @@ class ControllerModule:
         self._kernel.schedule(self._kernel.now_us + delay_us, self._node.life, IdleCall(self._balance, self._term))
 
     def _balance(self, term: int) -> None:
-        """Auto leader rebalance: with one partition, any other leader than the preferred one is imbalance enough.
+        """Auto leader rebalance: with one partition, any leader but the preferred one exceeds the allowed imbalance.
 
         Kafka: KafkaController#checkAndTriggerAutoLeaderRebalance (1.1-3.9),
         KafkaController#checkAndTriggerPartitionRebalance (0.10.2).
@@ -220,7 +220,7 @@ class ControllerModule:
         node = self._node
         channel = node.out.get(broker) or node.reach(broker)
         if channel is None:
-            return  # Sent when the broker is up (`peer_up`), or never.
+            return  # Sent when the broker comes up (`peer_up`), if it does.
         queue.sent_us = self._kernel.now_us
         channel.send(queue.batches[0])
         if not queue.watched:
@@ -241,7 +241,7 @@ class ControllerModule:
             self._kernel.schedule(due_us, self._node.life, IdleCall(self._time_out, entry))
 
     def on_control_reply(self, reply: ControlResponse) -> None:
-        """A broker answered; whatever it said, the next request follows."""
+        """Handle a broker's response; the next request follows even after an error."""
         broker = reply.broker
         queue = self._queues.get(broker)
         if queue is not None and queue.batches and queue.batches[0] is reply.batch:
@@ -250,7 +250,7 @@ class ControllerModule:
                 self._send(broker, queue)
 
     def peer_up(self, broker: int) -> None:
-        """A connection can be opened (again): what was not answered is sent again."""
+        """Resend unanswered requests to a broker that is reachable again."""
         queue = self._queues.get(broker)
         if queue is not None and queue.batches:
             self._kernel.call_at(self._kernel.now_us + RETRY_US, self._node.life, self._retry, (broker, queue))
@@ -263,7 +263,7 @@ class ControllerModule:
     # Requests to the controller.
 
     def on_controlled_shutdown(self, request: ControlledShutdownRequest) -> None:
-        """A broker asks to be relieved. Kafka: KafkaApis#handleControlledShutdownRequest (0.10.2-3.9)."""
+        """Handle a ControlledShutdown request. Kafka: KafkaApis#handleControlledShutdownRequest (0.10.2-3.9)."""
 
         def answer(error: str, remaining: int) -> None:
             channel = self._node.reach(request.broker)

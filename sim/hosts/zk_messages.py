@@ -1,4 +1,4 @@
-"""What a broker and ZooKeeper say to each other."""
+"""Messages between brokers and ZooKeeper."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sim.protocol.zookeeper.election import BrokerInfo
 ZOOKEEPER: Final = CONTROL
 """Node id of ZooKeeper."""
 SCRIPT: Final = -1
-"""Holder of the controller's seat while a script decides."""
+"""Id in the controller node while a script decides."""
 REGISTER: Final = 64 << KIND
 PING: Final = ALIKE + (65 << KIND)
 NOTICE: Final = 66 << KIND
@@ -27,7 +27,7 @@ STEP: Final = 2
 WRITE_ISR: Final = 3
 NOTIFY_ISR: Final = 4
 FIND_CONTROLLER: Final = 5
-"""Kinds of requests (`Request.concerns`): a run for the controller's seat, a step of the controller, and those of
+"""Kinds of requests (`Request.concerns`): an election of a controller, a step of the controller, and requests of
 leaders and of brokers that stop.
 """
 
@@ -49,7 +49,7 @@ class Register(Message):
 class Registered(Message):
     """Answer to `Register`: the broker epoch (czxid of the registration), or -1: another registration is in the way.
 
-    `controller` is whose seat it is, 0 if no broker's; `config` is the dynamic configuration.
+    `controller` is the broker that is controller, 0 if none is; `config` is the dynamic configuration.
     """
 
     __slots__ = ("broker_epoch", "config", "controller", "request")
@@ -66,13 +66,13 @@ class Registered(Message):
 
 
 class Ping(Message):
-    """A sign of life of a session.
+    """Keeps a session.
 
     Attributes:
-        broker: whose.
-        broker_epoch: which session.
-        noticed: number of the last notice up to which all were heard.
-        partition_epoch: the newest that the broker was told (for scripts).
+        broker: the broker.
+        broker_epoch: identifies the session.
+        noticed: number of the last watch event up to which all were received.
+        partition_epoch: the newest one that the broker has received (for scripts).
     """
 
     __slots__ = ("broker", "broker_epoch", "noticed", "partition_epoch")
@@ -96,16 +96,16 @@ ISR_CHANGED: Final = 3
 PREFERRED_ELECTION: Final = 4
 REASSIGNMENT_ASKED: Final = 5
 CONFIG_CHANGED: Final = 6
-"""What a watch tells (`WatchedEvent.what`)."""
+"""Kinds of watch events (`WatchedEvent.what`)."""
 
 
 class WatchedEvent(Message):
-    """A watch fired. Numbered within its session.
+    """A watch fired. Events are numbered within a session.
 
     Attributes:
-        broker_epoch: the session.
-        number: see above.
-        what: happened: `CONTROLLER_GONE`, ...
+        broker_epoch: identifies the session.
+        number: its number.
+        what: the kind of event: `CONTROLLER_GONE`, ...
         change: key and new value, if that is `CONFIG_CHANGED`.
         sent_us: when it fired.
         partition_epoch: of the state when it fired.
@@ -135,17 +135,17 @@ class WatchedEvent(Message):
 
 
 class Request(Message):
-    """Something that a broker wants done at ZooKeeper. Kafka: ReplicationUtils#checkLeaderAndIsrZkData.
+    """A broker's request to ZooKeeper. Kafka: ReplicationUtils#checkLeaderAndIsrZkData.
 
     Attributes:
-        broker: who asks.
-        broker_epoch: in which session.
-        operation: what is done, with ZooKeeper as its argument.
+        broker: the requesting broker.
+        broker_epoch: identifies the session.
+        operation: called with ZooKeeper as its argument.
         done: called with the result, at the broker.
-        concerns: what kind of operation it is and what it is about, as one number: see `Message.about`.
+        concerns: kind and subject of the operation as one number: see `Message.about`.
         lasting: whether it outlives the session.
-        result: what came of it, once it was done; asked again, that is the answer. (Kafka finds out by comparing what
-            it reads with what it meant to write.)
+        result: the result once executed; a resent request gets the same one. (Kafka compares what it reads with what it
+            meant to write.)
     """
 
     __slots__ = ("broker", "broker_epoch", "concerns", "done", "lasting", "operation", "result")
@@ -162,7 +162,7 @@ class Request(Message):
         self.result: Any = PENDING
 
     def __eq__(self, other: object) -> bool:
-        return self is other  # What is done is a function, and so no value.
+        return self is other  # The operation is a function, which has no value equality.
 
     def about(self) -> int:
         """See `Message.about`."""
@@ -170,7 +170,7 @@ class Request(Message):
 
 
 class Answer(Message):
-    """ZooKeeper has done what a broker wanted."""
+    """ZooKeeper's response to a request."""
 
     __slots__ = ("request",)
 
@@ -183,7 +183,7 @@ class Answer(Message):
 
 
 class SessionExpired(Message):
-    """A session is over."""
+    """A session has expired."""
 
     __slots__ = ("broker_epoch",)
 
@@ -211,6 +211,6 @@ class Decision(Message):
 
 
 PENDING: Final = object()
-"""Result of what was not done yet."""
+"""Result of a request that is not executed yet."""
 MOVED: Final = object()
-"""Result of a write that was refused since the controller moved."""
+"""Result of a write refused because the controller moved."""

@@ -1,4 +1,4 @@
-"""How a broker of a cluster with ZooKeeper stops in a controlled way."""
+"""Controlled shutdown of a broker with ZooKeeper."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class ShutdownTries:
-    """Asks the controller to be relieved until it is, ``controlled.shutdown.max.retries`` times.
+    """Requests controlled shutdown, with up to ``controlled.shutdown.max.retries`` retries.
 
     Kafka: KafkaServer#controlledShutdown.
 
     Args:
-        broker: who stops.
+        broker: the stopping broker.
     """
 
     __slots__ = ("_broker", "_request", "_tries")
@@ -30,11 +30,11 @@ class ShutdownTries:
         self._tries = 0
 
     def end(self) -> None:
-        """The process is over."""
+        """Stop, because the process ended."""
         self._broker = None
 
     def begin(self) -> None:
-        """Ask, unless that has begun."""
+        """Send the first request, unless shutdown has begun."""
         if not self._tries:
             self._try(None)
 
@@ -55,7 +55,7 @@ class ShutdownTries:
         broker = self._broker
         if broker is None:
             return
-        if controller == SCRIPT:  # It relieves a broker before.
+        if controller == SCRIPT:  # A script moves leadership before.
             broker.exit(SHUTDOWN)
             return
         channel = broker.reach(controller) if controller else None
@@ -67,6 +67,6 @@ class ShutdownTries:
             self._try(None)
 
     def replied(self, reply: ControlledShutdownResponse) -> None:
-        """Stop, if everything was handed over; else try again after the back-off."""
+        """Stop if all leaderships were moved; otherwise retry after the back-off."""
         if self._broker is not None and reply.request is self._request and not reply.error and not reply.remaining:
             self._broker.exit(SHUTDOWN)

@@ -1,7 +1,7 @@
-"""ZooKeeper: sessions with what is tied to them, and the few nodes that Kafka's controller and leaders work on.
+"""ZooKeeper: sessions with their ephemeral nodes, and the few nodes that Kafka's controller and leaders use.
 
-One ideal server: it is linearizable, and loses nothing when it stands still. Clients keep a session by pings; what a
-broker registered, and the controller's seat, go with its session. Watches are messages, and may come late.
+One ideal server: it is linearizable, and loses nothing when paused. Clients keep a session by pings; a broker's
+registration and the controller node are ephemeral. Watch events are messages and may arrive late.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from sim.protocol.zookeeper.election import BrokerInfo, Registry
 from sim.protocol.zookeeper.kafka_zk_client import ControllerMovedError, Decide
 
 LOST_US: Final = 1_000_000
-"""A notice that was not heard of after this time was lost on its way."""
+"""A watch event that was not acknowledged after this time is taken for lost."""
 
 
 class Session:
@@ -58,11 +58,11 @@ class Session:
     Attributes:
         incarnation: of the broker's process.
         broker_epoch: czxid of its registration.
-        goes_on: whether it is kept by elided pings.
-        last_us: when it was last heard of.
-        notices: which it may not have heard of yet.
-        noticed: how many were sent.
-        watched: whether a timer waits for its end.
+        goes_on: whether elided pings keep it.
+        last_us: time of the last ping.
+        notices: watch events that are not acknowledged.
+        noticed: number of watch events sent.
+        watched: whether its expiry timer is set.
     """
 
     __slots__ = ("broker_epoch", "goes_on", "incarnation", "last_us", "noticed", "notices", "watched")
@@ -78,7 +78,7 @@ class Session:
 
 
 class _SessionTimeout(Event):
-    """A session may be over."""
+    """Checks whether a session has expired."""
 
     __slots__ = ("_broker", "_session", "_zookeeper")
     elision_safe = True
@@ -93,16 +93,16 @@ class _SessionTimeout(Event):
 
 
 class ZooKeeper(ControlPlane):
-    """The server.
+    """The ZooKeeper server.
 
     Args:
         setup: see `ControlPlane`.
 
     Attributes:
         sessions: open sessions by broker.
-        controller: whose seat the controller's is, 0 if no broker's, `SCRIPT` if a script's.
-        controller_epoch: of the latest controller.
-        target: the assignment that an administrator asks for, empty if none.
+        controller: the broker that is controller, 0 if none is, `SCRIPT` if a script decides.
+        controller_epoch: epoch of the latest controller.
+        target: the requested reassignment, empty if none.
         config: dynamic configuration.
     """
 
@@ -137,7 +137,7 @@ class ZooKeeper(ControlPlane):
     # Sessions.
 
     def on_register(self, request: Register) -> None:
-        """Open a session, unless an earlier one holds the broker's registration.
+        """Open a session, unless an earlier session holds the broker's registration.
 
         Kafka: KafkaZkClient#registerBroker (2.6-3.9), KafkaZkClient#registerBrokerInZk (1.1-2.0).
         """
@@ -146,7 +146,7 @@ class ZooKeeper(ControlPlane):
         if session is None:
             broker_epoch = self._register(broker, request.info)
         elif session.incarnation == request.info.incarnation:
-            broker_epoch = session.broker_epoch  # The answer was lost.
+            broker_epoch = session.broker_epoch  # The first response was lost.
         else:
             broker_epoch = -1
         self._send(broker, Registered(request, broker_epoch, self.controller, dict(self.config)))
@@ -167,14 +167,14 @@ class ZooKeeper(ControlPlane):
         return session.broker_epoch
 
     def on_ping(self, ping: Ping) -> None:
-        """Keep a session; one that has expired is told so."""
+        """Keep a session; if it has expired, notify the broker."""
         session = self.sessions.get(ping.broker)
         if session is None or session.broker_epoch != ping.broker_epoch:
             self.tell_expired(ping.broker, ping.broker_epoch)
             return
         session.last_us = self._kernel.now_us
         session.notices = [notice for notice in session.notices if notice.number > ping.noticed]
-        for notice in session.notices:  # A client that reconnects hears of watches that fired meanwhile.
+        for notice in session.notices:  # A reconnecting client receives watch events that fired meanwhile.
             if notice.sent_us < session.last_us - LOST_US:
                 self._send(ping.broker, notice)
 
@@ -182,7 +182,7 @@ class ZooKeeper(ControlPlane):
         """Whether a ping would only keep the session.
 
         Args:
-            broker: whose, and so on: see `Ping`.
+            broker: see `Ping`; so for the others.
             broker_epoch: see there.
             noticed: see there.
             partition_epoch: see there; for scripts.
@@ -191,7 +191,7 @@ class ZooKeeper(ControlPlane):
         return session is not None and session.broker_epoch == broker_epoch and session.noticed == noticed
 
     def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
-        """Whether a session cannot end while a ping arrives then, and others follow at that interval."""
+        """Whether a session cannot expire if a ping arrives at that time and others follow at that interval."""
         return max(arrives_us - self.sessions[broker].last_us, interval_us) < self.session_us
 
     def suspend_expiry(self, broker: int) -> None:
@@ -212,7 +212,7 @@ class ZooKeeper(ControlPlane):
         self._kernel.schedule(due_us, self.life, _SessionTimeout(self, broker, session))
 
     def check_session(self, broker: int, session: Session) -> None:
-        """End a session whose time is over."""
+        """Expire a session after its timeout."""
         session.watched = False
         if self.sessions.get(broker) is not session or session.goes_on:
             return
@@ -222,7 +222,7 @@ class ZooKeeper(ControlPlane):
             self._end_stale()
 
     def _end_stale(self) -> None:
-        """End all sessions whose time is over, in order of their brokers: after `touch` several may end at once."""
+        """Expire all sessions that timed out, by broker id: after `touch` several may expire at once."""
         self.end_elision()
         last_us = self._kernel.now_us - self.session_us
         for broker, session in sorted(self.sessions.items()):
@@ -230,7 +230,7 @@ class ZooKeeper(ControlPlane):
                 self.end_session(broker)
 
     def end_session(self, broker: int) -> bool:
-        """A session expires or is closed: its nodes are gone. False if there is none."""
+        """End a session and delete its ephemeral nodes; False if there is none."""
         self.end_elision()
         session = self.sessions.pop(broker, None)
         if session is None:
@@ -278,7 +278,7 @@ class ZooKeeper(ControlPlane):
     # Requests.
 
     def on_request(self, request: Request) -> None:
-        """Do what a broker wants, if its session is open."""
+        """Execute a broker's request, if its session is open."""
         session = self.sessions.get(request.broker)
         if session is None or session.broker_epoch != request.broker_epoch:
             self.tell_expired(request.broker, request.broker_epoch)
@@ -293,7 +293,7 @@ class ZooKeeper(ControlPlane):
         self._send(request.broker, Answer(request))
 
     def _notify(self, broker: int, what: int, change: tuple[str, Value] | None = None) -> None:
-        """A watch of a broker fires."""
+        """Send a watch event to a broker."""
         session = self.sessions.get(broker)
         if session is not None:
             self.end_elision()
@@ -308,15 +308,15 @@ class ZooKeeper(ControlPlane):
         if channel is not None:
             channel.send(message)
 
-    # The controller's seat.
+    # The controller node.
 
     def elect(self, broker: int) -> int:
-        """Take the controller's seat if it is free.
+        """Create the controller node, if there is none.
 
         Kafka: KafkaZkClient#registerControllerAndIncrementControllerEpoch (2.6-3.9).
 
         Returns:
-            The controller epoch, 0 if somebody else has the seat.
+            The controller epoch, 0 if the node exists.
         """
         if self.controller:
             return self.controller_epoch if self.controller == broker else 0
@@ -326,7 +326,7 @@ class ZooKeeper(ControlPlane):
         return self.controller_epoch
 
     def vacate(self) -> None:
-        """The controller's node is gone: everybody who watches it is told."""
+        """Delete the controller node and notify its watchers."""
         self.controller = 0
         self._watches_brokers = False
         for broker in sorted(self.sessions):
@@ -347,7 +347,7 @@ class ZooKeeper(ControlPlane):
             self._watches_brokers = False
             self._tell_controller(BROKERS_CHANGED)
 
-    # What a controller does here: see `sim.protocol.zookeeper.kafka_controller.Coordination`.
+    # Operations of a controller: see `sim.protocol.zookeeper.kafka_zk_client.KafkaZkClient`.
 
     def brokers(self) -> dict[int, int]:
         """See `KafkaZkClient.brokers`."""
@@ -365,7 +365,7 @@ class ZooKeeper(ControlPlane):
     def amend(self, controller_epoch: int, decide: Decide, *, fenced: decisions.Decision) -> LeaderAndIsr:
         """See `KafkaZkClient.amend`.
 
-        Unfenced, a controller of an older epoch is found out only once a newer one has written.
+        Without fencing, a controller of an older epoch is detected only once a newer one has written.
         """
         is_older = self.controller_epoch > controller_epoch
         if self.state.controller_epoch > controller_epoch or (is_older and fenced.yes()):
@@ -405,18 +405,18 @@ class ZooKeeper(ControlPlane):
         if (self.state.replicas, self.target) != before:
             self._recorder.record(steps.Assigned(self.state.replicas, self.target, before))
 
-    # What a leader does here.
+    # Operations of a leader.
 
     def write_isr(
         self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int], checks: decisions.Decision
     ) -> tuple[str, LeaderAndIsr]:
-        """Write an ISR, if nobody wrote since. Kafka: ReplicationUtils#updateLeaderAndIsr.
+        """Write an ISR, if the version is unchanged. Kafka: ReplicationUtils#updateLeaderAndIsr.
 
         Args:
             known: partition epoch and controller epoch as the leader knows them.
             isr: the new ISR.
             members: broker epochs of new members, as the leader knows them.
-            checks: whether they must still be registered.
+            checks: whether members must still be registered.
 
         Returns:
             An error, and the state afterwards.
@@ -437,7 +437,7 @@ class ZooKeeper(ControlPlane):
         return NONE, self.state
 
     def notify_isr_change(self) -> None:
-        """A leader leaves a note that it changed the ISR.
+        """Create an ISR change notification node.
 
         Kafka: KafkaZkClient#propagateIsrChanges (1.1-3.9), ReplicationUtils#propagateIsrChanges (0.10.2).
         """
@@ -478,7 +478,7 @@ class ZooKeeper(ControlPlane):
         adding = tuple([broker for broker in self.target if broker not in self.state.isr])
         return adding, tuple([broker for broker in self.state.replicas if broker not in self.target])
 
-    # What an administrator does here.
+    # Operations of an administrator.
 
     def prefer(self) -> bool:
         """See `ControlPlane.prefer`."""
@@ -506,10 +506,10 @@ class ZooKeeper(ControlPlane):
 
 
 class ScriptedZooKeeper(ZooKeeper):
-    """Leaves decisions to a script until `release`: it has the controller's seat, and nobody else writes the ISR.
+    """Leaves decisions to a script until `release`: the script replaces the controller, and no leader writes the ISR.
 
-    A broker that starts is registered at once, and told how things stand over the connection to this node; what it
-    missed it is told again when it pings.
+    A broker that starts is registered at once and receives the current state over its connection to this node; a lost
+    state is resent when it pings.
     """
 
     controller = SCRIPT
@@ -526,7 +526,7 @@ class ScriptedZooKeeper(ZooKeeper):
                 self._tell(broker)
 
     def _tell(self, broker: int) -> None:
-        """Over the connection of the incarnation that is registered."""
+        """Send over the connection of the registered incarnation."""
         channel = self.reach(broker)
         if channel is None or self.state.leader_epoch < 0:
             return
@@ -560,7 +560,7 @@ class ScriptedZooKeeper(ZooKeeper):
         self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int], checks: decisions.Decision
     ) -> tuple[str, LeaderAndIsr]:
         """See `ZooKeeper.write_isr`."""
-        if self._scripted:  # An error that undoes the proposal, with rule ``isr_update=alter-partition``, too.
+        if self._scripted:  # An error that undoes the proposal, also with rule ``isr_update=alter-partition``.
             return OPERATION_NOT_ATTEMPTED, self.state
         return super().write_isr(known, isr, members, checks)
 
