@@ -201,10 +201,10 @@ def shrink(
     Raises:
         UserError: what the command line would refuse.
     """
-    from reports.evidence import small
+    from reports.evidence import shrunk_run
 
     origin, chosen = _origin(source, mode, seed, scenario, rules, settings, strict=strict)
-    found, _ = small.shrunk(small.failed_run(origin, chosen), kind, budget_s, lambda _case, _runs: None)
+    found, _ = shrunk_run.shrunk(shrunk_run.failed_run(origin, chosen), kind, budget_s, lambda _case, _runs: None)
     return Shrunk(found, Run(found.case, found.case.run(trace=True)))
 
 
@@ -272,7 +272,7 @@ def show(found: Run | Shrunk | Explanation, file: str | Path, against: str | Non
     Raises:
         UserError: what the command line would refuse.
     """
-    from reports.evidence.telling import SENTENCES
+    from reports.evidence.narrative import SENTENCES
     from reports.film import film
     from reports.film.page import page
 

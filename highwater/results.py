@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.evidence import small
+from reports.evidence import shrunk_run
 from reports.evidence.story import head
 from reports.formatting import percent, plain, seconds
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reports.analysis.compare import Comparison
-    from reports.evidence.telling import Sentence
+    from reports.evidence.narrative import Sentence
     from scenarios.shrinking import shrink
     from scenarios.shrinking.case import Case
     from scenarios.shrinking.necessity import Necessity
@@ -177,7 +177,7 @@ class Shrunk:
     @property
     def said(self) -> str:
         """How much smaller it has become, and what cures it."""
-        return f"{small.sizes(self.found)}. {small.cause(self.found)}"
+        return f"{shrunk_run.sizes(self.found)}. {shrunk_run.cause(self.found)}"
 
     def _repr_html_(self) -> str:
         return f"<p>{_shown(self.said)}</p>{self.run._repr_html_()}"
@@ -202,13 +202,13 @@ class Explanation:
     necessary: Necessity
 
     def _repr_html_(self) -> str:
-        from reports.drawing import said
+        from reports.drawing import explanation_text
 
         story = _table(["at", "what happened"], [(seconds(one.at_us), one.text) for one in self.story])
-        takes, hidden = said.rows(self.necessary, said.MOST)
-        needs = _table(["at", "necessary", ""], takes) + _lines(said.tried(self.necessary, hidden))
-        turn = _lines(said.turn(self.curve, self.shrunk.found.symptom.kind))
-        shares = _table(said.SHARES, said.shares(self.curve))
+        takes, hidden = explanation_text.rows(self.necessary, explanation_text.MOST)
+        needs = _table(["at", "necessary", ""], takes) + _lines(explanation_text.tried(self.necessary, hidden))
+        turn = _lines(explanation_text.turn(self.curve, self.shrunk.found.symptom.kind))
+        shares = _table(explanation_text.SHARES, explanation_text.shares(self.curve))
         kept = [(one.what, one.change) for one in self.remedies if one.keeps and one.decides]
         header = ["what would have prevented it", "change"]
         cure = _table(header, kept) if kept else "<p>No single change prevents it.</p>"

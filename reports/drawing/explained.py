@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reports.drawing.observed import observe
-from reports.evidence import telling
+from reports.evidence import narrative
 from reports.evidence.waiting import since_us
 from scenarios.shrinking.criterion import Trials
 from scenarios.shrinking.necessity import find_necessity
@@ -15,7 +15,7 @@ from scenarios.shrinking.prevention import remedies
 
 if TYPE_CHECKING:
     from reports.drawing.observed import Observed
-    from reports.evidence.telling import Sentence
+    from reports.evidence.narrative import Sentence
     from scenarios.shrinking.case import Case
     from scenarios.shrinking.criterion import Symptom
     from scenarios.shrinking.necessity import Necessity
@@ -42,14 +42,14 @@ class Explained:
     necessary: Necessity
 
 
-def told(observed: Observed, kind: str, most: int | None = telling.SENTENCES) -> list[Sentence]:
-    """The story of a run that was traced, about one kind of violation, or the first; see `reports.evidence.telling`."""
+def told(observed: Observed, kind: str, most: int | None = narrative.SENTENCES) -> list[Sentence]:
+    """Narrative of a traced run about one kind of violation, by default the first; see `reports.evidence.narrative`."""
     kind = kind or next((one["kind"] for one in observed.result.violations), "")
     flushed = [None if one.log is None else one.log.flushed for one in observed.observations]
-    return telling.story(observed.result, kind, observed.about(kind), flushed, most)
+    return narrative.story(observed.result, kind, observed.about(kind), flushed, most)
 
 
-def explain(case: Case, symptom: Symptom, trials: Trials, most: int | None = telling.SENTENCES) -> Explained:
+def explain(case: Case, symptom: Symptom, trials: Trials, most: int | None = narrative.SENTENCES) -> Explained:
     """Explain a failed run, best a shrunk one.
 
     Args:

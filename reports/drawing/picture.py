@@ -20,6 +20,7 @@ from sim.history import steps
 from sim.history.steps import Lane, kind_of
 from sim.hosts.cluster import CONSUMER, PRODUCER, VALIDATOR
 from sim.hosts.control_plane import CONTROL
+from sim.plurals import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -153,7 +154,8 @@ def picture(observed: Observed, title: list[str], *, everything: bool) -> Pictur
     rows = list(_rows(observed, everything=everything))
     if len(observed.concerned) > 1 and not everything:
         first = min(observed.concerned)
-        title = [*title, f"of {len(observed.concerned)} records that violations are about, the first: record {first}"]
+        concerned = counted(len(observed.concerned), "record")
+        title = [*title, f"of {concerned} that violations are about, the first: record {first}"]
     if not everything:
         whole, rows = rows, _part(_folded(rows))
         if rows:
@@ -195,7 +197,7 @@ def _merged(rows: list[Row]) -> Iterator[Row]:
     for (_, kind), group in groupby(rows, key=lambda row: (row.node, row.kind)):
         alike = list(group)
         if kind in BATCHES and len(alike) >= ALIKE:
-            more = f"(and {len(alike) - 1} batches more until {seconds(alike[-1].at_us)})"
+            more = f"(and {counted(len(alike) - 1, 'batch', 'batches')} more until {seconds(alike[-1].at_us)})"
             yield replace(alike[0], text=f"{alike[0].text} {more}", log=alike[-1].log)
         else:
             yield from alike

@@ -11,7 +11,7 @@ from reports.formatting import seconds
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from reports.evidence.telling import Sentence
+    from reports.evidence.narrative import Sentence
     from scenarios.shrinking.prevention import Remedy
     from scenarios.single.result import RunResult
 

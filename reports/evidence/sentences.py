@@ -8,6 +8,7 @@ from reports.formatting import seconds
 from scenarios.single.final_logs import VALIDATION_IDS
 from sim.history import steps
 from sim.history.steps import StepKind, kind_of
+from sim.plurals import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,11 +46,6 @@ def records(first: int, count: int) -> str:
     if first >= VALIDATION_IDS:
         return "a record of the final validation"
     return f"record {first}" if count == 1 else f"records {first} to {first + count - 1}"
-
-
-def counted(count: int, noun: str, plural: str = "") -> str:
-    """``1 record``, ``3 records``."""
-    return f"{count} {noun if count == 1 else plural or noun + 's'}"
 
 
 def _words(step: Shown) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""How a cluster stands after each step of a trace: a fold, from which pictures and films of a run are drawn."""
+"""The state of a cluster after each step, folded from a trace alone: the lanes of a picture are drawn from it.
+
+`reports.film.states` reads the running cluster instead, since a film also shows flushed offsets and HW checkpoints,
+which no trace contains.
+"""
 
 from __future__ import annotations
 
@@ -24,19 +28,19 @@ NONE: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """A broker.
+    """The state of one broker.
 
     Attributes:
         running: whether its process runs.
-        pauses: how many pauses hold the process.
-        stalls: the same for its disk.
-        session_ended: whether its session ended (KRaft: it was fenced), and no other one is open.
-        leads: the leader epoch in which it leads, as it believes; -1: it does not.
-        follows: whom it follows, as it believes; 0: no broker.
-        batches: its log, also what lies below the log start and is read no more.
-        log_start: the first offset that may be read.
+        pauses: number of pauses in force on its process.
+        stalls: number of stalls in force on its disk.
+        session_ended: whether its session ended (KRaft: it was fenced) and no new one is open.
+        leads: leader epoch in which it presumes to lead; -1 if it does not.
+        follows: leader that it presumes to follow; 0 for none.
+        batches: its log, including batches below the log start, which can no longer be read.
+        log_start: the first offset that can be read.
         leo: the log end offset.
-        hw: the high watermark as it knows it; of a process that is down, as it last knew it.
+        hw: its high watermark; if the process is down, the last one that it had.
     """
 
     running: bool = False
@@ -52,26 +56,26 @@ class BrokerState:
 
     @property
     def log(self) -> tuple[LoggedBatch, ...]:
-        """The batches that may be read."""
+        """The batches that can be read."""
         return self.batches[bisect_left(self.batches, self.log_start, key=_last) :]
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """A cluster with its one partition.
+    """The state of a cluster with one partition. Leader, epoch and lists are those that the control plane persisted.
 
     Attributes:
-        brokers: by their ids.
-        leader: as the control plane persisted it; 0: no leader.
-        leader_epoch: likewise; so for the lists.
+        brokers: broker id -> its state.
+        leader: 0 if there is none.
+        leader_epoch: its epoch.
         isr: in-sync replicas.
         elr: eligible leader replicas.
-        last_known_elr: whom an election may fall back on.
+        last_known_elr: replicas that an unclean election may fall back on.
         replicas: the assignment.
-        target: the assignment that a reassignment aims at; empty while none is under way.
-        pauses: how many pauses hold the control plane.
-        links: (source, target) -> how many faults are on that directed link.
-        zookeeper: whether a registration opens the session; in KRaft unfencing does.
+        target: the assignment that a reassignment leads to; empty if none is under way.
+        pauses: number of pauses in force on the control plane.
+        links: (source, target) -> number of faults in force on that directed link.
+        zookeeper: whether registration opens a session; in KRaft unfencing does.
     """
 
     brokers: Mapping[int, BrokerState]
@@ -88,11 +92,11 @@ class ClusterState:
 
 
 def states(trace: Iterable[Shown], first: ClusterState) -> Iterator[ClusterState]:
-    """How things stand after each step.
+    """Yield the state after each step.
 
     Args:
         trace: the steps.
-        first: how things stand before them; see `beginning`.
+        first: the state before them; see `beginning`.
     """
     state = first
     for step in trace:
@@ -101,12 +105,12 @@ def states(trace: Iterable[Shown], first: ClusterState) -> Iterator[ClusterState
 
 
 def beginning(brokers: Iterable[int], replicas: Brokers, *, zookeeper: bool) -> ClusterState:
-    """How things stand before the first step: no process runs, and all replicas are in the ISR."""
+    """The state before the first step: no process runs, and all replicas are in the ISR."""
     return ClusterState(dict.fromkeys(brokers, BrokerState()), replicas, replicas, zookeeper=zookeeper)
 
 
 def after(state: ClusterState, step: Shown) -> ClusterState:
-    """How things stand after one step more."""
+    """The state after one more step."""
     kind = kind_of(step)
     of_broker = _OF_BROKERS.get(kind)
     number = step.get("broker", NONE)
@@ -130,7 +134,7 @@ def _append(broker: BrokerState, step: Shown) -> BrokerState:
 
 
 def _truncate(broker: BrokerState, step: Shown) -> BrokerState:
-    """Whole batches that reach the offset go; from beyond the LEO the log begins anew there."""
+    """Remove batches that reach the offset; an offset beyond the LEO empties the log, which then starts there."""
     offset = step["offset"]
     if offset > broker.leo:
         return replace(broker, batches=(), log_start=offset, leo=offset)
@@ -151,7 +155,7 @@ def _deleted(broker: BrokerState, _: Shown) -> BrokerState:
 
 
 def _lost(broker: BrokerState, step: Shown) -> BrokerState:
-    """The process is down, and so many of its newest batches are gone."""
+    """The process ends; the step's offset is the number of newest batches lost with it."""
     kept = broker.batches[: len(broker.batches) - step["offset"]]
     down = replace(broker, running=False, pauses=0, stalls=0, leads=NO_EPOCH, follows=NONE)
     return replace(down, batches=kept, leo=kept[-1][1] + 1 if kept else 0) if step["offset"] else down

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports.formatting import pairs
 from sim.history.steps import STEPS
+from sim.plurals import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from scenarios.single.result import RunResult
 
 _SHOWN_APART: Final = ("t", "step", "broker")
+_LABELS: Final = {"lost": "lost_record_ids"}
+"""Names that a step line shows instead of the trace's: ``lost=0`` would read as "nothing lost"."""
 _WITHOUT_OFFSET: Final = {step for step, meaning in STEPS.items() if "offset" not in meaning}
 
 
@@ -65,7 +68,8 @@ def history(result: RunResult, past: Collection[int] | None = None, *, everythin
     if others:
         yield ""
         where = ":" if everything else "; --all shows them here, and trace.jsonl has all"
-        yield f"{len(others)} steps are about other records, or did not lead to it{where}"
+        count = counted(len(others), "step is", "steps are")
+        yield f"{count} about other records, or did not lead to it{where}"
         yield from _timed(others if everything else ())
 
 
@@ -81,7 +85,8 @@ def step_line(step: Mapping[str, Any]) -> str:
 
 
 def _fields(step: Mapping[str, Any]) -> str:
-    return pairs(step, (*_SHOWN_APART, "offset") if step["step"] in _WITHOUT_OFFSET else _SHOWN_APART)
+    named = {_LABELS.get(name, name): value for name, value in step.items()}
+    return pairs(named, (*_SHOWN_APART, "offset") if step["step"] in _WITHOUT_OFFSET else _SHOWN_APART)
 
 
 def violation_line(violation: Mapping[str, Any], what: str = "VIOLATION") -> str:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from reports.drawing.observed import Message, Observed
-    from reports.evidence.telling import Sentence
-    from reports.film.states import Change
+    from reports.evidence.narrative import Sentence
+    from reports.film.states import StateChange
     from scenarios.shrinking.case import Case
     from scenarios.shrinking.criterion import Symptom
     from scenarios.shrinking.no_return import Curve
@@ -51,7 +51,7 @@ class Film:
     """
 
     observed: Observed
-    changes: list[Change]
+    changes: list[StateChange]
     story: list[Sentence]
     curve: Curve | None = None
 
@@ -115,7 +115,7 @@ def film(case: Case, kind: str = "", most: int | None = None) -> Film:
         kind: the kind of violation that the story is about; the first when not given.
         most: sentences; None: all.
     """
-    changes: list[Change] = []
+    changes: list[StateChange] = []
     opens = steps.REGISTERED if case.mode.rules.control_plane == "zookeeper" else steps.UNFENCED
 
     def sample(cluster: Cluster) -> Callable[[Shown], None]:
@@ -165,7 +165,7 @@ def as_json(shown: Film) -> dict[str, Any]:
     }
 
 
-def _frame(step: Shown, change: Change) -> list[Any]:
+def _frame(step: Shown, change: StateChange) -> list[Any]:
     """Time, node of the lane, name and sentence of a step, and its change."""
     delta: dict[str, Any] = {}
     if change.partition:

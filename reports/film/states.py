@@ -1,6 +1,10 @@
-"""The state of a cluster at each step of a run, read from the cluster itself right after the step.
+"""The state of a cluster at each step of a run, read from the running cluster right after the step.
 
-Only what changed is kept: a film has thousands of steps, and most change one field of one broker.
+A film shows three things that no trace contains and that `reports.evidence.states` therefore cannot derive: how far
+each log is flushed (a flush is no step), the HW checkpoint of a broker that is down, and whether a paused process has
+really resumed (calls that it held back run before). So the film reads the cluster; the other module folds a trace.
+
+Only changed fields are kept: a film has thousands of steps, and most change one field of one broker.
 """
 
 from __future__ import annotations
@@ -31,13 +35,13 @@ PAUSED: Final = "paused"
 
 
 @dataclass(slots=True)
-class Change:
-    """What a step changed.
+class StateChange:
+    """The fields that one step changed.
 
     Attributes:
-        partition: fields of the partition as the control plane keeps it.
+        partition: fields of the partition's state in the control plane.
         brokers: broker -> its changed fields. ``log`` is (batches kept, batches dropped in front of them, new batches).
-        acked: first record of a batch that the producer was told of as committed; -1 for none.
+        acked: first record of a batch that was acknowledged to the producer; -1 for none.
     """
 
     partition: Fields = field(default_factory=dict)
@@ -46,11 +50,11 @@ class Change:
 
 
 class Sampler:
-    """Compares a cluster with how it was at the step before.
+    """Compares a cluster with its state at the previous step.
 
     Args:
         cluster: the cluster, before its first step.
-        opens: the step with which a broker may lead and join an ISR: its registration, or its unfencing with KRaft.
+        opens: the step after which a broker may lead and join an ISR: registration (ZooKeeper), unfencing (KRaft).
     """
 
     def __init__(self, cluster: Cluster, opens: StepKind) -> None:
@@ -61,10 +65,10 @@ class Sampler:
         self._logs: dict[int, list[Batch]] = {broker: [] for broker in cluster.settings}
         self._fenced = dict.fromkeys(cluster.settings, True)
 
-    def take(self, step: Shown) -> Change:
-        """What this step changed; steps come in their order."""
+    def take(self, step: Shown) -> StateChange:
+        """Return what this step changed; call it once for each step, in order."""
         self._note_session(step)
-        change = Change(_changed(self._partition, _partition(self._cluster)))
+        change = StateChange(_changed(self._partition, _partition(self._cluster)))
         for broker in self._brokers:
             storage = self._cluster.machines.storages[broker]
             process = self._cluster.running.get(broker)
@@ -80,7 +84,7 @@ class Sampler:
         return change
 
     def _note_session(self, step: Shown) -> None:
-        """Sessions are known by their steps: KRaft fences brokers, ZooKeeper ends sessions."""
+        """Keep track of sessions by their steps: KRaft fences a broker, ZooKeeper ends its session."""
         kind = kind_of(step)
         if kind is steps.SESSION_END:
             self._fenced[step["broker"]] = True
@@ -88,9 +92,9 @@ class Sampler:
             self._fenced[step["broker"]] = False
 
     def _log(self, broker: int, batches: list[Batch]) -> tuple[int, int, list[Cell]] | None:
-        """How a log differs from how it was; None: it does not.
+        """How a log changed since the previous step; None if it did not.
 
-        Batches are shared and never changed, so a log whose length and ends are the same is the same.
+        Batches are shared and immutable: a log with the same length, first and last batch is unchanged.
         """
         before = self._logs[broker]
         if len(before) == len(batches) and (not batches or (before[0] is batches[0] and before[-1] is batches[-1])):
@@ -106,7 +110,7 @@ class Sampler:
 
 
 def _dropped(before: list[Batch], batches: list[Batch]) -> int:
-    """How many batches were deleted at the beginning of a log."""
+    """Number of batches deleted at the beginning of a log."""
     if not batches:
         return 0
     first = batches[0].base_offset
@@ -118,7 +122,7 @@ def _cell(batch: Batch) -> Cell:
 
 
 def _changed(before: Fields, now: Mapping[str, Any]) -> Fields:
-    """Fields that have another value; `before` becomes `now`."""
+    """Return the fields whose value changed, and update `before` with them."""
     found = {name: value for name, value in now.items() if name not in before or before[name] != value}
     before.update(found)
     return found

@@ -17,6 +17,7 @@ from sim.checkers.checker import ANY_RECORD, Checker, Finding, RunEnd
 from sim.history import steps
 from sim.history.findings import LossCount, Violation
 from sim.history.history import History
+from sim.plurals import counted
 from sim.protocol.log.log import Log
 
 
@@ -60,7 +61,7 @@ def check(history: History, logs: Iterable[Log], log_start: int, now_us: int) ->
         ids = frozenset().union(*(missing for _, missing in gone))
         first = gone[0][0]
         detail = (
-            f"acknowledged and gone: {count.lost} records, the first of them record {min(ids)}; "
+            f"acknowledged and gone: {counted(count.lost, 'record')}, the first of them record {min(ids)}; "
             f"its batch was acknowledged at offset {first.base_offset} at {first.at_us / 1e6:.6f} s"
         )
         history.findings.violations.append(Violation("committed-loss", now_us, detail, ids))

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, ClassVar
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
 from sim.history.history import History
+from sim.plurals import counted
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
@@ -270,8 +271,8 @@ class Completeness(Checker):
             where = "ISR" if broker in self._isr else "ELR"
             what = "leads" if kind == "leader-incomplete" else f"is in the {where}"
             detail = (
-                f"broker {broker} {what} without {len(ids)} committed records, the first of them record {min(ids)}, "
-                f"committed at offset {fresh[0].base_offset}"
+                f"broker {broker} {what} without {counted(len(ids), 'committed record')}, the first of them record "
+                f"{min(ids)}, committed at offset {fresh[0].base_offset}"
             )
             self._warns(kind, now_us, detail, ids)
         return lacking

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
 from sim.history.history import History
+from sim.plurals import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -151,9 +152,10 @@ class ConsistentReads(Checker):
                     self._reported.add(batch.first_id)
         if gone:
             record, offset = next(iter(gone.items()))
+            records, them = counted(len(gone), "record"), "it" if len(gone) == 1 else "them"
             detail = (
-                f"broker {self._leader} leads in leader epoch {self.epoch} without {len(gone)} records where "
-                f"a consumer was shown them, the first of them record {record} at offset {offset}"
+                f"broker {self._leader} leads in leader epoch {self.epoch} without {records} where a consumer was "
+                f"shown {them}, the first of them record {record} at offset {offset}"
             )
             self._warns("inconsistent-read", now_us, detail, frozenset(gone))
 

@@ -17,6 +17,7 @@ from sim.checkers.checker import ANY_RECORD, Checker, Finding, RunEnd
 from sim.history import steps
 from sim.history.clients import Shown
 from sim.history.history import History
+from sim.plurals import counted
 from sim.protocol.batch import Batch
 from sim.protocol.log.log import Log
 
@@ -100,7 +101,7 @@ class ConsumerSkip(Checker):
         if first is not None:
             record, offset, consumer = first
             where = f"the first record {record} at offset {offset}"
-            detail = f"consumer {consumer} passed {len(ids)} records unseen, {where}"
+            detail = f"consumer {consumer} passed {counted(len(ids), 'record')} unseen, {where}"
             self._violates("consumer-skip", now_us, detail, frozenset(ids))
 
 

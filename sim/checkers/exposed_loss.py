@@ -14,6 +14,7 @@ from typing import ClassVar
 from sim.checkers.checker import READABLE, Checker, Finding, RunEnd
 from sim.history.findings import Violation
 from sim.history.history import History
+from sim.plurals import counted
 from sim.protocol.log.log import Log
 
 
@@ -37,7 +38,8 @@ def check(history: History, log: Log, now_us: int) -> None:
                 first = first or (record, offset)
     if first is not None:
         record, offset = first
-        detail = f"shown to a consumer and gone: {len(ids)} records, the first record {record} at offset {offset}"
+        gone = counted(len(ids), "record")
+        detail = f"shown to a consumer and gone: {gone}, the first record {record} at offset {offset}"
         history.findings.violations.append(Violation("exposed-loss", now_us, detail, frozenset(ids)))
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
 from sim.history.history import History
+from sim.plurals import counted
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
@@ -86,5 +87,6 @@ class GlobalLoss(Checker):
             self._reported.update(batch.first_id for batch in gone)
             record = min(ids)
             offset = next(batch.base_offset + record - batch.first_id for batch in gone if record in batch.ids())
-            detail = f"{len(ids)} committed records are in no log, the first of them record {record} of offset {offset}"
+            records = counted(len(ids), "committed record is", "committed records are")
+            detail = f"{records} in no log, the first of them record {record} of offset {offset}"
             self._warns("global-loss", now_us, detail, ids)

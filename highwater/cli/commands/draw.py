@@ -11,6 +11,7 @@ from highwater.cli.options import Command, one_run_options, ui_options
 from reports import starts
 from scenarios import paths
 from sim import exit_codes
+from sim.plurals import counted
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
@@ -56,5 +57,5 @@ def command(
     shown = picture(observed, list(head(observed.result.row)), everything=everything)
     paths.write(file, to_svg(shown) if form == "svg" else to_perfetto(shown), start)
     ui.line(f"{shown.title[0]}")
-    ui.line(f"{len(shown.rows)} steps and {len(shown.arrows)} messages: {file}")
+    ui.line(f"{counted(len(shown.rows), 'step')} and {counted(len(shown.arrows), 'message')}: {file}")
     return exit_codes.EXPECTED

@@ -21,8 +21,8 @@ from sim.errors import InputError
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
     from highwater.requests import RunRequest
+    from reports.evidence.narrative import Sentence
     from reports.evidence.replay import Origin
-    from reports.evidence.telling import Sentence
     from scenarios.shrinking.necessity import Necessity
     from scenarios.shrinking.no_return import Curve
     from scenarios.shrinking.prevention import Remedy
@@ -61,27 +61,27 @@ def command(
     line of trace.jsonl that each is about, and one rule, setting or newer mode at a time is tried on the same plan.
     A scripted scenario is told as it is, and tried in newer modes.
     """
-    from reports.drawing import said
+    from reports.drawing import explanation_text
+    from reports.drawing.causal_past import past
     from reports.drawing.explained import explain
-    from reports.drawing.past import past
-    from reports.evidence import small, telling
+    from reports.evidence import narrative, shrunk_run
     from reports.evidence.markdown import story_as_markdown
     from reports.evidence.waiting import waits_for
     from scenarios.shrinking.criterion import Trials
 
     if everything and most is not None:
         raise InputError("--all and --most exclude each other")
-    sentences = None if everything else most or telling.SENTENCES
+    sentences = None if everything else most or narrative.SENTENCES
     begin, limit = time.monotonic(), options.duration("--budget", budget)
     origin, chosen = asked.one()
     ui.caution(origin.warnings)
     if not origin.scenario.drawn:
         return _tell_script(ui, origin, chosen, kind, sentences, form=form, brief=brief, as_json=as_json)
-    place = origin.place(output, origin.seed, chosen.name, small.PART)
+    place = origin.place(output, origin.seed, chosen.name, shrunk_run.PART)
     evidence.check(place)
-    found, took = small.shrunk(small.failed_run(origin, chosen), kind, limit / 2, progress(ui))
+    found, took = shrunk_run.shrunk(shrunk_run.failed_run(origin, chosen), kind, limit / 2, progress(ui))
     evidence.prepare(place)
-    case = small.as_found(found, place.path / evidence.PLAN)
+    case = shrunk_run.as_found(found, place.path / evidence.PLAN)
     trials = Trials(lambda: time.monotonic() - begin > limit)
     explained = explain(case, found.symptom, trials, sentences)
     result = explained.observed.result
@@ -90,11 +90,11 @@ def command(
         ui.json(
             {
                 "schema_version": EXPLAIN_VERSION,
-                **small.as_json(found),
+                **shrunk_run.as_json(found),
                 "waits_for": waits_for(result),
                 "story": [asdict(sentence) for sentence in explained.story],
-                "necessary": said.necessary_as_json(explained.necessary),
-                "no_return": said.curve_as_json(explained.curve),
+                "necessary": explanation_text.necessary_as_json(explained.necessary),
+                "no_return": explanation_text.curve_as_json(explained.curve),
                 "remedies": [asdict(remedy) for remedy in explained.remedies],
                 "folder": str(place.path),
                 "exit_code": exit_codes.EXPECTED,
@@ -104,13 +104,13 @@ def command(
     if form == "markdown":
         _print_markdown(ui, story_as_markdown(result, explained.story, explained.remedies))
         return exit_codes.EXPECTED
-    ui.line(f"{case.scenario.name}, mode {chosen.name}, seed {origin.seed}: {small.kept(found)}", "bold")
+    ui.line(f"{case.scenario.name}, mode {chosen.name}, seed {origin.seed}: {shrunk_run.kept(found)}", "bold")
     if brief:
         _show_lines(ui, explained.story)
         return exit_codes.EXPECTED
-    ui.line(small.said(found, took))
+    ui.line(shrunk_run.summary(found, took))
     if not found.whole:
-        ui.line(small.unfinished(found))
+        ui.line(shrunk_run.unfinished(found))
     for sentence in waits_for(result):
         ui.line(sentence)
     _show_story(ui, explained.story)
@@ -187,26 +187,26 @@ def _show_story(ui: Ui, story: list[Sentence]) -> None:
 
 def _show_necessary(ui: Ui, takes: Necessity, *, whole: bool) -> None:
     """Necessary faults, batches and messages in order of time, and whether they suffice."""
-    from reports.drawing import said
+    from reports.drawing import explanation_text
 
     ui.line()
     ui.line("Necessary" if whole else "Remaining when the budget was used up", style="bold")
-    rows, hidden = said.rows(takes, said.MOST)
+    rows, hidden = explanation_text.rows(takes, explanation_text.MOST)
     ui.table(["at", "what", ""], rows)
-    for line in said.tried(takes, hidden):
+    for line in explanation_text.tried(takes, hidden):
         ui.line(line)
 
 
 def _show_curve(ui: Ui, shares: Curve, kind: str) -> None:
-    from reports.drawing import said
+    from reports.drawing import explanation_text
 
     ui.line()
     ui.line("Point of no return", style="bold")
-    for line in said.turn(shares, kind):
+    for line in explanation_text.turn(shares, kind):
         ui.line(line)
-    rows = said.shares(shares)
+    rows = explanation_text.shares(shares)
     if rows:
-        ui.table(said.SHARES, rows, numbers=["violates", "continuations"])
+        ui.table(explanation_text.SHARES, rows, numbers=["violates", "continuations"])
 
 
 def _show_remedies(ui: Ui, tried: list[Remedy]) -> None:

@@ -164,11 +164,11 @@ def _run(
 
 
 def _write_page(ui: Ui, file: Path, case: Case) -> None:
-    from reports.evidence import telling
+    from reports.evidence import narrative
     from reports.film.film import film
     from reports.film.page import page
 
-    paths.write(file, page([film(case, most=telling.SENTENCES)]), starts.FILM)
+    paths.write(file, page([film(case, most=narrative.SENTENCES)]), starts.FILM)
     ui.note(f"Open {file} in a browser")
 
 

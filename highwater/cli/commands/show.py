@@ -37,7 +37,7 @@ def command(
     output: Path | None,
 ) -> int:
     """Write one run as an HTML page: every step with logs, ISR, ELR and messages in flight, and the story beside it."""
-    from reports.evidence import telling
+    from reports.evidence import narrative
     from reports.film.film import compared, of_cases
     from reports.film.page import page
     from scenarios.shrinking.case import Case
@@ -48,7 +48,7 @@ def command(
     cases = compared(Case(run.scenario, chosen, run.seed, run.rules), against)
     file = output or Path(f"{run.scenario.name}-{chosen.name}-{run.seed}.html")
     starts.check_file("--output", file, starts.FILM)
-    films = of_cases(cases, kind, None if everything else telling.SENTENCES, limit)
+    films = of_cases(cases, kind, None if everything else narrative.SENTENCES, limit)
     paths.write(file, page(films), starts.FILM)
     for one in films:
         ui.line(next(one.heads))

@@ -13,6 +13,7 @@ from highwater.cli.options import Command, evidence_options, failed_run_options
 from reports.evidence import folder as evidence
 from reports.evidence import outcome as single
 from sim import exit_codes
+from sim.plurals import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,26 +46,26 @@ def command(
     Leaves out faults, batches, settings and brokers, and rounds times, as long as the same kind of violation stays on
     the same side of the promise, cured by the same single repairs. What is left is written as replay writes it.
     """
-    from reports.evidence import small
+    from reports.evidence import shrunk_run
 
     seconds = options.duration("--budget", budget)
     origin, chosen = asked.one()
     ui.caution(origin.warnings)
-    place = origin.place(output, origin.seed, chosen.name, small.PART)
+    place = origin.place(output, origin.seed, chosen.name, shrunk_run.PART)
     evidence.check(place)
-    found, took = small.shrunk(small.failed_run(origin, chosen), kind, seconds, progress(ui))
+    found, took = shrunk_run.shrunk(shrunk_run.failed_run(origin, chosen), kind, seconds, progress(ui))
     evidence.prepare(place)
-    case = small.as_found(found, place.path / evidence.PLAN)
+    case = shrunk_run.as_found(found, place.path / evidence.PLAN)
     result = case.run(trace=True)
     evidence.write(place, case.scenario, result)
-    script, unscripted = small.script(found)
+    script, unscripted = shrunk_run.script(found)
     if script:
         evidence.write_scenario(place, script)
     if as_json:
         ui.json(
             {
                 "schema_version": SHRINK_VERSION,
-                **small.as_json(found),
+                **shrunk_run.as_json(found),
                 "folder": str(place.path),
                 "scenario": script or None,
                 **single.as_json(result),
@@ -74,10 +75,10 @@ def command(
         return exit_codes.EXPECTED
     outcome.show(ui, case.scenario, result)
     ui.line()
-    ui.line(small.said(found, took), style="bold")
-    ui.line(f"Kept: {small.kept(found)}. {small.cause(found)}")
+    ui.line(shrunk_run.summary(found, took), style="bold")
+    ui.line(f"Kept: {shrunk_run.kept(found)}. {shrunk_run.cause(found)}")
     if not found.whole:
-        ui.line(small.unfinished(found))
+        ui.line(shrunk_run.unfinished(found))
     ui.line(f"No script: {unscripted}" if unscripted else f"As a script: {place.path / evidence.SCENARIO}")
     ui.line(f"written to {place.path}")
     return exit_codes.EXPECTED
@@ -91,6 +92,7 @@ def progress(ui: Ui) -> Callable[[Case, int], None]:
         nonlocal last
         if time.monotonic() - last >= NOTE_SECONDS:
             last = time.monotonic()
-            ui.note(f"{len(case.faults)} faults, {len(case.sends)} batches after {runs} runs")
+            size = f"{counted(len(case.faults), 'fault')}, {counted(len(case.sends), 'batch', 'batches')}"
+            ui.note(f"{size} after {counted(runs, 'run')}")
 
     return tell

@@ -8,7 +8,7 @@ import pytest
 
 from reports.drawing.explained import told
 from reports.drawing.observed import Observed, observe
-from reports.evidence import messages, telling
+from reports.evidence import messages, narrative
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.criterion import Symptom, Trials
 from scenarios.shrinking.necessity import _Search
@@ -63,11 +63,11 @@ def test_after_the_moment_it_is_as_good_as_lost(bug: Bug) -> None:
 def test_the_story_says_how_in_words_that_the_trace_bears_out(bug: Bug) -> None:
     observed = observed_of(bug)
     story = told(observed, bug.kind)
-    assert len(story) <= telling.SENTENCES
+    assert len(story) <= narrative.SENTENCES
     assert in_order(bug.says, story) == []
     for sentence in story:
         if sentence.line:
-            assert observed.observations[sentence.line - telling.FIRST_LINE].at_us == sentence.at_us
+            assert observed.observations[sentence.line - narrative.FIRST_LINE].at_us == sentence.at_us
     assert [sentence.text for sentence in story if sentence.text.startswith(f"{bug.kind}: ")]
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 import pytest
 
 from reports.film.film import Film, as_json, compared, film, first_difference, of_cases
-from reports.film.states import Change
+from reports.film.states import StateChange
 from scenarios.format import selection
 from scenarios.shrinking.case import Case
 from scenarios.single.run import run
@@ -45,7 +45,7 @@ def test_a_state_that_was_not_so_is_found() -> None:
     whole = shown(*LOSES)
     grows = [any("log" in fields for fields in change.brokers.values()) for change in whole.changes]
     place = grows.index(True)
-    without = [*whole.changes[:place], Change(), *whole.changes[place + 1 :]]
+    without = [*whole.changes[:place], StateChange(), *whole.changes[place + 1 :]]
     assert list(islice(problems(replace(whole, changes=without)), 1)) != []
 
 

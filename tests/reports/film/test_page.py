@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from highwater.cli.main import main
 from reports.evidence.markdown import story_as_markdown
-from reports.evidence.telling import Sentence
+from reports.evidence.narrative import Sentence
 from reports.film.page import page
 from tests.reports.film.test_film import LOSES, shown
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from faults.plan import Fault, Plan, Trigger
 from reports.drawing.explained import explain, told
-from reports.evidence import small
+from reports.evidence import shrunk_run
 from reports.formatting import seconds
 from scenarios.format.catalogue import load
 from scenarios.shrinking.case import Case
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from reports.drawing.explained import Explained
-    from reports.evidence.telling import Sentence
+    from reports.evidence.narrative import Sentence
     from scenarios.shrinking.shrink import Shrunk
     from sim.config import Value
 
@@ -207,7 +207,7 @@ BUGS: Final = (
             r"^The consumer is shown record 0 at offset 0 by the leader of epoch 0\.$",
             r"^The machine of broker 2 loses power; record 0 had not been flushed to disk, and is gone\.$",
             r"^The consumer goes on at offset 1 \(consumer_validation=no\), and is shown .* leader of epoch 4\.$",
-            r"^consumer-skip: consumer 1002 passed 1 records unseen, the first record 1 at offset 0\.$",
+            r"^consumer-skip: consumer 1002 passed 1 record unseen, the first record 1 at offset 0\.$",
         ),
     ),
     Bug(
@@ -341,11 +341,11 @@ def look(bug: Bug, folder: Path | None = None) -> tuple[list[str], list[str]]:
     """What a bug's explanation says, and what is wrong with it."""
     prepare_process()
     smallest = found(bug)
-    case = small.as_found(smallest, bug.file)
+    case = shrunk_run.as_found(smallest, bug.file)
     explained = explain(case, smallest.symptom, Trials())
     step = explained.curve.step
     at = "" if step is None else f"; point of no return {seconds(step[1].after_us)}"
-    said = [f"{bug.name}: {smallest.symptom.kind}; {small.sizes(smallest)}; {small.cause(smallest)}{at}"]
+    said = [f"{bug.name}: {smallest.symptom.kind}; {shrunk_run.sizes(smallest)}; {shrunk_run.cause(smallest)}{at}"]
     said += [f"  {seconds(sentence.at_us)} {sentence.text}" for sentence in explained.story]
     problems = [*wrong(bug, case, explained)]
     if not bug.repair.isidentifier() and bug.repair not in map(str, smallest.cause):

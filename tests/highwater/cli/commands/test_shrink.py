@@ -225,7 +225,7 @@ def test_an_unusable_output_folder_is_refused_before_shrinking(
     file = tmp_path / there
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("mine")
-    monkeypatch.setattr("reports.evidence.small.shrunk", lambda *_: pytest.fail("it was shrunk"))
+    monkeypatch.setattr("reports.evidence.shrunk_run.shrunk", lambda *_: pytest.fail("it was shrunk"))
     call = highwater(command, *SEED, "--output", file if there == "file" else tmp_path)
     assert (call.code, call.out, call.err.count("\n")) == (2, "", 1)
     assert re.search(rf" is no folder$|something else than a replay \({file.name}\)", call.err, re.MULTILINE)

@@ -92,7 +92,7 @@ def sizes(found: Shrunk) -> str:
     return ", ".join(f"{getattr(before, name)} -> {getattr(after, name)} {name}" for name in names)
 
 
-def said(found: Shrunk, seconds: float) -> str:
+def summary(found: Shrunk, seconds: float) -> str:
     """How much smaller it has become, and what that took, in one line."""
     return f"{sizes(found)}, {found.runs} runs, {seconds:.1f} s"
 

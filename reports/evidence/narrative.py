@@ -12,6 +12,7 @@ from scenarios.single.execution import CLIENTS_BEGIN_US
 from scenarios.single.final_logs import VALIDATION_IDS
 from sim.history import steps
 from sim.history.steps import ASIDE, CHANGE, DETAIL, TURN, UNTOLD, kind_of
+from sim.plurals import counted
 from sim.protocol.modes import MODES
 
 if TYPE_CHECKING:
@@ -573,7 +574,8 @@ def _once(told: Sequence[_Told]) -> Iterator[_Told]:
         if len(alike) <= NAMED or not one.like:
             yield one
         elif one is alike[0]:
-            text = f"{one.sentence.text} (And {len(alike) - 1} times more, until {seconds(alike[-1].sentence.at_us)}.)"
+            again, last_us = counted(len(alike) - 1, "time"), alike[-1].sentence.at_us
+            text = f"{one.sentence.text} (And {again} more, until {seconds(last_us)}.)"
             yield replace(one, sentence=replace(one.sentence, text=text))
 
 

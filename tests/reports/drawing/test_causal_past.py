@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from reports.drawing.causal_past import _before, past
 from reports.drawing.observed import Observed, observe
-from reports.drawing.past import _before, past
 from scenarios.format.catalogue import load
 from sim.protocol.modes import mode as mode_named
 from tests.named import run

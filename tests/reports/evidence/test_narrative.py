@@ -8,7 +8,7 @@ import pytest
 
 from reports.drawing import explained
 from reports.drawing.observed import observe
-from reports.evidence import folder, sentences, telling
+from reports.evidence import folder, narrative, sentences
 from scenarios.format.catalogue import load
 from sim.protocol.modes import mode as mode_named
 from tests.named import run
@@ -16,7 +16,7 @@ from tests.named import run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reports.evidence.telling import Sentence
+    from reports.evidence.narrative import Sentence
 
 WORDS: Final = {
     "The producer hears": "ack",
@@ -41,7 +41,7 @@ def told(scenario: str, mode: str, seed: int = 0, kind: str = "", *, most: int |
 
 
 def test_the_first_scenario_of_kip_101_in_sentences() -> None:
-    found = texts("kip101-scenario-1", "hw", most=telling.SENTENCES)
+    found = texts("kip101-scenario-1", "hw", most=narrative.SENTENCES)
     held = "it is held by [1, 2], flushed to disk by none."
     truncates = "truncates to offset 1 (follower_truncation=high-watermark), and drops record 1, which had been"
     lacks = "broker 1 lacks record 1, acknowledged before."
@@ -53,8 +53,8 @@ def test_the_first_scenario_of_kip_101_in_sentences() -> None:
         f"Broker 1 is elected leader in leader epoch 1; the ISR becomes [1]; {lacks}",
     ]
     assert [text for text in found if text in expected] == expected, found
-    assert len(found) <= telling.SENTENCES
-    assert found[-2].startswith("committed-loss: acknowledged and gone: 1 records")
+    assert len(found) <= narrative.SENTENCES
+    assert found[-2].startswith("committed-loss: acknowledged and gone: 1 record,")
     assert found[-1].startswith("Seen besides, from 7.519297 s on: candidate-incomplete, ")
 
 
@@ -63,7 +63,7 @@ def test_each_sentence_points_at_its_line_of_the_trace(tmp_path: Path) -> None:
     file = tmp_path / "trace.jsonl"
     folder.write_trace(file, result)
     lines = file.read_text().splitlines()
-    story = telling.story(result, most=None)
+    story = narrative.story(result, most=None)
     assert "The link from the control plane to broker 4 is cut." in [sentence.text for sentence in story]
     assert any("the ELR becomes [2, 3]" in sentence.text for sentence in story)
     assert any(sentence.text.startswith("The partition is without a leader") for sentence in story)
@@ -79,9 +79,9 @@ def test_each_sentence_points_at_its_line_of_the_trace(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("mode", "seed"), [("hw", 11), ("kraft", 50_000)])
 def test_a_long_run_has_a_short_story_that_ends_with_the_violation(mode: str, seed: int) -> None:
-    story = told("chaos", mode, seed, most=telling.SENTENCES)
+    story = told("chaos", mode, seed, most=narrative.SENTENCES)
     whole = told("chaos", mode, seed)
-    assert len(story) == telling.SENTENCES < len(whole)
+    assert len(story) == narrative.SENTENCES < len(whole)
     assert set(story) <= set(whole)
     kind = run(load("chaos"), mode, seed).violations[0]["kind"]
     assert sum(one.text.startswith(f"{kind}: ") for one in story) == 1
@@ -102,8 +102,8 @@ def test_who_is_said_to_lead_and_append_leads(scenario: str, mode: str, seed: in
     for kind in observed.result.row["violations"].split(","):
         for sentence in explained.told(observed, kind, None):
             if " leads, and appends " in sentence.text:
-                step = trace[sentence.line - telling.FIRST_LINE]
-                before = trace[: sentence.line - telling.FIRST_LINE]
+                step = trace[sentence.line - narrative.FIRST_LINE]
+                before = trace[: sentence.line - narrative.FIRST_LINE]
                 own = [one for one in before if one["step"] in ("lead", "follow") and one["broker"] == step["broker"]]
                 assert (own[-1]["step"], own[-1]["leader_epoch"]) == ("lead", step["leader_epoch"]), sentence
                 appends += 1
@@ -174,6 +174,6 @@ def test_every_step_of_a_trace_has_a_sentence() -> None:
 
 
 def test_ids_of_the_final_validation_are_not_named() -> None:
-    assert telling._plain("broker 1 has record 1099511627776 of epoch 0 and broker 2 has record 7 of epoch 1") == (
+    assert narrative._plain("broker 1 has record 1099511627776 of epoch 0 and broker 2 has record 7 of epoch 1") == (
         "broker 1 has a record of the final validation of epoch 0 and broker 2 has record 7 of epoch 1"
     )
