@@ -1,4 +1,4 @@
-"""What the command line does, as functions; names and values are those of its options."""
+"""The commands as Python functions; parameters have the names and values of the command line's options."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def run(
     settings: Mapping[str, object] | None = None,
     strict: bool = False,
 ) -> Run:
-    """One run with its trace.
+    """Run one seed and keep its trace.
 
     Args:
         source: a scenario's name or file, a sweep's folder, or the ``plan.json`` of a run.
-        mode: in which mode; None: the only one that there is.
-        seed: the seed; a script and a plan need none.
-        scenario: which of a sweep's.
+        mode: mode to run; None if there is only one.
+        seed: seed of a random scenario; scripts and plans need none.
+        scenario: scenario of a sweep with several.
         rules: rules to override.
-        settings: settings to override; of a sweep over a grid, the point.
-        strict: early warnings count as violations.
+        settings: settings to override; for a sweep over a grid, the point to run.
+        strict: treat early warnings as violations.
 
     Raises:
         UserError: what the command line would refuse.
@@ -66,20 +66,20 @@ def sweep(
     settings: Mapping[str, object] | None = None,
     processes: int = 1,
 ) -> Swept:
-    """Sweep on this machine, without Spark; the same call goes on with a sweep that was stopped.
+    """Run a sweep on this machine, without Spark; the same call resumes an interrupted sweep.
 
     Args:
         scenarios: names or files.
         seeds: a range without gaps, or as ``0..100``.
         output: the sweep's folder.
-        modes: in which modes, also as ``hw,kip101``; none: those of each scenario's ``[expect]``.
+        modes: modes, as a list or as ``hw,kip101``; by default those of each scenario's ``[expect]``.
         rules: rules to override.
-        settings: settings to override; of a list or tuple of values, every combination is swept.
-        processes: that do it.
+        settings: settings to override; lists or tuples of values are swept in every combination.
+        processes: number of worker processes.
 
     Raises:
         UserError: what the command line would refuse.
-        KeyboardInterrupt: a signal came; finished waves are kept.
+        KeyboardInterrupt: interrupted by a signal; finished waves are kept.
     """
     from scenarios.sweep.driver import RESUME, Interrupted, run_sweep
     from scenarios.sweep.folder import open_folder
@@ -101,15 +101,15 @@ def sweep(
 
 
 def rows(folder: str | Path, columns: Sequence[str] | None = None, scenario: str | None = None) -> pa.Table:
-    """The rows of a sweep in the order of their key, as an Arrow table; ``.to_pandas()`` makes a data frame of it.
+    """The rows of a sweep in key order, as an Arrow table (``.to_pandas()`` gives a data frame).
 
     Args:
-        folder: the sweep's.
-        columns: which (``highwater columns`` tells them); None: all.
-        scenario: only the rows of this one.
+        folder: the sweep's folder.
+        columns: columns to read (``highwater columns`` lists them); None: all.
+        scenario: only rows of this scenario.
 
     Raises:
-        UserError: it is no sweep's folder, or has no such column or scenario.
+        UserError: the folder holds no sweep, or there is no such column or scenario.
     """
     from scenarios.single.rows import names
     from scenarios.sweep.store import Store
@@ -127,11 +127,11 @@ def rows(folder: str | Path, columns: Sequence[str] | None = None, scenario: str
 
 
 def compare(folder: str | Path, by: str = "mode", kind: str | None = None) -> Comparisons:
-    """Rates with intervals and pairs, as ``highwater compare`` shows them.
+    """Rates with confidence intervals, and paired comparisons, as in ``highwater compare``.
 
     Args:
-        folder: of a sweep.
-        by: ``mode``, or a setting that varied or was drawn.
+        folder: the sweep's folder.
+        by: ``mode``, or a setting that the sweep varied or the seed decided.
         kind: only this kind of violation.
 
     Raises:
@@ -152,10 +152,10 @@ def report(folder: str | Path, file: str | Path, most: int | None = None, proces
     """Write the report of a sweep, as ``highwater report`` does.
 
     Args:
-        folder: of the sweep.
-        file: that gets the page.
-        most: failures that are put into buckets by cause; None: none.
-        processes: that do it.
+        folder: the sweep's folder.
+        file: HTML file to write.
+        most: number of failures to group by cause; None: none.
+        processes: number of worker processes.
 
     Raises:
         UserError: what the command line would refuse.
@@ -185,18 +185,18 @@ def shrink(
     settings: Mapping[str, object] | None = None,
     strict: bool = False,
 ) -> Shrunk:
-    """The smallest run that fails in the same way for the same cause; nothing is written.
+    """Find the smallest run that fails in the same way for the same cause; write no files.
 
     Args:
-        source: as for `run`; so for what is not named here.
-        mode: see there.
-        seed: see there.
+        source: as in `run`.
+        mode: as in `run`.
+        seed: as in `run`.
         kind: the violation to keep; None: the first inside the promise.
-        budget_s: how many seconds it may take.
-        scenario: see there.
-        rules: see there.
-        settings: see there.
-        strict: see there.
+        budget_s: time limit in seconds.
+        scenario: as in `run`.
+        rules: as in `run`.
+        settings: as in `run`.
+        strict: as in `run`.
 
     Raises:
         UserError: what the command line would refuse.
@@ -220,9 +220,9 @@ def explain(
     settings: Mapping[str, object] | None = None,
     strict: bool = False,
 ) -> Explanation:
-    """How a failed run came about, what it takes, from when on it was lost, and what would have kept the data.
+    """Explain a failed run: its course, necessary events, point of no return, and what would have prevented the loss.
 
-    Arguments and errors as for `shrink`, which may take half of the time.
+    Arguments and errors are those of `shrink`, which gets half of the time limit.
     """
     from reports.drawing import explained
     from scenarios.shrinking.criterion import Trials
@@ -245,10 +245,10 @@ def explain(
 
 
 def draw(found: Run | Shrunk | Explanation, *, everything: bool = False) -> Drawing:
-    """A run as a picture: what a violation comes from, or everything.
+    """Draw a run: the steps that led to the violation, or all of them.
 
     Args:
-        found: a run, or what `shrink` or `explain` gave.
+        found: a run, or a result of `shrink` or `explain`.
         everything: all steps and messages.
     """
     from reports.drawing.observed import observe
@@ -262,12 +262,12 @@ def draw(found: Run | Shrunk | Explanation, *, everything: bool = False) -> Draw
 
 
 def show(found: Run | Shrunk | Explanation, file: str | Path, against: str | None = None) -> None:
-    """Write a run as a page that a browser shows, as ``highwater show`` does, without its point of no return.
+    """Write a run as an HTML page, as ``highwater show`` does but without the point of no return.
 
     Args:
-        found: a run, or what `shrink` or `explain` gave.
-        file: that gets the page.
-        against: another mode, or ``RULE=VALUE``, in which the same seed is shown beside it.
+        found: a run, or a result of `shrink` or `explain`.
+        file: HTML file to write.
+        against: another mode, or ``RULE=VALUE``, to show the same seed beside the run.
 
     Raises:
         UserError: what the command line would refuse.
@@ -282,7 +282,7 @@ def show(found: Run | Shrunk | Explanation, file: str | Path, against: str | Non
 
 
 def _case(found: Run | Shrunk | Explanation) -> Case:
-    """The run that a picture or page is of."""
+    """The case behind a result."""
     if isinstance(found, Explanation):
         found = found.shrunk
     return found.run.case if isinstance(found, Shrunk) else found.case
@@ -308,7 +308,7 @@ def _origin(
 
 
 def _warn(texts: Iterable[str]) -> None:
-    """What the command line says on stderr."""
+    """Issue as Python warnings what the command line prints on stderr."""
     for text in texts:
         warnings.warn(text, stacklevel=3)
 

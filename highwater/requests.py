@@ -1,6 +1,6 @@
-"""What can be asked for: a run, or a sweep.
+"""Requests for a run or a sweep, with their checks.
 
-The command line reads its words into these requests; `highwater.functions` makes them of its arguments.
+The command line builds them from its options, `highwater.functions` from its arguments.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 RUNS_MAX: Final = 10**12
-"""A thousand cores take weeks for them."""
+"""A thousand cores would need weeks for so many."""
 COMBINATIONS_MAX: Final = 10_000
 _SEED: Final = re.compile(r"0x[0-9a-f]{1,99}|[0-9]{1,99}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """One run.
+    """A request for one run.
 
     Attributes:
-        source: a scenario's name or file, a sweep's folder, or the ``plan.json`` of a run; None: `plan` says it.
+        source: a scenario's name or file, a sweep's folder, or the ``plan.json`` of a run; None: given by `plan`.
         plan: the ``plan.json`` of a run of `source`.
-        seed: the seed; None: that of the plan, or 0 of a script.
-        mode: in which mode; None: the only one that there is.
-        scenario: which of a sweep's.
+        seed: None: the plan's, or 0 for a script.
+        mode: None if there is only one.
+        scenario: scenario of a sweep with several.
         rules: rules to override.
-        settings: settings to override; of a sweep over a grid, the point.
-        strict: early warnings count as violations.
+        settings: settings to override; for a sweep over a grid, the point to run.
+        strict: treat early warnings as violations.
     """
 
     source: str | None = None
@@ -58,10 +58,10 @@ class RunRequest:
     strict: bool = False
 
     def origin(self) -> Origin:
-        """What the run starts from.
+        """Scenario, seed and overrides of the run.
 
         Raises:
-            InputError: what is wrong with the request.
+            InputError: the request is not valid.
         """
         from reports.evidence import replay
 
@@ -77,10 +77,10 @@ class RunRequest:
         return replay.origin(self.source, self.seed, self.scenario, *laid, strict=self.strict)
 
     def one(self) -> tuple[Origin, Mode]:
-        """What the run starts from, and its mode.
+        """The run's `origin` and its mode.
 
         Raises:
-            InputError: as `origin`; there are several modes.
+            InputError: the request is not valid, or names no mode where there are several.
         """
         origin = self.origin()
         return origin, origin.only_mode(self.mode)
@@ -88,16 +88,16 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class SweepRequest:
-    """A range of seeds of some scenarios in some modes.
+    """A request for a sweep: a range of seeds of some scenarios in some modes.
 
     Attributes:
         scenarios: names or files.
         seeds: a range without gaps.
-        modes: names; none: those of each scenario's ``[expect]``.
-        every_mode: run every mode that there is.
+        modes: names; by default those of each scenario's ``[expect]``.
+        every_mode: run all modes.
         rules: rules to override.
-        settings: key -> its values; of several, every combination is swept.
-        strict: early warnings count as violations.
+        settings: key -> its values; keys with several are swept in every combination.
+        strict: treat early warnings as violations.
     """
 
     scenarios: Sequence[str]
@@ -109,10 +109,10 @@ class SweepRequest:
     strict: bool = False
 
     def sweep(self) -> Sweep:
-        """The sweep that is asked for, with all of it checked.
+        """Check the request and return its sweep.
 
         Raises:
-            InputError: what is wrong with the request.
+            InputError: the request is not valid.
         """
         from scenarios.format import selection
         from scenarios.format.grid import points
@@ -151,14 +151,14 @@ class SweepRequest:
             raise InputError(f"--seeds asks for {runs} runs in all; at most {RUNS_MAX} are possible")
 
 
-# What a request is made of.
+# Parts of a request.
 
 
 def seed(given: str | int) -> int:
-    """Check a seed; a text is decimal or ``0x``.
+    """Check a seed; text is decimal, or hexadecimal with ``0x``.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not a seed.
     """
     number = given if isinstance(given, int) else -1
     if isinstance(given, str) and _SEED.fullmatch(given):
@@ -171,10 +171,10 @@ def seed(given: str | int) -> int:
 
 
 def seed_range(given: str | range) -> range:
-    """Check a range of seeds; a text is ``A..B`` (B not among them), or one seed.
+    """Check a range of seeds; text is ``A..B`` (without B), or one seed.
 
     Raises:
-        InputError: it is none, has gaps, or is empty.
+        InputError: it is not a range, has gaps, or is empty.
     """
     if isinstance(given, range):
         if given.step != 1:
@@ -194,7 +194,7 @@ def rules(given: Mapping[str, str] | None) -> dict[str, str]:
     """Check rules to override.
 
     Raises:
-        InputError: all that is wrong with them.
+        InputError: with all their problems.
     """
     found = dict(given or {})
     _read_all(known_rules.check, found)
@@ -205,16 +205,16 @@ def settings(given: Mapping[str, object] | None) -> dict[str, Value]:
     """Check settings to override, one value each.
 
     Raises:
-        InputError: all that is wrong with them.
+        InputError: with all their problems.
     """
     return _read_all(parse, given or {})
 
 
 def setting_lists(given: Mapping[str, object] | None) -> dict[str, tuple[Value, ...]]:
-    """Check settings to override; a list or tuple holds values of which every combination is swept.
+    """Check settings to override; lists or tuples of values are swept in every combination.
 
     Raises:
-        InputError: all that is wrong with them; a list is empty, or names a value twice.
+        InputError: with all their problems, among them empty lists and repeated values.
     """
 
     def read(key: str, value: object) -> tuple[Value, ...]:
@@ -227,7 +227,7 @@ def setting_lists(given: Mapping[str, object] | None) -> dict[str, tuple[Value, 
 
 
 def _read_all(read: Callable[[str, Any], T], given: Mapping[str, Any]) -> dict[str, T]:
-    """Read each value; raises InputError with all that is wrong."""
+    """Read each value; raise one InputError with all problems."""
     found: dict[str, T] = {}
     problems: list[str] = []
     for key, value in given.items():

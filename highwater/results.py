@@ -1,4 +1,4 @@
-"""What the functions give back: data, and how a notebook shows it."""
+"""Results of `highwater.functions`: their data, and how notebooks show them."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Drawing:
     """A run as a picture.
 
     Attributes:
-        svg: the text of an SVG file, which needs nothing from elsewhere.
+        svg: the text of a self-contained SVG file.
     """
 
     svg: str
 
     def save(self, file: Path | str) -> None:
-        """Write it to a file; raises UserError if it cannot be written."""
+        """Write the picture to a file; raise UserError if that fails."""
         from pathlib import Path
 
         from reports import starts
@@ -66,7 +66,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run: `row` is what a sweep stores of it, `result` is everything, its trace included."""
+    """A run: `row` is the row that a sweep would store, `result` holds everything, including the trace."""
 
     case: Case
     result: RunResult
@@ -78,12 +78,12 @@ class Run:
 
     @property
     def violations(self) -> list[dict[str, Any]]:
-        """What was violated: kind, when, whether inside the promise, and the detail."""
+        """Violations: kind, time, whether inside the promise, and detail."""
         return [dict(violation) for violation in self.result.violations]
 
     @property
     def trace(self) -> list[dict[str, Any]]:
-        """Each step of the protocol."""
+        """The steps of the protocol, in order."""
         return [dict(step) for step in self.result.trace or ()]
 
     def _repr_html_(self) -> str:
@@ -110,18 +110,18 @@ class Swept:
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """What a sweep says.
+    """The comparisons of a sweep.
 
     Attributes:
-        parts: a comparison for each scenario and combination of the coordinates that are not compared.
-        said: of each the answer in a sentence.
+        parts: one comparison for each scenario and combination of the coordinates that are not compared.
+        said: the result of each in a sentence.
     """
 
     parts: tuple[Comparison, ...]
     said: tuple[str, ...]
 
     def rates(self) -> list[dict[str, Any]]:
-        """All rates, one dictionary each, for a data frame or a plot."""
+        """All rates, one dictionary each, ready for a data frame or plot."""
         return [
             {
                 "scenario": part.scenario,
@@ -135,7 +135,7 @@ class Comparisons:
         ]
 
     def plots(self, *, inside: bool = True) -> list[Drawing]:
-        """Rates with intervals, a plot for each part in which anything was violated on that side."""
+        """Plot rates with confidence intervals for each part that has violations on that side of the promise."""
         from reports.analysis.sentences import in_order
         from reports.page import plots
 
@@ -164,19 +164,19 @@ class Comparisons:
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """A failed run made small; `run` is the smallest."""
+    """A shrunk failure; `run` is the smallest run found."""
 
     found: shrink.Shrunk
     run: Run
 
     @property
     def cause(self) -> list[str]:
-        """The single repairs that cure it."""
+        """Repairs that each cure the failure alone."""
         return [str(repair) for repair in self.found.cause]
 
     @property
     def said(self) -> str:
-        """How much smaller it has become, and what cures it."""
+        """How much smaller the run has become, and what cures it."""
         return f"{shrunk_run.sizes(self.found)}. {shrunk_run.cause(self.found)}"
 
     def _repr_html_(self) -> str:
@@ -185,14 +185,14 @@ class Shrunk:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How a failed run came about.
+    """The explanation of a failed run.
 
     Attributes:
-        shrunk: the run made small, which all else is about.
-        story: how it came about.
-        remedies: what was tried to keep the data.
-        curve: from when on the data was as good as lost.
-        necessary: what it takes.
+        shrunk: the shrunk run, which the other attributes describe.
+        story: what happened, in sentences.
+        remedies: changes that were tried in order to prevent the violation.
+        curve: how likely the violation was at each time; shows the point of no return.
+        necessary: faults, batches and messages without which the violation does not occur.
     """
 
     shrunk: Shrunk

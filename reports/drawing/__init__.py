@@ -1,1 +1,1 @@
-"""One run as a picture: who said what to whom, who led, and what stood in the logs."""
+"""One run as a picture: messages, leaders and logs."""

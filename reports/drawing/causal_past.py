@@ -1,4 +1,4 @@
-"""The causal past of what a run violates: the steps that it may come from."""
+"""The causal past of a run's violations: the steps that may have led to them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def past(observed: Observed) -> frozenset[int] | None:
-    """Places of steps in the trace that led to violations.
+    """Find the steps of the trace that may have led to violations.
 
-    A step is among them if it happened before (Lamport 1978) a step of the first record that a violation is about, or
-    one at the time of a violation or early warning, and if it is drawn without being asked for: others are about
-    other records.
+    These are the steps that happened before (Lamport 1978) a step about the first record that a violation concerns, or
+    before one at the time of a violation or early warning. Steps that a picture shows only with ``--all`` are excluded:
+    they are about other records.
 
     Returns:
-        Their places from 0; None of a run that violates nothing.
+        Their indices in the trace; None if the run violates nothing.
     """
     result = observed.result
     if not result.violations:
@@ -45,7 +45,7 @@ def past(observed: Observed) -> frozenset[int] | None:
 
 
 def _before(causes: Mapping[int, tuple[int, ...]], ends: Iterable[int]) -> set[int]:
-    """These calls and all before them."""
+    """Return these calls and all that happened before them."""
     found = set(ends)
     waiting = list(found)
     while waiting:

@@ -1,4 +1,4 @@
-"""A failed run explained: its story, what would have kept the data, from when on it was lost, and what that takes."""
+"""Explanation of a failed run: its story, what would have prevented it, its point of no return, what it requires."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """What `explain` found.
+    """The result of `explain`.
 
     Attributes:
         observed: the run.
-        story: how it came about.
-        remedies: what was tried to keep the data.
-        curve: from when on the data was as good as lost.
-        necessary: what it takes.
+        story: what happened, in sentences.
+        remedies: changes that were tried in order to prevent the violation.
+        curve: how likely the violation was at each time; shows the point of no return.
+        necessary: faults, batches and messages without which the violation does not occur.
     """
 
     observed: Observed
@@ -50,13 +50,13 @@ def told(observed: Observed, kind: str, most: int | None = narrative.SENTENCES) 
 
 
 def explain(case: Case, symptom: Symptom, trials: Trials, most: int | None = narrative.SENTENCES) -> Explained:
-    """Explain a failed run, best a shrunk one.
+    """Explain a failed run, preferably a shrunk one.
 
     Args:
         case: the run.
         symptom: what it violates.
-        trials: say when the time is over; remedies and the story are not asked about it.
-        most: sentences; None: all.
+        trials: hold the time limit, to which remedies and story are not subject.
+        most: maximum number of sentences; None: all.
     """
     observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True)
     story = told(observed, symptom.kind, most)

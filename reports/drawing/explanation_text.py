@@ -1,4 +1,4 @@
-"""What an explanation found, for a reader: rows and sentences about what is necessary and the point of no return."""
+"""An explanation as text: rows and sentences about necessary events and the point of no return."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from reports.analysis.statistics import interval
 from reports.evidence import messages
 from reports.formatting import pairs, percent, seconds
 from sim.errors import InputError
+from sim.plurals import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,25 +18,25 @@ if TYPE_CHECKING:
     from scenarios.shrinking.no_return import Curve, Share
 
 MOST: Final = 20
-"""Rows of what is necessary that are shown."""
+"""Rows of necessary events to show, at most."""
 SPARED_MOST: Final = 6
-"""Faults and batches that are not necessary by themselves: if there are more, they are counted in place of shown."""
+"""Faults and batches not necessary by themselves to list, at most; if there are more, only their number is shown."""
 SPARED: Final = " *"
 SHOWN_TIMES: Final = 4
-"""Times of alternatives that are shown."""
+"""Times of alternative messages to show, at most."""
 SHARES: Final = ("as it was until", "violates", "95 %", "continuations")
-"""Headers of `shares`."""
+"""Column headers of `shares`."""
 
 
 def rows(takes: Necessity, most: int | None = None) -> tuple[list[tuple[str, str, str]], int]:
-    """Faults, batches and messages in order of time, which is that of causes: when, what, and more about it.
+    """List the necessary faults, batches and messages in order of time: (time, name, details).
 
     Args:
-        takes: what a violation takes.
-        most: rows; the first messages are left out if there are more. None: all.
+        takes: the necessary events.
+        most: maximum number of rows, beyond which the earliest messages are hidden; None: all.
 
     Returns:
-        The rows, and how many messages were left out.
+        The rows, and the number of hidden messages.
     """
     parts, sent = list(_parts(takes, everything=_spared(takes) <= SPARED_MOST)), takes.messages
     hides = most is not None and len(parts) + len(sent) > most
@@ -45,33 +46,31 @@ def rows(takes: Necessity, most: int | None = None) -> tuple[list[tuple[str, str
 
 
 def tried(takes: Necessity, hidden: int = 0) -> Iterator[str]:
-    """What was tried of messages, and what came of it.
+    """Describe in sentences which removals were tried and how they ended.
 
     Args:
-        takes: what a violation takes.
-        hidden: how many messages `rows` left out.
+        takes: the necessary events.
+        hidden: number of messages that `rows` hid.
     """
     if hidden:
-        yield f"{hidden} earlier messages are necessary, too: --json names them"
+        yield f"{counted(hidden, 'earlier message is', 'earlier messages are')} necessary, too: --json lists them"
     spared = _spared(takes)
-    without = "the violation stays, with another cause or on the other side of the promise"
+    without = "the violation still occurs, with another cause or on the other side of the promise"
     if 0 < spared <= SPARED_MOST:
         yield f"* without it {without}"
     elif spared:
-        yield f"{spared} faults and batches more are left, without any one of which {without}: --json names them"
+        yield f"{spared} more faults and batches remain; without any one of them {without}: --json lists them"
     for one in takes.alternatives:
         what, more = _message(one.messages[0])
         times = ", ".join(seconds(sent.arrives_us) for sent in one.messages[:SHOWN_TIMES])
         rest = ", ..." if len(one.messages) > SHOWN_TIMES else ""
         which = f"{len(one.messages)} {what}, {more.partition(',')[0]} ({times}{rest})"
-        yield f"Alternatives: any of {which} will do; without all of them the violation is gone"
+        yield f"Alternatives: one of {which} suffices; without all of them the violation does not occur"
     if takes.asked < takes.of:
-        yield f"{takes.asked} of {takes.of} messages were left out, each by itself, nearest to the point of no return"
+        yield f"{takes.asked} of {takes.of} messages were dropped one at a time, from the point of no return outwards"
     if takes.tries:
-        kept = (
-            f"With this order kept and other latencies of all messages it stays in {takes.stays} of {takes.tries} runs"
-        )
-        yield f"{kept}: {'that is enough' if takes.is_enough else 'when others arrive matters, too'}"
+        kept = f"With this order and other latencies of all messages it stays in {takes.stays} of {takes.tries} runs"
+        yield f"{kept}: {'that is enough' if takes.is_enough else 'the timing of other messages matters, too'}"
     if not takes.whole:
         yield "The budget is used up: not all messages were tried"
 
@@ -104,14 +103,14 @@ def _messages(sent: Iterable[SentMessage]) -> Iterator[tuple[int, str, str]]:
 
 
 def _message(sent: SentMessage) -> tuple[str, str]:
-    """What it is called; from whom to whom, and what it says."""
+    """The message's name; and its sender, receiver and contents."""
     way = f"{messages.node(sent.name.source)} -> {messages.node(sent.name.target)}"
     more = pairs(messages.about(sent.message))
     return messages.name_of(sent.message), f"{way}, {more}" if more else way
 
 
 def necessary_as_json(takes: Necessity) -> dict[str, Any]:
-    """The same as one JSON-able object."""
+    """Necessary events as one JSON-able object."""
     return {
         "faults": [{**asdict(fault), "gone_without": goes} for fault, goes in takes.faults],
         "batches": [
@@ -141,11 +140,11 @@ def _sent_as_json(sent: SentMessage) -> dict[str, Any]:
 
 
 def turn(shares: Curve, kind: str) -> Iterator[str]:
-    """The point of no return in a sentence, and whether there was time for all of it."""
+    """The point of no return in a sentence, and a note if the time limit cut the search short."""
     if shares.step is not None:
         yield _step(shares.step, kind)
     elif shares.whole:
-        yield f"there is none: {kind} becomes more likely little by little, or was certain from the beginning on"
+        yield f"there is none: {kind} becomes more likely gradually, or was certain from the beginning"
     if not shares.whole:
         yield "The budget is used up: fewer continuations than usual, and perhaps not at the times that matter"
 
@@ -159,12 +158,12 @@ def _step(ends: tuple[Share, Share], kind: str) -> str:
 
 
 def shares(found: Curve) -> list[tuple[str, str, str, int]]:
-    """The curve: until when it was as it was, the share that violates, its interval, and of how many continuations."""
+    """Rows of the curve: time up to which the run is kept, share that violates, interval, number of continuations."""
     return [(_when(share), percent(share.rate), _bounds(share), share.runs) for share in found.shares]
 
 
 def curve_as_json(found: Curve) -> dict[str, Any]:
-    """The same as one JSON-able object; times are -1 where nothing was as in the run."""
+    """The curve as one JSON-able object; a time of -1 means that nothing of the run was kept."""
     return {
         "shares": [{**asdict(share), "interval": _interval(share)} for share in found.shares],
         "step_us": None if found.step is None else [share.after_us for share in found.step],
@@ -177,7 +176,7 @@ def _when(share: Share) -> str:
 
 
 def _interval(share: Share) -> tuple[float, float] | None:
-    """95 % for a share; None where scipy is missing."""
+    """95 % interval of a share; None without scipy."""
     try:
         return interval(share.violating, share.runs)
     except InputError:

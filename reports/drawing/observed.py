@@ -1,4 +1,4 @@
-"""A run as it is drawn: its steps, the messages that led to them, and the log of a broker at each of its steps."""
+"""An observed run: its steps, its messages, and the log of the step's broker after each step."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from sim.protocol.modes import Mode
 
 ZOOKEEPER: Final = "ZooKeeper"
-"""What the control plane is called that is no quorum."""
+"""Name of a control plane that is not a quorum of controllers."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogView:
-    """A broker's log at some time.
+    """A broker's log at one time.
 
     Attributes:
         batches: (base offset, last offset, leader epoch, first record) of each.
-        high_watermark: what the broker knows of it.
+        high_watermark: as the broker knows it.
         flushed: the offset below which everything is on disk.
     """
 
@@ -40,12 +40,12 @@ class LogView:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A step as it was seen.
+    """A step and its surroundings.
 
     Attributes:
         step: as a trace shows it.
-        call: number of the call that it was a part of; -1 for none.
-        log: the log of its broker right after; None if it is no broker's.
+        call: number of the call in which it happened; -1 for none.
+        log: its broker's log right after it; None if it belongs to no broker.
     """
 
     step: Shown
@@ -54,7 +54,7 @@ class Observation:
 
     @property
     def at_us(self) -> int:
-        """When."""
+        """Time of the step."""
         at_us: int = self.step["t"]
         return at_us
 
@@ -64,14 +64,14 @@ class Message:
     """A message.
 
     Attributes:
-        name: what it is called.
-        source: node id of its sender,
-        target: and of its receiver.
-        sent_us: when it was sent,
-        arrived_us: and when it was taken notice of, or would have arrived.
-        lost: it did not arrive.
+        name: its type.
+        source: node id of its sender.
+        target: node id of its receiver.
+        sent_us: when it was sent.
+        arrived_us: when its receiver handled it; if lost, when it would have arrived.
+        lost: whether it was lost.
         sent_in: number of the call in which it was sent; -1 for none.
-        call: number of the call that it is.
+        call: number of the call that delivers it.
     """
 
     name: str
@@ -86,18 +86,18 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A run and all that was seen of it.
+    """A run with everything that was observed of it.
 
     Attributes:
-        result: how it ended.
-        observations: its steps, in their order.
+        result: its result.
+        observations: its steps, in order.
         messages: in the order of their arrival.
         concerned: ids of the records that violations are about.
-        first_of: kind of violation -> those of the first one.
-        isr: the ISR that the topic is created with.
-        control: what the control plane is called.
-        causes: number of a call -> those of calls that came before it: the one in which it was asked for, and the last
-            ones of the nodes that it concerns. What is not reached from a call in this way cannot have mattered to it.
+        first_of: kind of violation -> ids of the records that its first violation is about.
+        isr: the ISR with which the topic is created.
+        control: name of the control plane.
+        causes: call number -> numbers of its direct predecessors: the call that scheduled it, and the latest calls of
+            the nodes that it concerns. A call cannot depend on calls that are not reachable through predecessors.
     """
 
     result: RunResult
@@ -110,7 +110,7 @@ class Observed:
     causes: Mapping[int, tuple[int, ...]]
 
     def about(self, kind: str) -> frozenset[int]:
-        """Ids of the records that the first violation of a kind is about; of all, if that is about none."""
+        """Ids of the records that the first violation of a kind is about; if it names none, those of all."""
         return self.first_of.get(kind) or self.concerned
 
 
@@ -123,15 +123,15 @@ def observe(
     trace: bool = False,
     sample: Callable[[Cluster], Callable[[Shown], None]] | None = None,
 ) -> Observed:
-    """Run, and watch.
+    """Run a scenario and observe it.
 
     Args:
-        scenario: what to run.
-        mode: in which mode.
-        seed: with which seed.
+        scenario: the scenario.
+        mode: the mode.
+        seed: the seed.
         rules: rule values that replace the mode's.
-        trace: whether the result has its trace, too.
-        sample: is given the cluster before it begins, and returns what is called after each step.
+        trace: whether the result includes a trace.
+        sample: called with the cluster before the run; returns a callback that is called after each step.
     """
     watcher = Watcher()
     observations: list[Observation] = []
@@ -188,7 +188,7 @@ def _log(cluster: Cluster, broker: int) -> LogView | None:
 
 
 def _made_in(watcher: Watcher) -> dict[int, ObservedEvent]:
-    """Number of an entry -> the call that made it: the innermost one whose numbers include it."""
+    """Entry number -> the call that scheduled it: the innermost call whose range of numbers contains it."""
     found: dict[int, ObservedEvent] = {}
     for call in watcher.calls:
         found.update(dict.fromkeys(range(call.first, call.end), call))
@@ -198,7 +198,7 @@ def _made_in(watcher: Watcher) -> dict[int, ObservedEvent]:
 def _causes(
     watcher: Watcher, made_in: Mapping[int, ObservedEvent], observations: Iterable[Observation]
 ) -> dict[int, tuple[int, ...]]:
-    """See `Observed`. What comes through no node's gate (a fault, a start) concerns the nodes that its steps name."""
+    """See `Observed`. A call outside of any node's gate (a fault, a start) concerns the nodes that its steps name."""
     named: dict[int, set[int]] = {}
     for one in observations:
         nodes = (one.step.get(key) for key in ("broker", "source", "target"))
@@ -215,7 +215,7 @@ def _causes(
 
 
 def _messages(watcher: Watcher, sent_in: Mapping[int, ObservedEvent]) -> Iterator[Message]:
-    """Calls that came over a connection."""
+    """The calls that were delivered over a connection."""
     dropped = {call.number for call in watcher.dropped}
     for call in sorted([*watcher.calls, *watcher.dropped], key=_noticed):
         if isinstance(call.event, message.Message):

@@ -1,7 +1,8 @@
 """A run in the Trace Event Format, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
 
-A node is a process. Its steps are instants of one thread, how things stood for it are slices of others; a message is a
-flow from the slice in which it was sent to that in which it arrived. Times are simulated microseconds.
+
+A node is a process. Its steps are instants of one thread, its states are slices of other threads; a message is a flow
+from the slice in which it was sent to the one in which it arrived. Times are simulated microseconds.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ if TYPE_CHECKING:
     from reports.drawing.picture import Arrow, Band, Picture, Row
 
 STEPS: Final = 1
-"""Thread of steps and messages."""
+"""Thread for steps and messages."""
 THREADS: Final = {"up": 2, "down": 2, "leader": 3, "isr": 4, "elr": 5, "fenced": 6, "replica": 7, "still": 8}
 """Kind of band -> its thread."""
 NAMES: Final = {STEPS: "steps", 2: "process", 3: "leader", 4: "ISR", 5: "ELR", 6: "fenced", 7: "replica", 8: "paused"}
 MARKS: Final = 0
-"""Process of what is in nobody's lane: faults of links, violations."""
+"""Process for events without a lane: link faults, violations."""
 FIRST: Final = 1
-"""Process of the first lane."""
+"""Process id of the first lane."""
 
 
 def to_perfetto(picture: Picture) -> str:
@@ -63,7 +64,7 @@ def _instant(row: Row, processes: dict[int, int]) -> dict[str, Any]:
 
 
 def _flow(arrow: Arrow, number: int, processes: dict[int, int]) -> Iterator[dict[str, Any]]:
-    """A message: a short slice where it is sent and one where it arrives, which a flow joins."""
+    """A message: a short slice where it is sent, another where it arrives, and a flow that joins them."""
     message = arrow.message
     name = message.name
     for phase, node, at_us in (("s", message.source, message.sent_us), ("f", message.target, message.arrived_us)):

@@ -1,7 +1,7 @@
-"""What a picture of a run shows: lanes, rows, messages between them, and how things stood over time.
+"""Contents of a run's picture: lanes, rows, messages between them, and states over time.
 
-Time runs downwards, a row for each step that is shown; between rows it is stretched or squeezed. The text of a row
-stands beside it, so that the picture can be read, searched and copied.
+Time runs downwards, not to scale: each step shown has a row, with its text beside it, so that the picture can be read,
+searched and copied.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CLIENTS: Final = {PRODUCER: "producer", CONSUMER: "consumer", VALIDATOR: "validator"}
 ABOUT_RECORDS: Final = frozenset({steps.APPEND, steps.HW, steps.ACK, steps.ACKNOWLEDGES, steps.READ, steps.REFUSED})
-"""Steps that are shown if they are about the first record that a violation is about."""
+"""Steps that are shown only if they concern the first record that a violation is about."""
 HIDDEN: Final = frozenset(
     {
         steps.REPLICATED,
@@ -44,35 +44,35 @@ HIDDEN: Final = frozenset(
         steps.PRODUCER_ID,
     }
 )
-"""Steps that are shown only when all are asked for."""
+"""Steps that are shown only in a picture of everything."""
 STRIKES: Final = frozenset({*steps.ENDS, *steps.LINKS})
-"""Steps that are shown from the beginning, before clients are there."""
+"""Steps that are shown even before the clients start."""
 FAULTS: Final = STRIKES - {steps.EXIT, steps.HALT, steps.HEAL} | {steps.PAUSE, steps.DISK_STALLED}
 BATCHES: Final = frozenset({steps.APPEND, steps.READ, steps.ACK, steps.REFUSED, steps.ACKNOWLEDGES})
-"""Steps of which each is about one batch."""
+"""Steps that are each about one batch."""
 MOST_ROWS: Final = 110
-"""Rows of a picture that does not show everything, which keeps it below 4,000 px."""
+"""Maximum number of rows unless everything is shown; keeps the picture below 4,000 px."""
 REPEATS: Final = 9
-"""So many rows that differ in their times alone are one."""
+"""From this number on, rows that differ only in time are folded into one."""
 ALIKE: Final = 3
-"""So many rows of a lane that follow each other, each about a batch, are one."""
+"""From this number on, successive rows of one lane about single batches are merged into one."""
 PAINTED: Final = ("replica", "isr", "elr", "down", "up", "still", "fenced", "leader")
-"""Kinds of bands in the order in which they cover each other."""
+"""Kinds of bands, in painting order: later ones cover earlier ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row.
+    """A row of the picture: a step, a violation, an early warning, or the end of the run.
 
     Attributes:
-        at_us: when.
-        node: whose lane has the mark; -1 for none.
+        at_us: its time.
+        node: node whose lane has the mark; -1 for none.
         text: what happened.
-        kind: of the step; None of what is no step.
-        mark: ``violation``, ``warning`` or ``end`` of what is no step.
-        call: number of the call that the step was a part of.
-        log: the log to be drawn, if any.
-        acked: first ids of batches that were acknowledged by then.
+        kind: kind of the step; None if the row is not a step.
+        mark: ``violation``, ``warning`` or ``end`` if the row is not a step.
+        call: number of the call in which the step happened.
+        log: the log to draw, if any.
+        acked: first ids of the batches acknowledged by then.
     """
 
     at_us: int
@@ -87,12 +87,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A message that is drawn.
+    """The arrow of a message.
 
     Attributes:
-        message: which.
-        source_row: the row in which it was sent, if that is drawn; else None.
-        target_row: the row in which it arrived, if that is drawn; else None.
+        message: the message.
+        source_row: row in which it was sent; None if that is not shown.
+        target_row: row in which it arrived; None if that is not shown.
     """
 
     message: Message
@@ -102,14 +102,14 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """How things stood for a broker for a while.
+    """A state of a broker over an interval of time.
 
     Attributes:
         node: the broker.
         kind: one of `PAINTED`.
-        since_us: from when,
-        until_us: until when; None: to the end.
-        epoch: of a leader.
+        since_us: beginning of the interval.
+        until_us: end of the interval; None: the end of the run.
+        epoch: leader epoch of a leader.
     """
 
     node: int
@@ -121,16 +121,16 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture, but for its measures.
+    """The contents of a picture, without its layout.
 
     Attributes:
-        title: what was run and how it ended.
-        lanes: names of nodes by their ids, from left to right.
+        title: lines that name the run and its outcome.
+        lanes: node id -> name, from left to right.
         rows: from top to bottom.
         arrows: messages.
-        bands: of brokers, which end with the last row.
+        bands: states of brokers, up to the last row.
         logs: broker -> its log at the last row.
-        acked: first ids of batches that were acknowledged by then.
+        acked: first ids of the batches acknowledged by then.
     """
 
     title: list[str]
@@ -143,13 +143,14 @@ class Picture:
 
 
 def picture(observed: Observed, title: list[str], *, everything: bool) -> Picture:
-    """Choose what is shown.
+    """Select what a picture shows.
 
     Args:
         observed: the run.
         title: lines above it.
-        everything: all steps and messages; else those that a violation may come from: steps of the control plane, of
-            processes and links, those of the first record that a violation is about, and the messages that led to them.
+        everything: show all steps and messages; otherwise only those that may have led to a violation: steps of the
+            control plane, processes and links, steps about the first record that a violation concerns, and the messages
+            that led to them.
     """
     rows = list(_rows(observed, everything=everything))
     if len(observed.concerned) > 1 and not everything:
@@ -162,7 +163,9 @@ def picture(observed: Observed, title: list[str], *, everything: bool) -> Pictur
             title = [*title, *_which(rows, len(whole), len(observed.observations))]
     shown = {row.call: place for place, row in reversed(list(enumerate(rows))) if row.call >= 0}
     messages = observed.messages if everything else _that_led_to(observed.messages, shown)
-    between = [one for one in messages if one.source != one.target]  # The controller's broker is told as others are.
+    between = [
+        one for one in messages if one.source != one.target
+    ]  # The controller's own broker is notified like the others.
     arrows = [Arrow(one, shown.get(one.sent_in), shown.get(one.call)) for one in between]
     if rows and not everything:
         arrows = [one for one in arrows if rows[0].at_us <= one.message.sent_us <= rows[-1].at_us]
@@ -178,7 +181,7 @@ def picture(observed: Observed, title: list[str], *, everything: bool) -> Pictur
 
 
 def _folded(rows: list[Row]) -> list[Row]:
-    """Rows of which `REPEATS` or more tell the same are one, at the time of the first."""
+    """Fold `REPEATS` or more rows with the same text into one, at the time of the first."""
     times: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         times.setdefault((row.node, row.text, row.kind, row.mark), []).append(row)
@@ -193,7 +196,7 @@ def _folded(rows: list[Row]) -> list[Row]:
 
 
 def _merged(rows: list[Row]) -> Iterator[Row]:
-    """Of `ALIKE` or more batches that follow each other in a lane, the first row says how many come after."""
+    """Merge `ALIKE` or more successive batches of a lane: the first row says how many follow."""
     for (_, kind), group in groupby(rows, key=lambda row: (row.node, row.kind)):
         alike = list(group)
         if kind in BATCHES and len(alike) >= ALIKE:
@@ -204,7 +207,7 @@ def _merged(rows: list[Row]) -> Iterator[Row]:
 
 
 def _part(rows: list[Row]) -> list[Row]:
-    """The newest rows that there is room for; of a run without a violation those from the first fault on."""
+    """Cut to the maximum number of rows: the last ones, or without a violation those from the first fault on."""
     if any(row.mark for row in rows):
         return rows[-MOST_ROWS:]
     first = next((place for place, row in enumerate(rows) if row.kind in FAULTS), 0)
@@ -212,7 +215,7 @@ def _part(rows: list[Row]) -> list[Row]:
 
 
 def _which(rows: list[Row], of: int, steps_of_all: int) -> Iterator[str]:
-    """Which part of the run the rows are, and why."""
+    """Say which part of the run is shown, and why."""
     violated = any(row.mark for row in rows)
     why = "what the violation may follow from" if violated else "replication is left out"
     if len(rows) >= MOST_ROWS:
@@ -222,7 +225,7 @@ def _which(rows: list[Row], of: int, steps_of_all: int) -> Iterator[str]:
 
 
 def _node(step: Shown) -> int:
-    """In whose lane a step is; -1: in none."""
+    """The node in whose lane a step is shown; -1 for none."""
     lane = kind_of(step).lane
     if lane is Lane.CONTROL_PLANE:
         return CONTROL
@@ -234,7 +237,7 @@ def _node(step: Shown) -> int:
 
 
 def _rows(observed: Observed, *, everything: bool) -> Iterator[Row]:
-    """Rows in the order of time; a violation after the steps of its time."""
+    """All rows in order of time; a violation follows the steps of the same time."""
     found = [(one, "violation") for one in observed.result.violations]
     found += [(one, "warning") for one in observed.result.warnings if one not in observed.result.violations]
     marks = sorted([(one["at_us"], violation_line(one, kind.upper()), kind) for one, kind in found])
@@ -284,18 +287,18 @@ def _steps(observed: Observed, acked: set[int], last_us: int | None, *, everythi
 
 @dataclass(slots=True)
 class Choice:
-    """Decides which steps are shown without being asked for.
+    """Decides which steps a picture shows unless it shows everything.
 
     Attributes:
-        concerned: the record that a violation is about; empty: all are.
-        hws: what each broker's HW was.
+        concerned: the record that a violation is about; empty: all records.
+        hws: broker -> its last HW.
     """
 
     concerned: frozenset[int]
     hws: dict[int, int] = field(default_factory=dict)
 
     def shows(self, one: Observation) -> bool:
-        """Whether a step is; steps are to be asked about in their order."""
+        """Whether to show a step; to be called for each step, in order."""
         step, kind = one.step, kind_of(one.step)
         if kind in HIDDEN:
             return False
@@ -310,13 +313,13 @@ class Choice:
         return step["record"] in self.concerned or self._spans(one)
 
     def _spans(self, one: Observation) -> bool:
-        """Whether a batch that begins with another record holds one."""
+        """Whether the step is about a batch that contains a concerned record."""
         step = one.step
         count = step["last"] - step["offset"] + 1 if "last" in step else step.get("count", 1)
         return not self.concerned.isdisjoint(range(step["record"], step["record"] + count))
 
     def _offsets(self, log: LogView | None) -> list[int]:
-        """Base offsets of the batches in a log that hold one."""
+        """Base offsets of the batches in a log that contain a concerned record."""
         return [
             base
             for base, last, _, first in (log.batches if log else ())
@@ -325,7 +328,7 @@ class Choice:
 
 
 def _that_led_to(messages: Iterable[Message], rows: Mapping[int, int]) -> list[Message]:
-    """Messages in whose handling something happened that is shown, and the request that each answers."""
+    """Messages during whose handling a shown step happened, and the request that each of them answers."""
     by_call = {message.call: message for message in messages}
     chosen = {}
     for message in by_call.values():
@@ -338,7 +341,7 @@ def _that_led_to(messages: Iterable[Message], rows: Mapping[int, int]) -> list[M
 
 
 def _bands(observed: Observed, seen: Iterable[Observation]) -> list[Band]:
-    """How things stood, as folded from the steps, in the order in which bands cover each other."""
+    """Bands of the brokers' states, folded from the steps, in painting order."""
     brokers = [replica.broker for replica in observed.result.replicas]
     state = beginning(brokers, observed.isr, zookeeper=observed.control == ZOOKEEPER)
     found: list[Band] = []
@@ -357,7 +360,7 @@ def _bands(observed: Observed, seen: Iterable[Observation]) -> list[Band]:
 
 
 def _kinds(state: ClusterState, number: int) -> Iterator[tuple[str, int]]:
-    """The bands of a broker that are there in a state, and the epoch of a leader's."""
+    """The kinds of bands of a broker in a state, each with the leader epoch if it leads."""
     broker = state.brokers[number]
     for kind, members in (("replica", state.replicas), ("isr", state.isr), ("elr", state.elr)):
         if number in members:

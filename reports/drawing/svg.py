@@ -1,4 +1,4 @@
-"""A picture as one SVG: it needs nothing from elsewhere, and all that it says is text."""
+"""A picture as one self-contained SVG file, whose texts can be searched and copied."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 1_200
 GUTTER: Final = 84
-"""Width of the times."""
+"""Width of the column of times."""
 MARGIN: Final = 14
-"""Between the middle of a broker's lane and the log beside it."""
+"""Distance between the middle of a broker's lane and the log beside it."""
 TEXT: Final = 360
 """Width of the text beside the lanes."""
 TITLE: Final = 118
-"""Characters of a line of the title."""
+"""Characters per line of the title."""
 SMALL_LETTER: Final = 5.8
 """Width of a letter of a message's name."""
 LETTER: Final = 7.2
@@ -34,12 +34,12 @@ CELL: Final = (11, 12)
 NARROW: Final = 74
 """Width of a lane without a log."""
 EPOCHS: Final = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#f0e442", "#d55e00", "#7a5195", "#8c6d31")
-"""Colours of the leader epochs of a picture in turn; those who are colour-blind can tell the first six apart (Okabe and
-Ito). None of them is that of a process that is down or of the ISR. More epochs than these get paler ones."""
+"""Colours of successive leader epochs; the first six can be told apart by colour-blind readers (Okabe and Ito). None is
+used for stopped processes or the ISR. Further epochs get paler shades."""
 PALER: Final = 0.45
-"""How far a colour that comes again is on the way to white."""
+"""How far a reused colour is blended towards white."""
 DARK: Final = frozenset({"#0072b2", "#009e73", "#d55e00", "#7a5195", "#8c6d31"})
-"""Those on which text is white."""
+"""Colours that need white text."""
 STYLE: Final = """
 text { font: 11px system-ui, sans-serif; fill: #222 }
 .title { font-size: 14px; font-weight: 600 }
@@ -67,22 +67,22 @@ text { font: 11px system-ui, sans-serif; fill: #222 }
 .acked { fill: #000 }
 """
 MARKS: Final = ("head", "elr")
-"""Names of what is drawn in several places."""
+"""Ids of elements that are drawn in several places."""
 FINAL: Final = 56
 """Height of the logs below the last row."""
 GAP_US: Final = 1_000_000
-"""Rows that lie further apart are marked: time between them is squeezed most."""
+"""Rows further apart in time than this get a mark: the time between them is compressed most."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Measures:
-    """Where things are, in pixels.
+    """The layout, in pixels.
 
     Attributes:
-        picture: what is drawn.
-        tops: of each row the upper edge; and the lower edge of the last.
-        texts: of each row the lines of its text.
-        epochs: leader epoch -> its place among those that are shown.
+        picture: the picture.
+        tops: upper edge of each row, then the lower edge of the last.
+        texts: lines of text of each row.
+        epochs: leader epoch -> its index among those shown.
     """
 
     picture: Picture
@@ -102,11 +102,11 @@ class _Measures:
 
     @property
     def cells(self) -> int:
-        """How many batches of a log there is room for; of a longer one the newest are drawn."""
+        """Number of batches of a log that fit; of a longer log the newest are drawn."""
         return max(int((self.wide - 2 * MARGIN) / CELL[0]), 1)
 
     def colour(self, epoch: int) -> str:
-        """Of a leader epoch; of those that the picture shows each has its own, as long as there are enough."""
+        """Colour of a leader epoch; epochs share a colour only if there are more epochs than colours."""
         place = self.epochs.get(epoch, epoch)
         colour = EPOCHS[place % len(EPOCHS)]
         return colour if place < len(EPOCHS) else _paler(colour, place // len(EPOCHS))
@@ -122,7 +122,7 @@ class _Measures:
         return self.tops[place] + LINE / 2 + 2
 
     def y(self, at_us: int) -> float:
-        """Where a time is between the rows around it."""
+        """Vertical position of a time, interpolated between the rows around it."""
         rows = self.picture.rows
         place = bisect_right(rows, at_us, key=lambda row: row.at_us)
         if place == 0:
@@ -138,8 +138,8 @@ def to_svg(picture: Picture, part: str = "") -> str:
     """The picture as the text of an SVG file.
 
     Args:
-        picture: what is drawn.
-        part: of a page that takes it in beside others: its name there, which its styles and marks are bound to.
+        picture: the picture.
+        part: name of the picture on a page with several, which scopes its styles and ids.
     """
     titles = [line for title in picture.title for line in wrap(title, TITLE)]
     head = 20 * len(titles) + 76
@@ -151,7 +151,7 @@ def to_svg(picture: Picture, part: str = "") -> str:
     measures = _Measures(picture, tops, texts, _epochs(picture))
     end = round(tops[-1] + (FINAL if picture.logs else 16))
     svg = Element("svg", xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {WIDTH} {end}", role="img")
-    # Without its height a browser makes it as high as the window.
+    # Without a height, browsers would scale it to the window.
     svg.attrib |= {"width": str(WIDTH), "height": str(end)}
     _title(svg, picture.title[0])
     SubElement(svg, "style").text = STYLE
@@ -181,7 +181,7 @@ def to_svg(picture: Picture, part: str = "") -> str:
 
 
 def _bound(svg: Element, part: str) -> str:
-    """The picture as a part of a page: nothing that it says about styles reaches beyond it."""
+    """Scope the picture's styles and ids to its own element, and return its text."""
     svg.set("id", part)
     style = next(svg.iter("style"))
     style.text = re.sub(r"^(?=[.\w])", f"#{part} ", style.text or "", flags=re.MULTILINE)
@@ -203,7 +203,7 @@ def _definitions(svg: Element) -> None:
 
 
 def _legend(svg: Element, y: float) -> None:
-    """What colours and lines mean."""
+    """Explain colours and lines."""
     x = 12.0
     _line(svg, x + 2, y - 9, x + 2, y + 2, "replica")
     _line(svg, x + 12, y - 9, x + 12, y + 2, "replica")
@@ -270,7 +270,7 @@ def _band(svg: Element, measures: _Measures, band: Band) -> None:
 
 
 class _Labels:
-    """Where there is room for the name of a message: beside no log, and over no other name."""
+    """Tracks free space for message names, so that none overlaps a log or another name."""
 
     def __init__(self, measures: _Measures) -> None:
         self._taken: list[tuple[float, float, float, float]] = []
@@ -280,7 +280,7 @@ class _Labels:
                 self._taken.append((x, y - 12, x + measures.wide, y + 24))
 
     def fits(self, x: float, y: float, width: float) -> bool:
-        """Whether a name fits there, which is then taken."""
+        """Reserve the space of a name; return whether it was free."""
         box = x, y - 9, x + width, y + 2
         for left, top, right, bottom in self._taken:
             if box[0] < right and left < box[2] and box[1] < bottom and top < box[3]:
@@ -330,7 +330,7 @@ def _row(svg: Element, measures: _Measures, place: int, row: Row) -> None:
 
 
 def _final(svg: Element, measures: _Measures) -> None:
-    """The logs as they are at the last row."""
+    """Draw the logs at the last row."""
     y = measures.tops[-1] + 24
     _text(svg, GUTTER - 10, y + 5, "logs", "time")
     for broker, log in measures.picture.logs.items():
@@ -339,7 +339,7 @@ def _final(svg: Element, measures: _Measures) -> None:
 
 
 def _log(svg: Element, measures: _Measures, x: float, y: float, log: LogView, acked: frozenset[int]) -> None:
-    """A log's newest batches, each a cell with its leader epoch."""
+    """Draw the newest batches of a log, each as a cell with its leader epoch."""
     left = max(len(log.batches) - measures.cells, 0)
     if left:
         _text(svg, x, y + CELL[1] + 10, f"… {left} before", "small")
@@ -358,7 +358,7 @@ def _log(svg: Element, measures: _Measures, x: float, y: float, log: LogView, ac
 
 
 def _cell(svg: Element, x: float, y: float, epoch: tuple[str, int], *, acked: bool) -> Element:
-    """A batch, with the colour and the number of its leader epoch."""
+    """Draw a batch with the colour and number of its leader epoch."""
     colour, written = epoch
     cell = _rect(svg, x, y, *CELL, style=f"fill:{colour};stroke:#fff")
     number = _text(svg, x + CELL[0] / 2, y + CELL[1] - 2.5, str(written), "cell")
@@ -370,7 +370,7 @@ def _cell(svg: Element, x: float, y: float, epoch: tuple[str, int], *, acked: bo
 
 
 def _epochs(picture: Picture) -> dict[int, int]:
-    """The leader epochs that are shown, and their places."""
+    """Leader epochs shown -> their indices."""
     logs = [*picture.logs.values(), *(row.log for row in picture.rows if row.log is not None)]
     shown = {epoch for log in logs for _, _, epoch, _ in log.batches}
     shown |= {band.epoch for band in picture.bands if band.kind == "leader"}
@@ -410,10 +410,10 @@ def _text(svg: Element, x: float, y: float, text: str, css: str = "") -> Element
 
 
 def _title(element: Element, text: str) -> None:
-    """What is shown of an element that a pointer rests on."""
+    """Add a tooltip to an element."""
     SubElement(element, "title").text = _printable(text)
 
 
 def _printable(text: str) -> str:
-    """Without what no XML may hold."""
+    """Replace characters that XML does not allow."""
     return "".join(character if character.isprintable() else "�" for character in text)

@@ -1,1 +1,1 @@
-"""One run for a reader: replay, story, and the files that a cluster would have left."""
+"""Evidence of one run: its replay, its story, and the files that a cluster would have left."""

@@ -1,4 +1,4 @@
-"""The folder that a replay leaves: history, trace, plan, row, and each broker's files in Kafka's text forms."""
+"""The folder that a replay writes: history, trace, plan, row, and each broker's files in Kafka's text formats."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from scenarios.single.result import ReplicaView, RunResult
 
 TOPIC: Final = "highwater"
-"""Name of the one topic; its one partition is 0."""
+"""Name of the only topic; its only partition is 0."""
 TOPIC_CONFIGS: Final = {
     "min.insync.replicas": "min.insync.replicas",
     "unclean.leader.election.enable": "unclean.leader.election.enable",
     "log.flush.interval.messages": "flush.messages",
     "log.segment.bytes": "segment.bytes",
 }
-"""Settings that a topic may have -> their name there."""
+"""Setting -> its name among the topic's settings."""
 PARTITION: Final = f"{TOPIC}-0"
 SEGMENT: Final = "00000000000000000000.log.txt"
 EPOCHS: Final = "leader-epoch-checkpoint"
@@ -50,7 +50,7 @@ FILES: Final = {
     "metrics.json": paths.json_start("window_us"),
     SCENARIO: starts.SCRIPT,
 }
-"""Name of a file -> how it begins."""
+"""File name -> how the file begins."""
 CHECKPOINTS: Final = (
     "replication-offset-checkpoint",
     "recovery-point-offset-checkpoint",
@@ -62,18 +62,18 @@ _FILES: Final = (
     (re.compile(f"broker-[0-9]+/({'|'.join(CHECKPOINTS)}|{PARTITION}/{EPOCHS})"), starts.CHECKPOINT),
     (re.compile(f"broker-[0-9]+/{PARTITION}/{re.escape(SEGMENT)}"), starts.LOG),
 )
-"""The files that a replay makes, by their paths in its folder, and how each begins."""
+"""Path in the replay's folder -> how the file begins, for each file that a replay writes."""
 METRICS_VERSION: Final = 1
 """``schema_version`` of metrics.json."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a replay goes.
+    """The folder of a replay.
 
     Attributes:
         root: the folder that the user named.
-        parts: components below it, which may come from a store; none of them leads elsewhere.
+        parts: path components below it, possibly read from a store; none leads out of `root`.
     """
 
     root: Path
@@ -81,15 +81,15 @@ class Place:
 
     @property
     def path(self) -> Path:
-        """The folder, to be shown."""
+        """The folder's path, for messages."""
         return self.root.joinpath(*self.parts)
 
 
 def check(place: Place) -> None:
-    """Say before any time is spent on it what `prepare` would refuse, as far as it can be known; nothing changes.
+    """Check early, without changing anything, what can be known of the errors that `prepare` would raise.
 
     Raises:
-        InputError: it holds something else than a replay, or what is no folder is in its way.
+        InputError: it holds something other than a replay, or a file is in its place.
         StorageError: it cannot be written.
     """
     there = next(path for path in (place.path, *place.path.parents) if os.path.lexists(path))
@@ -102,11 +102,11 @@ def check(place: Place) -> None:
 
 
 def prepare(place: Place) -> None:
-    """Make an empty folder for a replay; the files of an earlier replay in it go, and nothing else.
+    """Create an empty folder for a replay; remove the files of an earlier replay, and no others.
 
     Raises:
-        InputError: it holds something else than a replay, or a link leads elsewhere.
-        StorageError: it cannot be made or emptied.
+        InputError: it holds something other than a replay, or a link leads out of it.
+        StorageError: it cannot be created or emptied.
     """
     folder = paths.below(place.root, *place.parts, create=True)
     _check_replay(place, folder)
@@ -124,7 +124,7 @@ def _check_replay(place: Place, folder: Path) -> None:
 
 
 def _is_ours(folder: Path, path: Path) -> bool:
-    """Whether a replay writes that there."""
+    """Whether a replay writes such a file there."""
     name = path.relative_to(folder).as_posix()
     if path.is_dir() and not path.is_symlink():
         return _FOLDERS.fullmatch(name) is not None
@@ -142,11 +142,11 @@ def write(
     """Write all files of a traced run.
 
     Args:
-        place: made by `prepare`.
-        scenario: what was run.
-        result: how it ended, with its trace.
-        past: see `history`,
-        everything: as well.
+        place: created by `prepare`.
+        scenario: the scenario.
+        result: a traced run.
+        past: as in `reports.evidence.story.history`.
+        everything: as in `reports.evidence.story.history`.
 
     Raises:
         InputError: the folder has been replaced by something else.
@@ -170,7 +170,7 @@ def write(
 
 
 def write_scenario(place: Place, text: str) -> None:
-    """Write the scenario that a run was made into.
+    """Write the scenario file into which a run was converted.
 
     Raises:
         InputError: the folder has been replaced by something else.
@@ -180,7 +180,7 @@ def write_scenario(place: Place, text: str) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Make a file, which must not be there yet, and the folders that it is in."""
+    """Create a file, which must not exist yet, and its parent folders."""
     with paths.told(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
@@ -188,10 +188,10 @@ def _write(path: Path, text: str) -> None:
 
 
 def write_trace(file: Path, result: RunResult) -> None:
-    """Write the trace as JSON lines, after a line that says what it is of.
+    """Write the trace as JSON lines, after a line that identifies the run.
 
     Raises:
-        InputError: it is no file.
+        InputError: the path is not that of a file.
         StorageError: the file cannot be written.
     """
     paths.write(file, _lines(_trace(result)), starts.TRACE)
@@ -204,7 +204,7 @@ def _trace(result: RunResult) -> Iterator[str]:
 
 
 def _metrics(result: RunResult) -> dict[str, Any]:
-    """Series of (time in us, value from then on), and what each sums up to over the time that counts."""
+    """Each metric as a series of (time in us, value from then on), and its integral over the measured time."""
     return {
         "schema_version": METRICS_VERSION,
         "window_us": list(result.window_us),
@@ -214,7 +214,7 @@ def _metrics(result: RunResult) -> dict[str, Any]:
 
 
 def topic(scenario: Scenario, result: RunResult) -> kafka_text.Topic:
-    """The partition as the control plane keeps it at the end."""
+    """The partition's final state in the control plane."""
     state = result.partition
     given = {*scenario.config, *scenario.draw_config}
     configs = {name: shown(result.settings[key]) for key, name in TOPIC_CONFIGS.items() if key in given}

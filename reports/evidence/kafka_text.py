@@ -1,7 +1,7 @@
-"""Kafka's text forms: checkpoint files, ``kafka-dump-log`` and ``kafka-topics --describe``.
+"""Kafka's text formats: checkpoint files, ``kafka-dump-log`` and ``kafka-topics --describe``.
 
-Checkpoint files are byte for byte Kafka's. The other two keep Kafka's labels and separators and leave out fields
-that are not modelled (crc, position, producer ids, topic ids).
+Checkpoint files are byte for byte Kafka's. The other two have Kafka's labels and separators, without the fields that
+are not modelled (crc, position, producer ids, topic ids).
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ class Topic:
 
     Attributes:
         name: topic name.
-        leader: broker that leads, None when there is no leader.
+        leader: the leader, None if there is none.
         replicas: assigned brokers.
         isr: in-sync brokers.
-        configs: settings that were set.
-        leader_epoch: raised with each leader.
+        configs: the topic's own settings.
+        leader_epoch: raised with each new leader.
         partition_epoch: raised with each change (the version of ZooKeeper's state node).
-        controller_epoch: of the controller that decided last.
-        elr: eligible leader replicas, None where there is no such thing (KIP-966).
-        last_known_elr: whom an election may fall back on.
+        controller_epoch: epoch of the controller that decided last.
+        elr: eligible leader replicas (KIP-966), None in modes without them.
+        last_known_elr: replicas that an unclean election may fall back on.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Topic:
 def describe(topic: Topic) -> str:
     """The two lines of ``kafka-topics --describe``, separated by tabs. Modes without ELR show ``N/A`` for it.
 
-    The epochs at the end are not in Kafka's, which keeps them in the partition's state node.
+    Kafka does not print the epochs at the end; it stores them in the partition's state node.
     """
     configs = ",".join(f"{key}={value}" for key, value in topic.configs.items())
     head = {"Topic": topic.name, "PartitionCount": 1, "ReplicationFactor": len(topic.replicas), "Configs": configs}

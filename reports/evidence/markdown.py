@@ -1,4 +1,4 @@
-"""A run's story as Markdown, to be pasted into a ticket or a discussion."""
+"""A run's story as Markdown, for a ticket or a discussion."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MARKUP: Final = re.compile(r"([\\`*_{}<>|#~])")
 
 
 def story_as_markdown(result: RunResult, story: Iterable[Sentence], tried: Iterable[Remedy] = ()) -> str:
-    """What was run, how it ended, a table of the story, what would have prevented it, and the replay command.
+    """Format the run's outcome, its story as a table, what would have prevented it, and the replay command.
 
     Args:
         result: the run.
         story: its sentences.
-        tried: changes that were tried, each by itself; those that prevent nothing are left out.
+        tried: changes that were tried one at a time; those that prevent nothing are omitted.
     """
     title, *rest = head(result.row)
     lines = [f"### {escaped(title)}", "", *map(escaped, rest), "", "| at | what happened |", "|---:|---|"]
@@ -38,5 +38,5 @@ def story_as_markdown(result: RunResult, story: Iterable[Sentence], tried: Itera
 
 
 def escaped(text: str) -> str:
-    """Text in which nothing is taken for markup."""
+    """Escape text for Markdown."""
     return _MARKUP.sub(r"\\\1", text)

@@ -1,4 +1,4 @@
-"""Messages of a run in Kafka's words."""
+"""Names and contents of a run's messages, in Kafka's terms."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ WORDS: Final[Mapping[type[Message], str]] = {
     SessionExpired: "ZooKeeper session expired",
     Decision: "decision",
 }
-"""What each message is; of a controller's batch of requests, if nothing in it is more than that."""
+"""Message type -> its name; for a controller's batch of requests, the name unless a request in it has a better one."""
 
 
 def name_of(message: Message) -> str:
-    """What a message is called."""
+    """The name of a message."""
     if isinstance(message, ControlResponse):
         return f"{name_of(message.batch)} response"
     if isinstance(message, ControllerRequestBatch):
@@ -102,12 +102,12 @@ def name_of(message: Message) -> str:
 
 
 def node(number: int) -> str:
-    """A sender or receiver."""
+    """The name of a sender or receiver."""
     return CLIENTS.get(number) or (f"broker {number}" if number != CONTROL else "control plane")
 
 
 def about(message: Message) -> dict[str, Any]:
-    """What a message says, as far as stories are about it; empty of others."""
+    """The fields of a message that matter to stories; empty if it has none."""
     if isinstance(message, ControlResponse):
         return about(message.batch)
     if isinstance(message, ControllerRequestBatch):

@@ -1,4 +1,4 @@
-"""A run told in a dozen sentences: who led, what was acknowledged and where it was, who ended, and who truncated."""
+"""A run in a dozen sentences: elections, acknowledged records and their replicas, crashes, truncations."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from sim.history.steps import Shown, StepKind
 
 FIRST_LINE: Final = 2
-"""Of the first step in a trace's file: the line before says what it is of."""
+"""Line number of the first step in a trace file: line 1 identifies the run."""
 SENTENCES: Final = 12
-"""Of a story, at most."""
+"""Maximum number of sentences in a story."""
 END: Final = 0
-"""The weight of what is violated: it always stays. Steps weigh `TURN` to `ASIDE`, as their kinds declare."""
+"""Rank of the violation's sentence, which is always kept. Steps rank from `TURN` to `ASIDE`, as their kinds declare."""
 NAMED: Final = 3
-"""Batches that are named one by one."""
+"""Batches to name one by one, at most."""
 MIN_ISR: Final = "min.insync.replicas"
 BY_RULE: Final = "follower_truncation"
 BY_FETCH: Final = "fetch_fencing"
@@ -40,12 +40,12 @@ BY_VALIDATION: Final = "consumer_validation"
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One of a story.
+    """One sentence of a story.
 
     Attributes:
-        at_us: when it happens.
-        text: what.
-        line: of the trace's file; 0 of what is no step.
+        at_us: time of the event.
+        text: the sentence.
+        line: line of the step in the trace file; 0 if the event is not a step.
     """
 
     at_us: int
@@ -55,7 +55,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A sentence, how much it matters, and what it is like: a step of a broker that comes again and again."""
+    """A sentence, its rank, and a key that it shares with repetitions of the same step."""
 
     sentence: Sentence
     rank: int
@@ -75,7 +75,7 @@ class _Batch:
 
 @dataclass(slots=True)
 class _Election:
-    """Steps of one decision of the control plane, which are told together."""
+    """The steps of one decision of the control plane, which become one sentence."""
 
     at_us: int
     line: int
@@ -85,14 +85,14 @@ class _Election:
 
 
 class _Teller:
-    """Knows, at each step, who leads, ISR and ELR, who holds which batches, and how far each log is flushed.
+    """Follows leaders, ISR, ELR, logs and flushed offsets, and writes the sentences of the steps that matter.
 
     Args:
-        isr: at first.
+        isr: the initial ISR.
         about: records that the story is about; empty: all.
-        kind: what violation it is about.
-        rules: that are in force.
-        min_isr: `min.insync.replicas` at first.
+        kind: kind of violation that the story is about.
+        rules: the rules in force.
+        min_isr: the initial `min.insync.replicas`.
     """
 
     def __init__(
@@ -145,15 +145,15 @@ class _Teller:
             steps.TRUNCATE: self._truncate,
             steps.UNFENCED: self._unfenced,
         }
-        """Kinds of which more is known, or more is to be said, than they declare."""
+        """Kinds of steps that need state, or say more than the sentence that they declare."""
 
     def take(self, step: Shown, line: int, flushed: int | None) -> None:
-        """Take note of a step, and tell of it if it matters.
+        """Update the state with a step, and write a sentence if it matters.
 
         Args:
-            step: of the trace.
-            line: its line.
-            flushed: the offset below which its broker's log is on disk after it, if that is known.
+            step: the step.
+            line: its line in the trace file.
+            flushed: offset below which its broker's log is on disk after it, if known.
         """
         kind, broker = kind_of(step), step.get("broker", 0)
         self._runs(kind, broker)
@@ -175,7 +175,7 @@ class _Teller:
             self._flushed[broker] = flushed
 
     def _runs(self, kind: StepKind, broker: int) -> None:
-        """Whether a broker's process runs, and whether it is the one that its leader has heard of."""
+        """Keep track of whether a broker's process runs, and whether it is newer than the one that had caught up."""
         if kind in steps.ENDS:
             self._down.add(broker)
             self._anew.add(broker)
@@ -189,7 +189,7 @@ class _Teller:
             self._still.discard(broker)
 
     def end(self) -> None:
-        """Nothing more belongs to the last decision."""
+        """Write the sentence of the pending decision, if any."""
         election, self._election = self._election, None
         if election is not None:
             self._tell_election(election)
@@ -250,20 +250,24 @@ class _Teller:
         self._tell(election.at_us, f"{text[0].upper()}{text[1:]}.", election.line, rank, like)
 
     def _elected_though(self, leader: int, election: _Election) -> Iterator[str]:
-        """What speaks against a leader."""
+        """Reasons why this leader is a questionable choice."""
         if leader in self._down:
-            yield "its process is down" if leader in self._gone else "its process is down, and its session is not over"
+            yield (
+                "its process is down"
+                if leader in self._gone
+                else "its process is down, and its session has not expired"
+            )
         elif leader in self._still:
-            yield "its process stands still"
+            yield "its process is paused"
         if not any(leader in election.lists.get(kind, members) for kind, members in self._lists.items()):
             yield "it was not in the ISR"
 
     def _joins_though(self, broker: int) -> str:
-        """Why somebody who lacks something may join the ISR."""
+        """Why a broker that lacks records may join the ISR."""
         if broker in self._gone:
             return ""
         if broker in self._anew:
-            return f"; its process is another one than that which had caught up ({self._by(BY_ELIGIBILITY)})"
+            return f"; its process has restarted since it caught up ({self._by(BY_ELIGIBILITY)})"
         log = self._logs.get(broker, ())
         leo = log[-1].last + 1 if log else 0
         epoch = max(self._led, default=-1)
@@ -277,7 +281,7 @@ class _Teller:
         return None if kind.weight == UNTOLD else (self._matters(kind.weight), sentence(step))
 
     def _matters(self, rank: int) -> int:
-        """Before there is anything to lose, nothing is a turn."""
+        """Lower the rank of steps before there is anything to lose."""
         return rank if self._is_begun else max(rank, CHANGE)
 
     def _session_end(self, step: Shown) -> tuple[int, str]:
@@ -311,7 +315,7 @@ class _Teller:
         return rank, f"Broker {step['broker']} leads, and appends {batch.name} {where}{others}."
 
     def _elsewhere(self, leader: int, batch: _Batch) -> str:
-        """What the story is about, and another broker has where a leader appends something else."""
+        """Name the story's batch that another broker holds at the offset at which a leader appends a different one."""
         for broker, log in sorted(self._logs.items()):
             there = next((one for one in log if one.base <= batch.base <= one.last), None)
             if broker != leader and there is not None and there.first != batch.first and self._concerns(there):
@@ -330,12 +334,12 @@ class _Teller:
         return (DETAIL, sentence(step)) if self._concerns(batch, strictly=True) else None
 
     def _fetches_on(self, step: Shown) -> tuple[int, str] | None:
-        """A follower that knows of an earlier leader epoch appends behind what its leader lacks."""
+        """A follower that knows only an earlier leader epoch appends after batches that its leader lacks."""
         broker, epoch = step["broker"], step["leader_epoch"]
         leader, follows = self._follows.get(broker, (0, -1))
         if follows >= epoch:
             return None
-        if self._led.get(epoch) != leader:  # Which hands on what an earlier one appended.
+        if self._led.get(epoch) != leader:  # The leader passes on what an earlier leader appended.
             epoch = self._leads.get(leader, epoch)
         stray = self._stray(broker, leader)
         if not stray or (broker, epoch) in self._strayed:
@@ -346,7 +350,7 @@ class _Teller:
         return TURN, f"{knows} {fetches}, and keeps {self._kept(stray, leader)}."
 
     def _settled(self, step: Shown) -> tuple[int, str] | None:
-        """A follower goes on without truncation, though it has what its leader lacks."""
+        """A follower starts fetching without truncation, though it holds batches that its leader lacks."""
         broker, epoch = step["broker"], step["leader_epoch"]
         leader, follows = self._follows.get(broker, (0, -1))
         stray = self._stray(broker, leader)
@@ -376,7 +380,7 @@ class _Teller:
         return TURN if matters else CHANGE, text
 
     def _keeps(self, step: Shown) -> tuple[int, str] | None:
-        """A follower truncates nothing, though it has what its leader lacks."""
+        """A follower truncates nothing, though it holds batches that its leader lacks."""
         broker, epoch = step["broker"], step["leader_epoch"]
         leader, _ = self._follows.get(broker, (0, -1))
         stray = self._stray(broker, leader)
@@ -387,7 +391,7 @@ class _Teller:
         return TURN, f"Broker {broker} {what}, and keeps {self._kept(stray, leader)}."
 
     def _stray(self, broker: int, leader: int) -> list[_Batch]:
-        """What of the story a follower's log holds and its leader's does not."""
+        """The story's batches that a follower holds and its leader does not."""
         if not leader or not self._about:
             return []
         there = {(batch.first, batch.base) for batch in self._logs.get(leader, ())}
@@ -395,7 +399,7 @@ class _Teller:
         return [batch for batch in log if self._concerns(batch) and (batch.first, batch.base) not in there]
 
     def _kept(self, stray: Sequence[_Batch], leader: int) -> str:
-        """What a follower keeps, and what its leader has instead."""
+        """Name the batches that a follower keeps, and what its leader has instead."""
         first = stray[0]
         log = self._logs.get(leader, ())
         there = next((one for one in log if one.base <= first.base <= one.last), None)
@@ -403,7 +407,7 @@ class _Teller:
             return f"{_names(stray)} at offset {first.base}, where broker {leader} has {there.name}"
         if any(one.first == first.first for one in log):
             return f"{_names(stray)} at offset {first.base}, which broker {leader} has at another"
-        return f"{_names(stray)}, which broker {leader} has not"
+        return f"{_names(stray)}, which broker {leader} lacks"
 
     def _by(self, rule: str) -> str:
         return f"{rule}={self._rules.get(rule, '')}"
@@ -464,8 +468,8 @@ class _Teller:
         if step["acks"] == -1 and min_isr != self._min_isr_at_first:
             acks = f"all, {MIN_ISR}={min_isr} for now"
         return (
-            f"The producer hears of success for {batch.name} at offset {batch.base} (acks={acks}); the ISR is "
-            f"{self._lists[steps.ISR]}; it is held by {holders}{disk}."
+            f"The producer gets an ack for {batch.name} at offset {batch.base} (acks={acks}); the ISR is "
+            f"{self._lists[steps.ISR]}; brokers {holders} hold it{disk}."
         )
 
     def _read(self, step: Shown) -> tuple[int, str] | None:
@@ -493,7 +497,7 @@ class _Teller:
             return None
         return CHANGE, f"A consumer asks for the end offset, and is told {step['offset']}, after {before}."
 
-    # What is known.
+    # Lookups.
 
     def _log(self, step: Shown) -> list[_Batch]:
         return self._logs.setdefault(step.get("broker", 0), [])
@@ -504,7 +508,7 @@ class _Teller:
         return any(record in self._about for record in range(batch.first, batch.first + batch.last - batch.base + 1))
 
     def _lacks(self, broker: int) -> str:
-        """What was acknowledged, and is not in a broker's log, if a record that the story is about is among it."""
+        """Name the acknowledged batches that a broker lacks, if the story is about one of them."""
         there = {batch.first for batch in self._logs.get(broker, ())}
         missing = [batch for first, batch in self._acked.items() if first not in there and first < VALIDATION_IDS]
         about = [batch for batch in missing if self._concerns(batch)]
@@ -515,7 +519,7 @@ class _Teller:
 
 
 def _like(step: Shown) -> str:
-    """The same for steps of one kind at the same place; empty of those that are about one record."""
+    """A key that equal steps of the same place share; empty for steps about one record."""
     keys = ("step", "broker", "source", "target", "reassignment", "target_replicas")
     return "" if "record" in step else " ".join(str(step.get(key, "")) for key in keys)
 
@@ -539,14 +543,14 @@ def story(
     flushed: Sequence[int | None] = (),
     most: int | None = SENTENCES,
 ) -> list[Sentence]:
-    """A traced run in sentences, in order of time, ending with what it violates.
+    """Tell a traced run in sentences, in order of time, ending with its violation.
 
     Args:
         result: the run.
-        kind: what the story is about: a kind of violation; the first when not given.
+        kind: kind of violation that the story is about; by default the first.
         concerned: ids of records that violations are about.
-        flushed: of each step, the offset below which its broker's log is on disk after it, if any.
-        most: sentences; None: all. Those that matter least are left out, the last of them first.
+        flushed: for each step, the offset below which its broker's log is on disk after it, if known.
+        most: maximum number of sentences, beyond which the least important are omitted, latest first; None: all.
     """
     kind = kind or next((entry["kind"] for entry in result.violations), "")
     about = sorted(concerned)[: (NAMED if kind == "divergence" else 1)]
@@ -565,7 +569,7 @@ def story(
 
 
 def _once(told: Sequence[_Told]) -> Iterator[_Told]:
-    """What comes again and again is told once."""
+    """Merge repetitions into one sentence."""
     times: dict[str, list[_Told]] = {}
     for one in told:
         times.setdefault(one.like, []).append(one)
@@ -580,7 +584,7 @@ def _once(told: Sequence[_Told]) -> Iterator[_Told]:
 
 
 def _marks(result: RunResult, kind: str) -> Iterator[_Told]:
-    """What is violated; other kinds and early warnings in one sentence, at the time of the first."""
+    """The violation; other kinds and early warnings share one sentence, at the time of the first."""
     mine = [entry for entry in result.violations if entry["kind"] == kind]
     for entry in mine[:1]:
         yield _Told(Sentence(entry["at_us"], f"{kind}: {_plain(entry['detail'])}.", 0), END)
@@ -594,7 +598,7 @@ def _marks(result: RunResult, kind: str) -> Iterator[_Told]:
 
 
 def _plain(detail: str) -> str:
-    """A detail that names no ids of records of the final validation, which nobody has seen elsewhere."""
+    """Replace ids of records of the final validation, which appear nowhere else in a story."""
     return re.sub(
         r"record (\d+)",
         lambda found: "a record of the final validation" if int(found[1]) >= VALIDATION_IDS else found[0],
@@ -603,7 +607,7 @@ def _plain(detail: str) -> str:
 
 
 def _most(told: Sequence[_Told], most: int) -> list[_Told]:
-    """At most so many sentences."""
+    """Drop the least important sentences until at most `most` are left."""
     left = list(told)
     for rank in (ASIDE, DETAIL, CHANGE, TURN):
         while len(left) > most and any(one.rank == rank for one in left):

@@ -1,4 +1,4 @@
-"""Doing one seed again: from a scenario or from a sweep's folder, with its digest checked."""
+"""Replay of one seed, from a scenario or a sweep's folder, with its digest checked."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
     from sim.protocol.modes import Mode
 
 STORE: Final = Path("store")
-"""Where replays of scenarios go when no folder is named."""
+"""Default folder for replays of scenarios."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a replay starts from.
+    """Scenario, seed and overrides of a replay.
 
     Attributes:
-        word: what the user wrote.
-        scenario: what to run.
-        seed: with which seed.
-        modes: the modes that it was or would be run in.
+        word: the source as the user wrote it.
+        scenario: the scenario.
+        seed: the seed.
+        modes: the modes of the sweep or scenario.
         root: the folder that the user named, or `STORE`.
-        parts: components below it, to the folder that gets ``seeds/<seed>-<mode>/`` when the user names no other.
+        parts: path components below it, to the default parent of ``seeds/<seed>-<mode>/``.
         rules: rules that the sweep overrode.
-        digests: mode -> digest that the sweep found for this seed.
-        warnings: what differs from when the sweep was run.
+        digests: mode -> digest that the sweep stored for this seed.
+        warnings: differences from the time of the sweep.
     """
 
     word: str
@@ -60,12 +60,12 @@ class Origin:
     warnings: tuple[str, ...] = ()
 
     def place(self, output: Path | None, seed: int, mode: str, part: str = "seeds") -> Place:
-        """Where the replay of a seed in a mode goes; below `output` if the user names one."""
+        """The folder for the replay of a seed in a mode; below `output` if the user gives one."""
         above = self.parts if output is None else ()
         return Place(output or self.root, (*above, part, f"{seed}-{mode}"))
 
     def only_mode(self, name: str | None) -> Mode:
-        """The mode that a user named, or the only one that there is.
+        """The mode that the user named, or the only one.
 
         Raises:
             InputError: there are several, or it is unknown.
@@ -82,7 +82,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A run that was done again, the folder that tells of it, and the digest that it should have, if one is known."""
+    """A replayed run, its folder, and the digest that it should have, if known."""
 
     result: RunResult
     folder: Path
@@ -90,12 +90,12 @@ class Replayed:
 
     @property
     def differs(self) -> bool:
-        """Whether the digest is known and another one came out."""
+        """Whether the digest differs from the known one."""
         return self.expected_digest not in (None, self.result.row["digest"])
 
     @property
     def exit_code(self) -> int:
-        """The code of this run; a digest that differs is worse than an unexpected verdict."""
+        """Exit code of this run; a different digest takes precedence over an unexpected verdict."""
         digest = exit_codes.DIGEST_DIFFERS if self.differs else exit_codes.EXPECTED
         return exits.worst([exits.of_row(self.result.row), digest])
 
@@ -124,19 +124,20 @@ def origin(
     *,
     strict: bool = False,
 ) -> Origin:
-    """Find out what a user wants to do again.
+    """Find the run that the user wants to replay.
 
     Args:
-        word: a bundled scenario's name (that goes before a folder of the same name), a sweep's folder, or a scenario
-            file; or the plan of a run, a file that ends with ``.json``.
-        seed: the seed; None: 0 of a scripted scenario, and a plan's own.
-        name: which scenario of the sweep; needed when it has several.
+        word: a bundled scenario's name (preferred to a folder of the same name), a sweep's folder, a scenario file, or
+            the plan of a run, a file with the suffix ``.json``.
+        seed: the seed; None: 0 for a script, the plan's own for a plan.
+        name: scenario of the sweep; required if it has several.
         rules: rules to override.
-        settings: settings to override; of a sweep over a grid, the point.
-        strict: early warnings count, whether or not they did in the sweep.
+        settings: settings to override; for a sweep over a grid, the point to run.
+        strict: treat early warnings as violations, even if the sweep did not.
 
     Raises:
-        InputError: neither a folder nor a scenario, not clear which, or a sweep with other rules or settings; no seed.
+        InputError: the source is neither folder nor scenario, is ambiguous, or is a sweep with other rules or settings;
+            or the seed is missing.
     """
     from scenarios.sweep.folder import open_folder
 
@@ -170,18 +171,18 @@ def of_plan(
     *,
     strict: bool = False,
 ) -> Origin:
-    """What a recorded run starts from.
+    """Read a recorded run.
 
     Args:
-        file: what ``replay`` writes as ``plan.json``.
-        word: the scenario that it is for; needed where it holds faults and no run.
-        seed: the seed; None: its own.
+        file: a ``plan.json`` that ``replay`` wrote.
+        word: its scenario; required if the file holds only faults and no run.
+        seed: the seed; None: the file's own.
         rules: rules to override.
         settings: settings to override.
-        strict: early warnings count, whether or not they did then.
+        strict: treat early warnings as violations, even if the recorded run did not.
 
     Raises:
-        InputError: it is none, one of another scenario, or it has no seed.
+        InputError: the file is no plan, belongs to another scenario, or has no seed.
         StorageError: it cannot be read.
     """
     from scenarios.single import recording
@@ -200,10 +201,10 @@ def of_plan(
 
 
 def expected_digests(origin: Origin, modes: Sequence[str], given: str | None) -> Mapping[str, str]:
-    """Mode -> digest that a run of it must have, as far as it is known.
+    """Mode -> digest that its run must have, where known.
 
     Raises:
-        InputError: one digest is given for several modes, or what is given is no digest.
+        InputError: one digest is given for several modes, or the value is not a digest.
     """
     if given is None:
         return origin.digests
@@ -260,10 +261,10 @@ def _chosen(folder: str, name: str | None, scenarios: Mapping[str, object]) -> s
 
 
 def _point(folder: str, grid: Grid, settings: Mapping[str, Value]) -> Point:
-    """The point of a sweep's grid that settings name.
+    """The point of a sweep's grid that the settings name.
 
     Raises:
-        InputError: they name another key or value, or not every key that varies.
+        InputError: they name a key or value outside the grid, or omit a key that varies.
     """
     problems = []
     for key, value in settings.items():
@@ -289,12 +290,14 @@ def _digests(store: Store, scenario: str, seed: int, point: Point) -> dict[str, 
 
 
 def _warnings(run: Mapping[str, Any], scenario: Scenario) -> Iterator[str]:
-    """What is not as it was when the sweep began."""
+    """Differences from the time when the sweep began."""
     from scenarios.version import code_version
 
     if run["code_version"] != code_version():
         yield f"the sweep ran code {run['code_version']}, this is {code_version()}: the digest may differ"
-    with contextlib.suppress(UserError):  # The scenario may be gone; the sweep's own copy is replayed in any case.
+    with contextlib.suppress(
+        UserError
+    ):  # The scenario file may no longer exist; the sweep's own copy is replayed in any case.
         now = selection.scenario(scenario.source or scenario.name, selection.settings(scenario.overrides))
         if now.scenario_hash() != scenario.scenario_hash():
             yield (

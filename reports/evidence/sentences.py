@@ -20,15 +20,15 @@ UNHARMED: Final[Mapping[StepKind, str]] = {
     steps.DISK_REPLACED: "The disk of {who} is replaced by an empty one; its log was empty.",
     steps.CORRUPT_TAIL: "The end of the log of {who} becomes unreadable, which loses nothing.",
 }
-"""Ends that may lose batches, where they lose none."""
+"""Sentences of ends that can lose batches, for the case that none is lost."""
 
 
 def sentence(step: Shown, **words: str) -> str:
-    """A step for a reader.
+    """Describe a step in a sentence.
 
     Args:
-        step: of a trace.
-        words: in place of what the step itself says.
+        step: a step of a trace.
+        words: placeholders to fill differently.
     """
     kind = kind_of(step)
     text = UNHARMED[kind] if kind in UNHARMED and not step["offset"] else kind.sentence
@@ -37,12 +37,12 @@ def sentence(step: Shown, **words: str) -> str:
 
 
 def node(number: int) -> str:
-    """A broker, or the control plane."""
+    """Name a broker or the control plane."""
     return f"broker {number}" if number else "the control plane"
 
 
 def records(first: int, count: int) -> str:
-    """Some records with successive ids."""
+    """Name records with successive ids."""
     if first >= VALIDATION_IDS:
         return "a record of the final validation"
     return f"record {first}" if count == 1 else f"records {first} to {first + count - 1}"

@@ -1,4 +1,4 @@
-"""A shrunk run for a reader: what it violates, what cures it, and how much smaller it has become."""
+"""A shrunk run as text: its violation, its cure, and its size before and after."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from sim.protocol.modes import Mode
 
 PART: Final = "shrunk"
-"""The folder beside ``seeds`` that shrunk runs go to."""
+"""Folder of shrunk runs, beside ``seeds``."""
 
 
 def failed_run(origin: Origin, mode: Mode) -> Case:
-    """The run that is to be shrunk.
+    """Run the case to shrink, and record it.
 
     Raises:
-        InputError: it is scripted, or its digest is not the one that is known.
+        InputError: it is scripted, or its digest differs from the known one.
     """
     what = f"{origin.scenario.name}, mode {mode.name}, seed {origin.seed}"
     if not origin.scenario.drawn:
@@ -46,16 +46,16 @@ def failed_run(origin: Origin, mode: Mode) -> Case:
 
 
 def shrunk(case: Case, kind: str | None, budget_s: float, tell: Callable[[Case, int], None]) -> tuple[Shrunk, float]:
-    """Shrink a run, and tell how many seconds it took.
+    """Shrink a run; return the result and the seconds that it took.
 
     Args:
         case: the run.
         kind: the violation to keep; None: the first.
-        budget_s: seconds that it may take.
-        tell: is called with each smaller case, and the number of runs until then.
+        budget_s: time limit in seconds.
+        tell: called with each smaller case and the number of runs so far.
 
     Raises:
-        InputError: it does not fail so, or the budget is too small to find the cause.
+        InputError: the run does not violate this kind, or the time limit is too short to find the cause.
     """
     prepare_process()
     begin = time.monotonic()
@@ -64,12 +64,14 @@ def shrunk(case: Case, kind: str | None, budget_s: float, tell: Callable[[Case, 
     try:
         found = shrink(case, kept, trials, tell)
     except OutOfTimeError:
-        raise InputError(f"--budget: {budget_s:g} s were over before the cause was known: more is needed") from None
+        raise InputError(
+            f"--budget: {budget_s:g} s were not enough to find the cause; a larger budget is needed"
+        ) from None
     return found, time.monotonic() - begin
 
 
 def as_found(found: Shrunk, plan: Path) -> Case:
-    """The shrunk run as its plan's file will tell it: it is expected to violate what it violates."""
+    """The shrunk run as its plan file records it: its violations are expected."""
     case = found.case
     violated = case.row()["violations"]
     kinds = tuple(violated.split(",")) if violated else ()
@@ -78,7 +80,7 @@ def as_found(found: Shrunk, plan: Path) -> Case:
 
 
 def script(found: Shrunk) -> tuple[str, str]:
-    """The shrunk run as a scenario file, or nothing and the reason why it cannot be one."""
+    """The shrunk run as a scenario file, or an empty text and the reason why that is not possible."""
     try:
         return to_toml(found.case, found.symptom), ""
     except NotScriptedError as error:
@@ -86,38 +88,38 @@ def script(found: Shrunk) -> tuple[str, str]:
 
 
 def sizes(found: Shrunk) -> str:
-    """How much smaller it has become."""
+    """Sizes before and after."""
     before, after = found.before, found.after
     names = ("faults", "batches", "events")
     return ", ".join(f"{getattr(before, name)} -> {getattr(after, name)} {name}" for name in names)
 
 
 def summary(found: Shrunk, seconds: float) -> str:
-    """How much smaller it has become, and what that took, in one line."""
+    """Sizes before and after, number of runs and time, in one line."""
     return f"{sizes(found)}, {found.runs} runs, {seconds:.1f} s"
 
 
 def unfinished(found: Shrunk) -> str:
-    """What it means that the budget was used up."""
+    """Note that the time limit was reached."""
     also = f", and is cured by {', '.join(map(str, found.besides))}, too" if found.besides else ""
     return f"The budget is used up: it may not be the smallest{also}; --budget 10m would go on"
 
 
 def kept(found: Shrunk) -> str:
-    """What it violates, and on which side of the promise."""
+    """The violation, and whether it is inside the promise."""
     kind, side = found.symptom.kind, "inside" if found.symptom.inside else "outside"
     return kind if kind == STALLED else f"{kind}, {side} the promise"
 
 
 def cause(found: Shrunk) -> str:
-    """What cures it, in one sentence."""
+    """The repairs that cure the failure, in one sentence."""
     if found.cause:
         return f"Cured by each of: {', '.join(map(str, found.cause))} (of {found.asked} repairs that decide anything)"
     return f"No single repair cures it, of {found.asked} that decide anything"
 
 
 def as_json(found: Shrunk) -> dict[str, Any]:
-    """The same as one JSON-able object."""
+    """The shrunk run as one JSON-able object."""
     return {
         **asdict(found.symptom),
         "cause": [str(repair) for repair in found.cause],

@@ -1,4 +1,4 @@
-"""A run's trace as a story to read: one line for each step, faults and violations among them."""
+"""A run's trace as text: one line per step, with faults and violations."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 _SHOWN_APART: Final = ("t", "step", "broker")
 _LABELS: Final = {"lost": "lost_record_ids"}
-"""Names that a step line shows instead of the trace's: ``lost=0`` would read as "nothing lost"."""
+"""Names of fields in step lines that differ from the trace's: ``lost=0`` would read as "nothing lost"."""
 _WITHOUT_OFFSET: Final = {step for step, meaning in STEPS.items() if "offset" not in meaning}
 
 
 def head(row: Mapping[str, Any]) -> Iterator[str]:
-    """What was run and how it ended."""
+    """Lines that name the run and its outcome."""
     yield f"{row['scenario']}, mode {row['mode']}, seed {row['seed']}: {outcome(row)}"
     yield f"digest {row['digest']}, {row['events']} events, {row['sim_us'] / 1_000_000:.3f} s of simulated time"
     if row["error"]:
@@ -39,7 +39,7 @@ def outcome(row: Mapping[str, Any]) -> str:
 
 
 def _promise(row: Mapping[str, Any]) -> str:
-    """What of the violations is inside the promise; without any, whether the faults were."""
+    """Which violations are inside the promise; without any, whether the faults were."""
     inside = row["violations_inside"]
     if not row["violations"]:
         return f"faults {'inside' if row['inside'] else 'outside'} the mode's promise"
@@ -53,8 +53,8 @@ def history(result: RunResult, past: Collection[int] | None = None, *, everythin
 
     Args:
         result: a traced run.
-        past: places in the trace of steps that violations may come from, which go first; None: all steps do.
-        everything: whether the others follow.
+        past: indices of the steps that may have led to violations, which come first; None: all steps.
+        everything: whether the other steps follow.
     """
     yield from head(result.row)
     yield ""
@@ -79,7 +79,7 @@ def _timed(lines: Iterable[tuple[int, str]]) -> Iterator[str]:
 
 
 def step_line(step: Mapping[str, Any]) -> str:
-    """One step: who, what, and the step's own fields."""
+    """One step: broker, kind, and the step's own fields."""
     who = f"broker {step['broker']}" if step.get("broker") else ""
     return f"{who:<10} {step['step']:<12} {_fields(step)}".rstrip()
 
@@ -90,7 +90,7 @@ def _fields(step: Mapping[str, Any]) -> str:
 
 
 def violation_line(violation: Mapping[str, Any], what: str = "VIOLATION") -> str:
-    """One violation or warning, marked so that the eye finds it."""
+    """One violation or early warning, marked to stand out."""
     promise = "inside" if violation["inside"] else "outside"
     return f"*** {what} {violation['kind']} ({promise} the promise): {violation['detail']}"
 

@@ -1,13 +1,13 @@
-"""Failures of a sweep in buckets by cause.
+"""Failures of a sweep, grouped into buckets by cause.
 
-What cures a failure by itself (`scenarios.shrinking.cause`) tells one bug from another; the faults that happened to be
-drawn do not. Some repairs cure by chance, because they move a message, so that sets of repairs hardly agree. A bucket
-is therefore named by the one repair that cures most of the failures that no other bucket has taken: rules that repair a
-known bug first, then other rules, then settings. The smallest seed of each bucket is shrunk, up to `SHRUNK` of them,
-and what is left of its faults is the bucket's signature.
+The repair that cures a failure by itself (`scenarios.shrinking.cause`) identifies its bug; the random faults do not.
+Some repairs cure by chance, because they move a message, so sets of repairs hardly ever agree. A bucket is therefore
+named by the one repair that cures most of the failures not yet in a bucket: rules that repair a known bug first, then
+other rules, then settings. The smallest seed of each bucket is shrunk, for up to `SHRUNK` buckets, and its remaining
+faults are the bucket's signature.
 
-Failures are looked at in an order that depends on nothing but what they are, and their number is limited by a count, so
-that the result is the same on any machine with any number of processes.
+Failures are examined in an order that depends only on the failures, and up to a maximum number, so the result is the
+same on any machine with any number of processes.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 TRIAGE_VERSION: Final = 1
 MOST: Final = 200
-"""Failures that are looked at when nobody says how many."""
+"""Failures to examine by default."""
 SHRUNK: Final = 40
-"""Buckets, those inside the promise first and then the largest, whose smallest seed is shrunk; of most sweeps all."""
+"""Buckets whose smallest seed is shrunk, inside the promise first, then by size; in most sweeps all."""
 SHRINK_RUNS: Final = 400
-"""Runs that shrinking the smallest of a bucket may take: a count, since seconds differ from machine to machine."""
+"""Maximum number of runs to shrink one seed: a count, since times differ from machine to machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,13 @@ class Failure:
     """A run of a sweep that violated something.
 
     Attributes:
-        scenario: its name; so for `mode` and `seed`.
-        point: the settings that varied, as a command line says them.
-        kind: the violation that it is about: the first inside the promise, or of all.
-        inside: whether that is inside.
-        replay: the command that runs it again.
+        scenario: the scenario's name.
+        mode: the mode's name.
+        seed: the seed.
+        point: the settings that varied, as command line options.
+        kind: the violation examined: the first inside the promise, otherwise the first.
+        inside: whether that is inside the promise.
+        replay: the command that replays the run.
     """
 
     scenario: str
@@ -68,7 +70,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A failure, and the repairs that cure it by themselves; or why that is not known."""
+    """A failure and the repairs that each cure it; or why they are not known."""
 
     failure: Failure
     cures: tuple[Repair, ...] = ()
@@ -77,7 +79,7 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class Small:
-    """The smallest seed of a bucket, shrunk: kinds of the faults that are left, in order of time, and batches."""
+    """The smallest seed of a bucket, shrunk: kinds of its remaining faults, in order of time, and its batches."""
 
     faults: tuple[str, ...]
     batches: int
@@ -89,16 +91,17 @@ class Bucket:
     """Failures of one cause.
 
     Attributes:
-        scenario: that they are of; so for `mode`.
-        kind: what they violate, and
-        inside: on which side of the promise.
-        repair: what cures them all; None: nothing does by itself.
-        others: what cures them all as well.
-        bug: the known bug's name, its ticket; empty where it has none.
-        count: how many.
-        share: of those on the same side that were looked at, in all modes.
-        smallest: the one with the smallest seed.
-        small: that one shrunk, if it was.
+        scenario: their scenario.
+        mode: their mode.
+        kind: their kind of violation.
+        inside: whether that is inside the promise.
+        repair: the repair that cures them all; None if no single repair does.
+        others: other repairs that cure them all.
+        bug: ticket of the known bug that `repair` fixes; empty if there is none.
+        count: number of failures.
+        share: their share of all examined failures on the same side of the promise, in all modes.
+        smallest: the failure with the smallest seed.
+        small: that failure shrunk, or None.
     """
 
     scenario: str
@@ -117,13 +120,15 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Triage:
-    """What came out.
+    """The result of triage.
 
     Attributes:
-        inside: failures inside the promise that there are, and
-        inside_looked: how many of them were looked at; so for `outside`.
-        buckets: inside first, then the largest first.
-        unexplained: what could not be looked at, and why.
+        inside: number of failures inside the promise.
+        inside_looked: number of these that were examined.
+        outside: number of failures outside the promise.
+        outside_looked: number of these that were examined.
+        buckets: inside the promise first, then by size.
+        unexplained: failures that could not be examined, and why.
     """
 
     inside: int
@@ -136,12 +141,12 @@ class Triage:
 
     @property
     def several(self) -> bool:
-        """Whether buckets are of several scenarios, and are to be told with theirs."""
+        """Whether there are several scenarios, so that buckets are shown with theirs."""
         return len({bucket.scenario for bucket in self.buckets}) > 1
 
     @property
     def said(self) -> str:
-        """How many were looked at, and how many buckets they make."""
+        """Numbers of examined failures and of buckets, in a sentence."""
         sides = [(self.inside_looked, self.inside, "inside"), (self.outside_looked, self.outside, "outside")]
         parts = [f"{looked:,} of {there:,} {side} the promise" for looked, there, side in sides if there]
         small = sum(bucket.small is not None for bucket in self.buckets)
@@ -150,11 +155,11 @@ class Triage:
 
 
 class NoFailureError(InputError):
-    """There is nothing to look at; of a sweep that is not complete, that says little."""
+    """The sweep has no such failures; if it is incomplete, that means little."""
 
 
 def failures(store: Store, kind: str | None = None) -> list[Failure]:
-    """The failures of a sweep, in the order in which they are to be looked at.
+    """The failures of a sweep, in the order of examination.
 
     Raises:
         InputError: the sweep has no rows.
@@ -186,13 +191,13 @@ def _failure(row: dict[str, Any], keys: tuple[str, ...], kind: str | None) -> Fa
 
 
 def _order(failure: Failure) -> tuple[bytes, str]:
-    """By chance, and always the same."""
+    """A pseudo-random but fixed order."""
     key = "/".join([failure.scenario, failure.mode, str(failure.seed), failure.point])
     return blake2b(key.encode(), digest_size=8).digest(), key
 
 
 def sample(found: Sequence[Failure], most: int) -> list[Failure]:
-    """At most so many: half of them from inside the promise, if there are as many."""
+    """Choose at most `most` failures: half of them from inside the promise, if there are enough."""
     inside = [failure for failure in found if failure.inside]
     outside = [failure for failure in found if not failure.inside]
     for_outside = min(len(outside), max(most // 2, most - len(inside)))
@@ -208,16 +213,16 @@ def triage(
     tell: Callable[[int, int], None] = lambda _done, _all: None,
     tell_shrunk: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Triage:
-    """Put the failures of a sweep into buckets.
+    """Group the failures of a sweep into buckets.
 
     Args:
         store: the sweep.
-        most: how many failures are looked at.
-        kind: only failures with this kind of violation, and about it.
-        processes: that do it.
-        shrunk: of how many buckets, the first ones, the smallest seed is shrunk.
-        tell: is called with how many are done, and how many there are.
-        tell_shrunk: the same for the smallest seeds of buckets.
+        most: maximum number of failures to examine.
+        kind: examine only this kind of violation.
+        processes: number of worker processes.
+        shrunk: number of buckets, from the first, whose smallest seed is shrunk.
+        tell: called with the numbers of examined and of all failures.
+        tell_shrunk: called with the numbers of shrunk and of all seeds to shrink.
 
     Raises:
         InputError: the sweep has no rows.
@@ -247,7 +252,7 @@ def triage(
 
 
 def key(bucket: Bucket) -> tuple[str, str, str, bool, str]:
-    """What tells a bucket from others."""
+    """The identity of a bucket."""
     return bucket.scenario, bucket.mode, bucket.kind, bucket.inside, bucket.repair or ""
 
 
@@ -271,7 +276,7 @@ def _each(
     processes: int,
     tell: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> list[Any]:
-    """The results of all tasks in their order.
+    """The results of all tasks, in their order.
 
     Raises:
         UnavailableError: a process was killed.
@@ -295,10 +300,10 @@ def _each(
 
 
 def _recorded(case: Case, failure: Failure) -> Case:
-    """The run with its plan in place of what draws it.
+    """The run with its recorded plan in place of random generation.
 
     Raises:
-        InputError: it does not fail as the sweep says.
+        InputError: the run does not fail as in the sweep.
     """
     if not case.scenario.drawn:
         raise InputError("a script is not drawn, and has no cause to look for")
@@ -353,7 +358,7 @@ def _buckets(group: list[Looked], of: int) -> list[Bucket]:
 
 
 def _sort(repair: Repair) -> int:
-    """What goes first: repairs of known bugs, other rules, settings."""
+    """Sort key of repairs: known bugs first, then other rules, then settings."""
     if not repair.is_rule:
         return 2
     return 0 if known(repair.name, str(repair.value)) else 1

@@ -1,4 +1,4 @@
-"""What a stalled run waits for: there is no leader, and by the rules an administrator has to choose one."""
+"""Why a stalled run has no leader: by the rules, an administrator has to choose one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MANUAL: Final = "ManualLeaderElectionRequiredPartitionCount"
 
 
 def since_us(result: RunResult) -> int:
-    """Since when a stalled run has had no leader."""
+    """The time since which a stalled run has had no leader."""
     at_us, _ = result.metrics[OFFLINE][-1]
     return at_us
 
 
 def waits_for(result: RunResult) -> list[str]:
-    """Sentences about a stalled run; none about another one. Who lacks what is told of a traced run only."""
+    """Sentences about a stalled run, none for other runs. Missing batches are named only if the run was traced."""
     return list(_sentences(result)) if result.row["verdict"] == "stalled" else []
 
 

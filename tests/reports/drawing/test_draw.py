@@ -264,7 +264,7 @@ def test_draw_of_a_scenario_a_store_and_a_plan_is_the_same(
     monkeypatch.chdir(tmp_path)
     scenario, mode, seed = LOSES[0], LOSES[1], str(LOSES[2])
     assert main(["draw", scenario, "--seed", seed, "--mode", mode]) == 0
-    assert f"drawn in power-hw-{seed}.svg" in capsys.readouterr().out
+    assert f" messages: power-hw-{seed}.svg" in capsys.readouterr().out
     sweep = [
         "sweep",
         scenario,

@@ -42,11 +42,11 @@ def told(scenario: str, mode: str, seed: int = 0, kind: str = "", *, most: int |
 
 def test_the_first_scenario_of_kip_101_in_sentences() -> None:
     found = texts("kip101-scenario-1", "hw", most=narrative.SENTENCES)
-    held = "it is held by [1, 2], flushed to disk by none."
+    held = "brokers [1, 2] hold it, flushed to disk by none."
     truncates = "truncates to offset 1 (follower_truncation=high-watermark), and drops record 1, which had been"
     lacks = "broker 1 lacks record 1, acknowledged before."
     expected = [
-        f"The producer hears of success for record 1 at offset 1 (acks=all); the ISR is [1, 2]; {held}",
+        f"The producer gets an ack for record 1 at offset 1 (acks=all); the ISR is [1, 2]; {held}",
         "The process of broker 1 is killed; its page cache stays.",
         f"Broker 1 follows broker 2 in leader epoch 0, {truncates} acknowledged.",
         "The process of broker 2 is killed; its page cache stays.",

@@ -98,4 +98,4 @@ def test_run_writes_the_page_as_well(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["run", "kip101-scenario-1", "--show", str(file)]) == 2
     assert "--show writes one run; choose one with --mode" in capsys.readouterr().err
     assert main(["run", "canary", "kip101-scenario-1", "--mode", "hw", "--show", str(file)]) == 2
-    assert "--show is of one run" in capsys.readouterr().err
+    assert "--show is for one run" in capsys.readouterr().err

@@ -94,7 +94,7 @@ def test_a_sweep_gives_its_seeds(highwater: Callable[..., Call], tmp_path: Path)
         ((*SEED, "--kind", "\x1b[1m[red]"), r"has no violation '\x1b[1m[red]'"),
         ((*SEED, "--budget", "soon"), "--budget 'soon' is not valid: give a time such as 30s or 2m"),
         ((*SEED, "--budget", "0"), "--budget '0' is not valid"),
-        ((*SEED, "--budget", "0.001"), "--budget: 0.001 s were over before the cause was known"),
+        ((*SEED, "--budget", "0.001"), "--budget: 0.001 s were not enough to find the cause"),
         (("canary", "--seed", "0", "--mode", "hw"), "canary is a script"),
         (("nowhere", "--seed", "0"), "nowhere"),
         (("--plan", "nowhere.json"), "nowhere.json"),
