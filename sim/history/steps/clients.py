@@ -50,7 +50,7 @@ class Acknowledges(Step):
 ACK: Final[StepKind] = StepKind(
     "ack", 9, Lane.PRODUCER,
     "a producer received success: record = first id, offset = base offset, acks, answered_at",
-    "The producer hears of success for {records} at offset {offset} (acks={acks}).",
+    "The producer gets an ack for {records} at offset {offset} (acks={acks}).",
     weight=TURN,
     moments={"ack": "a producer received success"},
 )  # fmt: skip

@@ -239,7 +239,7 @@ BUGS: Final = (
             r"^The link from broker 1 to the control plane takes 5\.000000 s longer\.$",
             r"^Broker 2 shuts down in a controlled way\.$",
             r"^The disk of broker 2 is replaced by an empty one; record 0 had been on it, and is gone\.$",
-            r"^The ISR becomes \[1, 2\]; broker 2 lacks record 0, .* another one .* \(isr_eligibility=any\)\.$",
+            r"^The ISR becomes \[1, 2\]; broker 2 lacks record 0, .* has restarted since .* \(isr_eligibility=any\)\.$",
             r"^Broker 2 is elected leader in leader epoch 2; .* broker 2 lacks record 0, acknowledged before\.$",
         ),
         not_by=_of("KAFKA-13916, KIP-841"),
