@@ -1,1 +1,1 @@
-"""What happened in a run: its steps, and what follows from them for checkers, metrics and coverage."""
+"""The history of a run: its steps, and what listeners derive from them for checkers, metrics and coverage."""

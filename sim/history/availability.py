@@ -1,7 +1,7 @@
-"""How well clients were served, whatever was lost: time without a leader, refused writes, waiting for the HW.
+"""Availability: time without a leader, refused writes, and waiting for the HW.
 
-All of it is counted from the end of warm-up until everything is healed. Nothing polls: leadership changes seldom, and
-what concerns writes is either an error or worked out at the end of the run.
+All of it is counted from the end of warm-up until everything is healed. Nothing is polled: leadership seldom changes,
+and figures about writes come from errors or are computed at the end of the run.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from sim.protocol.messages import NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER
 from sim.protocol.replica.partition import NO_LEADER
 
 STANDS_STILL: Final = {steps.PAUSE: 1, steps.DISK_STALLED: 1, steps.RESUME: -1, steps.DISK_WORKS: -1}
-"""Reasons why a process does not answer: one more, or one less."""
+"""Step -> change in the number of reasons why a process does not respond."""
 
 
 @dataclass(slots=True)
 class Waiting:
-    """What writes waited for the HW, in us: all in all, and the longest stretch without an advance."""
+    """How long writes waited for the HW, in us: in total, and the longest time without an advance."""
 
     total_us: int = 0
     longest_us: int = 0
 
 
 class Availability(steps.Listener):
-    """Notes who leads, and which writes are refused.
+    """Records leadership and refused writes.
 
-    The partition has a leader while the broker that the control plane chose last has taken the lead since that choice,
-    its process has not ended since then, and it does not stand still (paused, or with a disk that does not answer).
-    Whether clients know of it yet does not matter. A broker that was deposed and does not know it does not count,
-    though it may still take writes; a chosen one that is cut off from others counts until somebody else is chosen.
+    The partition has a leader while the broker that the control plane elected last has become leader since, its process
+    has not ended since, and it neither pauses nor has a stalled disk. Whether clients know of it does not matter. A
+    deposed leader that does not know it does not count, though it may still accept writes; an elected one that is cut
+    off from others counts until another is elected.
 
     Attributes:
         leaderless_us: time without a leader.
-        disturbed_us: when a leader, or none, was chosen first in the time that counts; -1: never.
-        refused: acks=all batches of which the producer was told NOT_ENOUGH_REPLICAS, each once: first ids.
-        refused_after_append: the same for NOT_ENOUGH_REPLICAS_AFTER_APPEND. Retries succeed in the end, or not.
-        window_us: when counting began and ended.
+        disturbed_us: time of the first election (of a leader or none) within the window; -1: none.
+        refused: first ids of acks=all batches that got NOT_ENOUGH_REPLICAS, each once.
+        refused_after_append: the same for NOT_ENOUGH_REPLICAS_AFTER_APPEND. Retries may succeed later.
+        window_us: start and end of counting.
     """
 
     __slots__ = (
@@ -98,14 +98,14 @@ class Availability(steps.Listener):
         self.told(step.request.first_id, step.error)
 
     def begin(self, now_us: int) -> None:
-        """Count from now on."""
+        """Start counting."""
         self._counting = True
         self.window_us = (now_us, now_us)
         if self._leaderless_since_us >= 0:
             self._leaderless_since_us = now_us
 
     def end(self, now_us: int) -> None:
-        """Count no more."""
+        """Stop counting."""
         if self._counting:
             self._counting = False
             self.window_us = (self.window_us[0], now_us)
@@ -113,7 +113,7 @@ class Availability(steps.Listener):
                 self.leaderless_us += now_us - self._leaderless_since_us
 
     def elected(self, leader: int, epoch: int, now_us: int) -> None:
-        """The control plane chose a leader, `NO_LEADER` for none."""
+        """The control plane elected a leader, `NO_LEADER` for none."""
         self._leader = leader
         self._epoch = epoch
         if self._counting and self.disturbed_us < 0:
@@ -121,22 +121,22 @@ class Availability(steps.Listener):
         self._look(now_us)
 
     def leads(self, broker: int, epoch: int, now_us: int) -> None:
-        """A broker takes the lead, or leads on in a newer epoch."""
+        """A broker became leader, or leads in a newer epoch."""
         self._leads[broker] = epoch
         self._look(now_us)
 
     def leads_no_more(self, broker: int, now_us: int) -> None:
-        """A broker follows, or has no replica any more."""
+        """A broker follows, or no longer has a replica."""
         if self._leads.pop(broker, None) is not None:
             self._look(now_us)
 
     def ended(self, broker: int, now_us: int) -> None:
-        """A process is gone."""
+        """A process ended."""
         self._still.pop(broker, None)
         self.leads_no_more(broker, now_us)
 
     def stands_still(self, broker: int, now_us: int, by: int) -> None:
-        """There is one reason more (`by` = 1) or less (-1) why a process does not answer."""
+        """A process has one reason more (`by` = 1) or less (-1) not to respond."""
         self._still[broker] = self._still.get(broker, 0) + by
         self._look(now_us)
 
@@ -153,7 +153,7 @@ class Availability(steps.Listener):
             self._leaderless_since_us = -1
 
     def told(self, first_id: int, error: str) -> None:
-        """A producer was told that a batch failed."""
+        """A producer received an error for a batch."""
         if self._counting:
             if error == NOT_ENOUGH_REPLICAS:
                 self.refused.add(first_id)
@@ -162,18 +162,18 @@ class Availability(steps.Listener):
 
 
 def waiting(writes: list[tuple[int, int]], advances: list[int], window_us: tuple[int, int]) -> Waiting:
-    """How long writes waited for the HW, and how long at most it stood still meanwhile.
+    """How long writes waited for the HW, and its longest stall meanwhile.
 
     Args:
-        writes: for each acks=all batch, when it was due, and when a leader's HW passed it first or its producer gave
-            it up; in order of the first.
-        advances: when a leader's HW passed any batch for the first time, ascending; a leader that was deposed and does
-            not know it counts here, since its writers know no better.
-        window_us: what counts: from the first disturbance (an election, or a fault that took effect) until healing. In
-            a run without one, and before it, nothing is waited for but the usual replication.
+        writes: (due, passed) of each acks=all batch, ascending: `passed` is when a leader's HW first passed it or its
+            producer gave it up.
+        advances: times at which a leader's HW first passed some batch, ascending; a deposed leader that does not know
+            it counts here, since its writers do not know either.
+        window_us: the time that counts: from the first disturbance (an election, or a fault that took effect) until
+            healing. Without a disturbance writes only wait for normal replication.
 
     Returns:
-        Time in which at least one write waited, and the longest stretch of it without an advance.
+        Time in which at least one write waited, and the longest part of it without an advance.
     """
     begin_us, end_us = window_us
     starts: list[int] = []

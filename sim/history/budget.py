@@ -1,4 +1,4 @@
-"""How many records a run may handle."""
+"""The budget of records that a run may handle."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sim.kernel.scheduler import BudgetError
 
 
 class RecordBudget:
-    """What is left of ``sim.record.budget``.
+    """The rest of ``sim.record.budget``.
 
     Args:
         records: the budget.
@@ -21,7 +21,7 @@ class RecordBudget:
         """Count records.
 
         Raises:
-            BudgetError: there are more than a run may have.
+            BudgetError: the budget is used up.
         """
         self._left -= records
         if self._left < 0:

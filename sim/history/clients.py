@@ -1,4 +1,4 @@
-"""What clients know: successes that producers received, records that consumers were shown, end offsets exposed."""
+"""What clients have seen: acknowledgements, records shown to consumers, exposed end offsets."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Shown:
 
 
 class Clients(steps.Listener):
-    """What the clients of one run know.
+    """What the clients of one run have seen.
 
     Attributes:
         acks: successes in order of arrival.
-        shown: what consumers were shown.
-        exposed: what reads and ListOffsets answers have exposed.
+        shown: records shown to consumers.
+        exposed: end offsets exposed by reads and ListOffsets responses.
     """
 
     __slots__ = ("acks", "exposed", "shown")
@@ -50,7 +50,7 @@ class Clients(steps.Listener):
         self.expose(step.epoch, step.offset)
 
     def expose(self, leader_epoch: int, end_offset: int) -> None:
-        """Clients know now that records below an offset are committed."""
+        """Note that records below an offset were exposed to clients as committed."""
         known = self.exposed
         if known is not None and known.epoch == leader_epoch:
             if end_offset > known.end:

@@ -1,4 +1,4 @@
-"""What was committed: a batch is, once the high watermark of a broker that presumes to lead has passed it."""
+"""Committed batches: those that the high watermark of a broker which believes it leads has passed."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Commits(steps.Listener):
         self.batches: list[Batch] = []
         self._known: set[Batch] = set()
         self._ascents: list[int] = []
-        """Where in `batches` offsets do not go on ascending."""
+        """Indices in `batches` where offsets stop ascending."""
         self._ascending = 0
-        """How much of `batches` has been looked at for that."""
+        """Number of `batches` scanned for that."""
         self._found: tuple[tuple[int, int, int], frozenset[int]] = (0, 0, 0), frozenset()
-        """What `ids_between` was asked for last, and when, with its answer."""
+        """Cache of `ids_between`: the last arguments and number of batches, with the result."""
 
     def on_hw(self, step: steps.HighWatermark) -> None:
         """See `HighWatermark`."""
@@ -43,7 +43,7 @@ class Commits(steps.Listener):
                     self.batches.append(batch)
 
     def between(self, offset: int, end: int) -> Iterator[Batch]:
-        """Batches that were committed with records at or above `offset` and below `end`."""
+        """Committed batches with records at or above `offset` and below `end`."""
         batches = self.batches
         for place in range(self._ascending, len(batches)):
             if not place or batches[place].base_offset <= batches[place - 1].last_offset:
@@ -56,8 +56,8 @@ class Commits(steps.Listener):
                 place += 1
 
     def ids_between(self, offset: int, end: int) -> frozenset[int]:
-        """Ids of the records that were committed at or above `offset` and below `end`; the same set as long as the same
-        is asked for and nothing new was committed.
+        """Ids of the records committed at or above `offset` and below `end`; the same set object for the same arguments
+        until more is committed.
         """
         asked = offset, end, len(self.batches)
         if self._found[0] != asked:

@@ -1,4 +1,4 @@
-"""How often what happened: elections, truncations, and ends of incarnations that lost records."""
+"""Counts of elections, truncations, and ends of incarnations that lost records."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ class Counts(Listener):
     """Counts of a run.
 
     Attributes:
-        elections: leaders chosen by the control plane.
+        elections: leaders elected by the control plane.
         truncations: truncations that removed records.
-        lossy_ends: incarnations that ended and lost records, then or while their machine was down.
-        rounds: completed truncations that took one, two, and more answers about epochs.
+        lossy_ends: incarnations that lost records at their end or while their machine was down.
+        rounds: completed truncations that took one, two, or more OffsetsForLeaderEpoch responses.
     """
 
     __slots__ = ("_was_lossy", "elections", "lossy_ends", "rounds", "truncations")

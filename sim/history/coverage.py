@@ -1,7 +1,7 @@
-"""What a run has reached: probes, and for each kind of fault the transitions in its wake.
+"""Coverage: the probes that a run reached, and for each kind of fault the transitions in its wake.
 
-A transition is in the wake of the fault that took effect last before it, for `WAKE_US` at most. That says nothing about
-causes; a pair that no run of a sweep has shows that a step was never even tried under such a fault.
+A transition is in the wake of the last fault that took effect before it, for at most `WAKE_US`. This implies no cause;
+a (fault, transition) pair that no run of a sweep has shows that the step was never tried under such a fault.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sim.kernel.scheduler import Kernel
 
 WAKE_US: Final = 20_000_000
-"""Longer than a session's timeout, which is what most elections wait for."""
+"""Longer than the session timeout, which most elections wait for."""
 NEVER_US: Final = (1 << 62) - 1
 """The greatest number that compiled code compares as a machine word."""
 _DIGITS: Final = bytes.maketrans(b"\0\1", b"01")
@@ -37,17 +37,17 @@ _OF_ENDS: Final = {
 }
 
 Wake = tuple[bytearray, int]
-"""Where probes are noted, until when."""
+"""(array of reached probes, end of the wake in us)"""
 
 
 class Coverage(steps.Listener):
-    """Notes what one run reaches.
+    """Records what one run reaches.
 
     Args:
         kernel: for the time.
 
     Attributes:
-        decisions: what the rules of those who take part were asked.
+        decisions: the decisions of all participants, which know whether they were asked.
     """
 
     __slots__ = ("_calm", "_kernel", "_until_us", "_wake", "_wakes", "decisions")
@@ -56,7 +56,7 @@ class Coverage(steps.Listener):
         self._kernel = kernel
         self.decisions: list[Decisions] = []
         self._calm = bytearray(len(PROBES))
-        """Where probes are noted in the wake of no fault."""
+        """Probes reached outside the wake of any fault."""
         self._wakes: dict[str, bytearray] = {}
         self._wake = self._calm
         self._until_us = NEVER_US
@@ -135,7 +135,7 @@ class Coverage(steps.Listener):
         self._wake[probe] = 1
 
     def strikes(self, kind: str) -> Wake:
-        """A fault is about to strike; what it does is in its wake already.
+        """Begin the wake of a fault before it strikes, so that its own effects are included.
 
         Returns:
             For `without_effect`.
@@ -146,7 +146,7 @@ class Coverage(steps.Listener):
         return before
 
     def without_effect(self, before: Wake) -> None:
-        """It took no effect: the wake of the one before goes on."""
+        """Resume the previous wake, because the fault had no effect."""
         self._wake, self._until_us = before
 
     @property
@@ -156,7 +156,7 @@ class Coverage(steps.Listener):
 
     @property
     def seen(self) -> int:
-        """All probes as one number: bit by bit, the most significant first, whether each was reached."""
+        """A bit for each probe, the most significant first: whether it was reached."""
         for table in self.decisions:
             for rule in table.decided():
                 self._calm[BRANCHES[rule, getattr(table.rules, rule)]] = 1
@@ -166,11 +166,11 @@ class Coverage(steps.Listener):
         return seen
 
     def bits(self, kinds: Mapping[str, int], effective: Container[str]) -> int:
-        """Everything as one number, likewise: probes, kinds of faults, and for each kind the transitions in its wake.
+        """All coverage as one number: bits of probes, of kinds of faults, and of the transitions in each kind's wake.
 
         Args:
             kinds: all kinds of faults, numbered from 0.
-            effective: those of which one took effect.
+            effective: kinds with a fault that took effect.
         """
         size = len(kinds) * (1 + TRANSITIONS)
         rest = 0

@@ -1,4 +1,4 @@
-"""How incarnations ended, what of their logs went with them, and when it came back: folds over the steps of a run."""
+"""Ends of incarnations: what their logs lost, and when brokers had it again. Listeners over the steps of a run."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class IncarnationEnd:
         broker: its id.
         at_us: when.
         kind: one of `steps.ENDS`.
-        lost: first ids of the batches that its log held then and lacks after recovery. A record that was appended
-            twice is lost with either copy.
-        in_isr: whether the persisted ISR held it then.
-        unclean: whether no clean-shutdown marker that carries its broker epoch is left.
-        regained: first id -> when the broker had that batch again, as far as `Regained` was told.
-        forgotten_us: when its session ended, which may be later; None as long as it is open.
+        lost: first ids of the batches that its log held then and lacks after recovery. Losing one of two copies of a
+            record counts.
+        in_isr: whether it was in the persisted ISR then.
+        unclean: whether it left no clean-shutdown marker with its broker epoch.
+        regained: first id -> when the broker had that batch again; filled in by `Regained`.
+        forgotten_us: when its session ended, which may be later; None while it is open.
     """
 
     broker: int
@@ -36,14 +36,14 @@ class IncarnationEnd:
 
 
 class Ends(steps.Listener):
-    """Ends of incarnations, as far as it was told.
+    """Collects the ends of incarnations.
 
     Args:
-        membership: what is told of each step before.
+        membership: receives each step before this listener.
 
     Attributes:
         ends: in order.
-        missing: broker -> first id -> ends that lost that batch, until the broker has it again.
+        missing: broker -> first id -> the ends that lost that batch, while the broker lacks it.
     """
 
     __slots__ = ("_membership", "ends", "missing")
@@ -56,8 +56,8 @@ class Ends(steps.Listener):
     def on_end(self, step: steps.End) -> None:
         """See `End`.
 
-        A machine whose process was down already may lose its page cache, or its clean-shutdown marker: that belongs to
-        the process's end.
+        If a machine loses its page cache or clean-shutdown marker while its process is down, that belongs to the
+        process's end.
         """
         broker, lost = step.broker, {batch.first_id: batch for batch in step.lost}
         if step.was_down:
@@ -85,10 +85,10 @@ class Ends(steps.Listener):
 
 
 class Regained(steps.Listener):
-    """Notes when brokers have again what ends of their incarnations lost.
+    """Records when brokers regain batches that their earlier incarnations lost.
 
     Args:
-        ends: what is told of each step before.
+        ends: receives each step before this listener.
     """
 
     __slots__ = ("_ends",)

@@ -1,4 +1,4 @@
-"""What was found: violations, early warnings, and what became of acknowledged records."""
+"""Findings: violations, early warnings, and the fate of acknowledged records."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ class Violation:
 
     Attributes:
         kind: ``committed-loss``, ``divergence``, ...
-        at_us: when it was seen.
+        at_us: when it was detected.
         detail: one sentence with offsets, epochs and brokers.
-        ids: the records concerned (empty where the kind is not about records).
-        inside: whether the mode's promise covers it; decided later.
+        ids: the records concerned (empty if the kind is not about records).
+        inside: whether the mode's promise covers it; set later.
     """
 
     kind: str
@@ -26,7 +26,7 @@ class Violation:
 
 
 class LossCount:
-    """What became of acknowledged records: `lost`, `acks1_lost`, `relocated`."""
+    """The fate of acknowledged records: `lost`, `acks1_lost`, `relocated`."""
 
     __slots__ = ("acks1_lost", "lost", "relocated")
 
@@ -37,13 +37,13 @@ class LossCount:
 
 
 class Findings:
-    """What was found in one run.
+    """The findings of one run.
 
     Attributes:
         violations: so far.
         warnings: early warnings so far.
-        stale_reads: ListOffsets answers of an older epoch below what was exposed.
-        losses: what became of acknowledged records, once the run has ended.
+        stale_reads: ListOffsets responses of an older epoch below an exposed offset.
+        losses: the fate of acknowledged records, set at the end of the run.
     """
 
     __slots__ = ("losses", "stale_reads", "violations", "warnings")

@@ -1,4 +1,4 @@
-"""What is known of a run: by subject, and as the steps from which labels are worked out when it has ended."""
+"""The history of a run: by subject, and as kept steps from which labels are computed at the end."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _NOT_KEPT: Final = frozenset(kind.number for kind in KINDS if not kind.kept)
 
 
 class History:
-    """What happened in one run.
+    """The history of one run.
 
     Args:
-        record_budget: records that may be appended to logs, shown to consumers, committed to a metadata log and
-            replayed from it, and that end offsets which went back may be about.
+        record_budget: how many records may be appended to logs, shown to consumers, committed to and replayed from a
+            metadata log, or covered by end offsets that went back.
 
     Attributes:
-        budget: what is left of that.
-        steps: those of which the kind is kept, in order.
-        clients: what clients know.
-        commits: what was committed.
-        records: what was made and deleted.
-        findings: what checkers found.
+        budget: the rest of the record budget.
+        steps: the steps of kept kinds, in order.
+        clients: what clients have seen.
+        commits: committed batches.
+        records: batches made of the records, and deletions.
+        findings: the checkers' findings.
     """
 
     __slots__ = ("budget", "clients", "commits", "findings", "records", "steps")
@@ -46,7 +46,7 @@ class History:
         self.steps.clear()
 
     def retell(self, listeners: Sequence[Listener]) -> None:
-        """Tell listeners of all that was kept, step by step, in this order; they ask for nothing else."""
+        """Pass all kept steps to listeners, each step in this order of listeners; they must need no other kinds."""
         told: list[list[Listener]] = [[] for _ in METHODS]
         for listener in listeners:
             for number in heard_by(listener):

@@ -1,8 +1,9 @@
-"""The last replica standing: a leader that lost committed records comes back, and whoever has them must follow it.
+"""The last replica standing: a leader that lost committed records is elected again, and replicas that have them
+truncate.
 
-That is the story which KIP-966 begins with. The ISR shrinks to one member; this one's process ends, and its log loses
-records that were committed; it is chosen to lead again all the same, though another replica holds them. It is told here
-by what happened, never by kinds of faults: from ISRs as persisted, what logs held and lost, and elections.
+This is the scenario that motivates KIP-966. The ISR shrinks to one member; its process ends and its log loses committed
+records; it is elected again although another replica has them. It is detected from events, not from kinds of faults:
+from persisted ISRs, from what logs held and lost, and from elections.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from sim.protocol.batch import Batch
 
 
 def taken(history: History, lost: AbstractSet[int]) -> set[int]:
-    """Those of some records that a leader lacked by its own loss, having been the last member of the ISR.
+    """Which of the lost records a leader had lost itself after it was the last member of the ISR.
 
     Args:
-        history: what happened.
-        lost: ids of the records that are asked for: those that are lost in the end.
+        history: the run's history.
+        lost: ids of the records that are lost at the end of the run.
 
     Returns:
-        Ids of the ones that were committed then, and that another replica had when it was chosen.
+        Ids of those that were committed then and that another replica had at the election.
     """
     membership = Membership()
     ends = Ends(membership)
@@ -34,7 +35,7 @@ def taken(history: History, lost: AbstractSet[int]) -> set[int]:
 
 
 class _LastStanding(steps.Listener):
-    """Follows which logs hold the records in question, and looks at each election."""
+    """Tracks which logs hold the records in question, and checks each election."""
 
     __slots__ = ("_committed", "_ends", "_held", "_lost", "_membership", "taken")
 
@@ -95,7 +96,7 @@ class _LastStanding(steps.Listener):
                 self.taken.update(batch.ids())
 
     def _was_last(self, end: IncarnationEnd) -> bool:
-        """Whether the broker was alone in the persisted ISR when it ended, or later on."""
+        """Whether the broker was the only member of the persisted ISR when it ended, or later."""
         alone = (end.broker,)
         for since, isr in reversed(self._membership.isr_history):
             if isr == alone:

@@ -1,4 +1,4 @@
-"""Who was a member of the ISR, who was registered, and who was up: a fold over the steps of a run.
+"""ISR membership, registrations and up times of brokers: a listener over the steps of a run.
 
 *Up* is a process that runs with an open session: what Kafka's documentation calls alive.
 """
@@ -9,7 +9,7 @@ from sim.history import steps
 
 
 class Membership(steps.Listener):
-    """As far as it was told.
+    """Membership so far.
 
     Attributes:
         isr_history: (time, persisted ISR), beginning with the assignment.

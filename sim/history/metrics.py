@@ -1,7 +1,7 @@
 """Kafka's metrics of a partition's health, as time series, under Kafka's names.
 
-Values change where the control plane decides, so nothing polls: decisions are kept as they come, and the series are
-worked out from them at the end. Integrals are in ms times the value, over the time that availability is counted in.
+Values change only when the control plane decides, so nothing is polled: decisions are kept, and the series are computed
+at the end. Integrals are value times ms, over the window of `sim.history.availability`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Series = list[tuple[int, int]]
 
 
 class Metrics(steps.Listener):
-    """Keeps what the metrics are worked out from."""
+    """Keeps the decisions from which metrics are computed."""
 
     __slots__ = ("_decisions", "_recoveries")
 
@@ -49,16 +49,16 @@ class Metrics(steps.Listener):
         self._decisions.append((now_us, state, min_isr))
 
     def recoveries(self, running: int, finished: int, manual: int, now_us: int) -> None:
-        """The controller's counters of unclean recovery: see `METRICS`."""
+        """The controller's counters of unclean recovery changed: see `METRICS`."""
         self._recoveries.append((now_us, running, finished, manual))
 
     @property
     def size(self) -> int:
-        """How much is kept."""
+        """Number of kept entries."""
         return len(self._decisions) + len(self._recoveries)
 
     def series(self) -> dict[str, Series]:
-        """Name -> points; of several values at one time the last counts."""
+        """Name -> points; of several values at the same time the last counts."""
         found: dict[str, Series] = {name: [] for name in METRICS}
         for now_us, state, min_isr in self._decisions:
             isr = len(state.isr)
@@ -74,7 +74,7 @@ class Metrics(steps.Listener):
         return found
 
     def under_min_isr_us(self, window_us: tuple[int, int]) -> int:
-        """For how long the ISR was smaller than ``min.insync.replicas``, within a span of time."""
+        """How long the ISR was smaller than ``min.insync.replicas``, within a span of time."""
         total_us, until_us = 0, window_us[1]
         for now_us, state, min_isr in reversed(self._decisions):
             if len(state.isr) < min_isr:
@@ -91,7 +91,7 @@ def _note(points: Series, value: int, now_us: int) -> None:
 
 
 def integral_ms(points: Series, window_us: tuple[int, int]) -> int:
-    """A metric summed over a span of time: for one of 0 and 1, how many ms it was 1."""
+    """Integral of a metric over a span of time: for a 0/1 metric, how many ms it was 1."""
     begin_us, end_us = window_us
     ends = [at_us for at_us, _ in points[1:]] + [end_us]
     spans = zip(points, ends, strict=True) if points else ()

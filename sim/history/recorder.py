@@ -1,7 +1,7 @@
-"""The one place where steps of the protocol are noted: for the digest, and for whoever asked for their kind.
+"""Records the steps of the protocol, in the digest, and passes them to listeners.
 
-Who is told sees steps in order, at once, and must not change anything; of those told of one step the order is that in
-which they asked, but moments come first and traces last.
+Listeners receive steps synchronously and in order, and must not change anything. Listeners of the same step are called
+in order of attachment, except that moments come first and traces last.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OF_MOMENTS: Final = {moment: kind for kind in KINDS for moment in kind.moments}
 
 
 class _Trace(Listener):
-    """Shows every step to those who want to see it, as a trace shows it."""
+    """Passes every step to observers, as a trace shows it."""
 
     __slots__ = ("observers",)
 
@@ -48,10 +48,10 @@ class _Trace(Listener):
 
 
 class _Moments(Listener):
-    """Tells those who wait for a moment; at each one only those for whom it is the last that they wait for.
+    """Calls back when an awaited occurrence of a moment happens.
 
     Attributes:
-        armed: moment -> who waits for it -> the number of the one that is waited for, of all that were counted.
+        armed: moment -> callback -> number of the occurrence that it waits for.
     """
 
     __slots__ = ("_counts", "_due", "armed")
@@ -68,7 +68,7 @@ class _Moments(Listener):
         self._due.setdefault((moment, due), {})[waits] = None
 
     def disarm(self, moment: str, waits: Callable[[int], None]) -> None:
-        """Take that back."""
+        """Cancel a callback."""
         waiting = self.armed[moment]
         due = moment, waiting.pop(waits)
         if not waiting:
@@ -87,18 +87,18 @@ class _Moments(Listener):
 
 
 class Recorder:
-    """Notes the steps of one run.
+    """Records the steps of one run.
 
     Args:
         kernel: for the time.
         record_budget: see `History`.
 
     Attributes:
-        history: what is known for verdicts.
-        availability: what clients had to wait for.
-        metrics: Kafka's, of the partition.
-        coverage: what was reached.
-        counts: of elections and truncations.
+        history: what verdicts are based on.
+        availability: leaderless time, refused writes and waiting.
+        metrics: Kafka's metrics of the partition.
+        coverage: probes reached.
+        counts: numbers of elections and truncations.
     """
 
     __slots__ = (
@@ -164,17 +164,17 @@ class Recorder:
         return self._hash.hexdigest()
 
     def record(self, step: Step) -> None:
-        """Something happened.
+        """Record a step.
 
         Raises:
-            BudgetError: there are more records than a run may have.
+            BudgetError: the record budget is used up.
         """
         kind = step.kind
         step.at_us = now_us = self._kernel.now_us
         if kind.has_records:
             self._budget.take(step.records, now_us)
         if kind.code >= 0:
-            # Packed in place: making bytes of each step and adding them to the buffer costs twice as much.
+            # Packed in place: appending bytes objects to the buffer costs twice as much.
             used = self._used
             _PACK_INTO(self._buffer, used, now_us, kind.code, step.broker, step.epoch, step.offset, step.other)
             self._used = used + _STEP_BYTES
@@ -188,7 +188,7 @@ class Recorder:
             step.tell(listeners)
 
     def truncated(self, broker: int, partition: Partition, removed: list[Batch]) -> None:
-        """A log was cut at its LEO; that nothing is removed there again and again is noted once."""
+        """Record a truncation; repeated truncations that remove nothing are recorded once."""
         if not removed:
             place = partition.log.leo, partition.leader_epoch
             if self._nothing_removed.get(broker) == place:
@@ -197,27 +197,27 @@ class Recorder:
         self.record(Truncate(broker, partition, removed))
 
     def refused(self, request: ProduceRequest, error: str) -> None:
-        """A producer received an error for a batch."""
+        """Record that a producer received an error for a batch."""
         is_new = self._refusals.get(request.first_id) != error
         self._refusals[request.first_id] = error
         self.record(Refused(request, error, is_new=is_new))
 
     @property
     def size(self) -> int:
-        """Objects that are kept of the run."""
+        """Number of objects kept of the run."""
         findings = self.history.findings
         return len(self._kept) + len(findings.violations) + len(findings.warnings) + self.metrics.size
 
-    # Who is told.
+    # Listeners.
 
     def attach(self, listeners: Sequence[Listener]) -> None:
-        """Tell listeners of all steps that they have methods for, from now on."""
+        """Attach listeners; from now on they receive the steps that they have methods for."""
         for listener in listeners:
             for number in heard_by(listener):
                 self._listeners[number].append(listener)
 
     def observe(self, observer: Callable[[Shown], None]) -> None:
-        """Show somebody every step, as a trace shows it."""
+        """Pass every step to an observer, as a trace shows it."""
         if not self._trace.observers:
             for number in sorted({kind.number for kind in KINDS if kind.is_traced}):
                 self._listeners[number].append(self._trace)
@@ -225,14 +225,14 @@ class Recorder:
 
     @property
     def armed(self) -> dict[str, dict[Callable[[int], None], int]]:
-        """Who waits for which of `sim.history.steps.MOMENTS`; empty while nobody does."""
+        """Callbacks by moment (`sim.history.steps.MOMENTS`); empty if there are none."""
         return self._moments.armed
 
     def arm(self, moment: str, waits: Callable[[int], None], occurrence: int = 1) -> None:
-        """Let somebody know, once, of a moment, the next one of its kind or a later one: the broker where it happened,
-        0 where that is no broker's. It ends with `disarm`.
+        """Call back once at an occurrence of a moment, the next or a later one, with the broker where it happened (0 if
+        none). `disarm` cancels it.
 
-        Called from within the protocol's own step, so it may only put something on the kernel's queue.
+        The callback runs within the protocol's step, so it may only schedule events.
         """
         number = _OF_MOMENTS[moment].number
         if self._moments not in self._listeners[number]:
@@ -240,12 +240,12 @@ class Recorder:
         self._moments.arm(moment, occurrence, waits)
 
     def disarm(self, moment: str, waits: Callable[[int], None]) -> None:
-        """Take that back; nothing if it was done."""
+        """Cancel a callback of `arm`; a no-op if it was called or cancelled."""
         if waits in self.armed.get(moment, ()):
             self._moments.disarm(moment, waits)
             if moment not in self.armed:
                 kind = _OF_MOMENTS[moment]
                 if self.armed.keys().isdisjoint(kind.moments):
-                    # Another list: the one that there was may be gone through at this moment.
+                    # A new list, because the old one may be being iterated.
                     others = [listener for listener in self._listeners[kind.number] if listener is not self._moments]
                     self._listeners[kind.number] = others

@@ -1,4 +1,4 @@
-"""Records and where they may still be: the batches that were made of them, and what retention deleted."""
+"""Records: the batches made of them, and which retention deleted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Records(steps.Listener):
     """The records of one run.
 
     Args:
-        kept: the steps that are kept of it, as they come.
+        kept: the growing list of kept steps.
 
     Attributes:
         deleted: ids of the records that a leader's retention deleted.
@@ -23,16 +23,16 @@ class Records(steps.Listener):
         self.deleted: set[int] = set()
         self._kept = kept
         self._looked_at = 0
-        """How much of `_kept` is in `_copies`."""
+        """Number of steps of `_kept` that `_copies` includes."""
         self._copies: dict[int, list[Batch]] = {}
-        """First id -> the batches made of it: one, and another each time it was sent again; as far as was asked for."""
+        """First id -> its batches: one for each time it was appended; built lazily."""
 
     def on_retention(self, step: steps.Retention) -> None:
         """See `Retention`."""
         self.deleted.update(step.ids)
 
     def survive_in(self, log: Log, batch: Batch) -> bool:
-        """Whether a batch's records are in a log, perhaps in a copy of it, or were deleted by a leader's retention."""
+        """Whether a log has a batch's records, perhaps in another copy, or a leader's retention deleted them."""
         for step in self._kept[self._looked_at :]:
             if isinstance(step, steps.Append):
                 copies = self._copies.setdefault(step.batch.first_id, [])

@@ -1,4 +1,4 @@
-"""A trace: the steps of a run as they are shown to people and to programs, in a file or in memory."""
+"""A trace: the steps of a run for people and programs, in a file or in memory."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Steps of the protocol, each declared once: name, number, what it holds, how it is packed, what readers need.
+"""Steps of the protocol, each declared once: name, number, fields, packing, and its sentence.
 
-A step says what happened; `sim.history.recorder` puts it into the digest, tells whoever asked for its kind, and keeps
-it if labels are worked out from it when the run has ended. Objects that a step refers to (replicas, partitions) go on
-changing: who is told may look at them at once, and who is told later reads numbers, tuples and batches only.
+A step is an event class. `sim.history.recorder` adds it to the digest, passes it to listeners, and keeps it if labels
+are computed from it at the end. Replicas and partitions that a step refers to change later: only listeners called at
+once may read them; later readers use numbers, tuples and batches.
 
-A *fact* is what checkers, metrics or readers have to know, but is no step of the protocol: it is in no digest. One that
-has a sentence is in traces.
+A *fact* is an event that checkers, metrics or readers need but that is not a step of the protocol, so it is in no
+digest. A fact with a sentence is in traces.
 
-`base` has what all share, `listener` who is told; the rest is by subject: `log`, `replication`, `control_plane`,
+`base` has what all share, `listener` the listeners; the rest is by subject: `log`, `replication`, `control_plane`,
 `clients`, `processes`.
 """
 
@@ -34,14 +34,15 @@ STEPS: Final[dict[str, str]] = {
 """Step of a trace -> what its fields mean. Every step also has ``t`` (us) and, where it fits, ``broker``."""
 
 MOMENTS: Final[dict[str, str]] = {moment: said for kind in KINDS for moment, said in kind.moments.items()}
-"""Moments that a fault may be aimed at (`sim.history.recorder.Recorder.arm`): steps of the protocol in every mode. An
-ISR that was asked for is no step of the trace."""
+"""Moments that a fault may be aimed at (`sim.history.recorder.Recorder.arm`), available in every mode. A requested ISR
+is a moment but no step of the trace.
+"""
 
 
 def kind_of(shown: Shown) -> StepKind:
     """The kind of a step in a trace.
 
     Raises:
-        KeyError: no step and no fact has that name.
+        KeyError: no step or fact has that name.
     """
     return BY_NAME[shown["step"]]

@@ -1,4 +1,4 @@
-"""What every step has in common: its kind, what the digest holds of it, and what a trace shows."""
+"""What all steps share: their kind, their part of the digest, and their entry in a trace."""
 
 from __future__ import annotations
 
@@ -14,51 +14,52 @@ CLIENTS: Final = 1_000
 """Clients have node ids above this."""
 
 FACT: Final = -1
-"""The number of a kind that is in no digest."""
+"""Code of a kind that is in no digest."""
 
 Shown = dict[str, Any]
 """A step in a trace: ``t`` (us), ``step``, and its fields (`sim.history.steps.STEPS`)."""
 
 
 class Lane(Enum):
-    """Who takes a step: in whose lane a reader draws it."""
+    """The participant in whose lane a step is shown."""
 
     BROKER = "broker"
     """The broker that the step names; the control plane for broker 0."""
     CONTROL_PLANE = "control plane"
-    """The controller, or ZooKeeper, also where it decides about a broker."""
+    """The controller or ZooKeeper, also for decisions about a broker."""
     PRODUCER = "producer"
     CONSUMER = "consumer"
     """The consumer that the step names."""
     NONE = "none"
-    """Links, the cluster as a whole, and facts that no trace shows."""
+    """Links, the cluster as a whole, and facts not in traces."""
 
 
 TURN, CHANGE, DETAIL, ASIDE, UNTOLD = range(1, 6)
-"""How much a step matters to a story: without a turn nobody understands it, an aside goes first, and what is untold
-stands in the trace only."""
+"""How much a step matters to a narrative: a turn is essential, an aside is dropped first, and untold steps are only in
+the trace.
+"""
 
 
 class StepKind:
     """A kind of step, or of fact.
 
     Args:
-        name: what traces call it.
+        name: its name in traces.
         code: its number in digests, never changed once it was released; `FACT` for a fact.
-        lane: whose it is.
-        meaning: what its fields say.
-        sentence: the step for a reader, with its fields in braces (`reports.evidence.sentences`). A fact without a
-            sentence is in no trace.
-        weight: how much the sentence matters, `TURN` to `UNTOLD`.
-        changes_log: whether batches of its broker's log, or its ends, may be others after it.
-        moments: name -> meaning of the moments that a fault may be aimed at.
+        lane: its participant.
+        meaning: the meaning of its fields.
+        sentence: a sentence template with its fields in braces (`reports.evidence.sentences`). A fact without one is in
+            no trace.
+        weight: importance of the sentence, `TURN` to `UNTOLD`.
+        changes_log: whether it may change the batches or the offsets of its broker's log.
+        moments: name -> meaning of its moments, at which faults may be aimed.
         has_records: whether its records count for ``sim.record.budget``.
-        kept: whether it is kept, for what is worked out when the run has ended (`sim.history.history.History`).
-        method: what of a `Listener` is called, if several kinds share it.
+        kept: whether `sim.history.history.History` keeps it for evaluation at the end.
+        method: the `Listener` method that is called, if several kinds share it.
 
     Attributes:
-        is_traced: whether a trace shows it.
-        number: of its method: listeners are told of kinds by methods.
+        is_traced: whether it is in traces.
+        number: number of its listener method.
     """
 
     __slots__ = (
@@ -110,22 +111,22 @@ class StepKind:
 
 KINDS: Final[list[StepKind]] = []
 METHODS: Final[dict[str, int]] = {}
-"""What of a `Listener` is called -> its number."""
+"""Name of a `Listener` method -> its number."""
 
 
 class Step:
-    """Something that happened to a broker (0: to none).
+    """An event at a broker (0: at none).
 
     The digest holds time, kind, `broker`, `epoch`, `offset` and `other`; a fact has neither of the last three.
 
     Attributes:
-        kind: what happened; most classes are of one kind.
-        broker: where, or what the digest holds in its place.
-        epoch: the leader's, mostly.
-        offset: the step's offset, as its kind says.
-        other: one number more.
-        records: how many records it is about, if its kind has any.
-        at_us: when; only the recorder says.
+        kind: its kind; most classes have one.
+        broker: the broker, or what the digest has in its place.
+        epoch: mostly the leader epoch.
+        offset: an offset whose meaning depends on the kind.
+        other: another number.
+        records: number of records concerned, if its kind has any.
+        at_us: its time, set by the recorder.
     """
 
     __slots__ = ("at_us", "broker", "epoch", "offset", "other", "records")
@@ -142,25 +143,25 @@ class Step:
         self.epoch = self.offset = self.other = 0
 
     def tell(self, listeners: list[Listener]) -> None:
-        """Call the method of its kind."""
+        """Call the listener's method for its kind."""
         for listener in listeners:
             listener.on_step(self)
 
     def fields(self) -> Shown:
-        """What a trace shows of it besides time and name."""
+        """Its fields in a trace, besides time and name."""
         return {"broker": self.broker, "offset": 0}
 
     def shown(self) -> Sequence[Shown]:
-        """What it is in a trace: mostly one entry."""
+        """Its entries in a trace, mostly one."""
         return [self.fields()]
 
     def moments(self) -> Iterable[tuple[str, int]]:
-        """The moments that it is, of those of its kind, and the broker that each is about."""
+        """The moments that this step is, each with its broker."""
         return [(moment, self.broker) for moment in self.kind.moments]
 
 
 class InEpoch(Step):
-    """Something that a broker does in an epoch, the leader's or the controller's."""
+    """A step of a broker in a leader or controller epoch."""
 
     __slots__ = ()
 

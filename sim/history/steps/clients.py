@@ -1,4 +1,4 @@
-"""What clients learn: successes, errors, records, end offsets and positions."""
+"""Steps of clients: acknowledgements, errors, records, end offsets and positions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ ACKNOWLEDGES: Final[StepKind] = StepKind(
 
 
 class Acknowledges(Step):
-    """A leader answers success to acks=all, as far as it knows with min ISR members in the ISR.
+    """A leader acknowledges a batch with acks=all, with at least min ISR members in the ISR that it knows.
 
     Attributes:
-        reply: the answer.
-        min_isr: effective ``min.insync.replicas``, as it knows it.
+        reply: the response.
+        min_isr: effective ``min.insync.replicas`` known to the leader.
     """
 
     __slots__ = ("min_isr", "reply")
@@ -60,11 +60,11 @@ class Ack(Step):
     """A producer received success.
 
     Attributes:
-        reply: the answer.
-        acks: how many replicas it had asked for, -1 for all of the ISR.
-        base_offset: where the batch's first record stands.
+        reply: the response.
+        acks: its ``acks``, -1 for all.
+        base_offset: offset of the batch's first record.
         first_id: that record's id.
-        count: how many records the batch has.
+        count: number of records.
     """
 
     __slots__ = ("acks", "base_offset", "count", "first_id", "reply")
@@ -85,7 +85,7 @@ class Ack(Step):
             listener.on_ack(self)
 
     def moments(self) -> Iterable[tuple[str, int]]:
-        # It is no broker's.
+        # Not at a broker.
         return [("ack", 0)]
 
     def fields(self) -> Shown:
@@ -110,10 +110,10 @@ class Refused(Step):
     """A producer received an error.
 
     Attributes:
-        request: what failed.
+        request: the failed request.
         error: the error.
-        is_new: whether the last answer about the batch was another one: retries that must fail alike are elided, so
-            a trace shows none.
+        is_new: whether the previous response about the batch was different. Retries that must fail alike are elided, so
+            a trace shows only new ones.
     """
 
     __slots__ = ("error", "is_new", "request")
@@ -145,7 +145,7 @@ PRODUCER_ID: Final[StepKind] = StepKind(
 
 
 class ProducerId(Step):
-    """An idempotent producer has another id or epoch."""
+    """An idempotent producer got another producer id or epoch."""
 
     __slots__ = ("producer_epoch", "producer_id")
 
@@ -176,14 +176,14 @@ READ: Final[StepKind] = StepKind(
 
 
 class Read(Step):
-    """A consumer was shown batches, the first from its position on.
+    """A consumer read batches from its position on.
 
     Attributes:
         consumer: its node.
         batches: the batches.
-        position: where it began to read.
-        end: its position from now on.
-        leader_epoch: of the leader that answered.
+        position: its position before.
+        end: its position after.
+        leader_epoch: of the responding leader.
     """
 
     __slots__ = ("batches", "consumer", "end", "leader_epoch", "position")
@@ -204,7 +204,7 @@ class Read(Step):
             listener.on_read(self)
 
     def moments(self) -> Iterable[tuple[str, int]]:
-        # It is no broker's.
+        # Not at a broker.
         return [("read", 0)]
 
     def shown(self) -> Sequence[Shown]:
@@ -239,7 +239,7 @@ class EndOffset(Step):
     """A consumer received the latest offset.
 
     Attributes:
-        known: what was exposed when it asked (`sim.history.clients.Clients.exposed`).
+        known: what was exposed when it sent the request (`sim.history.clients.Clients.exposed`).
     """
 
     __slots__ = ("known",)
@@ -262,15 +262,15 @@ class EndOffset(Step):
 
 
 class Exposed:
-    """End offsets that clients were told of, those of newer leader epochs before those of older ones.
+    """End offsets exposed to clients, as a list with newer leader epochs first.
 
-    Only the highest are kept: a newer epoch's where it lies above all of older ones. Never changed, so that who asks
-    can keep what was known at that time.
+    An entry of a newer epoch is kept only if it is above all of older epochs. Immutable, so that a request can remember
+    what was known when it was sent.
 
     Attributes:
-        epoch: leader epoch of who told it.
-        end: the offset.
-        before: the next lower one, of an older epoch.
+        epoch: leader epoch of the responding leader.
+        end: the end offset.
+        before: the next entry, which is lower and of an older epoch.
     """
 
     __slots__ = ("before", "end", "epoch")
@@ -281,7 +281,7 @@ class Exposed:
         self.before = before
 
     def until(self, epoch: int) -> int:
-        """The highest end offset of that epoch and older ones, -1 without any."""
+        """The highest end offset of that epoch and older ones, -1 if none."""
         one: Exposed | None = self
         while one is not None and one.epoch > epoch:
             one = one.before
@@ -337,15 +337,15 @@ OFFSET_FOR_TIME: Final[StepKind] = _position(
 
 
 class Position(Step):
-    """What a consumer's position is about.
+    """A change of a consumer's position.
 
     Args:
         kind: what happened.
         consumer: its node.
         offset: the position.
-        leader_epoch: of the record before it, as far as it is known.
-        field: what else a trace shows, if anything.
-        other: that.
+        leader_epoch: of the record before it, if known.
+        field: name of another field in traces, if any.
+        other: the value of that field.
     """
 
     __slots__ = ("consumer", "field", "kind")

@@ -1,4 +1,4 @@
-"""What the control plane decides: leaders, ISR and ELR, assignments, sessions; and what a quorum commits."""
+"""Steps of the control plane: leaders, ISR and ELR, assignments, sessions, and records that a quorum commits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ELECTED: Final[StepKind] = StepKind(
 
 
 class Elected(InEpoch):
-    """A leader was chosen, 0 for none; `by_isr`: an election outside the ISR is an unclean one."""
+    """A leader was elected, 0 for none; without `by_isr` the election was unclean."""
 
     __slots__ = ("by_isr",)
 
@@ -49,7 +49,7 @@ EPOCH_RAISED: Final[StepKind] = StepKind(
 
 
 class EpochRaised(InEpoch):
-    """The leader epoch was raised, and nothing else."""
+    """The leader epoch was raised without another change."""
 
     __slots__ = ()
 
@@ -70,11 +70,11 @@ ISR: Final[StepKind] = StepKind(
 
 
 class Isr(Step):
-    """An ISR was persisted, together with eligible leader replicas, which an `Elr` notes if they are others.
+    """An ISR was persisted together with the ELR; an `Elr` follows if that changed.
 
     Attributes:
         isr: its members.
-        before: those of the one before it; None for the first.
+        before: members of the previous ISR; None for the first.
         epoch: leader epoch.
         elr: eligible leader replicas.
     """
@@ -115,7 +115,7 @@ ISR_SENT: Final[StepKind] = StepKind(
 
 
 class IsrSent(Step):
-    """A leader asks for another ISR."""
+    """A leader proposes an ISR."""
 
     __slots__ = ("before", "isr")
 
@@ -172,7 +172,7 @@ DECIDED: Final[StepKind] = StepKind(
 
 
 class Decided(Step):
-    """The control plane's decision is complete, or what it means for effective ``min.insync.replicas`` has changed."""
+    """The control plane's decision is complete, or effective ``min.insync.replicas`` changed."""
 
     __slots__ = ("min_isr", "state")
 
@@ -196,7 +196,7 @@ MIN_ISR: Final[StepKind] = StepKind(
 
 
 class MinIsr(Step):
-    """Effective ``min.insync.replicas``, which may be what it was."""
+    """Effective ``min.insync.replicas``, changed or not."""
 
     __slots__ = ("size",)
 
@@ -221,16 +221,16 @@ ASSIGNED: Final[StepKind] = StepKind(
 
 
 UNDER_WAY: Final = ("begins", "goes on")
-"""What `ASSIGNED` says of a reassignment that is under way after it."""
+"""Values of `ASSIGNED` with a reassignment in progress after it."""
 
 
 class Assigned(Step):
-    """The partition has another assignment, or a reassignment of it begins, is changed or ends.
+    """The assignment changed, or a reassignment began, changed or ended.
 
     Attributes:
         replicas: the assignment.
-        target: what a reassignment that is under way makes of it; empty without one.
-        before: assignment and target until now.
+        target: target of the reassignment in progress; empty without one.
+        before: previous assignment and target.
     """
 
     __slots__ = ("before", "replicas", "target")
@@ -271,7 +271,7 @@ DIRECTORY_ASSIGNED: Final[StepKind] = StepKind(
 
 
 class DirectoryAssigned(Step):
-    """A broker's replica is in another log directory, as the control plane knows it."""
+    """A replica's log directory changed in the metadata."""
 
     __slots__ = ("directory",)
 
@@ -302,7 +302,7 @@ ELR_OFF: Final[StepKind] = StepKind(
 
 
 class Fact(Step):
-    """A fact without further words; broker 0 where it is no broker's."""
+    """A fact without fields of its own; broker 0 if it is not about a broker."""
 
     __slots__ = ("kind",)
 
@@ -355,7 +355,9 @@ UNFENCED: Final[StepKind] = StepKind(
 
 
 class Registered(Step):
-    """A process registered; `opens`: and with that has an open session. As `UNFENCED`: it had registered before."""
+    """A process registered; `opens`: this opened its session. As `UNFENCED`: it was unfenced after it had
+    registered.
+    """
 
     __slots__ = ("incarnation", "kind", "opens")
 
@@ -381,7 +383,7 @@ SESSION_END: Final[StepKind] = StepKind(
 
 
 class SessionEnd(Step):
-    """A session is over; `fenced`: its broker stays registered."""
+    """A session ended; `fenced`: its broker stays registered."""
 
     __slots__ = ("fenced",)
 
@@ -412,7 +414,7 @@ REPLAYED_METADATA: Final[StepKind] = StepKind(
 
 
 class Metadata(Step):
-    """Records that a quorum committed (broker 0), or that a broker replayed, the first of them at an offset."""
+    """Records that a quorum committed (broker 0) or a broker replayed, from an offset on."""
 
     __slots__ = ("entries", "kind")
 
@@ -441,7 +443,7 @@ class PartitionChanged(Step):
         state: the partition after it.
         min_isr: effective ``min.insync.replicas``; 0 while there is no ELR.
         unclean: the broker that registered with this change, else 0.
-        remembers: whether the controller remembers those in `PartitionRegistration.last_known_elr`.
+        remembers: whether the controller keeps ejected members in `PartitionRegistration.last_known_elr`.
     """
 
     __slots__ = ("min_isr", "remembers", "state", "unclean")
@@ -482,7 +484,7 @@ class Recoveries(Step):
 
 
 _FOLD: Final = (1 << 63) - 1
-"""Bits of more than 62 brokers are folded, so that a set fits into a digest's 64 bits."""
+"""Broker sets of ids above 62 are folded to fit into a digest's 64 bits."""
 
 
 def _as_set(brokers: tuple[int, ...]) -> int:
@@ -490,7 +492,7 @@ def _as_set(brokers: tuple[int, ...]) -> int:
 
 
 def _moved(before: tuple[int, ...], after: tuple[int, ...]) -> int:
-    """The broker that an ISR change is about: the first that joins, else the first that leaves, else 0."""
+    """The subject of an ISR change: the first broker that joins, else the first that leaves, else 0."""
     for broker in after:
         if broker not in before:
             return broker

@@ -1,4 +1,4 @@
-"""Who is told of steps."""
+"""Listeners for steps."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ _HEARD: Final[dict[type, tuple[int, ...]]] = {}
 
 
 def heard_by(listener: Listener) -> tuple[int, ...]:
-    """Numbers of the methods that a listener's class has of its own; found out once for each."""
+    """Numbers of the methods that a listener's class overrides; cached per class."""
     kind = type(listener)
     heard = _HEARD.get(kind)
     if heard is None:

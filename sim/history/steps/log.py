@@ -1,4 +1,4 @@
-"""What happens to logs: appends, truncations, log starts, deleted records."""
+"""Steps of logs: appends, truncations, log starts, deleted records."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ APPEND: Final[StepKind] = StepKind(
 
 
 class Append(Step):
-    """A batch entered a log.
+    """A batch was appended to a log.
 
     Attributes:
         batch: the batch; `other` is the id of its first record.
-        before: the batch that it follows, or the log start.
+        before: the preceding batch, or the log start.
     """
 
     __slots__ = ("batch", "before")
@@ -75,10 +75,10 @@ TRUNCATE: Final[StepKind] = StepKind(
 
 
 class Truncate(Step):
-    """A log was cut at its LEO (`offset`).
+    """A log was truncated to `offset`.
 
     Attributes:
-        removed: the batches that were removed, perhaps none.
+        removed: removed batches, perhaps none.
         hw: the HW before.
     """
 

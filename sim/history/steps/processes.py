@@ -1,4 +1,4 @@
-"""What befalls processes, machines and links: starts, ends, pauses, cuts."""
+"""Steps of processes, machines and links: starts, ends, pauses, cuts."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Start(Step):
 
 
 class NewLog(Step):
-    """A broker has another log, with an LEO.
+    """A broker has a new log.
 
     Attributes:
-        replica: whose it is.
-        leo: its LEO now.
+        replica: its replica.
+        leo: its LEO.
     """
 
     __slots__ = ("leo", "replica")
@@ -59,7 +59,7 @@ RECOVERED: Final[StepKind] = StepKind(
 
 
 class Recovered(NewLog):
-    """A process loaded its log; `lost` is what its last end cost."""
+    """A process loaded its log; `lost` are the batches lost with the previous incarnation."""
 
     __slots__ = ("lost",)
 
@@ -97,7 +97,7 @@ DELETED: Final[StepKind] = StepKind(
 
 
 class Deleted(NewLog):
-    """A broker deleted its replica, with these batches: it has an empty one now."""
+    """A broker deleted its replica with these batches, and has an empty log now."""
 
     __slots__ = ("removed",)
 
@@ -157,15 +157,15 @@ CORRUPT_TAIL: Final[StepKind] = _end(
 )  # fmt: skip
 
 ENDS: Final[tuple[StepKind, ...]] = (KILL, POWER_LOSS, SHUTDOWN, HALT, EXIT, DISK_REPLACED, CORRUPT_TAIL)
-"""How an incarnation ends, or what befalls a machine whose process is down."""
+"""Ends of an incarnation, or losses of a machine whose process is down."""
 
 
 class End(Step):
     """An incarnation ended, or its machine lost more while it was down (`was_down`).
 
     Attributes:
-        lost: batches that went with it.
-        unclean: whether no clean-shutdown marker that carries its broker epoch is left.
+        lost: batches lost.
+        unclean: whether it left no clean-shutdown marker with its broker epoch.
         was_down: whether its process had ended before.
     """
 
@@ -223,7 +223,7 @@ DISK_WORKS: Final[StepKind] = StepKind(
 
 
 class Pause(Step):
-    """A process was paused or goes on, or its disk stalls or works again."""
+    """A process was paused or resumed, or its disk stalled or resumed."""
 
     __slots__ = ("kind",)
 
@@ -273,11 +273,11 @@ RESENT: Final[StepKind] = _link(
 )  # fmt: skip
 
 LINKS: Final[tuple[StepKind, ...]] = (CUT, HEAL, SLOW, LOSSY, RESENT)
-"""What may happen to a directed link."""
+"""Changes of a directed link."""
 
 
 class Link(Step):
-    """A directed link, to a target (`offset`), was cut or healed, or became worse by some amount (`other`)."""
+    """A directed link to a target (`offset`) was cut or healed, or worsened by an amount (`other`)."""
 
     __slots__ = ("kind",)
 
@@ -308,7 +308,7 @@ CONVERGED: Final[StepKind] = StepKind(
 
 
 class Converged(Step):
-    """The cluster is whole again."""
+    """The cluster has converged."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""What replicas do with each other: they lead, follow, and learn of LEOs and HWs."""
+"""Steps of replication: replicas lead, follow, and learn LEOs and HWs."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ class HighWatermark(Step):
     """A high watermark moved to `offset` from `other`.
 
     Attributes:
-        leads: whether it is that of a broker that leads, as it believes.
-        committed: batches that it passed, if it is a leader's and went up; None otherwise.
-        isr: the ISR that this leader went by, and
-        min_isr: effective ``min.insync.replicas``, as it knew them.
+        leads: whether the broker believes it leads.
+        committed: batches that it passed, if it is a leader's and rose; None otherwise.
+        isr: the ISR known to the leader.
+        min_isr: effective ``min.insync.replicas`` known to the leader.
     """
 
     __slots__ = ("committed", "isr", "leads", "min_isr")
@@ -98,7 +98,7 @@ LEAD: Final[StepKind] = StepKind(
 
 
 class Lead(Step):
-    """A broker is about to lead by a decision, with an LEO (`offset`) and an HW (`other`) that has yet to move."""
+    """A broker becomes leader, with its LEO (`offset`) and HW (`other`) before any advance."""
 
     __slots__ = ("decision", "partition")
 
@@ -129,7 +129,7 @@ FOLLOW: Final[StepKind] = StepKind(
 
 
 class Follow(Step):
-    """A broker follows a leader (`other`); unless it fetches on as before (`restarts`), it has yet to truncate."""
+    """A broker follows a leader (`other`). With `restarts` it truncates first; otherwise it continues fetching."""
 
     __slots__ = ("restarts",)
 
@@ -160,7 +160,7 @@ SETTLED: Final[StepKind] = StepKind(
 
 
 class Settled(InEpoch):
-    """A follower completed its truncation, after so many answers about epochs (`rounds`)."""
+    """A follower completed its truncation after `rounds` OffsetsForLeaderEpoch responses."""
 
     __slots__ = ("rounds",)
 
