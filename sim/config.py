@@ -19,7 +19,9 @@ Value = int | str | bool
 NEVER: Final = 9223372036854775807
 """Long.MAX_VALUE: Kafka's way to write "never"; scenario files may say ``"never"``."""
 Where = tuple[tuple[str, tuple[str, ...]], ...]
-"""Where a rule or key decides anything: rules with values, one of which each must have; it must itself decide there."""
+"""Where a rule or key has an effect: rules with values. Each rule must have one of its values, and must itself have an
+effect there.
+"""
 EVERYWHERE: Final[Where] = ()
 ZOOKEEPER: Final[Where] = (("control_plane", ("zookeeper",)),)
 KRAFT: Final[Where] = (("control_plane", ("kraft",)),)
@@ -34,10 +36,10 @@ class Key:
     Attributes:
         default: its value when a scenario does not set it.
         meaning: one line, with the unit.
-        choices: the values allowed, for keys that are words.
-        minimum: the smallest number allowed, for keys that are numbers.
-        maximum: the largest.
-        where: where it decides anything.
+        choices: allowed values of keys that are words.
+        minimum: smallest allowed value of keys that are numbers.
+        maximum: largest allowed value.
+        where: where it has an effect.
     """
 
     default: Value
@@ -147,24 +149,24 @@ KEYS: Final[dict[str, Key]] = {
 
 
 FOLLOWING: Final[dict[str, tuple[str, Callable[[Any, Any], Value]]]] = {
-    # ZooKeeper's client pings when it was silent for half of its read timeout, which is two thirds of the session's
-    # (ClientCnxn.onConnected).
+    # ZooKeeper's client pings after half of its read timeout without traffic; the read timeout is two thirds of the
+    # session's (ClientCnxn.onConnected).
     "sim.heartbeat.interval.ms": ("zookeeper.session.timeout.ms", lambda _, session: max(1, session // 3)),
     "delivery.timeout.ms": ("request.timeout.ms", max),  # KafkaProducer.configureDeliveryTimeout.
 }
-"""Keys of which the default depends on another key: that one, and how, from the table's default and its value."""
+"""Keys whose default depends on another key: that key, and a function of the table's default and its value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """What Kafka or its clients need of several settings.
+    """A constraint of Kafka or its clients on several settings.
 
     Attributes:
-        keys: of which settings.
-        holds: whether their values, in this order, are what it needs.
-        text: the same in words.
+        keys: the settings.
+        holds: whether their values, in this order, satisfy it.
+        text: the constraint in words.
         source: where Kafka checks it.
-        otherwise: what is the case if they are not.
+        otherwise: description of the violated constraint.
     """
 
     keys: tuple[str, ...]
@@ -262,16 +264,16 @@ def _integer(value: object) -> int | None:
 
 
 def integer(config: Mapping[str, Value], key: str) -> int:
-    """The value of a key that is a number, in the key's own unit."""
+    """The value of a numeric key, in the key's own unit."""
     value = config[key]
     assert isinstance(value, int)
     return value
 
 
 def resolve(*layers: Mapping[str, Value]) -> dict[str, Value]:
-    """The default table with layers laid over it, later ones winning; keys in the table's order.
+    """The default table overridden by layers, later ones winning; keys in the table's order.
 
-    What no layer sets may follow another key (`FOLLOWING`).
+    The default of a key that no layer sets may depend on another key (`FOLLOWING`).
     """
     merged: dict[str, Value] = {key: spec.default for key, spec in KEYS.items()}
     for layer in layers:
@@ -285,12 +287,12 @@ def resolve(*layers: Mapping[str, Value]) -> dict[str, Value]:
 def refusals(
     config: Mapping[str, Value], drawn: Mapping[str, tuple[Value, ...]], needs: Iterable[Needed] = NEEDED
 ) -> list[str]:
-    """What Kafka would not start with, one line for each thing.
+    """Settings that Kafka refuses to start with, one line for each violated constraint.
 
     Args:
         config: the keys that are set.
-        drawn: keys that are drawn, with the values that they may get; all combinations have to do.
-        needs: what is looked at.
+        drawn: randomly chosen keys with their possible values; all combinations must be accepted.
+        needs: the constraints to check.
     """
     found = []
     for needed in needs:
@@ -306,14 +308,14 @@ def refusals(
 
 
 def shown(value: Value) -> str:
-    """A value as a person reads it: `NEVER` as ``never``, booleans in lower case."""
+    """A value for people: `NEVER` as ``never``, booleans in lower case."""
     if isinstance(value, bool):
         return str(value).lower()
     return "never" if value == NEVER else str(value)
 
 
 def flatten(table: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, object]]:
-    """Turn the nested tables that TOML makes of bare dotted keys back into dotted keys; an empty one is a value."""
+    """Turn the nested tables that TOML makes of bare dotted keys back into dotted keys; an empty table is a value."""
     for name, value in table.items():
         if isinstance(value, Mapping) and value:
             yield from flatten(value, f"{prefix}{name}.")

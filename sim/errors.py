@@ -1,4 +1,4 @@
-"""What a user is told without a traceback, with the exit codes, and the hint at the nearest valid name."""
+"""Errors reported without a traceback, their exit codes, and the hint at the nearest valid name."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ T = TypeVar("T")
 
 
 class UserError(Exception):
-    """Something outside the program is wrong, and whoever runs it can mend it.
+    """An error outside the program, which the user can fix.
 
     The command line prints one line for each problem and exits with `exit_code`; each kind is a class of its own.
 
     Args:
-        problems: one sentence for each thing that is wrong, naming the offending key and value.
+        problems: one sentence for each problem, naming the offending key and value.
     """
 
     exit_code: ClassVar[int]
@@ -28,29 +28,29 @@ class UserError(Exception):
 
 
 class InputError(UserError):
-    """Bad input: arguments, scenario files, result folders, and files that are not there."""
+    """Bad input: arguments, scenario files, result folders, and missing files."""
 
     exit_code = exit_codes.BAD_INPUT
 
 
 class UnavailableError(UserError):
-    """What a command needs is not there: Java, pyspark in a version that fits, a Spark master that answers."""
+    """A command's requirement is missing: Java, a supported version of pyspark, a reachable Spark master."""
 
     exit_code = exit_codes.UNAVAILABLE
 
 
 class StorageError(UserError):
-    """A file or folder is there and cannot be read or written: no permission, no space, a broken disk."""
+    """A file or folder cannot be read or written: no permission, no space, a broken disk."""
 
     exit_code = exit_codes.UNREADABLE
 
 
 def did_you_mean(value: str, valid: Iterable[str]) -> str:
-    """A hint that names the nearest valid word.
+    """A hint at the nearest valid word.
 
     Args:
-        value: what was given.
-        valid: the words that would have been accepted.
+        value: the given word.
+        valid: the accepted words.
 
     Returns:
         ``"; did you mean 'X'?"``, or ``"; one of: ..."`` when nothing is near.
@@ -63,16 +63,16 @@ def did_you_mean(value: str, valid: Iterable[str]) -> str:
 
 
 def parse_pairs(pairs: Iterable[str], option: str, form: str, read: Callable[[str, str], T]) -> dict[str, T]:
-    """Read words like ``NAME=VALUE``.
+    """Parse words like ``NAME=VALUE``.
 
     Args:
         pairs: the words.
         option: the option that they were given to, for the message.
-        form: what they should look like, for the message.
-        read: turns a name and its value into what is kept; raises `InputError`.
+        form: their expected form, for the message.
+        read: converts a name and its value into the result; raises `InputError`.
 
     Raises:
-        InputError: all that is wrong with them; a name is given twice.
+        InputError: all problems with them; a name is given twice.
     """
     found: dict[str, T] = {}
     given: set[str] = set()

@@ -1,6 +1,6 @@
 """The exit codes of the command line; reports/README.md says what each means.
 
-Nothing is imported here: a signal may end the process before anything else is.
+This module imports nothing: a signal may end the process before other imports are done.
 """
 
 EXPECTED = 0

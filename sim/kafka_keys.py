@@ -1,4 +1,4 @@
-"""Configuration keys of Kafka that nothing here models: they are told from keys that nobody has.
+"""Kafka keys that are not modelled, to tell them from misspelt ones.
 
 Source: Kafka's documentation, broker, topic, producer and consumer configuration of 0.10 to 4.1.
 """
@@ -14,7 +14,7 @@ SYNONYMS: Final[Mapping[str, str]] = {
     "replication.factor": "default.replication.factor",
     "eligible.leader.replicas.enable": "eligible.leader.replicas.version",
 }
-"""A topic's name of a setting, or another one -> the broker's, which is modelled."""
+"""Topic-level or alternative name of a setting -> the broker's name, which is modelled."""
 _NAMES: Final = """
 advertised.listeners background.threads broker.id broker.rack cleanup.policy client.id client.rack
 compression.type connections.max.idle.ms controlled.shutdown.enable controller.listener.names
@@ -49,11 +49,11 @@ socket.receive.buffer.bytes socket.request.max.bytes socket.send.buffer.bytes zo
 zookeeper.connection.timeout.ms zookeeper.max.in.flight.requests zookeeper.set.acl zookeeper.sync.time.ms
 """
 NOT_MODELLED: Final = frozenset(_NAMES.split())
-"""Kafka has them, and no run depends on them here."""
+"""Keys that Kafka has and no run depends on."""
 
 
 def about(key: str) -> str:
-    """What is known of a key that is not modelled; empty where Kafka has none of that name."""
+    """A note on a key that is not modelled; empty if Kafka has no such key."""
     if key in SYNONYMS:
         return f"{key!r} is called {SYNONYMS[key]!r} here"
     return f"{key!r} is a key of Kafka that is not modelled" if key in NOT_MODELLED else ""

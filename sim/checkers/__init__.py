@@ -1,1 +1,1 @@
-"""Checkers: one property each; every file says what it verifies and what it does not. `registry` lists them."""
+"""Checkers: one property per module, each stating what it verifies and what it does not. `registry` lists them."""

@@ -1,10 +1,10 @@
-"""Success under min ISR: acks=all succeeded although the persisted ISR was too small.
+"""Acknowledgement under min ISR: acks=all succeeded although the persisted ISR was too small.
 
 Verifies, for every success that a producer receives for acks=all: the persisted ISR had at least as many members as the
 leader's effective ``min.insync.replicas`` when the leader answered.
 
-Does not verify: what the leader knew of it. It judges by the ISR that it knows, so that every release may do this while
-a change of the ISR is on its way to it; no mode promises otherwise.
+Does not verify: the ISR that the leader knew. A leader checks the ISR it knows, so every release may acknowledge while
+a change of the ISR is in flight to it; no mode promises otherwise.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class AckUnderMinIsr(Checker):
-    """Compares each success for acks=all with the ISR that was persisted when it was answered.
+    """Compares each success for acks=all with the ISR persisted at the time of the response.
 
     Args:
-        history: where violations go.
+        history: receives violations.
     """
 
     __slots__ = ("_ids", "_isr", "_short")
@@ -35,9 +35,9 @@ class AckUnderMinIsr(Checker):
         super().__init__(history)
         self._isr: tuple[int, ...] = ()
         self._short: list[tuple[ProduceResponse, tuple[int, ...]]] = []
-        """Successes for which the persisted ISR was too small when they were answered, with that ISR."""
+        """Successes with a persisted ISR that was too small, with that ISR."""
         self._ids: set[int] = set()
-        """Records concerned: one violation collects them all."""
+        """Records concerned; one violation collects them all."""
 
     def on_isr(self, step: steps.Isr) -> None:
         """See `Isr`."""

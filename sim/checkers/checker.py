@@ -1,4 +1,4 @@
-"""What every checker is: it says what it may find, is told of steps, and has a last look when the run has ended."""
+"""The base of checkers: each declares its findings, listens to steps, and has a final check at the end of the run."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from sim.protocol.log.log import Log
 from sim.protocol.replica.partition import Partition
 
 ANY_RECORD: Final = "any-record"
-"""Inside the promise of a mode if one of the records concerned is, which it names."""
+"""Covered by a mode's promise if one of its records is."""
 ALL_RECORDS: Final = "all-records"
-"""Inside if all records concerned are, but for those that retention had deleted; or if it names none."""
+"""Covered if all its records are, except those that retention deleted, or if it has none."""
 READABLE: Final = "readable"
-"""Inside if one of the records concerned is that consumers may rely on: acknowledged with acks=all, or any if the HW
-waits for min ISR.
+"""Covered if consumers may rely on one of its records: one acknowledged with acks=all, or any if the HW waits for min
+ISR.
 """
 RECORDS_OR_NONE: Final = "records-or-none"
-"""As `ANY_RECORD`, and inside if it names none."""
+"""As `ANY_RECORD`, and covered if it has none."""
 IDEMPOTENT: Final = "idempotent"
-"""Inside if brokers remember what idempotent producers have sent."""
+"""Covered if brokers keep the state of idempotent producers."""
 NEVER_DIVERGES: Final = "never-diverges"
-"""Inside whatever happens, if followers look for the largest common epoch; else always inside."""
+"""Covered unconditionally if the mode promises `Promised.never_diverges` (followers look for the largest common epoch);
+otherwise as `ALWAYS`.
+"""
 ALWAYS: Final = "always"
-"""Inside, whatever was lost."""
+"""Covered whatever was lost."""
 NOT_PROMISED: Final = "not-promised"
-"""Outside: no mode promises it."""
+"""Never covered: no mode promises it."""
 
 
 class Finding:
@@ -36,7 +38,7 @@ class Finding:
 
     Args:
         kind: its name.
-        promised: when a mode's promise covers it (`faults.promise.promise.Promise.covers`): one of the words above.
+        promised: when a mode's promise covers it (`faults.promise.promise.Promise.covers`): one of the constants above.
         is_warning: whether it is an early warning.
     """
 
@@ -49,18 +51,18 @@ class Finding:
 
 
 def warning(kind: str) -> Finding:
-    """An early warning: inside if one of its records is, or if it names none."""
+    """An early warning: covered if one of its records is, or if it has none."""
     return Finding(kind, RECORDS_OR_NONE, is_warning=True)
 
 
 class RunEnd:
-    """What there is when a run has ended.
+    """The final state of a run.
 
     Args:
-        leader: the leader's partition, None without one.
+        leader: the leader's partition, None without a leader.
         logs: of all machines.
-        live: partitions of the replicas that run, by broker.
-        now_us: when that is.
+        live: partitions of running replicas, by broker.
+        now_us: the time.
     """
 
     __slots__ = ("leader", "live", "logs", "now_us")
@@ -75,22 +77,22 @@ class RunEnd:
 
 
 class Checker(Listener):
-    """Looks for one thing.
+    """Checks one property.
 
     Args:
-        history: what is known; where findings go.
+        history: the run's history; receives findings.
     """
 
     __slots__ = ("_findings",)
 
     FINDINGS: ClassVar[tuple[Finding, ...]] = ()
-    """What it may find."""
+    """The kinds of findings it may report."""
 
     def __init__(self, history: History) -> None:
         self._findings = history.findings
 
     def final(self, end: RunEnd) -> None:
-        """The run has ended."""
+        """Check the final state."""
 
     def dispose(self) -> None:
         """See `sim.hosts.cluster.Cluster.dispose`."""

@@ -1,11 +1,11 @@
-"""Committed loss: a producer was told that a record is committed, and in the end it is gone.
+"""Committed loss: a record acknowledged with acks=all is lost at the end of the run.
 
-Verifies, at the end of validation: the id of every record that was acknowledged with acks=all stands in the leader's
-log at or above the log start, unless the log start passed it by deletion, of this log or of one that came to an end
-(a disk that is replaced by an empty one forgets its log start). Without a leader, the record must be in some
-replica's log, in memory or on disk. A record that is there at another offset only was relocated: counted, no loss.
+Verifies, at the end of validation: every record acknowledged with acks=all is in the leader's log at or above the log
+start, unless the log start passed it by deletion, of this log or of one that no longer exists (a disk that is replaced
+forgets its log start). Without a leader the record must be in some replica's log, in memory or on disk. A record found
+only at another offset was relocated, which is counted but is no loss.
 
-Does not verify: records acknowledged with acks=1 or 0, which are counted; absence that was made good again.
+Does not verify: records acknowledged with acks=1 or 0, which are only counted; temporary absence.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from sim.protocol.log.log import Log
 
 
 def check(history: History, logs: Iterable[Log], log_start: int, now_us: int) -> LossCount:
-    """Look for every acknowledged record.
+    """Look for all acknowledged records.
 
     Args:
-        history: the acknowledgements; violations are added to it.
-        logs: the leader's log; without a leader all logs that exist.
+        history: has the acknowledgements; receives violations.
+        logs: the leader's log; without a leader all existing logs.
         log_start: below which deletion explains absence.
         now_us: time of the check.
 
@@ -69,10 +69,10 @@ def check(history: History, logs: Iterable[Log], log_start: int, now_us: int) ->
 
 
 class CommittedLoss(Checker):
-    """Looks at the end.
+    """Checks the final state.
 
     Args:
-        history: the acknowledgements; where violations go.
+        history: has the acknowledgements; receives violations.
     """
 
     __slots__ = ("_history",)

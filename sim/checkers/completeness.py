@@ -1,23 +1,24 @@
 """Early warnings ``leader-incomplete`` and ``candidate-incomplete``: a committed record is missing where it must be.
 
-A record is committed once the HW of a broker that presumes to lead has passed it, whatever its acks, and whether or
-not anybody was told. Log starts apart, it must then be, at whatever offset,
+A record is committed once the HW of a broker which believes it leads has passed it, whatever its acks, and whether or
+not it was acknowledged. Unless a log start has passed it, it must then be, at whatever offset,
 
-- in the log of each broker that begins to lead in the newest leader epoch, and of the one that leads in it when a
-  leader of an older epoch commits something (Vanlightly: LeaderCompleteness). What that leader lacks is given up: its
-  log is the partition's from then on, and later leaders are not asked for it again;
-- in the log of each candidate: a member of the persisted ISR or of the eligible leader replicas (ELR) that runs and
-  that the control plane knows to be there (Gustafson: StrongIsr, over the true ISR; Vanlightly:
-  LeaderCandidateCompleteness). Under ZooKeeper it has a session, and was told under it how things stand. Under KRaft
-  its process was unfenced once; fenced again it may still be elected later, if it stays in ISR or ELR.
+- in the log of each broker that begins to lead in the newest leader epoch, and of the current leader of that epoch
+  when a leader of an older epoch commits something (Vanlightly: LeaderCompleteness). Records that such a leader lacks
+  are given up: its log is the partition's from then on, and later leaders are not checked for them;
+- in the log of each candidate: a running member of the persisted ISR or of the eligible leader replicas (ELR) that
+  the control plane knows to be available (Gustafson: StrongIsr, over the true ISR; Vanlightly:
+  LeaderCandidateCompleteness). With ZooKeeper it has a session and has received the partition's state in it. With KRaft
+  its process was unfenced once; if fenced again it may still be elected later while it stays in ISR or ELR.
 
-Verifies: leaders when they begin to lead; candidates when they enter ISR or ELR, are told, unfenced or truncate, for
-all that is committed; both at each commit, for what it adds. Each record is reported once for each kind and broker.
+Verifies: leaders when they begin to lead; candidates when they enter ISR or ELR, receive the state, are unfenced or
+truncate, for all committed records; both at each commit, for the records it adds. Each record is reported once per kind
+and broker.
 
-Does not verify: members that are down, or back without the control plane's knowledge (a controller that tells
-registrations apart takes those out of the ISR first, one that asks for a clean shutdown out of the ELR, too); replicas
-that only an unclean election could choose, as a last known leader; whether the absence is made good again, which is why
-it is no violation.
+Does not verify: members that are down, or restarted without the control plane's knowledge (a controller that recognises
+new registrations removes those from the ISR first, one that requires a clean shutdown from the ELR too); replicas that
+only an unclean election could elect, as a last known leader; whether the record reappears, which is why this is no
+violation.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Completeness(Checker):
     """Looks for committed records in the logs of leaders and candidates.
 
     Args:
-        history: what retention deleted; where warnings go.
+        history: has retention's deletions; receives warnings.
     """
 
     __slots__ = (
@@ -73,11 +74,11 @@ class Completeness(Checker):
         self._epoch = -1
         self._leader = 0
         self._required: dict[Batch, int] = {}
-        """Where a batch that must be there stands in `_order`."""
+        """Index in `_order` of each batch that is still required."""
         self._order: list[Batch] = []
-        """All batches that had to be there at some time."""
+        """All batches that were ever required."""
         self._sound: dict[int, tuple[int, int]] = {}
-        """Broker -> of `_order`, how many from the first on its log was found to hold, at which log start."""
+        """Broker -> (length of the prefix of `_order` that its log was found to hold, its log start then)."""
         self._reported: set[tuple[str, int, int]] = set()
 
     def on_elected(self, step: steps.Elected) -> None:
@@ -151,7 +152,7 @@ class Completeness(Checker):
         self._logs[broker] = replica.log
 
     def ended(self, broker: int) -> None:
-        """A process is gone."""
+        """A process ended."""
         self._running.pop(broker, None)
         self._up.discard(broker)
         self._sessions.discard(broker)
@@ -159,16 +160,16 @@ class Completeness(Checker):
             self._leader = 0
 
     def session(self, broker: int) -> None:
-        """A process has an open session: it becomes a candidate when it is told how things stand."""
+        """A process has an open session: it becomes a candidate when it receives the partition's state."""
         self._sessions.add(broker)
 
     def told(self, broker: int, now_us: int) -> None:
-        """A broker follows as the control plane has told it: it may be elected, if it is a member and has a session."""
+        """A broker adopted the control plane's state: it may be elected if it is a member with a session."""
         if broker in self._sessions:
             self._arrives(broker, now_us)
 
     def unfenced(self, broker: int, now_us: int) -> None:
-        """A process that knew of its registration was unfenced: it may be elected, if it is a member."""
+        """A registered process was unfenced: it may be elected if it is a member."""
         self._sessions.add(broker)
         self._arrives(broker, now_us)
 
@@ -180,12 +181,12 @@ class Completeness(Checker):
             self._judge_all("candidate-incomplete", broker, now_us)
 
     def session_end(self, broker: int) -> None:
-        """A session is over: its broker is not elected, and hears of how things stand in its next one."""
+        """A session ended: its broker is not elected until it receives the state in its next session."""
         self._up.discard(broker)
         self._sessions.discard(broker)
 
     def isr(self, isr: tuple[int, ...], elr: tuple[int, ...], now_us: int) -> None:
-        """ISR and ELR were persisted, or one of them."""
+        """ISR or ELR were persisted."""
         before, self._isr = self._candidates, isr
         self._candidates = (*isr, *elr) if elr else isr
         for broker in self._candidates:
@@ -193,7 +194,7 @@ class Completeness(Checker):
                 self._judge_all("candidate-incomplete", broker, now_us)
 
     def elected(self, epoch: int) -> None:
-        """A leader was chosen; whoever leads in an older epoch is not the newest leader."""
+        """A leader was elected; leaders of older epochs are no longer the newest leader."""
         if epoch > self._epoch:
             self._epoch, self._leader = epoch, 0
 
@@ -206,7 +207,7 @@ class Completeness(Checker):
             self._give_up(self._judge_all("leader-incomplete", broker, now_us))
 
     def removed(self, broker: int, batches: list[Batch]) -> None:
-        """Batches are gone from a log: what it was found to hold ends before them."""
+        """Batches were removed from a log: shorten the prefix that it was found to hold."""
         required = self._required
         found, log_start = self._sound.get(broker, (0, 0))
         if found:
@@ -244,7 +245,9 @@ class Completeness(Checker):
             del self._required[batch]
 
     def _judge_all(self, kind: str, broker: int, now_us: int) -> list[Batch]:
-        """`_judge` all that is required, but for what the broker's log was found to hold before and has not lost."""
+        """`_judge` all required batches, except those that the broker's log was found to hold and has not
+        lost since.
+        """
         required, order, log = self._required, self._order, self._logs[broker]
         found, log_start = self._sound.get(broker, (0, 0))
         if log.log_start < log_start:
@@ -257,7 +260,7 @@ class Completeness(Checker):
         return self._judge(kind, broker, absent, now_us)
 
     def _judge(self, kind: str, broker: int, batches: list[Batch], now_us: int) -> list[Batch]:
-        """Look for batches in a broker's log, and report those that are missing; returns them."""
+        """Look for batches in a broker's log; report and return those that are missing."""
         log = self._logs[broker]
         lacking = [
             batch

@@ -1,16 +1,15 @@
-"""Early warning ``inconsistent-read``: a consumer was shown a record that the newest leader has not there.
+"""Early warning ``inconsistent-read``: a consumer read a record that the newest leader does not have at that offset.
 
-What was read once must be read again: at the offset at which a consumer was shown a record, the log of whoever leads
-in the newest leader epoch holds that record (Vanlightly: ConsistentReadProperty). `sim.checkers.exposed_loss` asks that
-of the final log only, and is a violation.
+Reads must be repeatable: at the offset at which a consumer read a record, the log of the leader of the newest leader
+epoch has that record (Vanlightly: ConsistentReadProperty). `sim.checkers.exposed_loss` requires this of the final log
+only, and is a violation.
 
-Verifies: for all that was shown, when a broker begins to lead in the newest leader epoch; and for what another leader
-shows meanwhile, when it is shown. A leader that leads on only appends, so what it has shown itself needs no look. Each
-batch is reported once.
+Verifies: all records read, when a broker begins to lead in the newest leader epoch; and records read from another
+leader later, when they are read. A leader only appends, so reads from the newest leader need no check. Each batch is
+reported once.
 
-Does not verify: offsets below the leader's log start, and records that a leader's retention deleted; reads while nobody
-leads in the newest epoch, until somebody does; in which order records were read, or whether one was left out
-(`sim.checkers.consumer_skip`).
+Does not verify: offsets below the leader's log start, and records that a leader's retention deleted; reads while the
+newest epoch has no leader, until it has one; the order of reads, or skipped records (`sim.checkers.consumer_skip`).
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class ConsistentReads(Checker):
-    """Compares what consumers were shown with the newest leader's log.
+    """Compares records that consumers read with the newest leader's log.
 
     Args:
-        history: what was shown; where warnings go.
+        history: has the reads; receives warnings.
 
     Attributes:
         epoch: the newest leader epoch.
@@ -53,11 +52,11 @@ class ConsistentReads(Checker):
         self._log: Log | None = None
         self._reported: set[int] = set()
         self._first: dict[Batch, int] = {}
-        """Where a batch stands first among what was shown."""
+        """Index of each batch's first read."""
         self._placed = 0
-        """How much of what was shown is in `_first`."""
+        """Number of reads included in `_first`."""
         self._sound: dict[int, tuple[list[Batch], int, int]] = {}
-        """Broker -> its log's batches, of what was shown how many from the first on they held, and its log start."""
+        """Broker -> (its log's batches, length of the prefix of reads that they were found to match, its log start)."""
 
     def on_elected(self, step: steps.Elected) -> None:
         """See `Elected`."""
@@ -88,12 +87,12 @@ class ConsistentReads(Checker):
         self.removed(step.broker, step.lost)
 
     def elected(self, epoch: int) -> None:
-        """A leader was chosen, or the leader epoch raised: nobody leads in it yet."""
+        """A leader was elected, or the leader epoch raised: the new epoch has no leader yet."""
         if epoch > self.epoch:
             self.epoch, self._leader, self._log = epoch, 0, None
 
     def ended(self, broker: int) -> None:
-        """A process is gone."""
+        """A process ended."""
         if broker == self._leader:
             self._leader, self._log = 0, None
 
@@ -104,7 +103,7 @@ class ConsistentReads(Checker):
             self._compare_all(broker, log, now_us)
 
     def _compare_all(self, broker: int, log: Log, now_us: int) -> None:
-        """Compare all that was shown, but for what the log was found to hold before and has not lost."""
+        """Compare all reads, except those that the log was found to match and has not lost since."""
         reads = self._clients.shown
         first = self._first
         for place in range(self._placed, len(reads)):
@@ -126,14 +125,14 @@ class ConsistentReads(Checker):
         self._sound[broker] = (log.batches, found, log.log_start)
 
     def removed(self, broker: int, batches: list[Batch]) -> None:
-        """Batches are gone from a log: what it was found to hold ends before them."""
+        """Batches were removed from a log: shorten the prefix that it was found to match."""
         known = self._sound.get(broker)
         if known is not None:
             gone = min([self._first[batch] for batch in batches if batch in self._first], default=known[1])
             self._sound[broker] = (known[0], min(known[1], gone), known[2])
 
     def read(self, fresh: int, now_us: int) -> None:
-        """A consumer was shown so many batches by a leader of another epoch."""
+        """A consumer read `fresh` batches from a leader of another epoch."""
         self._compare(self._clients.shown[-fresh:], now_us)
 
     def _compare(self, reads: Iterable[Shown], now_us: int) -> None:

@@ -1,12 +1,12 @@
-"""Consumer skip: a consumer went past a record without being shown it, and without being told.
+"""Consumer skip: a consumer's position passed a record that it neither read nor was notified about.
 
-Verifies, at the end of validation, for every offset that a consumer's position went over since its application last
-heard of a reset, a seek, a truncation or a position out of range: the record that the leader's log holds there, below
-the HW and not below the log start, was shown to that consumer. A consumer that goes back silently has what lies behind
-ahead of it again. Judged is what lies before the last record that it has read of the final log: a consumer that has yet
-to hear of a new leader may still find out.
+Verifies, at the end of validation, for every offset that a consumer's position passed since its application was last
+notified of a reset, a seek, a truncation or a position out of range: the record at that offset of the leader's log,
+below the HW and not below the log start, was read by that consumer. If a position goes back silently, offsets behind it
+have to be read again. Only offsets before the last record that the consumer read of the final log are judged: a
+consumer that does not know a new leader yet may still detect the truncation.
 
-Does not verify: what applications do when they are told; without a leader, anything.
+Does not verify: how applications react to notifications; without a leader, anything.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from sim.protocol.batch import Batch
 from sim.protocol.log.log import Log
 
 _TOLD: Final = (steps.OUT_OF_RANGE, steps.RESET, steps.SEEK, steps.TRUNCATION_DETECTED)
-"""After these a consumer's application knows that it goes elsewhere."""
+"""Steps by which a consumer's application is notified of a jump."""
 _REWOUND: Final = (steps.REWIND, steps.RESTART_CONSUMER)
 
 
 class ConsumerSkip(Checker):
-    """Follows the consumers' positions, and compares what they went over with what was shown at the end.
+    """Tracks the consumers' positions, and at the end compares the offsets they passed with the records they read.
 
     Args:
-        history: what was shown; where violations go.
+        history: has the reads; receives violations.
     """
 
     __slots__ = ("_clients", "_passed", "_shown_when_told")
@@ -41,9 +41,9 @@ class ConsumerSkip(Checker):
         super().__init__(history)
         self._clients = history.clients
         self._passed: dict[int, list[tuple[int, int]]] = {}
-        """Consumer -> ranges of offsets that its position went over, ascending, since its application was last told."""
+        """Consumer -> ascending ranges of offsets that its position passed since its application was last notified."""
         self._shown_when_told: dict[int, int] = {}
-        """Consumer -> how much had been shown then, to all of them."""
+        """Consumer -> number of reads of all consumers at that time."""
 
     def on_read(self, step: steps.Read) -> None:
         """See `Read`."""
@@ -58,8 +58,8 @@ class ConsumerSkip(Checker):
     def on_position(self, step: steps.Position) -> None:
         """See `Position`.
 
-        What was passed before its application was told is its own business. What lies behind a position to which it
-        went back silently is ahead again.
+        Offsets passed before a notification are the application's responsibility. Offsets behind a position that went
+        back silently have to be read again.
         """
         consumer, offset = step.consumer, step.offset
         if step.kind in _TOLD:
@@ -75,7 +75,7 @@ class ConsumerSkip(Checker):
             self.check(end.leader.log, end.leader.hw, end.now_us)
 
     def check(self, log: Log, hw: int, now_us: int) -> None:
-        """Compare what consumers went over with what they were shown; at most one violation, with all records.
+        """Compare the offsets that consumers passed with their reads; at most one violation, with all records.
 
         Args:
             log: the leader's log.
@@ -106,7 +106,7 @@ class ConsumerSkip(Checker):
 
 
 class _Shown:
-    """What one consumer was shown."""
+    """What one consumer read."""
 
     def __init__(self, consumer: int, shown: list[Shown], when_told: int) -> None:
         self._reads = [one for one in shown if one.consumer == consumer]
@@ -116,21 +116,21 @@ class _Shown:
         self._consumer = consumer
 
     def last_of(self, kept: set[tuple[int, int, int]]) -> int:
-        """Last offset that it was shown of batches (first id, base offset, epoch) since it was told of a jump.
+        """Last offset read of batches (first id, base offset, epoch) since it was notified of a jump.
 
-        What was lost and sent again may come to the offset where it stood before, and was not read there.
+        A record that was lost and resent may return to its earlier offset without having been read there.
         """
         own = (shown.batch for shown in self._since if shown.consumer == self._consumer)
         read = (batch.last_offset for batch in own if (batch.first_id, batch.base_offset, batch.leader_epoch) in kept)
         return max(read, default=0)
 
     def begins(self, batch: Batch) -> bool:
-        """Whether it was shown a batch from its first record on, and so misses none of it."""
+        """Whether it read a batch from the first record on, and so misses none of it."""
         from_offset = self._from.get(batch)
         return from_offset is not None and from_offset <= batch.base_offset
 
     def missing(self, batch: Batch, start: int, end: int) -> list[int]:
-        """Records of a batch at offsets from `start` to before `end` that it was not shown."""
+        """Records of a batch at offsets in [start, end) that it did not read."""
         if start >= end or self._from.get(batch, end) <= start:
             return []
         if self._ids is None:

@@ -1,8 +1,8 @@
 """Divergence: two replicas that follow the same leader epoch disagree below both their high watermarks.
 
-Verifies, whenever an HW moves or a truncation completes: for each two live replicas that completed truncation in the
-current leader epoch, every offset in [max log start, min(HW, HW)) holds the same (record id, batch epoch) in both, and
-neither lacks it. Compares only offsets that were not compared before. The final check covers all live replicas.
+Verifies, whenever an HW moves or a truncation completes: any two live replicas that completed truncation in the current
+leader epoch have the same (record id, batch epoch) at every offset in [max log start, min(HW, HW)), and neither lacks
+one. Only offsets not compared before are compared. The final check covers all live replicas.
 
 Does not verify: tails above the HW, which may differ until the next fetch; replicas of older epochs.
 """
@@ -27,9 +27,9 @@ def record_at(replica: Replica, offset: int) -> tuple[int, int] | None:
 
 
 def first_difference(one: Replica, other: Replica, start: int, end: int) -> int | None:
-    """The first offset in [start, end) at which two logs differ, None when they agree."""
-    # Mostly the same objects in the same places, and few of them: from the batch that ends the range back to the one
-    # that begins it, without a look at each offset.
+    """The first offset in [start, end) at which two logs differ, None if they agree."""
+    # Logs mostly hold the same few batch objects: compare batches backwards from the end of the range, without
+    # comparing each offset.
     start = max(start, one.log.log_start, other.log.log_start)
     ones, others, lasts = one.log.batches, other.log.batches, one.log.lasts
     place = len(lasts) - 1
@@ -56,7 +56,7 @@ def first_difference(one: Replica, other: Replica, start: int, end: int) -> int 
 
 
 class _Settled:
-    """A live replica that leads in an epoch, or completed its truncation for it.
+    """A live replica that leads in an epoch or completed its truncation for it.
 
     Attributes:
         broker: its broker.
@@ -73,10 +73,10 @@ class _Settled:
 
 
 class Divergence(Checker):
-    """Compares replicas as they move.
+    """Compares replicas as their HWs move.
 
     Args:
-        history: where violations go.
+        history: receives violations.
     """
 
     __slots__ = ("_checked", "_epoch", "_replicas", "_reported", "_settled")
@@ -132,7 +132,7 @@ class Divergence(Checker):
         self.compare_all(end.live, end.now_us)
 
     def loaded(self, broker: int, replica: Replica) -> None:
-        """A process loaded its log; what was compared of it before may have been lost."""
+        """A process loaded its log, which may have lost compared records."""
         self._replicas[broker] = replica
         known = self._settled.get(broker)
         if known is not None:
@@ -140,7 +140,7 @@ class Divergence(Checker):
         self.truncated(broker, 0)
 
     def ended(self, broker: int) -> None:
-        """A process is gone."""
+        """A process ended."""
         self._replicas.pop(broker, None)
         self._settled.pop(broker, None)
 
@@ -164,14 +164,14 @@ class Divergence(Checker):
         self._settled.pop(broker, None)
 
     def truncated(self, broker: int, leo: int) -> None:
-        """What a replica appends from here on has not been compared."""
+        """A replica truncated: records from here on have to be compared again."""
         for one, checked in self._checked.items():
             for other, end in checked.items():
                 if end > leo and broker in (one, other):
                     checked[other] = leo
 
     def compare(self, broker: int, now_us: int) -> None:
-        """Compare one replica with all others of the current epoch, up to the lower HW of each two."""
+        """Compare one replica with all others of the current epoch, each pair up to the lower HW."""
         known = self._settled.get(broker)
         current = self._epoch
         if known is None or known.epoch != current:
@@ -194,7 +194,7 @@ class Divergence(Checker):
                     self._report((one, other), offset, now_us)
 
     def compare_all(self, replicas: Mapping[int, Replica], now_us: int) -> None:
-        """Compare all live replicas, whatever epoch they follow."""
+        """Compare all live replicas of any epoch."""
         brokers = sorted(replicas)
         for position, broker in enumerate(brokers):
             for other in brokers[position + 1 :]:

@@ -1,12 +1,11 @@
 """Early warning ``two-leaders-one-epoch``: two brokers led in the same leader epoch.
 
-A leader epoch names one leader (KIP-101): fencing, truncation and log matching all rest on that.
+A leader epoch has one leader (KIP-101): fencing, truncation and log matching rely on that.
 
-Verifies: whenever a broker begins to lead, that no other one began to lead in that leader epoch before, at whatever
-time.
+Verifies: whenever a broker begins to lead, no other broker has ever begun to lead in that leader epoch.
 
-Does not verify: two leaders of different epochs at the same time, which is what epochs are for; whether either of them
-wrote anything.
+Does not verify: two leaders of different epochs at the same time, which epochs exist to handle; whether either wrote
+anything.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from sim.history.history import History
 
 
 class EpochLeaders(Checker):
-    """Remembers who led in each epoch.
+    """Records the leader of each epoch.
 
     Args:
-        history: where warnings go.
+        history: receives warnings.
     """
 
     __slots__ = ("_leaders",)
@@ -38,7 +37,7 @@ class EpochLeaders(Checker):
         self.lead(step.broker, step.epoch, step.at_us)
 
     def lead(self, broker: int, epoch: int, now_us: int) -> None:
-        """A broker begins to lead; only the first other one in an epoch is reported."""
+        """A broker begins to lead; only the first conflict of an epoch is reported."""
         first = self._leaders.setdefault(epoch, broker)
         if first not in (broker, 0):
             self._leaders[epoch] = 0

@@ -1,10 +1,10 @@
-"""Exposed loss: a consumer was shown a record, and in the end its offset holds nothing or another record.
+"""Exposed loss: a consumer read a record, and at the end its offset has no record or another one.
 
-Verifies, at the end of validation, for every shown (record, offset) at or above the log start of the leader's log: the
-log holds that record at that offset, unless a leader's retention had deleted it. Reported apart from committed loss.
-Without a leader nothing is judged.
+Verifies, at the end of validation, for every (record, offset) read at or above the log start of the leader's log: the
+log has that record at that offset, unless a leader's retention deleted it. Reported apart from committed loss. Without
+a leader nothing is judged.
 
-Does not verify: whether the record is elsewhere in the log.
+Does not verify: whether the record is at another offset of the log.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sim.protocol.log.log import Log
 
 
 def check(history: History, log: Log, now_us: int) -> None:
-    """Compare what consumers were shown with the final log; at most one violation, with all records."""
+    """Compare reads with the final log; at most one violation, with all records."""
     ids: set[int] = set()
     first: tuple[int, int] | None = None
     kept = set(log.batches)
@@ -44,10 +44,10 @@ def check(history: History, log: Log, now_us: int) -> None:
 
 
 class ExposedLoss(Checker):
-    """Looks at the end.
+    """Checks the final state.
 
     Args:
-        history: what consumers were shown; where violations go.
+        history: has the reads; receives violations.
     """
 
     __slots__ = ("_history",)

@@ -1,16 +1,16 @@
-"""Early warning ``global-loss``: a committed record is in no log any more.
+"""Early warning ``global-loss``: a committed record is no longer in any log.
 
-A record is committed once the HW of a broker that presumes to lead has passed it. From then on at least one replica
-must hold it, running or down, elected or not: an operator could still recover it (Vanlightly:
-NoCommittedRecordLostGlobally, there of acknowledged records only). Leader completeness is not enough, since it says
-nothing while nobody leads.
+A record is committed once the HW of a broker which believes it leads has passed it. From then on at least one replica
+must have it, running or down, elected or not: an operator could still recover it (Vanlightly:
+NoCommittedRecordLostGlobally, there of acknowledged records only). Leader completeness does not cover this, since it
+requires nothing while there is no leader.
 
-Verifies: whenever a log loses batches, by a crash, a damaged or replaced disk, truncation, or the deletion of a
-replica, that each committed record among them stands in another log, or twice in this one. Each batch is reported once.
+Verifies: whenever a log loses batches, by a crash, a damaged or replaced disk, truncation, or deletion of a replica,
+each committed record among them is in another log, or a second time in this one. Each batch is reported once.
 
-Does not verify: records that a leader's retention deleted; what could be read of a log after a crash that nobody has
-recovered yet, beyond what its fate is known to be; whether a record comes back, from a producer that sends it again or
-in a fetch reply that a paused follower has yet to take.
+Does not verify: records that a leader's retention deleted; logs of crashed brokers before recovery, beyond the batches
+known to be lost; whether a record reappears, resent by a producer or from a fetch response that a paused follower has
+not processed.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class GlobalLoss(Checker):
-    """Knows all logs, those of stopped brokers too.
+    """Tracks all logs, including those of stopped brokers.
 
     Args:
-        history: what is committed; where warnings go.
+        history: has the commits; receives warnings.
     """
 
     __slots__ = ("_commits", "_logs", "_records", "_reported")
@@ -69,21 +69,21 @@ class GlobalLoss(Checker):
         self._logs[broker] = replica.log
 
     def lost(self, broker: int, batches: list[Batch], now_us: int) -> None:
-        """A machine lost batches; one that got another disk does not show it in the old log."""
+        """A machine lost batches; a replaced disk does not show this in the old log."""
         log = self._logs.get(broker)
         if log is not None and batches and log.batches and log.batches[-1] is batches[-1]:
             del self._logs[broker]
         self.removed(batches, now_us)
 
     def removed(self, batches: list[Batch], now_us: int) -> None:
-        """Batches are gone from a log."""
+        """Batches were removed from a log."""
         commits = self._commits.first_us
         gone = [batch for batch in batches if batch.first_id in commits and batch.first_id not in self._reported]
         for log in self._logs.values():
             if gone:
                 gone = [batch for batch in log.lacking(gone) if not self._records.survive_in(log, batch)]
         ids = frozenset(record for batch in gone for record in batch.ids()) - self._records.deleted
-        if ids:  # Where no other log is left, those that retention deleted are still among `gone`.
+        if ids:  # If no other log is left, `gone` still includes records that retention deleted.
             self._reported.update(batch.first_id for batch in gone)
             record = min(ids)
             offset = next(batch.base_offset + record - batch.first_id for batch in gone if record in batch.ids())

@@ -1,8 +1,8 @@
-"""HW regression: a client is told a smaller end offset than one that was exposed before it asked.
+"""HW regression: a client gets a smaller end offset than one exposed before its request.
 
-Verifies: exposures are received ListOffsets(latest) answers and shown records (their offset + 1), each with the epoch
-of the answering leader. An answer is a violation if it lies below an exposure that was received before its request was
-sent, from the same or an older epoch. Below one of a newer epoch it is a stale read: counted only.
+Verifies: no ListOffsets(latest) response is below an end offset exposed before its request was sent, by a leader of the
+same or an older epoch. Exposed are received ListOffsets(latest) responses and offsets of records read (+ 1), each with
+the epoch of the responding leader. A response below one of a newer epoch is a stale read, which is only counted.
 
 Does not verify: HW fields, empty fetches and OFFSET_NOT_AVAILABLE, which promise nothing.
 """
@@ -19,13 +19,13 @@ from sim.history.steps import Exposed
 
 
 def check_answer(history: History, known: Exposed | None, end_offset: int, leader_epoch: int, now_us: int) -> None:
-    """Judge one successful ListOffsets(latest) answer.
+    """Judge one successful ListOffsets(latest) response.
 
     Args:
-        history: what was committed; where a violation goes.
-        known: `sim.history.clients.Clients.exposed` as it was when the request was sent.
-        end_offset: the answer.
-        leader_epoch: epoch of the answering leader.
+        history: has the commits; receives a violation.
+        known: `sim.history.clients.Clients.exposed` when the request was sent.
+        end_offset: the offset in the response.
+        leader_epoch: epoch of the responding leader.
         now_us: when it was received.
     """
     if known is None:
@@ -43,10 +43,10 @@ def check_answer(history: History, known: Exposed | None, end_offset: int, leade
 
 
 class HwRegression(Checker):
-    """Judges each answer that a consumer receives.
+    """Judges each response that a consumer receives.
 
     Args:
-        history: what was committed; where violations go.
+        history: has the commits; receives violations.
     """
 
     __slots__ = ("_history",)

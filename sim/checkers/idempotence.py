@@ -1,11 +1,11 @@
-"""What an idempotent producer is promised: each record once, in the order of sending.
+"""Idempotence: an idempotent producer's records are in the log once and in the order of sending.
 
-Verifies, at the end of validation, in the leader's log: ``duplicate``, no record stands at two offsets; ``reordered``,
-records stand in the order in which they were sent, which is that of their sequences. Both within one epoch of one
-producer id only: a producer that starts a new one after a gap (KIP-360) may write again what the log holds.
+Verifies, at the end of validation, in the leader's log: ``duplicate``, no record is at two offsets; ``reordered``,
+records are in the order in which they were sent, which is that of their sequences. Both only within one epoch of one
+producer id: a producer that starts a new epoch after a gap (KIP-360) may write records again that the log has.
 
-Does not verify: producers that are not idempotent; whether a producer numbers its batches in the order in which it was
-handed them; what was truncated away; without a leader, anything.
+Does not verify: producers that are not idempotent; whether a producer numbers its batches in the order in which the
+application sent them; truncated records; without a leader, anything.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sim.protocol.log.log import Log
 
 
 def check(findings: Findings, log: Log, now_us: int) -> None:
-    """Look through the final log; at most one violation of each kind, with all records."""
+    """Check the final log; at most one violation of each kind, with all records."""
     places: dict[tuple[int, int], dict[int, int]] = {}
     newest: dict[tuple[int, int], int] = {}
     twice: dict[int, str] = {}
@@ -42,7 +42,7 @@ def check(findings: Findings, log: Log, now_us: int) -> None:
 
 
 class Idempotence(Checker):
-    """Looks at the end."""
+    """Checks the final state."""
 
     FINDINGS: ClassVar = (Finding("duplicate", IDEMPOTENT), Finding("reordered", IDEMPOTENT))
 

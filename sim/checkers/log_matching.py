@@ -1,17 +1,16 @@
-"""Early warning ``log-mismatch``: two logs agree on offset and epoch of a record, but not on it or what precedes it.
+"""Early warning ``log-mismatch``: logs differ at or below a record of the same offset and epoch.
 
-Log matching, as Raft calls it: if two logs hold a record of the same epoch at the same offset, they hold the same
-records from the higher log start up to there. The prefix below both HWs, for which `sim.checkers.divergence` makes
-it a violation, is only what must hold for clients; the protocol needs it above the HW as well, and for logs that
-have yet to be truncated.
+Raft's log matching: if two logs have a record of the same epoch at the same offset, they have the same records from the
+higher log start up to there. `sim.checkers.divergence` makes this a violation below both HWs, which is what clients
+depend on; the protocol also needs it above the HW, and for logs that are not truncated yet.
 
-Verifies, at each append: a batch follows the same batch in every log that holds it, as in the log of the leader that
-made it; by induction the logs below it are equal, since truncation and loss only take ends away. And when a leader
-makes a batch at offsets for which its epoch has been used before: no other log, of a live broker or a stopped one,
-holds another record of that epoch there.
+Verifies, at each append: a batch follows the same batch in every log that has it as in the log of the leader that
+created it; by induction the logs below it are equal, since truncation and loss only remove suffixes. When a leader
+creates a batch at offsets for which its epoch was used before: no other log, of a live or stopped broker, has another
+record of that epoch there.
 
 Does not verify: logs that differ without a common (offset, epoch) above the difference, which is legal until they are
-truncated; offsets below a log start; batches of a fetch reply that was under way when the last log lost them.
+truncated; offsets below a log start; batches of a fetch response that was in flight when the last log lost them.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class LogMatching(Checker):
-    """Remembers which batch each batch follows.
+    """Records the predecessor of each batch.
 
     Args:
-        history: where warnings go.
+        history: receives warnings.
     """
 
     __slots__ = ("_before", "_ends", "_logs")
@@ -42,7 +41,7 @@ class LogMatching(Checker):
     def __init__(self, history: History) -> None:
         super().__init__(history)
         self._before: dict[Batch, Batch | int] = {}
-        """What a batch follows where it was made: a batch, or the log start."""
+        """Batch -> its predecessor in the log of the leader that created it: a batch, or the log start."""
         self._ends: dict[int, int] = {}
         """Leader epoch -> offset up to which it was used."""
         self._logs: dict[int, Log] = {}
@@ -78,7 +77,7 @@ class LogMatching(Checker):
         self._logs[broker] = replica.log
 
     def lost(self, broker: int, batches: list[Batch]) -> None:
-        """A machine lost batches; one that got another disk does not show it in the old log."""
+        """A machine lost batches; a replaced disk does not show this in the old log."""
         log = self._logs.get(broker)
         if log is not None and batches and log.batches and log.batches[-1] is batches[-1]:
             del self._logs[broker]
@@ -107,7 +106,7 @@ class LogMatching(Checker):
 
 
 def _begins_between(one: Batch | int, other: Batch | int) -> bool:
-    """Whether two logs that hold different things before a batch differ only below the later of their log starts."""
+    """Whether two logs with different predecessors of a batch differ only below the higher of their log starts."""
     if isinstance(one, int):
         return isinstance(other, int) or other.last_offset < one
     return isinstance(other, int) and one.last_offset < other

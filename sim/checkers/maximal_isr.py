@@ -1,20 +1,19 @@
-"""Early warning ``quorum-not-superset``: a leader's HW does not wait for somebody whom the control plane may elect.
+"""Early warning ``quorum-not-superset``: a leader's HW does not wait for a replica that may be elected.
 
-The leader's quorum is itself, the ISR that it has in memory, and whoever it waits for besides because a change is
-under way (the maximal ISR of KIP-497). The control plane elects from the persisted ISR and, where it keeps them, from
-the eligible leader replicas (ELR), of which leaders know nothing. If the leader is not stale (it leads in the persisted
-leader epoch) the persisted ISR must be a part of its quorum, and so must the ELR whenever its HW may move: with
-KIP-966 that takes min.insync.replicas members in the ISR in memory. Otherwise it may commit what a member that is
-elected next does not have (Vanlightly: ReplicationQuorumSuperset). The quorum may well be larger: then the leader only
-waits longer than it must. WeakIsr and StrongIsr of Gustafson's speak of the records
-below a presumed leader's HW, over the ISR in its memory and over the persisted one; this is what leads from the one
-to the other, and `sim.checkers.completeness` judges the records.
+The leader's quorum is itself, the ISR it has in memory, and replicas it also waits for because a change is pending (the
+maximal ISR of KIP-497). The control plane elects from the persisted ISR and, if supported, from the eligible leader
+replicas (ELR), which leaders do not know. If the leader is not stale (it leads in the persisted leader epoch) the
+persisted ISR must be a subset of its quorum, and so must the ELR whenever its HW may move: with KIP-966 that requires
+min.insync.replicas members in the ISR in memory. Otherwise it may commit records that the next elected leader lacks
+(Vanlightly: ReplicationQuorumSuperset). The quorum may be larger: then the leader only waits longer than necessary.
+Gustafson's WeakIsr and StrongIsr are about records below a presumed leader's HW, over the ISR in its memory and over
+the persisted one; this property links the two, and `sim.checkers.completeness` judges the records.
 
 Verifies: when ISR or ELR is persisted, when a broker begins to lead, and when a leader's HW moves after any of the
 three has changed.
 
-Does not verify: stale leaders, whose ISR nobody elects from any more; a leader whose write of the ISR to ZooKeeper
-is under way, since nothing of its partition moves until it knows the outcome.
+Does not verify: stale leaders, whose ISR is no longer used for elections; a leader whose ISR write to ZooKeeper is
+pending, since its partition is locked until the result arrives.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class MaximalIsr(Checker):
-    """Compares what a leader waits for with what is elected from.
+    """Compares a leader's quorum with the replicas that may be elected.
 
     Args:
-        history: where warnings go.
+        history: receives warnings.
     """
 
     __slots__ = ("_elr", "_epoch", "_found_good", "_isr", "_leading", "_partitions", "_said")
@@ -48,7 +47,7 @@ class MaximalIsr(Checker):
         self._epoch = -1
         self._leading: Partition | None = None
         self._partitions: dict[int, Partition] = {}
-        """Those of brokers that have led."""
+        """Partitions of brokers that have led."""
         self._found_good: tuple[int, ...] | None = None
         self._said: set[str] = set()
 
@@ -80,11 +79,11 @@ class MaximalIsr(Checker):
         self._partitions.clear()
 
     def elected(self, epoch: int) -> None:
-        """A leader was chosen, in a leader epoch that was persisted."""
+        """A leader was elected, in a persisted leader epoch."""
         self._epoch = max(self._epoch, epoch)
 
     def persisted(self, isr: tuple[int, ...], elr: tuple[int, ...], epoch: int, now_us: int) -> None:
-        """ISR and ELR were persisted, or one of them."""
+        """ISR or ELR were persisted."""
         self._isr = isr
         self._elr = elr
         self._epoch = max(self._epoch, epoch)
@@ -93,7 +92,7 @@ class MaximalIsr(Checker):
             self._look(self._leading, now_us, moves=False)
 
     def lead(self, partition: Partition, decision: LeaderAndIsr, now_us: int) -> None:
-        """A broker is about to adopt a decision that names it."""
+        """A broker is about to become leader."""
         self._leading = self._partitions[partition.broker] = partition
         self._found_good = None
         if decision.leader_epoch >= self._epoch:
@@ -102,7 +101,7 @@ class MaximalIsr(Checker):
             self._compare(partition, {partition.broker, *decision.isr}, now_us, moves=moves)
 
     def _look(self, partition: Partition, now_us: int, *, moves: bool) -> None:
-        """Compare, unless the leader is stale or stands still; `moves`: its HW may move, for it just has."""
+        """Compare, unless the leader is stale or locked; `moves`: its HW just moved, so it may move."""
         isr = partition.state.isr
         if partition.leader_epoch < self._epoch or not partition.is_leader or partition.state.locked:
             return

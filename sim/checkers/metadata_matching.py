@@ -1,12 +1,13 @@
-"""Early warning ``metadata-mismatch``: a broker replayed something else than the quorum committed.
+"""Early warning ``metadata-mismatch``: a broker replayed a record that differs from the committed one.
 
-What a broker has replayed of the metadata log since it started is a prefix of what is committed: the same record at
-each offset (Vanlightly: MetadataLogMatchingProperty). Only then do two brokers of equal partition epoch know the same.
+The records that a broker has replayed since it started are a prefix of the committed metadata log: the same record at
+each offset (Vanlightly: MetadataLogMatchingProperty). Otherwise two brokers with equal partition epoch may have
+different states.
 
 Verifies: each record that a broker replays, and the offset at which it does so.
 
-Does not verify: how far behind a broker is; what it makes of the records; the quorum's own replicas, which are not
-modelled; control planes that are no log.
+Does not verify: how far behind a broker is; how it applies the records; the quorum's own replicas, which are not
+modelled; control planes without a log.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class MetadataMatching(Checker):
-    """Keeps the committed records to compare with.
+    """Keeps the committed records for comparison.
 
     Args:
-        history: where warnings go.
+        history: receives warnings.
     """
 
     __slots__ = ("_log", "_reported")

@@ -1,24 +1,24 @@
-"""Early warning ``recovery-quorum``: fewer than min ISR replicas are left that committed records can be had from.
+"""Early warning ``recovery-quorum``: committed records can be recovered from fewer than min ISR replicas.
 
-Under KIP-966 each record below the HW was in min.insync.replicas logs of the ISR when it was committed. While the ISR
-is smaller the HW stands still, and the controller keeps book of who has them: "ELR + ISR size will not be dropped below
-the min ISR unless the controller discovers an ELR member has an unclean shutdown". So, from the moment at which the ISR
-had min ISR members, the recovery quorum has as many: it consists of the members of ISR and ELR, and of those that were
-taken out of them since because they registered after an unclean shutdown. Where the controller remembers the latter
-(rule ``last_known_elr=ejected-members``) they count only as far as it does, since unclean recovery asks those that it
-remembers (Vanlightly: MinIsrRecoveryQuorum, which looks only when ISR and ELR are empty, and wants the number to be
-min ISR). Fewer than min ISR lossy ends then leave a member that has everything; `sim.checkers.completeness` judges
-that those which may lead have it.
+With KIP-966 each record below the HW was in min.insync.replicas logs of the ISR when it was committed. While the ISR is
+smaller the HW does not advance, and the controller tracks which replicas have these records: "ELR + ISR size will not
+be dropped below the min ISR unless the controller discovers an ELR member has an unclean shutdown". So, once the ISR
+had min ISR members, the recovery quorum has at least as many: the members of ISR and ELR, and those removed from them
+since because they registered after an unclean shutdown. If the controller remembers the latter (rule
+``last_known_elr=ejected-members``) they count only while it does, since unclean recovery asks the remembered ones
+(Vanlightly: MinIsrRecoveryQuorum, which is checked only when ISR and ELR are empty, and requires exactly min ISR). Then
+fewer than min ISR lossy ends leave a member that has everything; `sim.checkers.completeness` checks that possible
+leaders have it.
 
-Verifies: at each change of the partition while the ELR is on, that the quorum among the assigned replicas has min ISR
-members (the effective min ISR: no more than there are replicas).
+Verifies: at each change of the partition while the ELR is enabled, the quorum among the assigned replicas has min ISR
+members (the effective min ISR: at most the number of replicas).
 
-While min ISR changes, the smallest value since the ISR was large enough counts: more replicas need not have had what
-was committed. A release that clears the ELR with such a change forgets them, and is warned of.
+While min ISR changes, the smallest value since the ISR was large enough counts: more replicas need not have the
+committed records. A release that clears the ELR with such a change forgets its members, and gets a warning.
 
-Does not verify: anything before the ISR has had min ISR members, or between an unclean election, or the ELR being off,
-and the ISR's having them again: KIP-966 promises nothing then; who has lost what; whether a member that a registration
-took out had gone uncleanly; modes without ELR, where one member is enough.
+Does not verify: anything before the ISR first has min ISR members, or from an unclean election or a disabled ELR until
+the ISR has them again: KIP-966 promises nothing then; which replica lost which records; whether a member removed by a
+registration really had an unclean shutdown; modes without ELR, where one member is enough.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 
 class RecoveryQuorum(Checker):
-    """Follows a partition's registration.
+    """Tracks a partition's registration.
 
     Args:
-        history: where warnings go.
+        history: receives warnings.
     """
 
     __slots__ = ("_before", "_ejected", "_min_isr")
@@ -47,7 +47,7 @@ class RecoveryQuorum(Checker):
     def __init__(self, history: History) -> None:
         super().__init__(history)
         self._before: PartitionRegistration | None = None
-        """As it stood, if the quorum was complete then."""
+        """The previous registration, if its quorum was complete."""
         self._ejected: set[int] = set()
         self._min_isr = 0
 
@@ -65,7 +65,7 @@ class RecoveryQuorum(Checker):
             min_isr: effective ``min.insync.replicas``; 0 while there is no ELR.
             unclean: the broker that registered with this change, else 0.
             now_us: the time.
-            remembers: whether the controller remembers those in `PartitionRegistration.last_known_elr`.
+            remembers: whether the controller keeps ejected members in `PartitionRegistration.last_known_elr`.
         """
         before, self._before = self._before, None
         if not min_isr:

@@ -1,7 +1,7 @@
-"""All checkers: whoever adds one adds it here.
+"""All checkers: a new one is added here.
 
-Early warnings look at what the protocol rests on inside, where a violation may come from before anybody is told
-anything wrong; they are kept apart from violations (`sim.history.findings.Findings.warnings`).
+Early warnings check internal invariants of the protocol, which can show a problem before any client sees it; they are
+kept apart from violations (`sim.history.findings.Findings.warnings`).
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ CHECKERS: Final[tuple[type[Checker], ...]] = (
     MetadataMatching,
     RecoveryQuorum,
 )
-"""In the order in which they are told of one step, and look at the end."""
+"""In the order in which they receive a step and make their final check."""
 LIVENESS: Final = (Finding("stuck-replica", ALWAYS), Finding("no-progress", ALWAYS))
-"""What waiting for convergence may find (`scenarios.single.convergence`)."""
+"""Findings of waiting for convergence (`scenarios.single.convergence`)."""
 FINDINGS: Final[dict[str, Finding]] = {
     finding.kind: finding for finding in (*(one for kind in CHECKERS for one in kind.FINDINGS), *LIVENESS)
 }
-"""All kinds of findings, by their names."""
+"""Kinds of findings by name."""
 
 
 class Checkers:
     """The checkers of one run.
 
     Args:
-        recorder: what tells them of steps.
+        recorder: passes steps to them.
     """
 
     __slots__ = ("_all",)
@@ -66,7 +66,7 @@ class Checkers:
         recorder.attach(self._all)
 
     def final(self, end: RunEnd) -> None:
-        """The run has ended."""
+        """Check the final state."""
         for checker in self._all:
             checker.final(end)
 

@@ -179,7 +179,7 @@ class Read(Step):
     """A consumer read batches from its position on.
 
     Attributes:
-        consumer: its node.
+        consumer: its node id.
         batches: the batches.
         position: its position before.
         end: its position after.
@@ -341,7 +341,7 @@ class Position(Step):
 
     Args:
         kind: what happened.
-        consumer: its node.
+        consumer: its node id.
         offset: the position.
         leader_epoch: of the record before it, if known.
         field: name of another field in traces, if any.
