@@ -147,7 +147,7 @@ def test_a_file_that_cannot_be_written_is_refused_first(highwater: Callable[...,
 
 def test_processes_are_refused_where_nothing_runs_in_them(highwater: Callable[..., Call], swept: Path) -> None:
     call = highwater("report", swept, "--local", 2)
-    assert (call.code, call.err) == (2, "highwater: --local goes with --triage: only that runs anything in processes\n")
+    assert (call.code, call.err) == (2, "highwater: --local needs --triage: nothing else uses processes\n")
 
 
 def test_a_sweep_that_is_not_whole_is_inconclusive(highwater: Callable[..., Call], swept: Path, tmp_path: Path) -> None:
