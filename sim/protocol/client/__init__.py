@@ -1,1 +1,1 @@
-"""What producers and consumers decide."""
+"""Decisions of producers and consumers."""

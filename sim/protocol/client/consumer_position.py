@@ -1,7 +1,7 @@
-"""A consumer's position: where it reads on, and whether the leader's log still is the one it has read.
+"""A consumer's position, and its validation against the leader's log.
 
-KIP-320. Known holes that Kafka has, too: an answer with an older epoch passes if its end offset is large enough, and a
-log that was cut and written anew under an unchanged leader epoch is never asked about.
+KIP-320. Two holes exist in Kafka too: a response with an older epoch is accepted if its end offset is large enough, and
+a log that was truncated and rewritten under an unchanged leader epoch is never validated.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from sim.protocol.messages import NO_EPOCH
 from sim.protocol.replica.partition import NO_LEADER
 
 INITIALIZING: Final = "initializing"
-"""No position yet: the committed offset is to be looked up."""
+"""No position yet: the committed offset has to be fetched."""
 FETCHING: Final = "fetching"
 AWAIT_RESET: Final = "await_reset"
-"""No position: the leader is to be asked for the log's start or end."""
+"""No position: the leader has to be asked for the log's start or end."""
 AWAIT_VALIDATION: Final = "await_validation"
-"""The leader is to be asked where the epoch of the last record ended."""
+"""The leader has to be asked where the epoch of the last record ended."""
 
 
 class FetchPosition(NamedTuple):
@@ -26,7 +26,7 @@ class FetchPosition(NamedTuple):
     Attributes:
         offset: next offset to read.
         offset_epoch: leader epoch of the batch of the record before, `NO_EPOCH` if unknown.
-        leader: the leader that it is bound to, `NO_LEADER` if unknown.
+        leader: the leader with which the position was set, `NO_LEADER` if unknown.
         leader_epoch: that leader's epoch, `NO_EPOCH` if unknown.
     """
 
@@ -37,13 +37,13 @@ class FetchPosition(NamedTuple):
 
 
 class LogTruncation(NamedTuple):
-    """What LogTruncationException tells the application.
+    """The contents of a LogTruncationException.
 
     Kafka: LogTruncationException (2.6-4.3), SubscriptionState.LogTruncation (2.6-4.3).
 
     Attributes:
-        position: where it was going to read on.
-        divergent_offset: first offset that is known to differ from what it has read, -1 if unknown.
+        position: the position before.
+        divergent_offset: first offset known to differ from the records read, -1 if unknown.
         divergent_epoch: epoch that ends there in the leader's log, `NO_EPOCH` if unknown.
     """
 
@@ -80,31 +80,31 @@ class ConsumerPosition:
 
     @property
     def position(self) -> FetchPosition | None:
-        """The present position, None while there is none. Kafka: SubscriptionState#position."""
+        """The current position, or None. Kafka: SubscriptionState#position."""
         if self.offset < 0:
             return None
         return FetchPosition(self.offset, self.offset_epoch, self.leader, self.leader_epoch)
 
     def seek_validated(self, position: FetchPosition) -> None:
-        """Read on from there. Kafka: SubscriptionState#seekValidated (2.6-4.3)."""
+        """Set the position; it needs no validation. Kafka: SubscriptionState#seekValidated (2.6-4.3)."""
         self._place(position)
         self.state = FETCHING
         self.reset_strategy = ""
 
     def seek_unvalidated(self, position: FetchPosition) -> None:
-        """Read on from there once the leader confirms it. Kafka: SubscriptionState#seekUnvalidated (2.6-4.3)."""
+        """Set the position; it has to be validated. Kafka: SubscriptionState#seekUnvalidated (2.6-4.3)."""
         self.seek_validated(position)
         self._validate()
 
     def leader_seen(self, leader: int, leader_epoch: int, *, can_validate: bool = True) -> bool:
-        """Metadata names a leader: another one, or another epoch, makes the position doubtful.
+        """Note the leader in metadata: a new leader or epoch requires validation of the position.
 
         Kafka: SubscriptionState#maybeValidatePositionForCurrentLeader (2.6-4.3).
 
         Args:
             leader: its id.
             leader_epoch: its epoch, `NO_EPOCH` if the metadata has none.
-            can_validate: whether consumer and leader know OffsetsForLeaderEpoch version 3 (2.3).
+            can_validate: whether consumer and leader support OffsetsForLeaderEpoch version 3 (2.3).
 
         Returns:
             Whether the position awaits validation.
@@ -122,29 +122,33 @@ class ConsumerPosition:
         return self.state == AWAIT_VALIDATION
 
     def consumed(self, offset: int, offset_epoch: int) -> None:
-        """Records were returned: next offset, and epoch of the last batch. Kafka: SubscriptionState#position."""
+        """Advance after records were returned: next offset, and epoch of the last batch. Kafka:
+        SubscriptionState#position.
+        """
         self.offset = offset
         self.offset_epoch = offset_epoch
 
     def complete_validation(self) -> None:
-        """The position is good, or the leader cannot tell. Kafka: SubscriptionState#completeValidation (2.6-4.3)."""
+        """End validation: the position is valid, or the leader cannot validate it. Kafka:
+        SubscriptionState#completeValidation (2.6-4.3).
+        """
         if self.offset >= 0:
             self.state = FETCHING
 
     def epoch_end(self, asked: FetchPosition | None, epoch: int, end_offset: int) -> LogTruncation | None:
-        """Take a leader's answer to OffsetsForLeaderEpoch.
+        """Handle a leader's response to OffsetsForLeaderEpoch.
 
-        It is dropped if the position has changed since. With a reset policy a truncation makes the position go back
-        silently, by the policy if the leader knows no common epoch; without one the application has to be told.
+        Ignored if the position has changed since. On truncation with a reset policy the position goes back silently, by
+        the policy if the leader knows no common epoch; without a policy the application has to be notified.
         Kafka: SubscriptionState#maybeCompleteValidation (2.6-4.3).
 
         Args:
             asked: the position when the request was sent.
-            epoch: largest epoch up to the one asked for, -1 if undefined.
+            epoch: largest epoch up to the requested one, -1 if undefined.
             end_offset: where it ends, -1 if undefined.
 
         Returns:
-            What to tell the application.
+            The truncation to report to the application, if any.
         """
         position = self.position
         if self.state != AWAIT_VALIDATION or position is None or position != asked:
@@ -162,18 +166,20 @@ class ConsumerPosition:
         return None
 
     def request_reset(self, strategy: str = "") -> None:
-        """Go to the log's start or end (default: the policy). Kafka: SubscriptionState#requestOffsetReset (1.1-4.3)."""
+        """Request a reset to the log's start or end (default: the policy). Kafka: SubscriptionState#requestOffsetReset
+        (1.1-4.3).
+        """
         self._place(FetchPosition(-1))
         self.state = AWAIT_RESET
         self.reset_strategy = strategy or self._policy
 
     def reset_to(self, strategy: str, position: FetchPosition) -> bool:
-        """The leader named the offset: take it if that is still wanted.
+        """Reset to the offset in the leader's response, if the reset is still pending.
 
         Kafka: SubscriptionState#maybeSeekUnvalidated (2.6-4.3).
 
         Returns:
-            Whether it was taken.
+            Whether the position was reset.
         """
         if self.state != AWAIT_RESET or strategy != self.reset_strategy:
             return False

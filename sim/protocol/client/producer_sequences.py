@@ -1,4 +1,4 @@
-"""An idempotent producer's side: which sequence a batch gets, which batch may be sent, and what an answer means.
+"""Sequences of an idempotent producer: assigning them, holding batches back, and handling responses.
 
 Kafka's TransactionManager without transactions, for one partition.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sim.protocol.decisions import Decisions
 
 SEQUENCE_ERRORS: Final = (OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, UNKNOWN_PRODUCER_ID)
-"""Errors that are not retriable as such; every other one that a producer meets is."""
+"""The errors that are not retriable as such; all others that a producer meets are."""
 NO_PRODUCER_ID: Final = -1
 
 
@@ -26,9 +26,9 @@ class Sequenced(Protocol):
 
     Attributes:
         count: number of records.
-        sequence: what it was given, `NO_SEQUENCE` before that.
-        rewritten: it got another sequence after it was sent last.
-        is_retry: it was sent before.
+        sequence: its assigned sequence, `NO_SEQUENCE` before that.
+        rewritten: whether it got another sequence after it was last sent.
+        is_retry: whether it was sent before.
     """
 
     count: int
@@ -41,17 +41,17 @@ class ProducerSequences:
     """Sequences of one producer in one partition. Kafka: TransactionManager (1.1-4.3), TxnPartitionEntry (3.9-4.3).
 
     Args:
-        decide: rule ``producer_recovery`` says what a gap and a fenced epoch lead to.
-        new_id: gives producer ids.
-        changed: called with each later (producer id, producer epoch).
+        decide: rule ``producer_recovery`` decides the reaction to a gap and to a fenced epoch.
+        new_id: allocates producer ids.
+        changed: called with each new (producer id, producer epoch) after the first.
 
     Attributes:
-        producer_id: the present one, `NO_PRODUCER_ID` until the next `resolve` after it was abandoned.
+        producer_id: the current one, `NO_PRODUCER_ID` from its reset until the next `resolve`.
         producer_epoch: its epoch.
-        in_flight: batches that have a sequence and were not answered for good, in order of their sequences; before
-            KIP-360 as in a java.util.PriorityQueue, where only the first is sure to be the least.
-        is_dead: the producer was fenced for good, and nothing can be sent any more.
-        last_acked: the last sequence that was acknowledged, -1 if none was.
+        in_flight: batches with a sequence and no final response, by sequence; before KIP-360 as in a
+            java.util.PriorityQueue, where only the first is sure to be the least.
+        is_dead: the producer was fatally fenced and cannot send any more.
+        last_acked: last acknowledged sequence, -1 if none.
     """
 
     def __init__(self, decide: Decisions, new_id: Callable[[], int], changed: Callable[[int, int], None]) -> None:
@@ -70,23 +70,23 @@ class ProducerSequences:
 
     @property
     def next_sequence(self) -> int:
-        """That of the next new batch. Kafka: TransactionManager#sequenceNumber (1.1-4.3)."""
+        """The sequence of the next new batch. Kafka: TransactionManager#sequenceNumber (1.1-4.3)."""
         return max(self._next, 0)
 
     def hears_late_failures(self) -> bool:
-        """Whether an error that answers a batch which had failed before changes sequences, too."""
+        """Whether an error response to a batch that had already failed also changes sequences."""
         return not self._survives_fencing.yes()
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether a batch that expired may be in the log. Kafka: TransactionManager#hasUnresolvedSequence (1.1-4.3)."""
+        """Whether an expired batch may be in the log. Kafka: TransactionManager#hasUnresolvedSequence (1.1-4.3)."""
         return self._unresolved >= 0
 
     def resolve(self) -> None:
-        """Before anything is sent: start anew, if something was answered that asks for it.
+        """Bump the epoch or reset the producer id before sending, if an earlier response requires it.
 
-        So it does if the last batches in flight were given up, and the log may lack them. Fenced for good, it does
-        nothing.
+        That is also required if the last batches in flight expired and the log may lack them. A no-op for a fatally
+        fenced producer.
         Kafka: TransactionManager#maybeResolveSequences (2.6-4.3),
         TransactionManager#shouldResetProducerStateAfterResolvingSequences (1.1-2.0),
         TransactionManager#bumpIdempotentEpochAndResetIdIfNeeded (2.6-4.3).
@@ -113,7 +113,8 @@ class ProducerSequences:
             self._changed(self.producer_id, self.producer_epoch)
 
     def may_send(self, batch: Sequenced) -> bool:
-        """A batch that is sent again waits for all before it; a new one until no sequence is in doubt.
+        """Whether a batch may be sent: a retry waits for all earlier batches, a new batch until no sequence is
+        unresolved.
 
         Kafka: RecordAccumulator#shouldStopDrainBatchesForPartition (2.6-4.3).
         """
@@ -122,7 +123,7 @@ class ProducerSequences:
         return not self.in_flight or batch.sequence[2] == self.in_flight[0].sequence[2]
 
     def assign(self, batch: Sequenced) -> None:
-        """A batch is about to be sent: it gets the next sequence, unless it has one.
+        """Assign the next sequence to a batch about to be sent, unless it has one.
 
         Kafka: ProducerBatch#setProducerState (1.1-4.3), TransactionManager#incrementSequenceNumber (1.1-4.3),
         TransactionManager#addInFlightBatch (1.1-4.3).
@@ -137,15 +138,15 @@ class ProducerSequences:
         batch.rewritten = False
 
     def completed(self, batch: Sequenced, base_offset: int) -> None:
-        """A leader has a batch.
+        """Handle a success.
 
-        Since KIP-360 a batch of a former epoch, which was given up before, counts like any other. At first sequences
-        then even began anew under the present epoch if nothing was in flight.
+        Since KIP-360 a late success of an expired batch of a former epoch counts like any other. At first, sequences
+        even restarted under the current epoch if nothing was in flight.
         Kafka: TransactionManager#handleCompletedBatch (2.6-4.3), Sender#completeBatch.
 
         Args:
-            batch: which.
-            base_offset: where its first record stands, -1 if the leader did not say.
+            batch: the batch.
+            base_offset: offset of its first record, -1 if not in the response.
         """
         is_current = self._is_current(batch)
         if is_current or self._bumps.yes():
@@ -159,15 +160,15 @@ class ProducerSequences:
             self._count_anew()
 
     def may_retry(self, batch: Sequenced, error: str, log_start: int) -> bool:
-        """Whether a batch that was refused is sent again.
+        """Whether a refused batch is retried.
 
-        Only a refusal of the batch that is next in line shows a gap in the log.
+        Only a refusal of the next batch in sequence shows a gap in the log.
         Kafka: TransactionManager#canRetry (1.1-4.3).
 
         Args:
-            batch: which.
-            error: why.
-            log_start: of the leader that does not know the producer, -1 if it did not say.
+            batch: the batch.
+            error: the error.
+            log_start: log start of a leader that does not know the producer, -1 if not in the response.
         """
         if not self._is_current(batch) and not self._bumps.yes():
             return False
@@ -187,18 +188,18 @@ class ProducerSequences:
         if self._bumps.yes():
             self._wants_bump = True
             return True
-        if self._last_acked_offset < log_start:  # All that was acknowledged is deleted: nothing is missing.
+        if self._last_acked_offset < log_start:  # All acknowledged records are deleted, so none is missing.
             self._count_anew()
             return True
         return False
 
     def failed(self, batch: Sequenced, error: str) -> str:
-        """An answer made a batch fail.
+        """Handle a batch's failure.
 
         Kafka: TransactionManager#handleFailedBatch (2.6-4.3), Sender#failBatch (1.1-4.3).
 
         Returns:
-            The error that the application is told, "" if Kafka throws before it is told anything.
+            The error for the application, "" if Kafka throws before it reports one.
         """
         if error == INVALID_PRODUCER_EPOCH and not self._survives_fencing.yes():
             self.is_dead = True
@@ -217,7 +218,7 @@ class ProducerSequences:
         return error if self._close_gap(batch) else ""
 
     def _close_gap(self, batch: Sequenced) -> bool:
-        """Later sequences move up, though they may be another producer id's.
+        """Decrement later sequences, although they may be of another producer id.
 
         Kafka: TransactionManager#adjustSequencesDueToFailedBatch (1.1-2.6),
         TxnPartitionMap#adjustSequencesDueToFailedBatch (3.9-4.3).
@@ -237,7 +238,9 @@ class ProducerSequences:
         return True
 
     def expired(self, batch: Sequenced) -> None:
-        """A batch expired; if retried, it may be logged. Kafka: TransactionManager#markSequenceUnresolved (1.1-4.3)."""
+        """Note an expired batch, which may be in the log if it was retried. Kafka:
+        TransactionManager#markSequenceUnresolved (1.1-4.3).
+        """
         self._forget(batch)
         if batch.is_retry:
             self._unresolved = max(self._unresolved, batch.sequence[2] + batch.count)
@@ -249,9 +252,9 @@ class ProducerSequences:
         return batch.sequence[0] == self.producer_id and batch.sequence[1] == self.producer_epoch
 
     def _forget(self, batch: Sequenced) -> None:
-        """It is no more in flight.
+        """Remove a batch from those in flight.
 
-        In between, batches were told from each other by their sequences alone, without the epoch (to KAFKA-13794).
+        Until KAFKA-13794 some releases identified batches by sequence alone, without the epoch.
         Kafka: TransactionManager#removeInFlightBatch (1.1-4.3).
         """
         in_flight = self.in_flight
@@ -270,7 +273,7 @@ class ProducerSequences:
     # A PriorityQueue, before KIP-360.
 
     def _remove(self, place: int) -> None:
-        """The last one takes its place, and sinks or rises (PriorityQueue.removeAt)."""
+        """The last element takes its place, and is sifted down or up (PriorityQueue.removeAt)."""
         in_flight = self.in_flight
         last = in_flight.pop()
         if place == len(in_flight):
@@ -295,7 +298,7 @@ class ProducerSequences:
             place = above
 
     def _abandon_id(self) -> None:
-        """All is forgotten with the producer id; the batches keep their sequences.
+        """Reset all state with the producer id; batches keep their sequences.
 
         Kafka: TransactionManager#resetProducerId (1.1-2.0), TransactionManager#resetIdempotentProducerId (2.6-4.3).
         """
@@ -304,7 +307,7 @@ class ProducerSequences:
         self._next = self._unresolved = self.last_acked = self._last_acked_offset = -1
 
     def _count_anew(self) -> None:
-        """Batches in flight get sequences from 0 on, as they lie there.
+        """Renumber batches in flight from 0, in their order in the queue.
 
         Kafka: TransactionManager#startSequencesAtBeginning (1.1-2.0), TxnPartitionMap#startSequencesAtBeginning
         (3.9-4.3).

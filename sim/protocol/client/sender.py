@@ -1,7 +1,7 @@
-"""What a producer does with its batches: which one is sent next, which are sent again, in which order, which fail.
+"""A producer's sender: which batch is sent next, which are retried in which order, and which fail.
 
-It is that of one partition. When something is sent, and over which connection, is the host's matter: back-off, requests
-in flight to a broker, their timeouts.
+It is for one partition. The host decides when to send and over which connection: back-off, requests in flight to a
+broker, their timeouts.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from sim.protocol.messages import INVALID_PRODUCER_EPOCH
 from sim.protocol.replica.partition import NO_LEADER
 
 NETWORK_EXCEPTION: Final = "NETWORK_EXCEPTION"
-"""The connection was lost before a request was answered. No broker says so."""
+"""The connection was lost before the response; set by the client, not sent by brokers."""
 REQUEST_TIMED_OUT: Final = "REQUEST_TIMED_OUT"
-"""``delivery.timeout.ms`` was over. No broker says so."""
+"""``delivery.timeout.ms`` expired; set by the client, not sent by brokers."""
 NEVER_US: Final = 1 << 60
 
 
 class ProducerBatch:
-    """A batch that the application handed over. Kafka: ProducerBatch (1.1-4.3), internals.RecordBatch (0.10.2).
+    """A batch from the application. Kafka: ProducerBatch (1.1-4.3), internals.RecordBatch (0.10.2).
 
     Attributes:
         first_id: id of its first record.
@@ -33,12 +33,12 @@ class ProducerBatch:
         acks: 0, 1 or -1 (all).
         due_us: intended time.
         done: called with the base offset when it is acknowledged.
-        sequence: what an idempotent producer gave it.
+        sequence: its sequence, with an idempotent producer.
         rewritten: see `sim.protocol.client.producer_sequences.Sequenced`; so for `is_retry`.
-        is_done: the application was told what became of it.
-        error: why it failed, "" if it did not.
-        leader: to which broker it was sent last.
-        sent_us: when.
+        is_done: whether the application got its result.
+        error: the error with which it failed, or "".
+        leader: the broker to which it was last sent.
+        sent_us: when it was last sent.
     """
 
     __slots__ = (
@@ -77,15 +77,15 @@ class Sender:
     """Batches of one partition. Kafka: producer.internals.Sender, RecordAccumulator.
 
     Args:
-        decide: rule ``lost_requests`` says in which order requests of a lost connection come back.
+        decide: rule ``lost_requests`` decides in which order requests of a lost connection are requeued.
         sequences: of an idempotent producer.
         keeps_order: one batch in flight at a time (``max.in.flight.requests.per.connection=1``).
-        delivery_timeout_us: after which a batch fails, wherever it is.
+        delivery_timeout_us: after which a batch fails, queued or in flight.
 
     Attributes:
         sequences: see above.
-        queue: batches that wait to be sent, for the first time or again.
-        in_flight: batches that were sent, in that order, and are not answered yet.
+        queue: batches waiting to be sent or retried.
+        in_flight: sent batches without a response, in order of sending.
     """
 
     def __init__(
@@ -100,16 +100,16 @@ class Sender:
         self._muted = False
 
     def run_once(self, now_us: int, *, ready: bool) -> ProducerBatch | None:
-        """One round: take a batch from the queue, then fail what is overdue.
+        """One round: take a batch from the queue, then fail expired batches.
 
         Kafka: Sender#runOnce (2.6-4.3), Sender#sendProducerData (1.1-4.3), RecordAccumulator#drain.
 
         Args:
             now_us: the present time.
-            ready: the leader is known, and one more request may be sent to it.
+            ready: whether the leader is known and one more request may be sent to it.
 
         Returns:
-            What is to be sent now, though it may just have failed.
+            The batch to send now, which may just have expired.
         """
         sequences = self.sequences
         if sequences is not None:
@@ -128,7 +128,7 @@ class Sender:
                 self._muted = self._keeps_order
             else:
                 found.is_done = True
-        # Looked at here, since most rounds find nothing.
+        # Checked here, since in most rounds no batch has expired.
         latest_us = now_us - self._delivery_timeout_us
         if (self.in_flight and self.in_flight[0].due_us <= latest_us) or (queue and queue[0].due_us <= latest_us):
             self._expire(latest_us)
@@ -136,14 +136,16 @@ class Sender:
 
     @property
     def next_expiry_us(self) -> int:
-        """When the next batch expires; past `NEVER_US`: none. Kafka: RecordAccumulator#nextExpiryTimeMs (2.6-4.3)."""
+        """When the next batch expires; beyond `NEVER_US`: never. Kafka: RecordAccumulator#nextExpiryTimeMs
+        (2.6-4.3).
+        """
         due_us = self.queue[0].due_us if self.queue else NEVER_US
         if self.in_flight and self.in_flight[0].due_us < due_us:
             due_us = self.in_flight[0].due_us
         return due_us + self._delivery_timeout_us
 
     def _expire(self, latest_us: int) -> None:
-        """Batches due until then fail, from the head on, up to the first that is not overdue.
+        """Fail batches due until then, from the head up to the first that has not expired.
 
         Kafka: RecordAccumulator#expiredBatches (1.1-4.3), Sender#getExpiredInflightBatches (2.6-4.3),
         RecordAccumulator#abortExpiredBatches (0.10.2).
@@ -159,11 +161,11 @@ class Sender:
                 self.sequences.expired(send)
 
     def completed(self, send: ProducerBatch, base_offset: int) -> bool:
-        """A leader has a batch; whether the application is told so. Kafka: Sender#completeBatch.
+        """Handle a success; returns whether the application is notified. Kafka: Sender#completeBatch.
 
         Args:
-            send: which.
-            base_offset: where its first record stands, -1 if the leader did not say (DUPLICATE_SEQUENCE_NUMBER).
+            send: the batch.
+            base_offset: offset of its first record, -1 if not in the response (DUPLICATE_SEQUENCE_NUMBER).
         """
         self._muted = False
         if self.sequences is not None and send.sequence != NO_SEQUENCE:
@@ -175,11 +177,11 @@ class Sender:
         return True
 
     def refused(self, send: ProducerBatch, error: str, log_start: int, now_us: int) -> bool:
-        """A batch met an error; whether it is sent again. Kafka: Sender#completeBatch, Sender#canRetry.
+        """Handle an error; returns whether the batch is retried. Kafka: Sender#completeBatch, Sender#canRetry.
 
         Args:
-            send: which.
-            error: which.
+            send: the batch.
+            error: the error.
             log_start: see `ProducerSequences.may_retry`.
             now_us: the present time.
         """
@@ -196,7 +198,7 @@ class Sender:
         if sequences is not None and (not send.is_done or sequences.hears_late_failures()):
             told = sequences.failed(send, error)
             if not told:
-                return False  # Kafka throws: the batch stays in flight until it is overdue.
+                return False  # Kafka throws here: the batch stays in flight until it expires.
             error = told
         if not send.is_done:
             self._end(send, error)
@@ -204,13 +206,13 @@ class Sender:
         return False
 
     def connection_lost(self, sends: Sequence[ProducerBatch], now_us: int) -> None:
-        """A connection is lost: these batches, in this order, get no answer. Kafka: InFlightRequests#clearAll."""
+        """Handle a lost connection: these batches, in this order, get no response. Kafka: InFlightRequests#clearAll."""
         newest_first = len(sends) > 1 and self._decide.takes_back_newest_first.yes()
         for send in reversed(sends) if newest_first else sends:
             self.refused(send, NETWORK_EXCEPTION, -1, now_us)
 
     def _enqueue_again(self, send: ProducerBatch) -> None:
-        """To the head of the queue, or by its sequence.
+        """Insert a batch at the head of the queue, or by its sequence.
 
         Kafka: RecordAccumulator#reenqueue, RecordAccumulator#insertInSequenceOrder (1.1-4.3).
         """
@@ -227,7 +229,7 @@ class Sender:
         self.in_flight.remove(send)
 
     def _abort(self) -> None:
-        """Everything fails. Kafka: RecordAccumulator#abortBatches, Sender#maybeAbortBatches (1.1-4.3)."""
+        """Fail all batches. Kafka: RecordAccumulator#abortBatches, Sender#maybeAbortBatches (1.1-4.3)."""
         for send in [*self.in_flight, *self.queue]:
             self._end(send, INVALID_PRODUCER_EPOCH)
         self.in_flight.clear()

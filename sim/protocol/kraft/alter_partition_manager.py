@@ -1,6 +1,6 @@
-"""How a leader's ISR changes reach the controller with rule ``isr_update=alter-partition`` (KIP-497).
+"""How leaders send ISR changes to the controller with rule ``isr_update=alter-partition`` (KIP-497).
 
-A broker has one request in flight at most, and each partition one change.
+A broker has at most one request in flight, and each partition one pending change.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 RETRY_US: Final = 50_000
-"""After a request that failed as a whole."""
+"""Back-off after a request that failed as a whole."""
 
 Result = tuple[str, tuple[int, ...], int, int]
-"""(error, ISR, partition epoch, leader epoch) as the controller has them"""
+"""(error, ISR, partition epoch, leader epoch) at the controller"""
 
 
 class Proposer(Protocol):
-    """What is told how its change ended: a `sim.protocol.replica.partition.Partition`."""
+    """Receives the result of its change: a `sim.protocol.replica.partition.Partition`."""
 
     name: str
 
@@ -34,15 +34,15 @@ class Proposer(Protocol):
 
 
 class Change:
-    """An ISR that a leader wants, conditional on the epochs that it knows. Kafka: AlterPartitionItem.
+    """An ISR proposed by a leader, conditional on the epochs that it knows. Kafka: AlterPartitionItem.
 
     Attributes:
         name: the partition.
         isr: the ISR.
-        leader_epoch: the leader's.
-        partition_epoch: the one that the ISR is to replace.
+        leader_epoch: the leader epoch.
+        partition_epoch: the partition epoch that the change is based on.
         broker_epochs: of the members, -1 where unknown (KIP-903).
-        recovering: whether the leader has yet to recover from its unclean election; none here ever has.
+        recovering: whether the leader is still recovering from its unclean election; always False here.
     """
 
     __slots__ = ("broker_epochs", "isr", "leader_epoch", "name", "partition_epoch", "recovering")
@@ -66,7 +66,7 @@ class Change:
 
 
 class AlterPartitionHost(Protocol):
-    """What the sender asks of its broker."""
+    """Callbacks to the broker."""
 
     def send_alter_partition(self, changes: list[Change]) -> None:
         """Send a request; `AlterPartitionManager.on_reply` follows. Kafka: DefaultAlterPartitionManager#sendRequest."""
@@ -76,7 +76,7 @@ class AlterPartitionHost(Protocol):
 
 
 class AlterPartitionManager:
-    """Sends ISR changes, as many as there are in one request.
+    """Sends all pending ISR changes in one request.
 
     Kafka: AlterPartitionManager, DefaultAlterPartitionManager.
 
@@ -84,8 +84,8 @@ class AlterPartitionManager:
         host: the broker.
 
     Attributes:
-        pending: changes that are not decided, by partition; those in flight, too.
-        in_flight: the changes of the request that is not answered, None without one.
+        pending: undecided changes by partition, including those in flight.
+        in_flight: the changes of the request in flight, None without one.
     """
 
     __slots__ = ("_host", "_proposers", "in_flight", "pending")
@@ -112,9 +112,9 @@ class AlterPartitionManager:
             self._host.send_alter_partition(self.in_flight)
 
     def on_reply(self, error: str, results: Mapping[str, Result], now_us: int) -> None:
-        """The controller answered, or did not in time.
+        """Handle the response or timeout of the request.
 
-        A partition that the answer leaves out is sent again with the next request.
+        A partition missing from the response is sent again with the next request.
         Kafka: DefaultAlterPartitionManager#handleAlterPartitionResponse,
         DefaultAlterPartitionManager#clearInFlightRequest.
 

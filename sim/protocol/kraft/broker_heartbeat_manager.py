@@ -1,6 +1,6 @@
-"""What the active controller remembers of brokers' heartbeats, and what a heartbeat makes of a broker.
+"""The active controller's state of brokers' heartbeats, and the state changes that heartbeats cause.
 
-None of it is in the log: it begins anew with every active controller.
+None of it is in the metadata log: each active controller starts with an empty state.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class BrokerHeartbeatReply(NamedTuple):
 
 
 class BrokerHeartbeatManager:
-    """How far brokers have read, and which of them wait to stop. Kafka: BrokerHeartbeatManager.
+    """The metadata offsets of brokers, and their controlled shutdowns. Kafka: BrokerHeartbeatManager.
 
     Args:
-        image: of the controller.
+        image: the controller's metadata image.
     """
 
     __slots__ = ("_image", "_read", "_shutdown_offsets")
@@ -47,19 +47,19 @@ class BrokerHeartbeatManager:
         self._image = image
         self._read: dict[int, int] = {}
         self._shutdown_offsets: dict[int, int] = {}
-        """What all others have to have read before a broker that shuts down may stop."""
+        """Metadata offset that all other brokers must have reached before a broker in shutdown may stop."""
 
     def registered(self, broker: int) -> None:
-        """A new incarnation: nothing is known of it. Kafka: BrokerHeartbeatManager#register."""
+        """Forget a broker's state, because a new incarnation registered. Kafka: BrokerHeartbeatManager#register."""
         self._read.pop(broker, None)
         self._shutdown_offsets.pop(broker, None)
 
     def fenced(self, broker: int) -> None:
-        """A broker is fenced, which ends its controlled shutdown. Kafka: BrokerHeartbeatManager#fence."""
+        """Note a fenced broker, which ends its controlled shutdown. Kafka: BrokerHeartbeatManager#fence."""
         self._shutdown_offsets.pop(broker, None)
 
     def state(self, known: BrokerRegistration) -> str:
-        """In which state a broker is. Kafka: BrokerHeartbeatManager#currentBrokerState."""
+        """The state of a broker. Kafka: BrokerHeartbeatManager#currentBrokerState."""
         if known.broker in self._shutdown_offsets:
             return CONTROLLED_SHUTDOWN
         return FENCED if known.fenced else UNFENCED
@@ -67,7 +67,9 @@ class BrokerHeartbeatManager:
     def next_state(
         self, known: BrokerRegistration, *, caught_up: bool, leads: bool, want_fence: bool, want_shut_down: bool
     ) -> str:
-        """What a heartbeat makes of a broker. Kafka: BrokerHeartbeatManager#calculateNextBrokerState."""
+        """The next state of a broker and the result of a heartbeat. Kafka:
+        BrokerHeartbeatManager#calculateNextBrokerState.
+        """
         state = self.state(known)
         if state == CONTROLLED_SHUTDOWN:
             waits = leads or self._shutdown_offsets[known.broker] > self._lowest_read()
@@ -79,14 +81,14 @@ class BrokerHeartbeatManager:
         return UNFENCED
 
     def has_read(self, broker: int, metadata_offset: int) -> None:
-        """Heartbeats that changed nothing told how far a broker has read."""
+        """Note the metadata offset from elided heartbeats."""
         self._read[broker] = max(self._read.get(broker, NOT_TOLD), metadata_offset)
 
     def touch(self, broker: int, metadata_offset: int, state: str, *, was_fenced: bool) -> None:
-        """A heartbeat was dealt with, and its records are committed; `state` is what it made of the broker.
+        """Note a processed heartbeat, whose records are committed; `state` is the broker's new state.
 
-        How far a broker has read that was just unfenced counts from its next heartbeat on: replaying its record has
-        forgotten what this one told.
+        The metadata offset of a broker that was just unfenced counts from its next heartbeat on: replaying its record
+        has cleared the one in this heartbeat.
         Kafka: BrokerHeartbeatManager#touch, BrokerHeartbeatManager#maybeUpdateControlledShutdownOffset.
         """
         self._read[broker] = NOT_TOLD if was_fenced and state == UNFENCED else metadata_offset
@@ -96,7 +98,7 @@ class BrokerHeartbeatManager:
             self.fenced(broker)
 
     def _lowest_read(self) -> int:
-        """Metadata offset of the slowest active broker; a new controller does not know who is stopping.
+        """Metadata offset of the slowest active broker; a new controller does not know which brokers are shutting down.
 
         Kafka: BrokerHeartbeatManager#lowestActiveOffset.
         """
@@ -106,5 +108,5 @@ class BrokerHeartbeatManager:
 
 
 def accepted(state: str, *, caught_up: bool) -> BrokerHeartbeatReply:
-    """The answer to a heartbeat that led to this state. Kafka: ReplicationControlManager#processBrokerHeartbeat."""
+    """The response to a heartbeat that led to this state. Kafka: ReplicationControlManager#processBrokerHeartbeat."""
     return BrokerHeartbeatReply(NONE, caught_up, state in (FENCED, SHUTDOWN_NOW), state == SHUTDOWN_NOW)

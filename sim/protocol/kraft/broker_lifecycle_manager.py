@@ -1,6 +1,6 @@
-"""How a broker's process becomes known to the active controller, keeps its session and asks to be relieved.
+"""The lifecycle of a broker process: registration, heartbeats and controlled shutdown.
 
-Requests follow each other: one is in flight at most.
+At most one request is in flight.
 """
 
 from __future__ import annotations
@@ -18,28 +18,32 @@ PENDING_CONTROLLED_SHUTDOWN: Final = "pending controlled shutdown"
 SHUTTING_DOWN: Final = "shutting down"
 
 FIRST_RETRY_US: Final = 100_000
-"""After the first failure, then twice that and so on, without the jitter of 2 % (rule ``lifecycle_retry=back-off``).
+"""Initial back-off, which doubles with each failure, without Kafka's jitter of 2 % (rule ``lifecycle_retry=back-off``).
 
 Kafka: BrokerLifecycleManager#resendExponentialBackoff (3.9).
 """
 _DOUBLINGS: Final = 32
-"""Whatever the longest back-off is, it is reached by then."""
+"""Enough doublings to reach the longest back-off."""
 STARTING_US: Final = 10_000
-"""Between heartbeats while the controller has not said that the broker has caught up."""
+"""Heartbeat interval until the controller reports that the broker has caught up."""
 STOPPING_US: Final = 50_000
-"""After the first answer that the broker may not stop yet."""
+"""Heartbeat interval after the first response that the broker may not stop yet."""
 REGISTRATION_TIMEOUT_US: Final = 60_000_000
-"""``initial.broker.registration.timeout.ms``: a process that was not registered by then ends."""
+"""``initial.broker.registration.timeout.ms``: a process not registered by then exits."""
 
 
 class LifecycleHost(Protocol):
-    """What the lifecycle asks of its broker."""
+    """Callbacks to the broker."""
 
     def send_registration(self) -> None:
-        """Send it; `registered` or `failed` follows. Kafka: BrokerLifecycleManager#sendBrokerRegistration."""
+        """Send a registration; `registered` or `failed` follows. Kafka:
+        BrokerLifecycleManager#sendBrokerRegistration.
+        """
 
     def send_heartbeat(self, *, want_fence: bool, want_shut_down: bool) -> None:
-        """Send it; `heartbeat_answered` or `failed` follows. Kafka: BrokerLifecycleManager#sendBrokerHeartbeat."""
+        """Send a heartbeat; `heartbeat_answered` or `failed` follows. Kafka:
+        BrokerLifecycleManager#sendBrokerHeartbeat.
+        """
 
     def communicate_after(self, after_us: int, number: int) -> None:
         """Call `communicate` with the number after that time."""
@@ -48,14 +52,14 @@ class LifecycleHost(Protocol):
         """Call `registration_timed_out` after that time."""
 
     def caught_up(self) -> None:
-        """The controller has said that the broker has caught up. Kafka: BrokerLifecycleManager#initialCatchUpFuture."""
+        """The controller reported that the broker has caught up. Kafka: BrokerLifecycleManager#initialCatchUpFuture."""
 
     def shutting_down(self) -> None:
         """The process stops, in a controlled way or because it was not registered in time."""
 
 
 class BrokerLifecycleManager:
-    """State of a broker's process, and what it says next to the controller. Kafka: BrokerLifecycleManager.
+    """The state of a broker process, and its next request to the controller. Kafka: BrokerLifecycleManager.
 
     Args:
         host: the broker.
@@ -65,7 +69,7 @@ class BrokerLifecycleManager:
 
     Attributes:
         state: one of the names above.
-        in_flight: whether a request has been sent and neither an answer nor its timeout been dealt with.
+        in_flight: whether a request awaits its response or timeout.
     """
 
     __slots__ = (
@@ -98,13 +102,15 @@ class BrokerLifecycleManager:
         self._number = 0
 
     def start(self) -> None:
-        """The process begins. Kafka: BrokerLifecycleManager#start, BrokerLifecycleManager.StartupEvent#run."""
+        """Start the process. Kafka: BrokerLifecycleManager#start, BrokerLifecycleManager.StartupEvent#run."""
         self.state = STARTING
         self._host.time_out_registration_after(REGISTRATION_TIMEOUT_US)
         self._register()
 
     def set_ready_to_unfence(self) -> None:
-        """Logs are loaded, and metadata was published first. Kafka: BrokerLifecycleManager#setReadyToUnfence."""
+        """Allow unfencing: logs are loaded and the first metadata was published. Kafka:
+        BrokerLifecycleManager#setReadyToUnfence.
+        """
         self._ready_to_unfence = True
         self._communicate_after(0)
 
@@ -120,7 +126,7 @@ class BrokerLifecycleManager:
             self._shut_down()
 
     def communicate(self, number: int) -> None:
-        """A timer of `LifecycleHost.communicate_after` ends. Kafka: BrokerLifecycleManager.CommunicationEvent#run."""
+        """Handle a timer of `LifecycleHost.communicate_after`. Kafka: BrokerLifecycleManager.CommunicationEvent#run."""
         if number != self._number or self.state == SHUTTING_DOWN:
             return
         if self.in_flight:
@@ -134,7 +140,7 @@ class BrokerLifecycleManager:
             self._register()
 
     def registered(self) -> None:
-        """The registration was taken. Kafka: BrokerLifecycleManager.BrokerRegistrationResponseEvent#run."""
+        """Handle a successful registration. Kafka: BrokerLifecycleManager.BrokerRegistrationResponseEvent#run."""
         if self.state == SHUTTING_DOWN:
             return
         self.in_flight = False
@@ -143,7 +149,7 @@ class BrokerLifecycleManager:
         self._communicate_after(0)
 
     def failed(self) -> None:
-        """A request failed or timed out. Kafka: BrokerLifecycleManager#scheduleNextCommunicationAfterFailure."""
+        """Handle a failed or timed-out request. Kafka: BrokerLifecycleManager#scheduleNextCommunicationAfterFailure."""
         if self.state == SHUTTING_DOWN:
             return
         self.in_flight = False
@@ -156,7 +162,7 @@ class BrokerLifecycleManager:
         self._communicate_after(wait_us)
 
     def heartbeat_answered(self, *, is_caught_up: bool, is_fenced: bool, should_shut_down: bool) -> None:
-        """A heartbeat was answered without an error. Kafka: BrokerLifecycleManager.BrokerHeartbeatResponseEvent#run."""
+        """Handle a successful heartbeat response. Kafka: BrokerLifecycleManager.BrokerHeartbeatResponseEvent#run."""
         if self.state == SHUTTING_DOWN:
             return
         self.in_flight = False
@@ -180,16 +186,16 @@ class BrokerLifecycleManager:
 
     @property
     def only_beats(self) -> bool:
-        """Whether the answer to a heartbeat changes nothing: the broker runs, and the last request did not fail."""
+        """Whether a heartbeat's response is a no-op: the broker runs, and the last request did not fail."""
         return self.state == RUNNING and not self._failures
 
     def went_on(self, after_us: int) -> None:
-        """Heartbeats and their answers changed nothing for a while; none is in flight, and the next follows after."""
+        """Account for elided heartbeats; none is in flight, and the next follows after `after_us`."""
         self.in_flight = False
         self._communicate_after(after_us)
 
     def registration_timed_out(self) -> None:
-        """`REGISTRATION_TIMEOUT_US` are over. Kafka: BrokerLifecycleManager.RegistrationTimeoutEvent#run."""
+        """Handle the registration timeout. Kafka: BrokerLifecycleManager.RegistrationTimeoutEvent#run."""
         if not self._is_registered:
             self._shut_down()
 
@@ -199,7 +205,9 @@ class BrokerLifecycleManager:
         self._host.send_registration()
 
     def _communicate_after(self, after_us: int) -> None:
-        """The latest call replaces earlier ones. Kafka: BrokerLifecycleManager#scheduleNextCommunication."""
+        """Schedule the next request; the latest call replaces earlier ones. Kafka:
+        BrokerLifecycleManager#scheduleNextCommunication.
+        """
         wait_us = 0 if self._next_at_once else after_us
         self._next_at_once = False
         self._number += 1

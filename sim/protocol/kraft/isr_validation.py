@@ -1,4 +1,4 @@
-"""Which ISR changes of leaders the controller refuses.
+"""The controller's validation of ISR changes.
 
 Checks are in Kafka's order.
 """
@@ -23,7 +23,7 @@ class IsrValidation:
     """Validates ISR changes.
 
     Args:
-        image: of the controller.
+        image: the controller's metadata image.
         decide: the controller's rules.
     """
 
@@ -32,9 +32,9 @@ class IsrValidation:
         self._decide = decide
 
     def refusal(self, broker: int, wanted: Change) -> str:
-        """Why an ISR that a broker wants is refused, `NONE` if it is not.
+        """The error with which a proposed ISR is refused, or `NONE`.
 
-        A sender that knows newer epochs than the controller does has heard of another controller.
+        A sender with newer epochs than the controller's knows a newer controller.
         Kafka: ReplicationControlManager#validateAlterPartitionData.
         """
         state = self._image.partitions.get(wanted.name)
@@ -53,7 +53,7 @@ class IsrValidation:
         return NONE if all(self._is_eligible(member, wanted, state) for member in wanted.isr) else INELIGIBLE_REPLICA
 
     def _is_eligible(self, member: int, wanted: Change, state: PartitionRegistration) -> bool:
-        """Whether a broker may be in the ISR (KIP-841, KIP-903); those that are held there may stay.
+        """Whether a broker may be in the ISR (KIP-841, KIP-903); current members may stay.
 
         Kafka: ReplicationControlManager#ineligibleReplicasForIsr.
         """
@@ -66,7 +66,9 @@ class IsrValidation:
 
 
 def _is_possible(wanted: Change, state: PartitionRegistration) -> bool:
-    """Whether the ISR is one at all, and only a leader that was recovering is. Kafka: Replicas#validateIsr."""
+    """Whether the ISR is well-formed, and recovery is claimed only by a recovering leader. Kafka:
+    Replicas#validateIsr.
+    """
     isr = wanted.isr
     if len(set(isr)) < len(isr) or not set(isr) <= set(state.replicas) or state.leader not in isr:
         return False

@@ -1,9 +1,8 @@
-"""The metadata that a KRaft quorum has committed: records in order, and what they add up to.
+"""The metadata of a KRaft quorum: committed records, and the image that results from replaying them.
 
-Records are those of Kafka's metadata/src/main/resources/common/metadata. The quorum itself is not modelled: a record
-that stands in the log is committed. Brokers replay the log in order, each with its own lag; what they have replayed is
-their image. A record of a partition holds its whole state, so that several changes which arrive at once are the last of
-them.
+Records are those of Kafka's metadata/src/main/resources/common/metadata. The quorum itself is not modelled: a record in
+the log is committed. Brokers replay the log in order, each with its own lag; their image is the result. A partition's
+record has its whole state, so of several changes that arrive together only the last matters.
 """
 
 from __future__ import annotations
@@ -20,22 +19,22 @@ ELR_FEATURE: Final = "eligible.leader.replicas.version"
 
 
 FIRST_DIRECTORY: Final = 0
-"""A broker's log directory before its disk was replaced."""
+"""A broker's log directory before its disk was ever replaced."""
 _ALL_FIRST: Final[Mapping[int, int]] = {}
 
 
 class PartitionRegistration(LeaderAndIsr):
-    """A partition's state; never changed after it was made. Kafka: PartitionRegistration.
+    """A partition's state; immutable. Kafka: PartitionRegistration.
 
     Attributes:
-        elr: eligible leader replicas: not in the ISR, and with everything below the HW (KIP-966).
-        last_known_elr: whom an election may fall back on when ISR and ELR are empty: the last leader, and with rule
+        elr: eligible leader replicas: not in the ISR, but with all records below the HW (KIP-966).
+        last_known_elr: fallback candidates when ISR and ELR are empty: the last leader, and with rule
             ``last_known_elr=ejected-members`` also former members of the ELR.
         adding: replicas that a reassignment adds.
         removing: replicas that it removes.
-        recovering: elected uncleanly, and not yet confirmed by its leader (LeaderRecoveryState).
-        directories: broker -> log directory of its replica, where that is not `FIRST_DIRECTORY` (KIP-858).
-        clears_elr: it comes of a ClearElrRecord.
+        recovering: the leader was elected uncleanly and has not confirmed its recovery (LeaderRecoveryState).
+        directories: broker -> log directory of its replica, if not `FIRST_DIRECTORY` (KIP-858).
+        clears_elr: whether the state results from a ClearElrRecord.
     """
 
     __slots__ = ("adding", "clears_elr", "directories", "elr", "last_known_elr", "recovering", "removing")
@@ -68,7 +67,7 @@ class PartitionRegistration(LeaderAndIsr):
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The assignment that a reassignment aims at; empty while none is under way."""
+        """The target assignment of the reassignment in progress; empty without one."""
         if not (self.adding or self.removing):
             return ()
         return tuple([replica for replica in self.replicas if replica not in self.removing])
@@ -80,7 +79,7 @@ class PartitionRegistration(LeaderAndIsr):
         return after
 
     def repeated(self, before: PartitionRegistration) -> PartitionRegistration:
-        """State after its record, which was made from `before`, is replayed twice.
+        """The state after replaying its record twice, where the record was built from `before`.
 
         Kafka: PartitionRegistration#merge.
         """
@@ -94,8 +93,8 @@ class PartitionRegistration(LeaderAndIsr):
         last_known_elr: tuple[int, ...],
         leader_epoch: int | None = None,
     ) -> PartitionRegistration:
-        """The partition with other lists in its next partition epoch, and nothing else changed but the leader epoch, if
-        it is given.
+        """The partition with other replica lists and the next partition epoch; the leader epoch changes
+        only if given.
         """
         return PartitionRegistration(
             self.name,
@@ -121,10 +120,10 @@ class BrokerRegistration:
         broker: its id.
         incarnation: of its process (incarnation id).
         broker_epoch: offset of the record of its registration.
-        fenced: it may neither lead nor be in an ISR.
-        shutting_down: it asked to be relieved (in controlled shutdown).
+        fenced: whether it is fenced: it may neither lead nor be in an ISR.
+        shutting_down: whether it is in controlled shutdown.
         directory: its log directory.
-        registered_offset: of the latest record of its registration: later than `broker_epoch` if the same process
+        registered_offset: offset of its latest registration record: later than `broker_epoch` if the same process
             registered again.
     """
 
@@ -136,7 +135,7 @@ class BrokerRegistration:
     directory: int = FIRST_DIRECTORY
     registered_offset: int = -1
 
-    # Written out: that of a frozen dataclass takes ten times as long where this is compiled.
+    # Written by hand: that of a frozen dataclass takes ten times as long in a compiled build.
     def __init__(
         self,
         broker: int,
@@ -180,14 +179,14 @@ Record = PartitionRegistration | BrokerRegistration | ConfigRecord
 
 
 class MetadataImage:
-    """What a reader of the log has replayed. Kafka: MetadataImage.
+    """The state that results from replaying the log. Kafka: MetadataImage.
 
     Attributes:
-        offset: how many records.
+        offset: number of replayed records.
         brokers: registrations by broker.
         partitions: states by name.
-        cleared_elr: by name, who was in the ELR when a ClearElrRecord emptied it, once for each time. Kafka goes on
-            counting them as members where it looks for the partitions of a broker (BrokersToElrs, 4.0 to 4.3).
+        cleared_elr: by name, the ELR members at each ClearElrRecord that emptied it. Kafka keeps counting them as
+            members when it looks up the partitions of a broker (BrokersToElrs, 4.0 to 4.3).
         settings: dynamic configuration and feature levels.
     """
 
@@ -201,7 +200,7 @@ class MetadataImage:
         self.settings: dict[str, Value] = {}
 
     def replay(self, record: Record) -> None:
-        """Take the next record. Kafka: ReplicationControlManager#replay, ClusterControlManager#replay."""
+        """Replay the next record. Kafka: ReplicationControlManager#replay, ClusterControlManager#replay."""
         self.offset += 1
         if isinstance(record, PartitionRegistration):
             if record.clears_elr:
@@ -218,6 +217,6 @@ class MetadataImage:
         return entry is not None and not entry.fenced and not entry.shutting_down
 
     def has_online_directory(self, state: PartitionRegistration, broker: int) -> bool:
-        """Whether the assigned directory is one of its broker's. Kafka: ClusterControlManager#hasOnlineDir."""
+        """Whether the assigned directory is the broker's current one. Kafka: ClusterControlManager#hasOnlineDir."""
         entry = self.brokers.get(broker)
         return entry is not None and entry.directory == state.directories.get(broker, FIRST_DIRECTORY)

@@ -1,7 +1,7 @@
 """One change of a partition's registration: reassignment, ELR, election, epochs, in the order of Kafka's code.
 
-What is to become of the partition is said by the attributes of a `PartitionChangeBuilder`;
-`PartitionChangeBuilder.build` says what does become of it.
+The attributes of a `PartitionChangeBuilder` describe the requested change; `PartitionChangeBuilder.build` computes the
+result.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from sim.protocol.replica.partition import NO_LEADER
 from sim.protocol.rules import RULES
 
 PREFERRED: Final = "PREFERRED"
-"""Elect the first replica if that can be done cleanly."""
+"""Elect the first replica if that is a clean election."""
 ONLINE: Final = "ONLINE"
-"""Elect somebody cleanly if there is no leader."""
+"""Elect a leader cleanly if there is none."""
 UNCLEAN: Final = "UNCLEAN"
-"""The same, and uncleanly if there is no other way."""
+"""As `ONLINE`, and uncleanly if necessary."""
 DESIGNATED: Final = "DESIGNATED"
-"""Elect the replica that is named, whatever its log."""
+"""Elect the designated replica, whatever its log."""
 
 Replicas = tuple[int, ...]
 
@@ -39,12 +39,12 @@ NOBODY: Final = ElectionResult(NO_LEADER, unclean=False, probe=probes.LEFT_LEADE
 
 
 class PartitionChangeRules:
-    """What holds for all changes.
+    """Parameters of all changes.
 
     Args:
         decide: the controller's rules.
-        reached: takes probes.
-        elr: whether eligible leader replicas are recorded: rule ``elr``, and the feature is not switched off.
+        reached: notes a probe.
+        elr: whether eligible leader replicas are recorded: rule ``elr`` is on and the feature not disabled.
         marks_recovery: whether an unclean election is marked until the leader has confirmed it (from 3.2 on).
     """
 
@@ -65,21 +65,21 @@ class PartitionChangeRules:
 
 
 class PartitionChangeBuilder:
-    """A change that is being put together. Kafka: PartitionChangeBuilder.
+    """A change under construction. Kafka: PartitionChangeBuilder.
 
     Args:
-        state: the partition as it stands.
-        acceptable: who may lead: registered, not fenced, not shutting down.
+        state: the current state of the partition.
+        acceptable: whether a broker may lead: registered, not fenced, not shutting down.
         min_isr: effective ``min.insync.replicas``.
-        change_rules: what holds for all changes.
+        change_rules: parameters of all changes.
 
     Attributes:
-        isr: the ISR that is wanted; so for `replicas`, `removing`, `adding`, `recovering` and `directories`.
+        isr: the requested ISR; so for `replicas`, `removing`, `adding`, `recovering` and `directories`.
         elr: eligible leader replicas; computed by `build`.
         last_known_elr: computed by `build`.
-        unclean: brokers that are known to have gone uncleanly: they cannot stay in the ELR.
+        unclean: brokers with a known unclean shutdown, which cannot stay in the ELR.
         election: kind of election.
-        designated: whom `DESIGNATED` elects.
+        designated: the broker that `DESIGNATED` elects.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class PartitionChangeBuilder:
     # The steps, in their order.
 
     def build(self) -> PartitionRegistration | None:
-        """The registration that the change leads to, None if it changes nothing.
+        """The resulting registration, None if nothing changes.
 
         Every change raises the partition epoch. The leader epoch is raised with a change of leader, when a replica
         leaves the assignment and, as rule ``isr_shrink_epoch`` says, when one leaves the ISR.
@@ -139,7 +139,7 @@ class PartitionChangeBuilder:
         if unclean or not self._change_rules.elr:
             self._forget_elr()
         if not self.isr and not self._change_rules.elr:
-            self.isr = state.isr  # Without ELR the last member stays: it is waited for.
+            self.isr = state.isr  # Without ELR the last member stays, and has to come back.
         bumps = bumps or self.drops_replica() or self.shrink_bumps()
         self._remember_last_leader(leader, bumps=bumps)
         return self._changed(leader, bumps=bumps)
@@ -159,7 +159,7 @@ class PartitionChangeBuilder:
             "targets-in-isr": set(replicas) <= set(isr),
             "targets-if-fewer": set(self.adding) <= set(isr)
             and (len(self.adding) >= len(self.removing) or set(replicas) <= set(isr)),
-            # Whoever was added and is to go again is waited for in vain.
+            # A replica that was added and is being removed again will never join.
             "min-isr": set(without(self.adding, self.removing)) <= set(isr)
             and len(isr) >= min(self._min_isr, len(replicas)),
         }
@@ -171,7 +171,9 @@ class PartitionChangeBuilder:
             change_rules.reached(probes.REASSIGNMENT_WAITS)
 
     def _populate_elr(self) -> None:
-        """Members leaving an ISR below min ISR stay electable. Kafka: PartitionChangeBuilder#maybePopulateTargetElr."""
+        """Members that leave an ISR below min ISR stay electable. Kafka:
+        PartitionChangeBuilder#maybePopulateTargetElr.
+        """
         change_rules = self._change_rules
         if not change_rules.elr:
             return
@@ -188,7 +190,7 @@ class PartitionChangeBuilder:
             change_rules.reached(probes.ELR_EJECTED)
 
     def elect(self) -> ElectionResult:
-        """Who would lead.
+        """The leader that would be elected.
 
         Kafka: PartitionChangeBuilder#electLeader, PartitionChangeBuilder#electPreferredLeader,
         PartitionChangeBuilder#electAnyLeader.
@@ -198,7 +200,7 @@ class PartitionChangeBuilder:
         if self.election == PREFERRED and self._is_valid(self.replicas[0]):
             return ElectionResult(self.replicas[0], unclean=False, probe=probes.ELECTED_PREFERRED)
         first = self.designated if self.election == DESIGNATED else self.state.leader
-        for broker in (first, *self.replicas):  # The present leader may stay, also outside the assignment.
+        for broker in (first, *self.replicas):  # The current leader may stay, even outside the assignment.
             if self._is_valid(broker):
                 probe = probes.ELECTED_FROM_ISR if self.isr else probes.ELECTED_FROM_ELR
                 return ElectionResult(broker, unclean=False, probe=probe)
@@ -213,7 +215,9 @@ class PartitionChangeBuilder:
         return NOBODY
 
     def _is_valid(self, broker: int) -> bool:
-        """Whether electing it is clean; an old ELR counts, too. Kafka: PartitionChangeBuilder#isValidNewLeader."""
+        """Whether electing a broker is clean; the previous ELR counts too. Kafka:
+        PartitionChangeBuilder#isValidNewLeader.
+        """
         return broker in (self.isr or self.elr) and self._acceptable(broker)
 
     def _is_last_known_elected(self) -> bool:
@@ -240,10 +244,11 @@ class PartitionChangeBuilder:
         return not set(self.state.isr) <= set(self.isr) and self._decide.shrink_bumps_epoch.yes()
 
     def _forget_elr(self) -> None:
-        """Kafka forgets ELR and last known ELR with an unclean election.
+        """Kafka clears ELR and last known ELR at an unclean election.
 
-        By the text of KIP-966 (other behaviors 6a) the last known ELR is cleaned when the ISR reaches min ISR: until
-        then the others that may have all records are known, should the new leader fail before it has followers.
+        By the text of KIP-966 (other behaviors 6a) the last known ELR is cleared when the ISR reaches min ISR: until
+        then the other replicas that may have all records stay known, in case the new leader fails before it has
+        followers.
         Kafka: PartitionChangeBuilder#maybeUpdateRecordElr.
         """
         known, self.elr = (*self.elr, *self.last_known_elr), ()
@@ -251,9 +256,9 @@ class PartitionChangeBuilder:
         self.last_known_elr = self._ordered(set(known).difference(self.isr)) if kept else ()
 
     def _clear_elr(self) -> None:
-        """By the text of KIP-966 (ELR update 1) an ISR that is large enough leaves nobody in the ELR.
+        """By the text of KIP-966 (ELR update 1) the ELR is empty while the ISR is large enough.
 
-        Kafka computes the ELR before it elects, and need not look again: its changes of min ISR clear the ELR, and
+        Kafka computes the ELR before the election and need not check again: its changes of min ISR clear the ELR, and
         without one the ISR of an elected member is too small.
         """
         if len(self.isr) < self._min_isr or not (self.elr or self.last_known_elr):
@@ -262,9 +267,9 @@ class PartitionChangeBuilder:
             self.elr = self.last_known_elr = ()
 
     def _remember_last_leader(self, leader: int, *, bumps: bool) -> None:
-        """Keep the last leader as last known ELR; with ejected members it is one of them.
+        """Keep the last leader as last known ELR; with ejected members it is one of several.
 
-        What was remembered when the feature was switched off stays.
+        The last known ELR stays as it was when the feature was disabled.
         Kafka: PartitionChangeBuilder#maybeUpdateLastKnownLeader.
         """
         state = self.state
@@ -301,17 +306,17 @@ class PartitionChangeBuilder:
         return after if bumps or content(after) != content(state) else None
 
     def _ordered(self, brokers: Iterable[int]) -> Replicas:
-        """In assignment order; those outside it last."""
+        """Brokers in assignment order; those outside it last."""
         places = {broker: place for place, broker in enumerate(self.replicas)}
         return tuple(sorted(brokers, key=lambda broker: (places.get(broker, len(places)), broker)))
 
 
 _CLEARS: Final = {value: value == "clears-if-enough" for value in RULES["min_isr_change"].values}
-"""Whether an election clears an ELR that is not needed any more."""
+"""Whether an election clears an ELR that is no longer needed."""
 
 
 def content(state: PartitionRegistration) -> tuple[object, ...]:
-    """What a change may change, but for the epochs."""
+    """The fields that a change may modify, without the epochs."""
     return (
         state.isr,
         state.elr,
@@ -326,6 +331,6 @@ def content(state: PartitionRegistration) -> tuple[object, ...]:
 
 
 def without(brokers: Iterable[int], leaving: Iterable[int]) -> Replicas:
-    """Brokers in their order, but for some."""
+    """The brokers in order, without some."""
     gone = tuple(leaving)
     return tuple(broker for broker in brokers if broker not in gone)

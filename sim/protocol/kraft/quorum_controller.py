@@ -1,9 +1,9 @@
-"""The active controller of a KRaft quorum: what each event makes of the committed metadata.
+"""The active controller of a KRaft quorum: how each event changes the committed metadata.
 
-For partitions see `ReplicationControlManager`. Each public method is one event: it decides on the image as it stands,
-commits what it has decided as one transaction (`append` of its host), and returns its reply. There is neither time nor
-a quorum here: the host says whose session is over, and a record that is appended is committed. The image is all that
-survives a change of the active controller; the rest (how far brokers have read, recoveries under way) begins anew.
+For partitions see `ReplicationControlManager`. Each public method is one event: it decides on the current image,
+commits the result as one transaction (`append` of its host), and returns its reply. Time and the quorum are left to the
+host: it reports expired sessions, and an appended record is committed. Only the image survives a change of the active
+controller; other state (brokers' metadata offsets, recoveries in progress) starts empty.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from sim.protocol.replica.partition import NO_LEADER
 
 
 class QuorumControllerHost(ReplicationHost, Protocol):
-    """What a controller asks of the node that it lives in."""
+    """Callbacks to the controller's node."""
 
     def has_session(self, broker: int) -> bool:
-        """Whether the last heartbeat of a broker's present incarnation is younger than ``broker.session.timeout.ms``.
+        """Whether the last heartbeat of a broker's current incarnation is younger than ``broker.session.timeout.ms``.
 
-        A controller that became active takes unfenced brokers as heard of at that time, and fenced ones as never.
+        For a new active controller, unfenced brokers count as heard from at that time, and fenced ones as never.
         Kafka: BrokerHeartbeatManager#hasValidSession.
         """
 
@@ -53,7 +53,7 @@ class BrokerRegistrationReply(NamedTuple):
     Attributes:
         error: `NONE` or `DUPLICATE_BROKER_REGISTRATION`.
         broker_epoch: offset of its record, -1 with an error.
-        detected_unclean: whether the controller takes the former incarnation to have gone uncleanly.
+        detected_unclean: whether the controller assumes an unclean shutdown of the former incarnation.
     """
 
     error: str
@@ -64,14 +64,13 @@ class BrokerRegistrationReply(NamedTuple):
 class QuorumController(ReplicationControlManager):
     """The active controller.
 
-    Offsets of records count from 1, so that a reader's `MetadataImage.offset` is the offset of the last
-    record that it has.
+    Offsets of records begin at 1, so that `MetadataImage.offset` is the offset of the last replayed record.
     Kafka: QuorumController, ClusterControlManager.
 
     Args:
-        image: all that is committed; the controller goes on replaying what it commits into it.
+        image: the committed state, into which the controller replays what it commits.
         decide: the controller's rules.
-        host: the node that it lives in.
+        host: the controller's node.
         config: values of configuration keys and features while no record sets them.
     """
 
@@ -85,18 +84,18 @@ class QuorumController(ReplicationControlManager):
     def register(
         self, broker: int, incarnation: int, previous_broker_epoch: int, directory: int = FIRST_DIRECTORY
     ) -> BrokerRegistrationReply:
-        """A broker's process wants to take part.
+        """Register a broker process.
 
-        It is fenced at first. The same incarnation again gets the same answer, leaves its controlled shutdown, and has
-        to read another record of its registration. Another one is refused while the
-        session of the former is valid, be it shutting down or not; whether a fenced broker has one is rule
-        ``fenced_session``.
+        It is fenced at first. If the same incarnation registers again, it gets the same response, leaves its controlled
+        shutdown, and has to replay another registration record. Another incarnation is refused while the session of the
+        former is valid, even in controlled shutdown; rule ``fenced_session`` decides whether a fenced broker has a
+        session.
         Kafka: ClusterControlManager#registerBroker.
 
         Args:
             broker: its id.
             incarnation: of its process.
-            previous_broker_epoch: what its clean-shutdown file says, -1 without one.
+            previous_broker_epoch: broker epoch in its clean-shutdown file, -1 without one.
             directory: its log directory.
         """
         known = self.image.brokers.get(broker)
@@ -115,10 +114,10 @@ class QuorumController(ReplicationControlManager):
         return self._registered(broker, incarnation, directory, records, unclean=not clean)
 
     def _returns(self, broker: int, *, clean: bool) -> list[Record]:
-        """What a new incarnation changes before it is registered.
+        """Changes of partitions before a new incarnation is registered.
 
-        An unclean one changes each partition once for its ISR and once for each time that Kafka counts the broker into
-        its ELR, all of these from the same state.
+        After an unclean shutdown each partition is changed once for its ISR and once for each time that Kafka counts
+        the broker into its ELR, all starting from the same state.
         Kafka: ReplicationControlManager#handleBrokerShutdown (4.1-4.3),
         ReplicationControlManager#handleBrokerUncleanShutdown (3.9).
         """
@@ -141,7 +140,7 @@ class QuorumController(ReplicationControlManager):
         return records
 
     def _add_repeated(self, records: list[Record], change: PartitionChangeBuilder, times: int) -> None:
-        """Put the same change into a transaction several times."""
+        """Add the same change to a transaction several times."""
         before, after = change.state, self._add(records, change)
         for _ in range(times - 1):
             if after is not None:
@@ -155,7 +154,9 @@ class QuorumController(ReplicationControlManager):
         return change
 
     def _struck(self, state: PartitionRegistration, broker: int) -> PartitionRegistration:
-        """The partition with a broker taken out of its lists, and nothing else (``unclean_registration=removes``)."""
+        """The partition with a broker removed from its lists, and no other change
+        (``unclean_registration=removes``).
+        """
         if broker in state.elr:
             self._host.reached(probes.ELR_EJECTED)
         return state.relisted(without(state.isr, (broker,)), without(state.elr, (broker,)), state.last_known_elr)
@@ -178,13 +179,13 @@ class QuorumController(ReplicationControlManager):
         want_fence: bool = False,
         want_shut_down: bool = False,
     ) -> BrokerHeartbeatReply:
-        """A broker shows that it lives, and what it wants. Kafka: ReplicationControlManager#processBrokerHeartbeat.
+        """Process a heartbeat. Kafka: ReplicationControlManager#processBrokerHeartbeat.
 
         Args:
             broker: its id.
             broker_epoch: of its registration.
-            metadata_offset: how far it has read: its `MetadataImage.offset`.
-            want_fence: it is not ready to serve (its logs are not loaded), or no longer.
+            metadata_offset: its `MetadataImage.offset`.
+            want_fence: it is not ready to serve (its logs are not loaded), or no longer is.
             want_shut_down: it wants to stop.
         """
         known = self.image.brokers.get(broker)
@@ -209,7 +210,9 @@ class QuorumController(ReplicationControlManager):
         return broker_heartbeat_manager.accepted(after, caught_up=caught_up)
 
     def _enters(self, known: BrokerRegistration, state: str) -> list[Record]:
-        """What follows from a broker's change of state. Kafka: ReplicationControlManager#processBrokerHeartbeat."""
+        """Changes that follow from a broker's change of state. Kafka:
+        ReplicationControlManager#processBrokerHeartbeat.
+        """
         if state == CONTROLLED_SHUTDOWN:
             return self._relieved(known)
         if state == SHUTDOWN_NOW:
@@ -222,9 +225,9 @@ class QuorumController(ReplicationControlManager):
         self._heartbeats.has_read(broker, metadata_offset)
 
     def fence(self, broker: int) -> None:
-        """A broker's session is over: it leads no more and leaves every ISR.
+        """Fence a broker whose session has expired: it loses leadership and leaves every ISR.
 
-        Where fenced brokers have sessions, one that is fenced already is fenced once more.
+        If fenced brokers have sessions, a fenced one may be fenced again.
         Kafka: ReplicationControlManager#maybeFenceOneStaleBroker.
         """
         known = self.image.brokers.get(broker)
@@ -248,7 +251,7 @@ class QuorumController(ReplicationControlManager):
         return records
 
     def _relieved(self, known: BrokerRegistration) -> list[Record]:
-        """Begin controlled shutdown; before 3.3 (KIP-841) its registration did not show it.
+        """Begin controlled shutdown; before 3.3 (KIP-841) the registration did not show it.
 
         Kafka: ReplicationControlManager#handleBrokerInControlledShutdown.
         """
@@ -274,7 +277,7 @@ class QuorumController(ReplicationControlManager):
         return change
 
     def _is_in_sync(self, broker: int) -> bool:
-        """Whether a broker is in an ISR: a new incarnation may be, where it was not taken out when it registered."""
+        """Whether a broker is in an ISR; a new incarnation may be, if registration did not remove it."""
         return any(broker in state.isr for state in self.image.partitions.values())
 
     def _leads(self, broker: int) -> bool:

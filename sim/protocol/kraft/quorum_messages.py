@@ -24,12 +24,12 @@ ASSIGN_REPLICAS_TO_DIRS: Final = 39 << KIND
 
 
 class BrokerRegistrationRequest(Message):
-    """A broker's process wants to be known. Kafka: requests.BrokerRegistrationRequest.
+    """Registers a broker process. Kafka: requests.BrokerRegistrationRequest.
 
     Attributes:
         broker: its id.
         incarnation: of the process (incarnation id).
-        previous_broker_epoch: what the clean-shutdown file said, -1 without one (KIP-966).
+        previous_broker_epoch: broker epoch in the clean-shutdown file, -1 without one (KIP-966).
         directory: its log directory (KIP-858).
     """
 
@@ -47,7 +47,7 @@ class BrokerRegistrationRequest(Message):
 
 
 class BrokerRegistrationResponse(Message):
-    """Answer to that: an error, or the broker epoch. Kafka: requests.BrokerRegistrationResponse."""
+    """Response: an error, or the broker epoch. Kafka: requests.BrokerRegistrationResponse."""
 
     __slots__ = ("broker_epoch", "error", "request")
 
@@ -62,14 +62,14 @@ class BrokerRegistrationResponse(Message):
 
 
 class BrokerHeartbeatRequest(Message):
-    """A sign of life. Kafka: requests.BrokerHeartbeatRequest.
+    """A broker's heartbeat. Kafka: requests.BrokerHeartbeatRequest.
 
     Attributes:
-        broker: whose.
+        broker: the broker.
         broker_epoch: of its registration.
-        metadata_offset: how many records it has replayed.
+        metadata_offset: number of metadata records it has replayed.
         want_fence: it is not ready to be unfenced.
-        want_shut_down: it asks to be relieved.
+        want_shut_down: it requests controlled shutdown.
     """
 
     __slots__ = ("broker", "broker_epoch", "metadata_offset", "want_fence", "want_shut_down")
@@ -90,7 +90,9 @@ class BrokerHeartbeatRequest(Message):
 
 
 class BrokerHeartbeatResponse(Message):
-    """Answer: an error, or whether it has caught up, is fenced, may stop. Kafka: requests.BrokerHeartbeatResponse."""
+    """Response: an error, or whether the broker has caught up, is fenced, may stop. Kafka:
+    requests.BrokerHeartbeatResponse.
+    """
 
     __slots__ = ("error", "is_caught_up", "is_fenced", "request", "should_shut_down")
     elision_safe = True
@@ -116,14 +118,14 @@ class BrokerHeartbeatResponse(Message):
 
 
 class MetadataRecords(Message):
-    """Committed records, as a broker's fetch of the metadata log brings them.
+    """Committed records, as in the response to a broker's fetch of the metadata log.
 
-    The records are named by their places in the log, which is only appended to: copies would take memory without bound.
+    Records are given by their positions in the log, which is append-only: copies would take unbounded memory.
 
     Attributes:
-        first: number of the first one.
-        end: number after the last one.
-        subject: what the first one is about (`subject_of`).
+        first: position of the first record.
+        end: position after the last record.
+        subject: subject of the first record (`subject_of`).
     """
 
     __slots__ = ("end", "first", "subject")
@@ -139,7 +141,7 @@ class MetadataRecords(Message):
 
 
 def subject_of(record: Record) -> int:
-    """What a message is about that begins with a record: see `Message.about`."""
+    """The subject of a message that begins with this record: see `Message.about`."""
     if isinstance(record, PartitionRegistration):
         return PARTITION_RECORD + (record.partition_epoch << ABOUT) + record.leader_epoch
     if isinstance(record, BrokerRegistration):
@@ -148,7 +150,9 @@ def subject_of(record: Record) -> int:
 
 
 class AssignReplicasToDirsRequest(Message):
-    """The metadata names another directory of a replica (KIP-858). Kafka: requests.AssignReplicasToDirsRequest."""
+    """Reports a replica's log directory that differs from the metadata (KIP-858). Kafka:
+    requests.AssignReplicasToDirsRequest.
+    """
 
     __slots__ = ("broker", "broker_epoch", "directory", "name")
 
@@ -164,7 +168,7 @@ class AssignReplicasToDirsRequest(Message):
 
 
 class AlterPartitionRequest(Message):
-    """ISR changes that a broker's leaders want (KIP-497). Kafka: requests.AlterPartitionRequest."""
+    """ISR changes proposed by a broker's leaders (KIP-497). Kafka: requests.AlterPartitionRequest."""
 
     __slots__ = ("broker", "broker_epoch", "changes")
 
@@ -180,7 +184,7 @@ class AlterPartitionRequest(Message):
 
 
 class AlterPartitionResponse(Message):
-    """Answer: an error of the whole request, or one result per partition. Kafka: requests.AlterPartitionResponse."""
+    """Response: an error of the whole request, or one result per partition. Kafka: requests.AlterPartitionResponse."""
 
     __slots__ = ("error", "request", "results")
     needs_partition = True
@@ -196,7 +200,7 @@ class AlterPartitionResponse(Message):
 
 
 class GetReplicaLogInfoRequest(Message):
-    """The controller asks how far a broker's log of a partition goes (KIP-966, unclean recovery)."""
+    """Asks a broker for the end of its log of a partition (KIP-966, unclean recovery)."""
 
     __slots__ = ("broker", "name")
     needs_partition = True
@@ -211,10 +215,10 @@ class GetReplicaLogInfoRequest(Message):
 
 
 class GetReplicaLogInfoResponse(Message):
-    """Answer to that.
+    """Response to GetReplicaLogInfo.
 
     Attributes:
-        request: what was asked.
+        request: the request.
         broker_epoch: of the broker's registration.
         last_epoch: leader epoch of the last record, -1 of an empty log.
         leo: log end offset.

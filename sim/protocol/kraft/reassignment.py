@@ -1,4 +1,4 @@
-"""How a reassignment begins, and how it is cancelled; `sim.protocol.kraft.partition_change_builder` completes it."""
+"""Beginning and cancelling a reassignment; `sim.protocol.kraft.partition_change_builder` completes it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sim.protocol.messages import INVALID_REPLICA_ASSIGNMENT, NONE
 
 
 def begin(change: PartitionChangeBuilder, replicas: tuple[int, ...], rules: PartitionChangeRules) -> None:
-    """Add the replicas of another assignment, and mark those that are to go.
+    """Add the replicas of the new assignment, and mark those to be removed.
 
     What an earlier reassignment adds or removes stays marked unless this one marks something itself, as in Kafka, or as
     rule ``resubmitted_reassignment`` says.
@@ -26,9 +26,9 @@ def begin(change: PartitionChangeBuilder, replicas: tuple[int, ...], rules: Part
 
 
 def revert(change: PartitionChangeBuilder, *, unclean: bool) -> str:
-    """Go back to the former assignment; returns an error.
+    """Restore the former assignment; returns an error.
 
-    An ISR of replicas that were added can only be given up uncleanly: then the first of the others leads.
+    If only added replicas are in the ISR, reverting needs an unclean election of the first of the others.
     Kafka: PartitionReassignmentRevert.
     """
     change.replicas = without(change.replicas, change.adding)

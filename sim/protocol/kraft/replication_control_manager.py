@@ -1,6 +1,6 @@
 """Partitions under a KRaft controller: creation, ISR changes, elections, reassignments, settings.
 
-What brokers do is dealt with by `sim.protocol.kraft.quorum_controller`, which is what a node hosts.
+Events of brokers are in `sim.protocol.kraft.quorum_controller`, whose class a node hosts.
 """
 
 from __future__ import annotations
@@ -60,44 +60,44 @@ LONGEST_LOG: Final = {
     LONGEST_BALANCED: unclean_recovery.BALANCED,
     LONGEST_AGGRESSIVE: unclean_recovery.AGGRESSIVE,
 }
-"""Kinds of elections that an administrator may ask for where there is unclean recovery, and their strategies."""
+"""Kinds of elections that an administrator may request with unclean recovery -> their strategies."""
 
 
 _HOLDS_CANCELLATION: Final = {value: value == "min-isr" for value in RULES["reassignment_completes"].values}
-"""Whether a reassignment is not cancelled while too few would be in sync."""
+"""Whether a cancellation is refused while it would leave too few replicas in sync."""
 
 
 class NotAssignedError(Exception):
-    """An event looked for the log directory of a broker that is no replica.
+    """An event looked up the log directory of a broker that is not a replica.
 
-    Kafka throws an IllegalArgumentException there: nothing of the event is committed, who asked is answered
-    `UNKNOWN_SERVER_ERROR`, and the controller resigns.
+    Kafka throws an IllegalArgumentException there: the event commits nothing, the response is `UNKNOWN_SERVER_ERROR`,
+    and the controller resigns.
     Kafka: PartitionRegistration#directory, EventHandlerExceptionInfo.
     """
 
 
 class ReplicationHost(RecoveryHost, Protocol):
-    """What the control of partitions asks of the controller's node."""
+    """Callbacks to the controller's node."""
 
     def append(self, records: list[Record]) -> None:
         """Commit records atomically; the image has them already. Kafka: QuorumController#appendWriteEvent."""
 
     def recoveries(self, running: int, finished: int, manual: int) -> None:
-        """Counters of unclean recovery, whether they have changed or not: see `UncleanRecovery`."""
+        """Counters of unclean recovery, changed or not: see `UncleanRecovery`."""
 
 
 class ReplicationControlManager:
-    """Decides about partitions. Kafka: ReplicationControlManager.
+    """Manages partitions. Kafka: ReplicationControlManager.
 
     Args:
-        image: all that is committed; what is committed here is replayed into it.
+        image: the committed state; commits here are replayed into it.
         decide: the controller's rules.
         host: its node.
         config: values of configuration keys and features while no record sets them.
 
     Raises:
-        NotAssignedError: by any event that would elect who is no replica: a last known leader that a reassignment
-            has removed.
+        NotAssignedError: an event would elect a broker that is no replica: a last known leader that a reassignment
+            removed.
 
     Attributes:
         image: see above; to be read only.
@@ -119,11 +119,11 @@ class ReplicationControlManager:
             else UncleanRecovery(self, host, takes_first=decide.recovery_takes_first.answer)
         )
 
-    # What holds now.
+    # Current settings.
 
     @property
     def elr_enabled(self) -> bool:
-        """Whether eligible leader replicas are recorded: rule ``elr`` is on, and the feature was not switched off.
+        """Whether eligible leader replicas are recorded: rule ``elr`` is on and the feature not disabled.
 
         Kafka: ReplicationControlManager#isElrEnabled (3.9), FeatureControlManager#isElrFeatureEnabled (4.1-4.3).
         """
@@ -138,7 +138,9 @@ class ReplicationControlManager:
         return bool(self.value(UNCLEAN_ELECTION, False))
 
     def min_isr(self, state: PartitionRegistration) -> int:
-        """``min.insync.replicas``, capped by the replicas. Kafka: ReplicationControlManager#getTopicEffectiveMinIsr."""
+        """``min.insync.replicas``, capped by the number of replicas. Kafka:
+        ReplicationControlManager#getTopicEffectiveMinIsr.
+        """
         return min(int(self.value(MIN_ISR, 1)), len(state.replicas))
 
     def value(self, key: str, default: Value) -> Value:
@@ -148,7 +150,7 @@ class ReplicationControlManager:
     # Partitions.
 
     def create_partition(self, name: str, replicas: tuple[int, ...]) -> str:
-        """A new partition: the replicas on active brokers are in sync, the first of them leads. Returns an error.
+        """Create a partition: replicas on active brokers are in sync, and the first of them leads. Returns an error.
 
         Kafka: ReplicationControlManager#createTopic, ReplicationControlManager#buildPartitionRegistration.
         """
@@ -165,12 +167,12 @@ class ReplicationControlManager:
     def alter_partition(
         self, broker: int, broker_epoch: int, changes: Iterable[Change]
     ) -> tuple[str, dict[str, Result]]:
-        """A leader wants other ISRs (KIP-497). Kafka: ReplicationControlManager#alterPartition.
+        """Process a leader's ISR changes (KIP-497). Kafka: ReplicationControlManager#alterPartition.
 
         Returns:
-            The error of the request as a whole, and the results by partition, as `AlterPartitionManager.on_reply`
-            takes them. A result with an error holds nothing else. `NEW_LEADER_ELECTED` is an error, too, though the
-            change was made: it completed a reassignment, and somebody else leads.
+            The error of the request as a whole, and the results by partition, for `AlterPartitionManager.on_reply`. A
+            result with an error has no other values. `NEW_LEADER_ELECTED` is an error too, though the change was made:
+            it completed a reassignment that elected another leader.
         """
         known = self.image.brokers.get(broker)
         if known is None or known.broker_epoch != broker_epoch:
@@ -200,13 +202,14 @@ class ReplicationControlManager:
         return NONE, results
 
     def elect(self, name: str, kind: str, designated: int = NO_LEADER) -> str:
-        """An administrator wants an election; returns an error. Kafka: ReplicationControlManager#electLeader.
+        """Process an administrator's request for an election; returns an error. Kafka:
+        ReplicationControlManager#electLeader.
 
         Args:
             name: the partition.
             kind: `PREFERRED`; or, for a partition without a leader, `UNCLEAN`, `DESIGNATED` or one of `LONGEST_LOG`,
                 which begins a recovery and returns.
-            designated: whom to elect, for `DESIGNATED`.
+            designated: the broker to elect, for `DESIGNATED`.
         """
         state = self.image.partitions.get(name)
         if state is None:
@@ -237,18 +240,18 @@ class ReplicationControlManager:
         Kafka: ReplicationControlManager#maybeBalancePartitionLeaders.
 
         Returns:
-            How many partitions changed.
+            Number of changed partitions.
         """
         states = [state for state in self.image.partitions.values() if state.leader != state.replicas[0]]
         return self._elect_in(states, PREFERRED)
 
     def check_unclean(self) -> int:
-        """Unclean elections where nobody leads (every ``unclean.leader.election.interval.ms``), if they are allowed.
+        """Unclean elections where there is no leader (every ``unclean.leader.election.interval.ms``), if allowed.
 
         Kafka: ReplicationControlManager#maybeElectUncleanLeaders.
 
         Returns:
-            How many partitions changed.
+            Number of changed partitions.
         """
         states = [state for state in self.image.partitions.values() if state.leader == NO_LEADER]
         if not (states and self.unclean_enabled and self._decide.elects_uncleanly.yes()):
@@ -270,10 +273,10 @@ class ReplicationControlManager:
     # Reassignment.
 
     def reassign(self, name: str, replicas: tuple[int, ...]) -> str:
-        """An administrator wants another assignment; returns an error.
+        """Process an administrator's request for a reassignment; returns an error.
 
-        Kafka looks up the log directory of whom it would elect in the old assignment, and refuses this if a member of
-        the ELR comes back to it that way (LeaderAcceptor).
+        Kafka looks up the log directory of the replica to elect in the old assignment, and so refuses a request by
+        which an ELR member returns to the assignment (LeaderAcceptor).
         Kafka: ReplicationControlManager#changePartitionReassignment.
         """
         state = self.image.partitions.get(name)
@@ -324,9 +327,9 @@ class ReplicationControlManager:
     # Log directories.
 
     def assign_directory(self, name: str, broker: int, broker_epoch: int, directory: int) -> str:
-        """A broker's replica is in another log directory; returns an error.
+        """Process a change of a replica's log directory; returns an error.
 
-        Who would lead is looked up by the directories from before, so that the broker itself is not elected by it.
+        The election uses the previous directories, so this does not elect the broker itself.
         Kafka: ReplicationControlManager#handleAssignReplicasToDirs.
         """
         known = self.image.brokers.get(broker)
@@ -344,7 +347,7 @@ class ReplicationControlManager:
             state, directories, elr=False
         ):
             clears.note()
-        # Up to 4.2 the builder of this change was not told of the ELR.
+        # Up to 4.2 the builder of this change ignored the ELR setting.
         elr = self.elr_enabled and not clears.answer
         self._host.reached(probes.DIRECTORY_ASSIGNED)
         self._commit_change(self._assignment(state, directories, self._host.reached, elr=elr))
@@ -360,7 +363,7 @@ class ReplicationControlManager:
         return change
 
     def _outcome(self, state: PartitionRegistration, directories: dict[int, int], *, elr: bool) -> object:
-        """What would become of the partition, with or without an ELR; None: an exception."""
+        """The state that would result, with or without an ELR; None: an exception."""
         try:
             after = self._assignment(state, directories, _unnoticed, elr=elr).build()
         except NotAssignedError:
@@ -375,7 +378,7 @@ class ReplicationControlManager:
     # Unclean recovery.
 
     def activate(self) -> None:
-        """This controller became active: recoveries that are wanted begin, from the beginning."""
+        """Activate this controller: recoveries that are needed start afresh."""
         if self.recovery is not None:
             self.recovery.look()
             self._count_recoveries(self.recovery)
@@ -384,7 +387,7 @@ class ReplicationControlManager:
         self._host.recoveries(recovery.partitions_count, recovery.finished, recovery.manual_count)
 
     def log_info(self, info: GetReplicaLogInfoResponse) -> None:
-        """A replica tells how far its log goes."""
+        """Handle a replica's log end."""
         if self.recovery is not None:
             self.recovery.log_info(info)
 
@@ -394,7 +397,7 @@ class ReplicationControlManager:
             self.recovery.timed_out(timer)
 
     def elect_longest(self, name: str, broker: int) -> None:
-        """A recovery has found the longest log."""
+        """Elect the replica with the longest log that a recovery has found."""
         change = self._change(self.image.partitions[name])
         change.election = DESIGNATED
         change.designated = broker
@@ -403,11 +406,11 @@ class ReplicationControlManager:
     # Settings.
 
     def set(self, key: str, value: Value) -> str:
-        """A dynamic configuration value, or the level of the feature ``eligible.leader.replicas.version``.
+        """Set a dynamic configuration value, or the level of feature ``eligible.leader.replicas.version``.
 
-        What is set already is not set again. Nothing is elected: a leaderless partition waits for the next event, or
-        for `check_unclean`. Partitions whose ELR is out of date get a new one with their next change, except as rule
-        ``min_isr_change`` says while the feature is on.
+        Setting the current value is a no-op. There is no election: a leaderless partition waits for the next event, or
+        for `check_unclean`. A partition whose ELR is out of date gets a new one with its next change, except as rule
+        ``min_isr_change`` says while the feature is enabled.
         Kafka: ConfigurationControlManager#incrementalAlterConfig,
         ConfigurationControlManager#createClearElrRecordsAsNeeded (4.1-4.3), FeatureControlManager#updateFeature.
 
@@ -451,7 +454,7 @@ class ReplicationControlManager:
         return change
 
     def _with_directory(self, state: PartitionRegistration, acceptable: Callable[[int], bool]) -> Callable[[int], bool]:
-        """Who may lead has its replica where the metadata says. Kafka: LeaderAcceptor."""
+        """Restrict candidates to brokers whose replica is in the directory of the metadata. Kafka: LeaderAcceptor."""
         return lambda broker: acceptable(broker) and self._has_directory(state, broker)
 
     def _has_directory(self, state: PartitionRegistration, broker: int) -> bool:
@@ -466,7 +469,7 @@ class ReplicationControlManager:
         return False
 
     def _add(self, records: list[Record], change: PartitionChangeBuilder) -> PartitionRegistration | None:
-        """Put a change into a transaction, if it changes anything."""
+        """Add a change to a transaction, unless it is a no-op."""
         before, after = change.state, change.build()
         if after is not None:
             if after.replicas != before.replicas:
@@ -481,7 +484,7 @@ class ReplicationControlManager:
         return after
 
     def _commit_change(self, change: PartitionChangeBuilder) -> bool:
-        """Commit a change alone; False if it changes nothing."""
+        """Commit a change alone; False if it is a no-op."""
         records: list[Record] = []
         self._add(records, change)
         self._commit(records)
@@ -496,7 +499,7 @@ class ReplicationControlManager:
 
 
 def _unnoticed(_: int) -> None:
-    """Takes the probes of a change that is not made."""
+    """Discards the probes of a change that is not made."""
 
 
 def _refused(error: str) -> Result:

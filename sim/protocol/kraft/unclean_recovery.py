@@ -1,17 +1,17 @@
-"""Unclean recovery: when nobody can be elected cleanly, the replica with the longest log leads (KIP-966; no release).
+"""Unclean recovery: without a clean candidate, elect the replica with the longest log (KIP-966; no release).
 
-The controller asks replicas for the leader epoch of their last record and for their LEO (GetReplicaLogInfo), and elects
-the highest (epoch, LEO). Whose answers it needs is said by ``unclean.recovery.strategy``:
+The controller asks replicas for the leader epoch of their last record and their LEO (GetReplicaLogInfo), and elects the
+highest (epoch, LEO). ``unclean.recovery.strategy`` decides which responses it needs:
 
-* ``Aggressive`` takes the answers that come within `WINDOW_US`, or the first one after that;
-* ``Balanced`` needs those of all last known ELR members, so that it begins once they are all unfenced, and takes those
-  that other unfenced replicas give within ``unclean.recovery.timeout.ms``. Without a last known ELR member, nothing
-  tells a complete log from another: an administrator has to decide. If he wants it while members of ISR or ELR are
-  fenced, they have to answer as well, that is, it waits for them as elections do;
+* ``Aggressive`` uses the responses that arrive within `WINDOW_US`, or the first one after that;
+* ``Balanced`` needs the responses of all last known ELR members, so it begins once they are all unfenced, and uses
+  those of other unfenced replicas within ``unclean.recovery.timeout.ms``. Without a last known ELR member it cannot
+  recognise a complete log, so an administrator has to request it; then fenced members of ISR or ELR have to respond as
+  well, that is, it waits for them as elections do;
 * ``None`` leaves it to an administrator.
 
-An answer counts while its broker has the registration that it names, and is unfenced, and if it was given under the
-partition's present leader epoch. Nothing of this is in the metadata log.
+A response counts if its broker still has the registration it was sent under and is unfenced, and if it was sent under
+the partition's current leader epoch. None of this is in the metadata log.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ AGGRESSIVE: Final = "Aggressive"
 STRATEGY: Final = "unclean.recovery.strategy"
 TIMEOUT_MS: Final = "unclean.recovery.timeout.ms"
 WINDOW_US: Final = 2_000_000
-"""The "fixed amount of time" of `AGGRESSIVE`, to which KIP-966 gives no number: one interval of heartbeats."""
+"""The "fixed amount of time" of `AGGRESSIVE`, for which KIP-966 gives no number: one heartbeat interval."""
 RETRY_US: Final = 1_000_000
-"""Until a replica is asked again whose answer did not come, or was too old."""
+"""Back-off before a replica whose response is missing or outdated is asked again."""
 
 
 class RecoveryHost(Protocol):
-    """What a recovery asks of the controller's node."""
+    """Callbacks to the controller's node."""
 
     def ask_log_info(self, broker: int, name: str) -> None:
-        """Send GetReplicaLogInfo for a partition; the answer goes to `UncleanRecovery.log_info`."""
+        """Send GetReplicaLogInfo for a partition; `UncleanRecovery.log_info` receives the response."""
 
     def recovery_due(self, timer: int, after_us: int) -> None:
         """Call `UncleanRecovery.timed_out` with this number after that time, if the controller is active then."""
@@ -48,7 +48,7 @@ class RecoveryHost(Protocol):
 
 
 class Deciding(Protocol):
-    """What a recovery asks of the controller."""
+    """Callbacks to the controller."""
 
     image: MetadataImage
 
@@ -67,16 +67,16 @@ class Deciding(Protocol):
 
 
 class Recovery:
-    """One that is under way.
+    """A recovery in progress.
 
     Attributes:
         name: the partition.
         strategy: `BALANCED` or `AGGRESSIVE`.
-        is_forced: an administrator asked for it, so that it goes on until there is a leader.
+        is_forced: an administrator requested it, so it runs until there is a leader.
         asked: broker epochs of the replicas that were asked.
-        answers: the last one of each replica.
-        is_due: its time is up.
-        retries: a timer runs that asks again.
+        answers: the last response of each replica.
+        is_due: its time limit has passed.
+        retries: whether a retry timer is set.
     """
 
     __slots__ = ("answers", "asked", "is_due", "is_forced", "name", "retries", "strategy")
@@ -95,13 +95,13 @@ class UncleanRecovery:
     """The recoveries of the active controller.
 
     Args:
-        controller: that.
+        controller: the active controller.
         host: its node.
-        takes_first: rule ``unclean_recovery=first-replies``: as many answers as min ISR are enough, whoever gives them.
+        takes_first: rule ``unclean_recovery=first-replies``: the first min ISR responses of any replicas are enough.
 
     Attributes:
         running: recoveries by partition.
-        finished: how many have elected a leader (unclean_recovery_finished_count).
+        finished: number of recoveries that elected a leader (unclean_recovery_finished_count).
     """
 
     def __init__(self, controller: Deciding, host: RecoveryHost, *, takes_first: bool) -> None:
@@ -111,10 +111,10 @@ class UncleanRecovery:
         self._host = host
         self._takes_first = takes_first
         self._timers: dict[int, tuple[Recovery, bool]] = {}
-        """By number: whose they are, and whether they end the waiting."""
+        """Timer number -> (recovery, whether the timer is its time limit)."""
         self._next_timer = 0
 
-    # What is wanted.
+    # Which recoveries are needed.
 
     @property
     def strategy(self) -> str:
@@ -125,7 +125,9 @@ class UncleanRecovery:
         return AGGRESSIVE if self._controller.unclean_enabled else BALANCED
 
     def wanted(self, state: PartitionRegistration) -> str | None:
-        """By which strategy a recovery is to run now, None if none is (KIP-966, unclean recovery, the four steps)."""
+        """The strategy of the recovery that is needed now, None if none is (KIP-966, unclean recovery, the
+        four steps).
+        """
         strategy = self.strategy
         active = self._controller.image.is_active
         candidates = state.isr or state.elr
@@ -139,7 +141,7 @@ class UncleanRecovery:
 
     @property
     def partitions_count(self) -> int:
-        """Partitions under recovery, those included that wait for last known ELR members to be unfenced
+        """Partitions in recovery, including those that wait for last known ELR members to be unfenced
         (unclean_recovery_partitions_count).
         """
         return len(self.running) + sum(
@@ -159,10 +161,10 @@ class UncleanRecovery:
         states = self._controller.image.partitions.values()
         return [state for state in states if not (state.leader or state.isr or state.elr)]
 
-    # What happens.
+    # Events.
 
     def look(self) -> None:
-        """The metadata changed: begin what is wanted now, end what is wanted no more."""
+        """Start and stop recoveries after a metadata change."""
         for state in list(self._controller.image.partitions.values()):
             recovery = self.running.get(state.name)
             strategy = self.wanted(state)
@@ -179,7 +181,7 @@ class UncleanRecovery:
         return not recovery.is_forced and strategy != recovery.strategy
 
     def force(self, state: PartitionRegistration, strategy: str) -> None:
-        """An administrator wants the longest log of a leaderless partition."""
+        """Start the recovery of a leaderless partition that an administrator requested."""
         self.running.pop(state.name, None)
         self._begin(state, strategy, is_forced=True)
 
@@ -210,7 +212,7 @@ class UncleanRecovery:
         self._go_on(recovery, state)
 
     def log_info(self, info: GetReplicaLogInfoResponse) -> None:
-        """A replica answers."""
+        """Handle a replica's response."""
         recovery = self.running.get(info.request.name)
         if recovery is None:
             return
@@ -231,12 +233,12 @@ class UncleanRecovery:
         )
 
     def _valid(self, recovery: Recovery, state: PartitionRegistration) -> dict[int, GetReplicaLogInfoResponse]:
-        """The answers that count now, in the order of the replicas."""
+        """The responses that count, in order of the replicas."""
         answers = recovery.answers
         return {one: answers[one] for one in state.replicas if one in answers and self._counts(answers[one], state)}
 
     def _go_on(self, recovery: Recovery, state: PartitionRegistration) -> None:
-        """Ask who was not asked yet; elect if there are answers enough."""
+        """Ask replicas not asked yet; elect if there are enough responses."""
         image = self._controller.image
         active = [broker for broker in state.replicas if image.is_active(broker)]
         for broker in active:
@@ -270,5 +272,5 @@ class UncleanRecovery:
 
 
 def _known(state: PartitionRegistration) -> tuple[int, ...]:
-    """Last known ELR members that are replicas still."""
+    """Last known ELR members that are still replicas."""
     return tuple(broker for broker in state.last_known_elr if broker in state.replicas)

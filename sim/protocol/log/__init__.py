@@ -1,1 +1,1 @@
-"""One replica's log, its leader epochs, and what it says of idempotent producers."""
+"""One replica's log, its leader epochs, and its state of idempotent producers."""

@@ -1,6 +1,6 @@
 """The leader-epoch cache: which epoch began at which offset, and the file that keeps it.
 
-It was made strict when epochs came to be recorded at elections (KAFKA-7415).
+The cache became strict when epochs were first recorded at elections (KAFKA-7415).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class LeaderEpochFileCache:
     """Leader epochs of a log, ascending in epoch and in start offset. Kafka: LeaderEpochFileCache (1.1-4.3).
 
     Args:
-        checkpoint: where every change is written before it counts; its content is loaded first.
-        strict: rule ``epoch_recorded_at`` is ``election``: a new entry removes what contradicts it, instead of being
+        checkpoint: the file to which every change is written before it takes effect; its content is loaded first.
+        strict: rule ``epoch_recorded_at`` is ``election``: a new entry removes contradicting ones instead of being
             ignored.
     """
 
@@ -87,12 +87,12 @@ class LeaderEpochFileCache:
         """Where an epoch ended in this log. Kafka: LeaderEpochFileCache#endOffsetFor (1.1-4.3).
 
         Args:
-            epoch: the epoch asked for.
+            epoch: the requested epoch.
             leo: the log's LEO: the end of the latest epoch.
 
         Returns:
-            (largest known epoch <= the one asked for, its end offset), or `UNDEFINED`. Below the first known epoch
-            the strict cache answers (epoch, first start offset), the older one `UNDEFINED`.
+            (largest known epoch <= the requested one, its end offset), or `UNDEFINED`. Below the first known epoch the
+            strict cache returns (epoch, first start offset), the older one `UNDEFINED`.
         """
         if epoch == UNDEFINED_EPOCH or not self.epochs or epoch > self.epochs[-1]:
             return UNDEFINED
@@ -119,7 +119,7 @@ class LeaderEpochFileCache:
         return (self.epochs[index], self.starts[index]) if index >= 0 else None
 
     def truncate_from_end(self, offset: int) -> None:
-        """Remove the entries that start at or after an offset; a negative offset does nothing.
+        """Remove the entries that start at or after an offset; a no-op for a negative offset.
 
         Kafka: LeaderEpochFileCache#truncateFromEnd (2.6-4.3), LeaderEpochFileCache#clearAndFlushLatest (1.1-2.0).
         """
@@ -131,9 +131,9 @@ class LeaderEpochFileCache:
         self._flush()
 
     def truncate_from_start(self, offset: int) -> None:
-        """Move the beginning up: entries below an offset go; the last of them comes back at it unless one is there.
+        """Remove entries below an offset; the last of them is re-added at the offset unless one is there.
 
-        The cache that is not strict may have several entries at one offset, and keeps them.
+        The non-strict cache may have several entries at one offset, and keeps them.
         Kafka: LeaderEpochFileCache#truncateFromStart (2.6-4.3), LeaderEpochFileCache#clearAndFlushEarliest (1.1-2.0).
         """
         gone = bisect_left(self.starts, offset)
@@ -146,7 +146,7 @@ class LeaderEpochFileCache:
         self._flush()
 
     def clear(self) -> None:
-        """Forget everything (full truncation). Kafka: LeaderEpochFileCache#clearAndFlush (1.1-4.3)."""
+        """Remove all entries (full truncation). Kafka: LeaderEpochFileCache#clearAndFlush (1.1-4.3)."""
         self.epochs.clear()
         self.starts.clear()
         self._flush()

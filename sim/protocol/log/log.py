@@ -1,7 +1,6 @@
 """A partition's log: batches between the log start and the log end offset (LEO).
 
-The log knows nothing of disks: what of it survives a crash is decided in `sim.environment.storage`, which holds the
-same lists.
+The log is independent of disks: `sim.environment.storage` shares its lists and decides what survives a crash.
 """
 
 from __future__ import annotations
@@ -14,7 +13,9 @@ from sim.protocol.log.producer_state_manager import ProducerStateManager
 
 NO_OFFSET: Final = -1
 place_of: Final = bisect_left
-"""Which batch holds an offset, by last offsets. Its own name: compiled code looks up an imported one at each call."""
+"""Index of the batch with an offset, by last offsets. An alias, because compiled code looks up imported names at each
+call.
+"""
 
 
 class UnexpectedAppendOffsetError(Exception):
@@ -27,12 +28,12 @@ class Log:
     Attributes:
         batches: the batches, oldest first.
         lasts: their last offsets, strictly ascending; the index for look-ups.
-        below: batches that end below the log start: nobody reads them. A restart finds those that lie in a segment
-            still, and its producers' state remembers the others.
+        below: batches that end below the log start and are not read. A restart finds those still in a segment, and the
+            producer state covers the others.
         segments: base offsets of the segments; the first is at or below the log start.
-        producers: how much of the log is known of idempotent producers.
+        producers: the state of idempotent producers.
         log_start: first offset that may be read.
-        leo: offset of the next record. May lie beyond the data after a truncation into a batch (see `truncate_to`).
+        leo: offset of the next record. May be beyond the data after a truncation into a batch (see `truncate_to`).
         check_first_offset: rule ``append_check``: compare a fetched batch's first offset, not its last.
     """
 
@@ -50,7 +51,7 @@ class Log:
 
     @property
     def end(self) -> tuple[int, int]:
-        """Leader epoch of the last record, -1 without one, and the LEO: what logs are compared by."""
+        """Leader epoch of the last record (-1 without one) and LEO, by which logs are compared."""
         return (self.batches[-1].leader_epoch if self.batches else -1), self.leo
 
     def append_new(self, first_id: int, count: int, leader_epoch: int, sequence: Sequence = NO_SEQUENCE) -> Batch:
@@ -70,12 +71,12 @@ class Log:
         return batch
 
     def check(self, batch: Batch) -> None:
-        """Refuse a fetched batch that lies below the LEO, as rule ``append_check`` sees it.
+        """Refuse a fetched batch below the LEO, as rule ``append_check`` defines it.
 
         Kafka: UnifiedLog#append (3.9-4.3), Log#append (0.10.2-2.6).
 
         Raises:
-            UnexpectedAppendOffsetError: it does.
+            UnexpectedAppendOffsetError: the batch is below the LEO.
         """
         base, last = batch.base_offset, batch.last_offset
         if base < self.leo and self.check_first_offset:
@@ -100,8 +101,8 @@ class Log:
     def truncate_to(self, offset: int) -> list[Batch]:
         """Remove everything at and after an offset.
 
-        The whole batch that contains the offset goes, yet the LEO becomes the offset itself: data may end before the
-        LEO. Nothing happens when the offset is at or beyond the LEO. Below the first segment the log begins anew there.
+        The whole batch that contains the offset is removed, yet the LEO becomes the offset itself: data may end before
+        the LEO. A no-op if the offset is at or beyond the LEO. Below the first segment the log restarts at the offset.
         Kafka: LogSegment#truncateTo, LocalLog#truncateTo (3.9-4.3), UnifiedLog#truncateTo (3.9-4.3), Log#truncateTo
         (0.10.2-2.6).
 
@@ -150,7 +151,7 @@ class Log:
         self.producers.take_snapshot(base_offset)
 
     def advance_start(self, offset: int) -> None:
-        """Move the log start up (retention, DeleteRecords); whole batches below it are read no more.
+        """Advance the log start (retention, DeleteRecords); whole batches below it are no longer read.
 
         Kafka: UnifiedLog#maybeIncrementLogStartOffset (3.9-4.3), Log#maybeIncrementLogStartOffset (1.1-2.6).
         """
@@ -165,12 +166,12 @@ class Log:
         self.leo = max(self.leo, offset)
 
     def end_segment(self, offset: int) -> None:
-        """Let a segment begin at an offset, which no batch spans."""
+        """Begin a segment at an offset that no batch spans."""
         if offset not in self.segments:
             insort(self.segments, offset)
 
     def delete_segments(self) -> None:
-        """Delete segments that lie below the log start.
+        """Delete segments below the log start.
 
         Kafka: UnifiedLog#deleteLogStartOffsetBreachedSegments (3.9-4.3), Log#deleteLogStartOffsetBreachedSegments
         (1.1-2.6).
@@ -181,7 +182,7 @@ class Log:
 
     @property
     def deleted(self) -> int:
-        """How many of the batches below the log start lie in no segment any more."""
+        """Number of batches below the log start whose segments are deleted."""
         return sum(batch.last_offset < self.segments[0] for batch in self.below)
 
     def read(self, offset: int) -> list[Batch]:
@@ -200,8 +201,8 @@ class Log:
         return batches[place_of(lasts, offset) : stop]
 
     def read_below(self, offset: int, end: int) -> list[Batch]:
-        """Of the batches of `read` those that end below `end`."""
-        # Mostly a few of the last ones: looking at these from the end costs less than two searches.
+        """Batches of `read` that end below `end`."""
+        # Mostly the last few: scanning from the end costs less than two searches.
         lasts = self.lasts
         stop = len(lasts)
         while stop and lasts[stop - 1] >= end:
@@ -217,7 +218,7 @@ class Log:
         return index < len(self.lasts) and self.batches[index] is batch
 
     def lacking(self, batches: list[Batch]) -> list[Batch]:
-        """Those of some batches that are not in the log; what that costs goes by their number, not by the log's."""
+        """The given batches that are not in the log; the cost depends on their number, not on the log's."""
         if len(batches) * 4 < len(self.batches):
             return [batch for batch in batches if not self.holds(batch)]
         held = set(self.batches)
@@ -232,29 +233,30 @@ class Log:
 
     @property
     def data_end(self) -> int:
-        """Where the data ends: at the LEO, or below it (see `truncate_to`); what lies below the log start counts."""
+        """End of the data: the LEO, or below it (see `truncate_to`); data below the log start counts."""
         if self.lasts:
             return self.lasts[-1] + 1
         return self.below[-1].last_offset + 1 if self.below else self.segments[0]
 
     def end_below(self, offset: int) -> int:
-        """Where the data ends that lies in segments below one that begins at an offset."""
+        """End of the data in segments before the one that begins at an offset."""
         place = place_of(self.lasts, offset)
         if place:
             return self.lasts[place - 1] + 1
         return max((batch.last_offset + 1 for batch in self.below if batch.last_offset < offset), default=0)
 
     def hold(self, data: list[Batch]) -> None:
-        """Take data, oldest first; what ends below the log start is not read."""
+        """Set the batches, oldest first; those that end below the log start are not read."""
         lasts = [batch.last_offset for batch in data]
         below = place_of(lasts, self.log_start)
         self.below, self.batches, self.lasts = data[:below], data[below:], lasts[below:]
 
     def reload(self) -> bool:
-        """Recompute the LEO from the data, as a restart does: they end there, or the last segment, empty, begins there.
+        """Recompute the LEO from the data, as a restart does: the end of the data, or the base of an empty last
+        segment.
 
         Returns:
-            Whether the data reach the log start, where the LEO is otherwise.
+            Whether the data reaches the log start; otherwise the LEO is the log start.
         """
         end = max(self.data_end, self.segments[-1])
         self.leo = max(end, self.log_start)
@@ -265,14 +267,14 @@ class Log:
         return any(batch.base_offset <= last for batch, last in zip(self.batches[1:], self.lasts, strict=False))
 
     def misindexed_segment(self, recovery_point: int) -> int:
-        """Where recovery meets a batch that begins no later than the one before it.
+        """The first segment where recovery finds a batch that begins no later than its predecessor.
 
-        That is what the offset index refuses, in which each batch of a segment is but the first, if it is larger than
-        ``index.interval.bytes``. Segments below the one that holds the recovery point are not looked at.
+        The offset index refuses such a batch; it has an entry for each batch of a segment but the first, if larger than
+        ``index.interval.bytes``. Segments below the recovery point's are not scanned.
         Kafka: LogSegment#recover, OffsetIndex#append.
 
         Returns:
-            The place of the first segment with such a batch, -1 if there is none.
+            Index of the first segment with such a batch, -1 if there is none.
         """
         segments = self.segments
         place, indexed = 0, NO_OFFSET

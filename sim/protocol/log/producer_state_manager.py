@@ -1,8 +1,8 @@
-"""What a leader knows of idempotent producers: what its log holds, as far as it was not forgotten.
+"""A leader's state of idempotent producers: their batches in its log, except those that Kafka has forgotten.
 
 Kafka keeps the last five batches of each producer id beside the log, rebuilds them from it after a load or a
-truncation, and lets followers build them from what they replicate. So the state is a function of the log, and is read
-off its end when a batch with a producer id arrives; kept here is only what a snapshot leaves out.
+truncation, and followers build them from replicated batches. So the state is a function of the log, and is derived from
+its end when a batch with a producer id arrives; only what snapshots omit is kept here.
 Kafka: ProducerStateEntry (1.1-4.3), ProducerAppendInfo (1.1-4.3), UnifiedLog#rebuildProducerState (3.9-4.3),
 Log#rebuildProducerState (2.0-2.6).
 """
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
     from sim.protocol.log.log import Log
 
 RETAINED: Final = 5
-"""Batches of a producer that a repetition is compared with.
+"""Number of a producer's batches that are checked for duplicates.
 
 Kafka: ProducerStateEntry#NUM_BATCHES_TO_RETAIN (3.9-4.3), ProducerStateEntry#NumBatchesToRetain (1.1-2.6).
 """
 
 
 class ProducerStateManager:
-    """How much of a log is known of its producers: a snapshot has the last batch of each.
+    """Which part of a log the producer state covers; a snapshot has the last batch of each producer.
 
     Kafka: ProducerStateManager (1.1-4.3).
 
     Args:
-        log_start: where the log begins.
+        log_start: the log start.
 
     Attributes:
-        snapshots: offsets of the snapshot files, ascending: what was known of the batches below.
-        loaded_at: offset of the snapshot that was loaded last: of the batches that end below, only the last one of each
-            producer is known.
-        known_from: nothing is known of batches that end below: there was no snapshot, and the log was read from there.
-        log_start: the highest that the log had while what is known was collected.
-        loaded_start: so when the snapshot was written and loaded; where deleted producers are forgotten, it has none
-            whose last batch ends below.
-        doubt: with another value of rule ``producer_snapshots`` snapshots up to here might be others.
-        snapshots_reloads: a truncation takes a snapshot, too: rule ``producer_snapshots`` is not ``rolled``.
+        snapshots: offsets of the snapshot files, ascending; each covers the batches below its offset.
+        loaded_at: offset of the last loaded snapshot: of the batches that end below, only the last one of each producer
+            is known.
+        known_from: batches that end below are unknown, because the log was read from here without a snapshot.
+        log_start: the highest log start while the state was built.
+        loaded_start: the log start when the snapshot was written and loaded; if deleted producers are forgotten, it has
+            none whose last batch ends below.
+        doubt: with another value of rule ``producer_snapshots``, snapshots up to here might differ.
+        snapshots_reloads: a truncation also takes a snapshot: rule ``producer_snapshots`` is not ``rolled``.
     """
 
     __slots__ = (
@@ -74,13 +74,13 @@ class ProducerStateManager:
             self._last_snapshot = offset
 
     def reload(self, log_start: int, end: int) -> None:
-        """Read anew what is to be known up to an offset: from the last snapshot in range, then from the log.
+        """Rebuild the state up to an offset: from the last snapshot in range, then from the log.
 
         Kafka: ProducerStateManager#truncateAndReload (1.1-4.3).
 
         Args:
             log_start: snapshots at or below are removed.
-            end: those above are removed, and one is taken there if reloads take any.
+            end: snapshots above are removed, and one is taken here if reloads take snapshots.
         """
         self._load_snapshot(log_start, end)
         if end > self._last_snapshot:
@@ -99,15 +99,15 @@ class ProducerStateManager:
         self.loaded_start = self.log_start = max(log_start, self._log_starts.get(self.loaded_at, log_start))
 
     def recover_segment(self, log_start: int, first: int, base: int, end: int) -> None:
-        """A segment is scanned after an unclean end, with what lies below the log start.
+        """Scan a segment after an unclean shutdown, including data below the log start.
 
         Kafka: LogLoader#recoverSegment (3.9-4.3), Log#recoverSegment (1.1-2.6).
 
         Args:
-            log_start: where the log begins by its checkpoint, below the first segment perhaps.
-            first: where the first segment begins.
-            base: where the segment begins.
-            end: where its data ends.
+            log_start: the checkpointed log start, perhaps below the first segment.
+            first: base offset of the first segment.
+            base: base offset of the segment.
+            end: end of its data.
         """
         self._load_snapshot(log_start, base)
         if not self.snapshots:
@@ -116,17 +116,17 @@ class ProducerStateManager:
         self.take_snapshot(end)
 
     def load(self, log_start: int, leo: int, segments: list[int], *, keeps_all: bool) -> None:
-        """A process loads the log.
+        """Load the state when a process loads the log.
 
         Kafka: ProducerStateManager#removeStraySnapshots (3.9-4.3), UnifiedLog#loadProducerState (3.9-4.3),
         Log#loadProducerState (1.1-2.6).
 
         Args:
-            log_start: where it begins.
-            leo: where it ends.
+            log_start: the log start.
+            leo: the LEO.
             segments: base offsets of its segments.
-            keeps_all: rule ``producer_snapshots`` is not ``of-segments``; otherwise, of snapshots where no segment
-                begins, the last stays.
+            keeps_all: rule ``producer_snapshots`` is not ``of-segments``; otherwise only the last of the snapshots at
+                which no segment begins is kept.
         """
         begins, last = frozenset(segments), self.snapshots[-1] if self.snapshots else 0
         kept = [offset for offset in self.snapshots if offset in begins or (offset > segments[-1] and offset == last)]
@@ -138,14 +138,14 @@ class ProducerStateManager:
 
 
 def latest_batches(log: Log, producer_id: int, *, forgets_deleted: bool = False) -> list[Batch]:
-    """The last known batches of a producer's latest epoch, newest first and at most `RETAINED` of them.
+    """The last known batches of a producer's latest epoch, newest first, at most `RETAINED`.
 
     Kafka: ProducerStateManager#lastEntry (1.1-4.3).
 
     Args:
-        log: whose batches.
-        producer_id: whose.
-        forgets_deleted: see `check`; so does a snapshot.
+        log: the log.
+        producer_id: the producer id.
+        forgets_deleted: see `check`; applies to snapshots too.
     """
     state = log.producers
     found: list[Batch] = []
@@ -157,7 +157,7 @@ def latest_batches(log: Log, producer_id: int, *, forgets_deleted: bool = False)
                 return found
             if forgets_deleted and batch.last_offset < min(state.loaded_at, state.loaded_start):
                 return found
-            if found and not found[-1].base_sequence:  # The producer had been forgotten, and began anew.
+            if found and not found[-1].base_sequence:  # The producer had been forgotten and restarted its sequences.
                 return found
             found.append(batch)
             if len(found) == RETAINED or batch.last_offset < state.loaded_at:
@@ -166,7 +166,7 @@ def latest_batches(log: Log, producer_id: int, *, forgets_deleted: bool = False)
 
 
 def is_doubtful(log: Log, producer_id: int) -> bool:
-    """Whether what is known of a producer might be something else with other snapshots (see `doubt`)."""
+    """Whether a producer's state might differ with other snapshots (see `doubt`)."""
     state = log.producers
     if not state.doubt:
         return False
@@ -185,21 +185,21 @@ def is_doubtful(log: Log, producer_id: int) -> bool:
 
 
 def check(log: Log, sequence: Sequence, count: int, *, forgets_deleted: bool) -> tuple[str, Batch | None]:
-    """Judge a batch of an idempotent producer before it is appended.
+    """Check a batch of an idempotent producer before it is appended.
 
-    A repetition is looked for first, then epoch and sequence are checked.
+    Duplicates are checked first, then epoch and sequence.
     Kafka: ProducerStateEntry#findDuplicateBatch (1.1-4.3), ProducerAppendInfo#checkProducerEpoch (1.1-4.3),
     ProducerAppendInfo#checkSequence (1.1-4.3).
 
     Args:
-        log: the leader's.
+        log: the leader's log.
         sequence: producer id, producer epoch and first sequence of the new batch.
         count: its number of records.
-        forgets_deleted: whether a producer whose last batch lies below the log start counts as unknown.
+        forgets_deleted: whether a producer whose last batch is below the log start counts as unknown.
 
     Returns:
-        The error, `NONE` to append it; and the batch of which it is a repetition. UNKNOWN_PRODUCER_ID is one only with
-        rule ``unknown_producer=refused``.
+        The error, `NONE` to append the batch; and the earlier batch that it duplicates, if any. UNKNOWN_PRODUCER_ID is
+        an error only with rule ``unknown_producer=refused``.
     """
     producer_id, producer_epoch, base_sequence = sequence
     known = latest_batches(log, producer_id, forgets_deleted=forgets_deleted)
