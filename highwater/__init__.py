@@ -1,7 +1,7 @@
 """Highwater as a library: run, sweep, read, compare, shrink, explain, show and draw.
 
-What comes back shows itself in a notebook. Where the command line would end with a message, a `UserError` is raised;
-where it would only say something on stderr, Python warns.
+Results display themselves in notebooks. Errors that end a command are raised as `UserError`; messages that a command
+prints on stderr are Python warnings.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MODULES = ("highwater.functions", "highwater.results", "sim.errors")
 
 
 def __getattr__(name: str) -> object:
-    """Import what is asked for, since the command line, which is below this package, has to begin before that."""
+    """Import attributes lazily: the command line, a subpackage, must start before its imports."""
     for module in _MODULES if name in __all__ else ():
         if hasattr(import_module(module), name):
             return getattr(import_module(module), name)

@@ -31,10 +31,10 @@ STYLES: Final = {
     "inside": "bold",
     "outside": "dim",
 }
-"""Colours have one meaning everywhere; they are looked up by the word that a cell holds."""
+"""Word in a cell -> its colour, with one meaning everywhere."""
 
 WIDTH_OFF_TERMINAL: Final = 120
-"""Columns of tables in files and pipes, where COLUMNS is not set."""
+"""Width of tables in files and pipes if COLUMNS is not set."""
 UNLIMITED: Final = 10_000
 SHORT: Final = 24
 """A column of cells up to this long is not wrapped."""
@@ -155,7 +155,7 @@ def _table(headers: Sequence[str], rows: Iterable[Sequence[object]], numbers: Se
     for index, header in enumerate(headers):
         longest = max((len(row[index]) for row in cells), default=0)
         short = longest <= SHORT
-        # A number cut short would be another number.
+        # A truncated number would be a different number.
         least = max(longest, len(header)) if short else None
         side: Literal["left", "right"] = "right" if header in numbers else "left"
         table.add_column(Text(header), justify=side, overflow="fold", no_wrap=short, min_width=least)

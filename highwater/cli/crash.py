@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from highwater.cli.console import Ui
 
 KEPT: Final = 20
-"""Files with tracebacks that stay; the oldest go."""
+"""Number of traceback files to keep; the oldest are removed."""
 _NAME: Final = re.compile(r"traceback-\d{19}-\d+\.txt")
 _START: Final = re.compile(rb"Traceback \(most recent call last\):")
 
 
 def report(ui: Ui, error: Exception) -> None:
-    """Report it in one line on stderr.
+    """Report an unexpected exception in one line on stderr.
 
     Args:
         ui: with ``-v`` the traceback goes to stderr, else into a file that the line names.
-        error: what was raised.
+        error: the exception.
     """
     text = "".join(traceback.format_exception(error))
     where = ""

@@ -1,6 +1,6 @@
-"""Where the command begins: Ctrl-C is 130 without a traceback, also while modules are still being imported.
+"""Entry point of the command: Ctrl-C exits with 130 and no traceback, even while modules are being imported.
 
-Imported by the installed command alone: from its first lines on, signals end the process.
+Imported only by the installed command: from its first lines on, signals end the process.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sim.exit_codes import INTERRUPTED, UNAVAILABLE
 
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:
-    # Nothing has begun that would have to end well, and an exception might be lost inside an import.
+    # Nothing needs cleaning up yet, and an exception could be swallowed by an import.
     os.write(2, b"interrupted\n")
     os._exit(INTERRUPTED)
 
@@ -28,14 +28,14 @@ from scenarios import memory  # noqa: E402
 
 
 def _heed(lost: sys.UnraisableHookArgs) -> None:
-    """Python would print and drop an interrupt during a callback."""
+    """Exit on an interrupt during a callback, which Python would print and ignore."""
     if isinstance(lost.exc_value, KeyboardInterrupt):
         _leave(signal.SIGINT, None)
     sys.__unraisablehook__(lost)
 
 
 def _heed_thread(ended: threading.ExceptHookArgs) -> None:
-    """Other threads may wait for ever for one that ran out of memory."""
+    """Exit if a thread runs out of memory: others might wait for it for ever."""
     if memory.is_lacking(ended.exc_value):
         memory.tell()
         os._exit(UNAVAILABLE)
@@ -43,7 +43,7 @@ def _heed_thread(ended: threading.ExceptHookArgs) -> None:
 
 
 def main() -> int:
-    """Run the command line; returns the exit code."""
+    """Run the command line, and return the exit code."""
     sys.unraisablehook = _heed
     threading.excepthook = _heed_thread
     try:
@@ -57,7 +57,7 @@ def main() -> int:
         memory.tell()
         return UNAVAILABLE
     finally:
-        # What is left is the interpreter's own end.
+        # Only the interpreter's shutdown remains.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 COMMANDS: Final = tuple(name for commands in GROUPS.values() for name in commands)
 
 _STREAMS: Final[Mapping[str, Literal["r", "w"]]] = {"stdin": "r", "stdout": "w", "stderr": "w"}
-"""By their numbers."""
+"""Signals by number."""
 _COMPLETE: Final = "_HIGHWATER_COMPLETE"
-"""A shell that completes words puts into it what it asks for."""
+"""Environment variable by which a shell requests completions."""
 
 EPILOG: Final = """\b
 Exit codes:
@@ -57,7 +57,7 @@ class _Commands(SuggestingGroup):
         return command
 
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
-        """Commands in groups, from one table: no command's module is imported for it."""
+        """List the commands in groups, from one table, without importing their modules."""
         for heading, commands in GROUPS.items():
             with formatter.section(heading):
                 formatter.write_dl([*commands.items()])
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     Args:
-        arguments: words after the program's name; those of the process when None.
+        arguments: words after the program's name; None: those of the process.
 
     Returns:
         The exit code.
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _open_streams()
         signal.signal(signal.SIGTERM, _interrupt)
         return _ended(ui, sys.argv[1:] if arguments is None else arguments)
-    except (KeyboardInterrupt, click.Abort):  # Also while an error is told.
+    except (KeyboardInterrupt, click.Abort):  # Also while an error is reported.
         ui.warn("\ninterrupted")  # After the terminal's ^C.
         return exit_codes.INTERRUPTED
     except Exception as error:
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _ended(ui: Ui, words: Sequence[str]) -> int:
-    """Call a command and report errors; returns the exit code."""
+    """Call a command, report its errors, and return the exit code."""
     try:
         code = _called(ui, words)
         sys.stdout.flush()
@@ -121,13 +121,13 @@ def _ended(ui: Ui, words: Sequence[str]) -> int:
     except Exception as error:
         if memory.is_lacking(error):
             raise
-        # Help that nobody reads to its end is no error.
+        # A closed pipe while help is printed is not an error.
         return exit_codes.EXPECTED if isinstance(error, BrokenPipeError) and _has_no_reader() else _failed(ui, error)
     return code
 
 
 def _called(ui: Ui, words: Sequence[str]) -> int:
-    """What click's own ``main`` does, which takes any pipe that breaks, and any end of file, for the user's."""
+    """Replaces click's ``main``, which takes every broken pipe and end of file for the user's."""
     if asked := os.environ.get(_COMPLETE):
         return shell_complete(highwater, {"obj": ui}, "highwater", _COMPLETE, asked)
     try:
@@ -140,7 +140,7 @@ def _called(ui: Ui, words: Sequence[str]) -> int:
 def _open_streams() -> None:
     """Open stdin, stdout and stderr if the parent process closed them.
 
-    Nothing that is opened later may get their numbers, and what is said goes nowhere.
+    Otherwise files opened later would get their descriptors. Output to them is discarded.
     """
     while (handle := os.open(os.devnull, os.O_RDWR)) < len(_STREAMS):
         os.set_inheritable(handle, True)
@@ -169,7 +169,7 @@ def _refused(ui: Ui, code: int, *problems: str) -> int:
 
 
 def _failed(ui: Ui, error: Exception) -> int:
-    """Report an exception that no command handled; the system's errors about files are not internal errors."""
+    """Report an exception that no command handled; the system's file errors are not internal errors."""
     if isinstance(error, OSError) and error.errno is not None and not ui.verbose:
         what = f"{error.filename}: " if error.filename is not None else ""
         return _refused(ui, exit_codes.UNREADABLE, f"{what}{error.strerror}")

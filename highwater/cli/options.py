@@ -1,4 +1,4 @@
-"""Options that several commands share, and their checks; all of these run before anything else does."""
+"""Options that several commands share, with their checks, which run before anything else."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class SuggestingGroup(Command, click.Group):
     command_class = Command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Without words, show the help."""
+        """Show the help if there are no arguments."""
         return super().parse_args(ctx, args or ["--help"])
 
     def resolve_command(
@@ -123,19 +123,19 @@ def json_option(command: F) -> F:
 
 
 def rule_option(command: F) -> F:
-    """--rule NAME=VALUE, repeatable: a dict by the time that the command runs."""
+    """--rule NAME=VALUE, repeatable; the command receives a dict."""
     text = "Override one rule of the mode (see 'highwater modes show')."
     return _pairs_option("--rule", "rules", "NAME=VALUE", _rules, text)(command)
 
 
 def set_option(command: F) -> F:
-    """--set KEY=VALUE, repeatable: a dict by the time that the command runs."""
+    """--set KEY=VALUE, repeatable; the command receives a dict."""
     text = "Override one setting of the scenario (see 'highwater scenarios show --resolved')."
     return _pairs_option("--set", "settings", "KEY=VALUE", _settings, text)(command)
 
 
 def grid_option(command: F) -> F:
-    """--set KEY=VALUE[,VALUE...], repeatable: each key's values by the time that the command runs."""
+    """--set KEY=VALUE[,VALUE...], repeatable; the command receives each key's values."""
     text = "Override one setting of the scenarios; of several values, sweep every combination."
     return _pairs_option("--set", "settings", "KEY=VALUE[,VALUE...]", setting_lists, text)(command)
 
@@ -161,7 +161,7 @@ def _rules(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def strict_option(command: F) -> F:
-    """--strict: early warnings count."""
+    """--strict: treat early warnings as violations."""
     text = "Treat early warnings as violations (see 'sim/checkers/README.md')."
     return click.option("--strict", is_flag=True, help=text)(command)
 
@@ -176,11 +176,11 @@ def run_options(
     """Options that identify a run. The command receives them as `asked`, a `RunRequest`.
 
     Args:
-        source: the argument; may be left out if there is --plan.
-        seed: help text of --seed,
-        mode: of --mode,
-        modes: what --mode takes,
-        plan: of --plan; empty: there is none.
+        source: the argument; optional if there is --plan.
+        seed: help text of --seed.
+        mode: help text of --mode.
+        modes: type of --mode.
+        plan: help text of --plan; empty: no such option.
     """
 
     def decorate(command: F) -> F:
@@ -205,7 +205,7 @@ def run_options(
 
 
 def failed_run_options(verb: str) -> Callable[[F], F]:
-    """`run_options` of a command that may be about a recorded run.
+    """`run_options` of a command that also accepts a recorded run.
 
     Args:
         verb: what the command does with it, for the help text.
@@ -228,11 +228,11 @@ def one_run_options(command: F) -> F:
 
 
 def evidence_options(part: str) -> Callable[[F], F]:
-    """What a command shares that runs one seed and writes it down: --rule, --set, --strict, --output, --json and those
-    of every command.
+    """Options of a command that runs one seed and writes its evidence: --rule, --set, --strict, --output, --json and
+    those of every command.
 
     Args:
-        part: the folder that --output gets, for the help text.
+        part: the folder created in --output, for the help text.
     """
 
     def decorate(command: F) -> F:
@@ -249,7 +249,7 @@ def setting_lists(pairs: Iterable[str]) -> dict[str, tuple[Value, ...]]:
     """Read ``KEY=VALUE,VALUE`` words of a sweep.
 
     Raises:
-        InputError: all that is wrong with them; a value is named twice.
+        InputError: with all their problems, among them repeated values.
     """
     from sim.config import KEYS, parse
 
@@ -270,7 +270,7 @@ def all_modes_option(command: F) -> F:
 def tell_idle(
     ui: Ui, scenario: Scenario, modes: Iterable[Mode], rules: Mapping[str, str], settings: Iterable[str]
 ) -> None:
-    """Note given rules and settings without effect in the modes that run."""
+    """Report given rules and settings that have no effect in the modes that run."""
     from scenarios.format.relevance import idle
 
     for line in idle([(scenario, mode) for mode in modes], rules, settings):
@@ -283,10 +283,10 @@ def read_seed(_ctx: click.Context, _param: click.Parameter, text: str | None) ->
 
 
 def duration(option: str, text: str) -> float:
-    """Read a time such as ``30s`` or ``2m``, in seconds; without a unit it is in seconds, too.
+    """Read a duration such as ``30s``, ``2m``, or a number of seconds; return seconds.
 
     Raises:
-        InputError: it is none, or it is 0.
+        InputError: it is not a duration, or 0.
     """
     found = _DURATION.fullmatch(text)
     if found is None or float(found["number"]) == 0:

@@ -1,4 +1,4 @@
-"""One run for a reader: verdict, story, violations, faults, final logs, and the line that replays it."""
+"""Output of one run: verdict, story, violations, faults, final logs, and the replay command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scenarios.single.result import ReplicaView, RunResult
 
 MOST_ROWS: Final = 1_000
-"""Of a table; more take longer to lay out than to simulate."""
+"""Maximum number of table rows; more take longer to lay out than to simulate."""
 
 
 def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
@@ -53,13 +53,13 @@ class Board:
     """Runs of several scenarios: one line each, with a mark for each mode.
 
     Args:
-        ui: where it is printed.
+        ui: the output.
         names: the scenarios.
         modes: all modes that any of them runs in, in the order of their columns.
     """
 
     MARKS: Final = {"ok": ".", "violation": "v", "stalled": "s", "exhausted": "x", "error": "E"}
-    """Verdict -> mark, where it is as expected."""
+    """Verdict -> mark, if it is as expected."""
     UNEXPECTED: Final = "F"
 
     def __init__(self, ui: Ui, names: Sequence[str], modes: Sequence[str]) -> None:
@@ -75,7 +75,7 @@ class Board:
         self._ui.line(f"{name:{self._width}}{cells}".rstrip())
 
     def legend(self) -> None:
-        """Print what columns and marks mean."""
+        """Print the legend of columns and marks."""
         modes = ", ".join(f"{number.strip()} {mode}" for mode, number in self._columns.items())
         self._ui.line(f"{modes}; . ok, v violation, s stalled as expected; F not as expected (-v: every run in full)")
 

@@ -1,4 +1,4 @@
-"""A scenario for a reader: what it is, its settings, faults, script, story and expectations."""
+"""Output of a scenario: settings, faults, script, story and expectations."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def as_json(scenario: Scenario) -> dict[str, Any]:
 
 
 def show(ui: Ui, scenario: Scenario, *, resolved: bool) -> None:
-    """Print it.
+    """Print a scenario.
 
     Args:
-        ui: where to.
-        scenario: what.
-        resolved: every setting, not only those that the scenario sets.
+        ui: the output.
+        scenario: the scenario.
+        resolved: show every setting, not only those that the scenario sets.
     """
     ui.line(f"{scenario.name}: {scenario.title}", style="bold")
     ui.line(scenario.description.strip())
@@ -110,7 +110,7 @@ def _pattern(pattern: Pattern) -> str:
 
 
 def _settings(scenario: Scenario) -> Iterator[tuple[str, str, str, str]]:
-    """Key, value, where it comes from, meaning: the whole table, then what single brokers have."""
+    """Rows of key, value, origin and meaning: the cluster's settings, then those of single brokers."""
     resolved = resolve(scenario.config)
     for key, spec in KEYS.items():
         if key in scenario.draw_config:

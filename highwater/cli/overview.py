@@ -33,7 +33,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "spark-package": "Pack Highwater for the workers of a Spark cluster",
     },
 }
-"""Heading -> command -> what it does, in one line of a terminal."""
+"""Heading -> command -> description that fits one line of a terminal."""
 
 EXAMPLES: Final[Mapping[str, str]] = {
     "scenarios list": "highwater scenarios list",
@@ -59,4 +59,4 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "doctor": "highwater doctor store/power",
     "spark-package": "highwater spark-package -o dist",
 }
-"""Command -> a line that can be typed."""
+"""Command -> an example."""

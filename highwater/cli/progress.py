@@ -23,7 +23,7 @@ class SweepProgress:
 
     Args:
         ui: decides on bar, lines or silence.
-        clock: seconds that pass; the wall's.
+        clock: returns seconds; by default the wall clock.
     """
 
     def __init__(self, ui: Ui, clock: Callable[[], float] = time.monotonic) -> None:
@@ -46,7 +46,7 @@ class SweepProgress:
             self._bar.stop()
 
     def __call__(self, report: Report) -> None:
-        """Take one report."""
+        """Show one report."""
         now = self._clock()
         if self._start is None:
             self._start = now, report.done
@@ -59,12 +59,12 @@ class SweepProgress:
 
 
 def status(report: Report, elapsed: float, done_before: int) -> str:
-    """Rate, what is left, and violations by kind.
+    """Rate, remaining time, and violations by kind.
 
     Args:
-        report: how far it is.
+        report: the latest report.
         elapsed: seconds since the first report.
-        done_before: runs that the first report knew, which this process need not have done.
+        done_before: runs already done at the first report, perhaps by another process.
     """
     words = []
     if elapsed > 0 and report.done > done_before:

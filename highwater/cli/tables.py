@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from highwater.cli.console import Ui
 
 WIDTH: Final = 80
-"""Columns that sentences are wrapped at."""
+"""Width at which sentences are wrapped."""
 
 
 class Paper(Protocol):
     """Output of a result in some format."""
 
     def title(self, text: str) -> None:
-        """What follows is about this."""
+        """A heading."""
 
     def text(self, text: str) -> None:
         """A paragraph."""
@@ -111,5 +111,5 @@ class Markdown:
 
 
 def escaped(text: str) -> str:
-    """Text that Markdown shows as it is."""
+    """Escape text for Markdown."""
     return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", plain(text).replace("\n", " "))

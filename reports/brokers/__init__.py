@@ -1,1 +1,1 @@
-"""Kafka's own brokers: their releases, and stories acted out on them."""
+"""Real Kafka brokers: their releases, and scripted scenarios performed on them."""

@@ -1,4 +1,4 @@
-"""``highwater columns``: what the columns of a sweep's rows say."""
+"""``highwater columns``: the columns of a sweep's rows."""
 
 from __future__ import annotations
 

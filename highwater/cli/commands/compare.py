@@ -1,4 +1,4 @@
-"""``highwater compare``: what the modes of a sweep, or the values of a setting, have done, each and in pairs."""
+"""``highwater compare``: the modes of a sweep, or the values of a setting, each and in pairs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from reports.analysis.compare import Comparison, Difference, Group, Pair
 
 NAMES: Final = 14
-"""Two names of groups together, as column titles."""
+"""Column title of two groups."""
 
 
 @click.command("compare", cls=Command)
@@ -77,7 +77,7 @@ def _show(paper: Paper, comparison: Comparison, said: str, *, brief: bool) -> No
 
 
 def _show_rates(paper: Paper, by: str, groups: tuple[Group, ...]) -> None:
-    """A table for each kind, so that it fits."""
+    """Show one table for each kind, so that it fits."""
     from reports.analysis.sentences import RATE, rate_cells
 
     for place, rate in enumerate(groups[0].rates):
@@ -124,7 +124,7 @@ def _show_runs(paper: Paper, by: str, groups: tuple[Group, ...]) -> None:
 
 
 def _clean(group: Group) -> str:
-    """Runs without any violation; of one kind alone it is not known."""
+    """Runs without any violation; unknown if only one kind is compared."""
     known = next((rate for rate in group.rates if rate.kind == "any"), None)
     return "-" if known is None else str(known.n - known.k)
 
@@ -145,7 +145,7 @@ def _show_pair(paper: Paper, by: str, pair: Pair) -> None:
     what = "" if by == "mode" else f"{by} = "
     paper.title(f"{what}{pair.a} against {pair.b} on {pair.n:,} common seeds")
     paper.text(f"Faults as realised were equal in {percent(pair.share_equal_faults)} of them.")
-    # Long names would not fit, and the title has them in this order.
+    # Long names would not fit; the title names the groups in this order.
     first, second = (pair.a, pair.b) if len(pair.a + pair.b) <= NAMES else ("first", "second")
     headers = ["kind", "both", f"only {first}", f"only {second}", "neither", "p"]
     rows = [(kind.kind, kind.both, kind.only_a, kind.only_b, kind.neither, f"{kind.p:.3g}") for kind in pair.kinds]

@@ -73,8 +73,8 @@ def command(
 ) -> int:
     """Run SCENARIO (a name or a .toml file) on real brokers, and compare with the simulation.
 
-    Exit 0 when both agree, 1 when they differ alike in two attempts, 3 when the brokers could not be brought to the
-    story or did not do the same twice.
+    Exit 0 when both agree, 1 when two attempts show the same difference, 3 when the expected steps did not occur or
+    the attempts disagree.
     """
     request = ConfirmRequest(scenario, kafka, mode, rules, settings, keep, repeat, limit, attempts, pace)
     asked = request.prepare(ui.note)

@@ -1,4 +1,4 @@
-"""``highwater doctor``: what is installed, and whether runs are deterministic here."""
+"""``highwater doctor``: versions, and whether runs are deterministic on this machine."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _java() -> str:
 
 
 def _digests() -> dict[str, str]:
-    """Where the self-test ran -> its digest."""
+    """Process of the self-test -> its digest."""
     from scenarios.format.catalogue import load
     from scenarios.single.run import run_row
     from sim.protocol.modes import MODES
@@ -130,7 +130,7 @@ def _digests() -> dict[str, str]:
 
 
 def _digest_elsewhere() -> str:
-    """The digest from a process with another hash seed.
+    """The digest computed by a process with another hash seed.
 
     Raises:
         RuntimeError: that process failed.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from highwater.requests import RunRequest
 
 FORMATS: Final = {"svg": (".svg", starts.PICTURE), "perfetto": (".json", starts.PERFETTO)}
-"""Format -> suffix of its files, and how they begin."""
+"""Format -> file suffix, and the beginning of its files."""
 
 
 @click.command("draw", cls=Command)

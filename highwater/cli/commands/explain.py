@@ -1,4 +1,4 @@
-"""``highwater explain``: a failed run, made small, told in sentences, with what would have kept the data."""
+"""``highwater explain``: a failed run, shrunk, in sentences, with what would have prevented it."""
 
 from __future__ import annotations
 

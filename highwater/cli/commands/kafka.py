@@ -1,4 +1,4 @@
-"""``highwater kafka``: the releases of Kafka that can be run, and fetching them."""
+"""``highwater kafka``: list and fetch the Kafka releases that can be run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``highwater modes``: which modes there are, and the rules of each."""
+"""``highwater modes``: the modes and their rules."""
 
 from __future__ import annotations
 

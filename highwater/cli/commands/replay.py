@@ -1,4 +1,4 @@
-"""``highwater replay``: one seed again, with its digest checked and everything about it written down."""
+"""``highwater replay``: run one seed again, check its digest, and write all evidence."""
 
 from __future__ import annotations
 

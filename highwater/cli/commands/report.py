@@ -1,4 +1,4 @@
-"""``highwater report``: a sweep as one page that needs nothing from elsewhere."""
+"""``highwater report``: a sweep as one self-contained page."""
 
 from __future__ import annotations
 

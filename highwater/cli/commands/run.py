@@ -1,4 +1,4 @@
-"""``highwater run``: one seed of one scenario, for a reader."""
+"""``highwater run``: one seed of one scenario, in detail."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _columns(chosen: Iterable[Sequence[Mode]]) -> list[str]:
 
 
 def _show_unexpected(ui: Ui, scenario: Scenario, found: Sequence[RunResult]) -> None:
-    """Print in full what was not as expected, below the scenario's line."""
+    """Print unexpected results in full, below the scenario's line."""
     for result in found:
         if not result.row["expected"]:
             ui.line()
@@ -137,7 +137,7 @@ def _run(
     *,
     shows: bool,
 ) -> list[RunResult]:
-    """Run one scenario, or what was recorded, in each of the modes."""
+    """Run one scenario or recorded run in each of the modes."""
     from scenarios.shrinking.case import Case
     from scenarios.single.run import run
 
@@ -173,7 +173,7 @@ def _write_page(ui: Ui, file: Path, case: Case) -> None:
 
 
 def _origin(word: str | None, plan: Path | None, settings: dict[str, Value], *, strict: bool) -> Recording:
-    """What to run: a scenario, or a recorded run, with settings laid over it."""
+    """The scenario or recorded run, with settings overridden."""
     from scenarios.format import selection
     from scenarios.single import recording
 

@@ -1,4 +1,4 @@
-"""``highwater scenarios``: which scenarios there are, what they say, and whether a file is one."""
+"""``highwater scenarios``: list, show and validate scenarios."""
 
 from __future__ import annotations
 

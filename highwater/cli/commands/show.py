@@ -1,4 +1,4 @@
-"""``highwater show``: one run as a page that is opened in a browser."""
+"""``highwater show``: one run as a page for a browser."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SHRINK_VERSION: Final = 1
 NOTE_SECONDS: Final = 2
-"""Between two notes about progress."""
+"""Seconds between two progress notes."""
 
 
 @click.command("shrink", cls=Command)

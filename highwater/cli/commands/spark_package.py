@@ -1,4 +1,4 @@
-"""``highwater spark-package``: what the workers of a Spark cluster need, in one archive."""
+"""``highwater spark-package``: one archive with everything that Spark workers need."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ TASK_SECONDS_MAX: Final = 86_400
 CHUNKS_MAX: Final = 1_000_000
 PROCESSES_MAX: Final = 1_024
 ANSWERED_MOST: Final = 200_000
-"""Runs of a sweep that are compared at its end; reading the rows of more takes seconds."""
+"""Largest number of runs to compare at the end of a sweep; reading more rows takes seconds."""
 SHOWN_FAILURES: Final = 10
-"""Replay lines that the text result shows; rows hold them all."""
+"""Replay commands to show, at most; rows hold all of them."""
 
 
 @click.command("sweep", cls=Command)
@@ -133,7 +133,7 @@ def command(
 def _task_seconds(given: float | None, master: str | None) -> float:
     if given is None:
         return LOCAL_TASK_SECONDS if _is_local(master) else CLUSTER_TASK_SECONDS
-    if not 0 < given <= TASK_SECONDS_MAX:  # What is no number is not between any two.
+    if not 0 < given <= TASK_SECONDS_MAX:  # Values that are not numbers have no order.
         raise InputError(f"--task-seconds {given} is not valid: more than 0 and at most {TASK_SECONDS_MAX} are needed")
     return given
 
@@ -202,7 +202,7 @@ def _show(ui: Ui, folder: Folder, summary: dict[str, Any]) -> None:
 
 
 def _show_failing(ui: Ui, folder: Folder, count: int) -> None:
-    """One run of each sort of failure: those violated inside the promise first."""
+    """Show one run of each sort of failure, violations inside the promise first."""
     file = f"{folder.shown}/violations.jsonl"
     runs = [json.loads(line) for line in folder.read("violations.jsonl").splitlines()]
     runs.sort(key=lambda run: not run["kinds_inside"])
@@ -256,6 +256,6 @@ def _warnings(result: dict[str, Any]) -> list[tuple[object, ...]]:
 
 
 def _rounds(result: dict[str, Any]) -> list[tuple[object, ...]]:
-    """One row, none where no follower asked for an epoch's end."""
+    """One row; none if no follower requested an epoch's end offset."""
     rounds = result["rounds"].values()
     return [(*_key(result), *rounds)] if any(rounds) else []

@@ -1,4 +1,4 @@
-"""``highwater triage``: the failures of a sweep in buckets by cause."""
+"""``highwater triage``: the failures of a sweep, grouped by cause."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reports.evidence.triage import Bucket, Triage
 
 NOTE_SECONDS: Final = 5
-"""Between two notes about progress."""
+"""Seconds between two progress notes."""
 NOTE: Final = "looked at {} of {} failures"
 SHRINKS: Final = "shrunk the smallest seed of {} of {} buckets"
 
@@ -37,8 +37,8 @@ SHRINKS: Final = "shrunk the smallest seed of {} of {} buckets"
 def command(ui: Ui, folder: str, kind: str | None, most: int, local: int, as_json: bool) -> int:
     """Group the failures of a sweep by cause: the single repairs that cure them.
 
-    Of more than N failures a sample is looked at, half of it from inside the promise; the number is said. The smallest
-    seed of each bucket is shrunk, of 40 buckets at most.
+    With more than N failures a sample is examined, half of it from inside the promise, and its size is reported. The
+    smallest seed of each bucket is shrunk, for at most 40 buckets.
     """
     from reports.evidence import triage
     from scenarios.sweep.store import Store

@@ -1,1 +1,1 @@
-"""Scripted scenarios acted out on real brokers: Kafka's released processes on loopback, beside the simulation."""
+"""Scripted scenarios performed on real brokers (Kafka's releases on loopback), compared with the simulation."""

@@ -1,4 +1,4 @@
-"""What happened when a script was acted out on real brokers."""
+"""The record of a script performed on real brokers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ReplicaFiles:
-    """What a broker has on its disk.
+    """The partition's files on a broker's disk.
 
     Attributes:
-        batches: of its log.
+        batches: batches of its log.
         epochs: (leader epoch, start offset) of its ``leader-epoch-checkpoint``.
-        hw: of its ``replication-offset-checkpoint``.
-        settled: whether its process runs, and leads or has truncated in the present leader epoch.
+        hw: high watermark in its ``replication-offset-checkpoint``.
+        settled: whether its process runs, and leads or has truncated in the current leader epoch.
     """
 
     batches: list[Stored]
@@ -34,19 +34,19 @@ class Acted:
     """What happened on real brokers.
 
     Attributes:
-        steps: as a trace shows them.
-        met: for each line of the story, whether it can be seen, and when it came true.
-        states: of the partition until then.
-        after_script: the brokers' disks then.
-        final: the brokers' disks when all was healed.
-        leader: in the end; 0: nobody.
-        sends: what the producer sent.
-        shown: (offset, record) that the consumer was shown until the script was over.
-        shown_until_end: the same, to the end.
-        end_offsets: that the consumer was told.
+        steps: steps, in the form of a trace.
+        met: for each expected step, whether it is observable, and when it occurred.
+        states: states of the partition until the script ended.
+        after_script: the brokers' disks at that time.
+        final: the brokers' disks after everything was healed.
+        leader: the final leader; 0 for none.
+        sends: batches that the producer sent.
+        shown: (offset, record) that the consumer read until the script ended.
+        shown_until_end: the same until the end of the run.
+        end_offsets: end offsets returned to the consumer.
         batches: batch name -> first record.
-        seconds: what the parts took.
-        unlike: in what faults found disks otherwise than in the simulation, by when they were written.
+        seconds: duration of each phase.
+        unlike: faults that found disks in another state than in the simulation, because of write times.
     """
 
     steps: list[Shown] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What scripts may do, on real brokers: one function for each action that has a counterpart there."""
+"""Script actions on real brokers: one function for each action that has a counterpart there."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _resume(actor: Actor, params: Mapping[str, Any]) -> None:
 
 
 def _session_expiry(actor: Actor, params: Mapping[str, Any]) -> None:
-    """The broker is not heard of until its session is over, and then hears of it."""
+    """Block the broker's heartbeats until its session expires."""
     broker = params["broker"]
     _silence(actor, broker)
     actor.expiring = broker
@@ -130,7 +130,7 @@ def _session_expiry(actor: Actor, params: Mapping[str, Any]) -> None:
 def _zombie(actor: Actor, params: Mapping[str, Any]) -> None:
     broker = params["broker"]
     _silence(actor, broker)
-    # A zombie has no session from the first.
+    # A zombie has no session from the start.
     actor.wait_for(lambda step: step["step"] == kinds.SESSION_END.name and step.get("broker") == broker, _SESSION_S)
     _for_a_while(actor, params, lambda: actor.cluster.proxies.silence(broker, ()))
 
@@ -194,7 +194,7 @@ ACTIONS: Final[dict[str, Callable[[Actor, Mapping[str, Any]], None]]] = {
     "elect": lambda actor, params: actor.decide(params["broker"], params["isr"]),
     "isr": lambda actor, params: actor.decide(actor.cluster.leader, params["isr"]),
 }
-"""Value of ``do`` -> what it is on real brokers."""
+"""Value of ``do`` -> its action on real brokers."""
 
 SINCE: Final = {
     "reassignment": _REASSIGN,
@@ -203,11 +203,11 @@ SINCE: Final = {
     "min-isr-change": _ADMIN,
     "delete-records": _ADMIN,
 }
-"""Actions that releases older than this have no request for."""
+"""Action -> the first release that has a request for it."""
 
 
 def missing(scenario: Scenario, lines: Iterable[ScriptLine], release: Release) -> list[str]:
-    """What of a script has no counterpart on brokers of a release, one sentence each."""
+    """Actions of a script without a counterpart on brokers of a release, one sentence each."""
     found = []
     if scenario.control == "scripted" and release.kraft:
         found.append(f"control = scripted has no counterpart in {release.name}: only ZooKeeper's releases take it")
@@ -229,5 +229,5 @@ def missing(scenario: Scenario, lines: Iterable[ScriptLine], release: Release) -
 
 
 def unseen(lines: Iterable[StoryLine]) -> list[str]:
-    """Steps of a story that cannot be seen on real brokers."""
+    """Expected steps that cannot be observed on real brokers."""
     return sorted({line.pattern.step for line in lines} - SEEN)

@@ -1,4 +1,4 @@
-"""Faster starts: an archive of the classes that a broker loads, made once for each release and Java."""
+"""Class data sharing for faster starts: an archive of a broker's classes, made once for each release and Java."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _END_S: Final = 60.0
 
 
 def archive_of(release: Release) -> Path:
-    """Where the archive of a release is, if it was made: Java uses none that fits it not."""
+    """Path of a release's archive, if it exists; Java ignores an archive that does not match."""
     java = releases.java_command().resolve()
     key = hashlib.blake2b(f"{java}\n{release.class_path}".encode(), digest_size=6).hexdigest()
     return cache_folder() / "kafka" / "classes" / f"broker-{release.name}-{key}.jsa"
 
 
 def make_archive(release: Release, pace: int, note: Callable[[str], None]) -> None:
-    """Make it, unless it is there or the release is a build that may change: a broker starts, and ends by itself."""
+    """Create the archive with a broker that ends itself; do nothing if it exists or a build may change."""
     kept = archive_of(release)
     if kept.is_file() or release.source != "released":
         return

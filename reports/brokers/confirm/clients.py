@@ -1,4 +1,4 @@
-"""A producer and a consumer of the partition, and an administrator."""
+"""Producer, consumer and admin client of the partition."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _OUT_OF_RANGE: Final = 1
 _GZIP: Final = 1
 _ADMIN_S: Final = 15.0
 _SEQUENCE_ERRORS: Final = {45: OUT_OF_ORDER_SEQUENCE_NUMBER, 47: INVALID_PRODUCER_EPOCH, 59: UNKNOWN_PRODUCER_ID}
-"""Error codes that an idempotent producer takes as said of its sequences."""
+"""Error codes that concern an idempotent producer's sequence numbers."""
 _ELECTION_MS: Final = 1_000
-"""A broker that misses the news of the new leader answers when this is over (seen with 2.6.0). Followers' fetches wait
-meanwhile, so it is less than `proxy.UNSEEN_S`.
+"""Timeout of an election request: a broker that is unaware of the new leader answers only after it (seen with 2.6.0).
+Followers' fetches are held meanwhile, so it is less than `proxy.UNSEEN_S`.
 """
 
 
@@ -45,14 +45,15 @@ class Send:
     """A batch that the script sends.
 
     Attributes:
-        name: as the script calls it.
+        name: its name in the script.
         first_id: number of its first record.
-        count: how many it has.
+        count: number of records.
         acks: -1, 0 or 1.
-        offset: where it was acknowledged; None: not yet.
-        by: who acknowledged it.
-        sequence: what an idempotent producer gave it.
-        rewritten: see `sim.protocol.client.producer_sequences.Sequenced`; so for `is_retry`.
+        offset: offset at which it was acknowledged; None: not yet.
+        by: broker that acknowledged it.
+        sequence: its sequence number, from an idempotent producer.
+        rewritten: see `sim.protocol.client.producer_sequences.Sequenced`.
+        is_retry: see there.
     """
 
     name: str
@@ -70,10 +71,10 @@ class Clients:
     """Producer and consumer.
 
     Args:
-        cluster: whose partition it is.
-        observer: is told what they hear.
+        cluster: the cluster.
+        observer: notified of their results.
         config: the scenario's settings.
-        rules: what an idempotent producer makes of an answer.
+        rules: how an idempotent producer reacts to responses.
     """
 
     def __init__(self, cluster: Cluster, observer: Observer, config: Mapping[str, Value], rules: Rules) -> None:
@@ -93,19 +94,19 @@ class Clients:
         self._consumer = threading.Thread(target=self._consume, daemon=True, name="consumer")
 
     def begin(self) -> None:
-        """Let the consumer read."""
+        """Start the consumer."""
         self._reading.set()
         self._consumer.start()
 
     def close(self) -> None:
-        """Stop."""
+        """Stop producer and consumer."""
         self._closed.set()
         self._reading.set()
 
     # Producer.
 
     def produce(self, send: Send) -> None:
-        """Send a batch, again and again until it is acknowledged or given up."""
+        """Send a batch, and retry until it is acknowledged or times out."""
         self.sends.append(send)
         threading.Thread(target=self._produce, args=(send,), daemon=True, name=f"produce-{send.name}").start()
 
@@ -124,7 +125,7 @@ class Clients:
                 self._sequences.expired(send)
 
     def _is_over(self, send: Send, leader: int) -> bool:
-        """Send a batch to a leader, if its sequence is next; whether it is not to be sent again."""
+        """Send a batch to a leader if its sequence is next; return whether it needs no retry."""
         sequences = None
         try:
             if self._config["enable.idempotence"]:
@@ -143,7 +144,7 @@ class Clients:
             self._refused(send, str(failure))
             return False
         if told is None:
-            return True  # Nobody answers to acks=0.
+            return True  # With acks=0 there is no response.
         answer = told.responses[0].partition_responses[0]
         if answer.error_code:
             self._refused(send, f"error {answer.error_code}")
@@ -167,10 +168,10 @@ class Clients:
         self._leader = 0
 
     def _new_producer_id(self) -> int:
-        """A producer id that no other producer has; its epoch is 0.
+        """Get a new producer id; its epoch is 0.
 
         Raises:
-            OSError: the broker does not give one now.
+            OSError: the broker returns none at present.
         """
         from kafka.protocol.producer import InitProducerIdRequest
 
@@ -214,11 +215,11 @@ class Clients:
     # Consumer.
 
     def pause(self) -> None:
-        """Let the consumer stop fetching."""
+        """Suspend the consumer's fetches."""
         self._reading.clear()
 
     def resume(self) -> None:
-        """Let it fetch again."""
+        """Resume the consumer's fetches."""
         self._reading.set()
 
     def _consume(self) -> None:
@@ -279,7 +280,7 @@ class Clients:
         )
 
     def ask_end_offset(self) -> None:
-        """Let the consumer ask for the end offset, and tell what it is told."""
+        """Request the end offset as the consumer, and report the answer."""
 
         def ask() -> None:
             while not self._closed.is_set():
@@ -297,7 +298,7 @@ class Clients:
         threading.Thread(target=ask, daemon=True, name="end-offset").start()
 
     def end_offset(self, leader: int) -> int:
-        """What a leader says is the end offset; -1 if it says none."""
+        """The end offset that a leader returns; -1 if it returns none."""
         from kafka.protocol.consumer import ListOffsetsRequest
 
         topic = ListOffsetsRequest.ListOffsetsTopic
@@ -311,16 +312,16 @@ _NOW_MS: Final = int(time.time() * 1000)
 
 
 class Administrator:
-    """Asks for what an operator asks for, of whichever broker answers."""
+    """Sends an operator's requests to any broker that answers."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     def ask(self, request: Any, *, first: int = 0) -> Any:
-        """Send a request to a broker that runs, to `first` before others.
+        """Send a request to a running broker, trying `first` before others.
 
         Raises:
-            TimeoutError: nobody answered.
+            TimeoutError: no broker answered.
         """
         deadline_s = time.monotonic() + _ADMIN_S
         while time.monotonic() < deadline_s:
@@ -337,7 +338,7 @@ class Administrator:
         """Create the partition with its replicas.
 
         Raises:
-            TimeoutError: the cluster refused.
+            TimeoutError: the cluster rejected it.
         """
         from kafka.protocol.admin import CreateTopicsRequest
 
@@ -373,7 +374,7 @@ class Administrator:
         )
 
     def elect(self, kind: int) -> None:
-        """Ask for an election: 0 preferred, 1 unclean."""
+        """Request an election: 0 preferred, 1 unclean."""
         from kafka.protocol.admin import ElectLeadersRequest
 
         topic = ElectLeadersRequest.TopicPartitions(topic=TOPIC, partitions=[0])
@@ -383,7 +384,7 @@ class Administrator:
         )
 
     def reassign(self, replicas: Iterable[int] | None) -> None:
-        """Give the partition other replicas; None takes the present change back."""
+        """Reassign the partition to other replicas; None cancels the reassignment under way."""
         from kafka.protocol.admin import AlterPartitionReassignmentsRequest
 
         topic = AlterPartitionReassignmentsRequest.ReassignableTopic

@@ -59,9 +59,9 @@ _FLOORS_MS: Final = {
     "controlled.shutdown.retry.backoff.ms": 500,
     "unclean.leader.election.interval.ms": 1_000,
 }
-"""Times that follow the pace, and the shortest that JVMs on a busy machine can keep."""
+"""Settings that are scaled by the pace -> the shortest values that JVMs on a busy machine can keep."""
 _START_MS: Final = 15_000
-"""What a process of Java may take on a busy machine from its start until it serves."""
+"""Maximum start-up time of a JVM on a busy machine."""
 _FIXED: Final = {
     "num.network.threads": 1,
     "num.io.threads": 2,
@@ -95,20 +95,20 @@ class Node:
     """A broker, or the control plane.
 
     Attributes:
-        id: as scripts name it; 0 is the control plane.
-        folder: its own.
-        port: where it listens to its peers (brokers), or to brokers (the control plane).
-        client_port: where a broker listens to clients.
-        proxy_port: where its peers connect.
-        control_port: where a broker connects to the control plane.
-        process: if it runs.
+        id: its id in scripts; 0 is the control plane.
+        folder: its own folder.
+        port: port on which it listens to other nodes.
+        client_port: port on which a broker listens to clients.
+        proxy_port: port of the proxy to which other nodes connect.
+        control_port: port to which a broker connects for the control plane.
+        process: its process, if it runs.
         command: arguments of Java.
-        incarnation: how often it was started.
-        started_s: when it was last.
-        ended_s: when it was last killed.
-        stopped: whether somebody stopped it: otherwise it must run.
-        paused: whether it stands still.
-        sizes: segment -> (time, size) whenever it was seen to have grown or shrunk.
+        incarnation: number of starts.
+        started_s: time of the last start.
+        ended_s: time of the last kill.
+        stopped: whether it was stopped on purpose; otherwise it must run.
+        paused: whether its process is paused.
+        sizes: segment -> (time, size) at each observed change of size.
     """
 
     id: int
@@ -128,17 +128,17 @@ class Node:
 
     @property
     def data(self) -> Path:
-        """Its disk."""
+        """Its data folder, which stands for its disk."""
         return self.folder / "data"
 
     @property
     def log_folder(self) -> Path:
-        """The replica of the partition."""
+        """The folder of its replica of the partition."""
         return self.data / f"{TOPIC}-0"
 
     @property
     def output(self) -> Path:
-        """What the process says."""
+        """The log of the process."""
         return self.folder / "broker.log"
 
     @property
@@ -151,14 +151,14 @@ class Cluster:
     """Brokers and their control plane.
 
     Args:
-        release: what runs.
-        processes: what starts Java, and where.
-        brokers: how many.
-        config: the scenario's settings, resolved.
-        broker_config: those of single brokers.
-        told: is told what passes between brokers.
-        pace: how many of the scenario's seconds pass in one, where a setting or a delay says how long something takes.
-        archive: the classes that brokers load (`training`).
+        release: the release to run.
+        processes: starts Java.
+        brokers: number of brokers.
+        config: the scenario's resolved settings.
+        broker_config: settings of single brokers.
+        told: notified of messages between brokers.
+        pace: seconds of the scenario per real second, for settings and delays that are durations.
+        archive: archive of the brokers' classes (`class_archive`).
     """
 
     def __init__(
@@ -200,21 +200,21 @@ class Cluster:
             )
 
     def close(self) -> None:
-        """Close the links; processes are ended by who started them."""
+        """Close the links; `Processes` ends the processes."""
         self.proxies.close()
 
     def paced_ms(self, value_ms: int) -> int:
-        """What a scenario's time is on these brokers."""
+        """A duration of the scenario, converted to these brokers' pace."""
         return value_ms if value_ms >= NEVER // self._pace else max(1, value_ms // self._pace)
 
     def node(self, number: int) -> Node:
-        """A node as scripts name it."""
+        """The node with this id in scripts."""
         return self.control if number == CONTROL else self.brokers[number]
 
     # Starting.
 
     def prepare(self) -> None:
-        """Write what the nodes are started with, and format disks."""
+        """Write the nodes' configuration, and format disks."""
         (self.folder / "log4j.properties").write_text(_LOG4J, encoding="utf-8")
         if self.release.kraft:
             self._prepare_controller()
@@ -258,8 +258,8 @@ class Cluster:
         return found
 
     def _time_ms(self, config: Mapping[str, Value], key: str) -> int:
-        """A setting that follows the pace. Where HW files decide what is truncated, none may be written because a
-        process takes longer to start than in the simulation.
+        """A duration setting, scaled by the pace. Where HW files decide truncation, a slow start of a process must not
+        cause an extra write of one.
         """
         value = integer(config, key)
         held_ms = _START_MS if key == _HW_INTERVAL and self.release.truncates_to_hw else 0
@@ -267,16 +267,16 @@ class Cluster:
 
     @property
     def hw_interval_ms(self) -> int:
-        """How often brokers write their HW files."""
+        """Interval at which brokers write their HW files."""
         return self._time_ms(self.config, _HW_INTERVAL)
 
     def disk(self, number: int) -> Disk:
-        """What a broker's disk holds."""
+        """The contents of a broker's disk."""
         leo = files.log_end(self.node(number).log_folder)
         return Disk(leo, min(leo, self.hw_file(number) or 0))
 
     def hw_file(self, number: int) -> int | None:
-        """What a broker's HW file says of the partition, if anything."""
+        """The partition's high watermark in a broker's HW file, if any."""
         return files.offset_in_checkpoint(self.node(number).data / "replication-offset-checkpoint", TOPIC)
 
     def _broker_properties(self, node: Node) -> dict[str, object]:
@@ -331,10 +331,10 @@ class Cluster:
         self.format(node)
 
     def _template(self) -> Path:
-        """What formatting writes for this release and these features; made once."""
+        """The files that formatting writes for this release and these features; made once."""
         level = integer(self.config, "eligible.leader.replicas.version")
         wanted = self.release.number >= (4, 0)
-        # A build may change what its version stands for: it is formatted anew.
+        # A build can change without its version: it is formatted anew.
         folder = self.folder if self.release.source != "released" else cache_folder() / "kafka" / "formatted"
         kept = folder / f"{self.release.name}-elr-{level if wanted else 0}.checkpoint"
         if kept.is_file():
@@ -381,7 +381,7 @@ class Cluster:
         node.data.mkdir(parents=True)
 
     def format(self, node: Node) -> None:
-        """Give a node an empty disk with an identity of its own."""
+        """Format an empty disk with a new directory id for a node."""
         node.data.mkdir(parents=True, exist_ok=True)
         if self.release.kraft:
             identity = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
@@ -405,7 +405,7 @@ class Cluster:
     # Ends.
 
     def kill(self, numbers: Iterable[int]) -> None:
-        """Kill processes at the same instant."""
+        """Kill processes simultaneously."""
         nodes = [self.node(number) for number in numbers]
         for node in nodes:
             node.stopped = True
@@ -420,7 +420,7 @@ class Cluster:
                 node.process.wait()
 
     def stop(self, number: int) -> None:
-        """Ask a process to end in a controlled way."""
+        """Request a controlled shutdown of a process."""
         node = self.node(number)
         node.stopped = True
         if node.alive:
@@ -428,7 +428,7 @@ class Cluster:
             os.kill(node.process.pid, signal.SIGTERM)
 
     def pause(self, number: int, *, paused: bool) -> None:
-        """Let a process stand still, or go on."""
+        """Pause or resume a process."""
         node = self.node(number)
         if node.alive and node.paused != paused:
             assert node.process is not None
@@ -437,13 +437,11 @@ class Cluster:
 
     @property
     def time_s(self) -> float:
-        """The time by which the script waits and data is written back: none passes while a JVM starts and loads its
-        logs.
-        """
+        """The clock for the script's waits and write-back, which stands still while a JVM starts and loads its logs."""
         return time.monotonic() - self.loading_s
 
     def look_at_disks(self, now_s: float) -> None:
-        """Note the sizes of segments."""
+        """Record the sizes of segments."""
         for node in self.brokers.values():
             for segment in files.segments(node.log_folder):
                 with contextlib.suppress(FileNotFoundError):
@@ -453,8 +451,8 @@ class Cluster:
                         seen.append((now_s, size))
 
     def lose_power(self, numbers: Iterable[int]) -> None:
-        """Kill processes, and cut each log to what had reached the disk: what a fsync of Kafka's or write-back brought
-        there. Checkpoint files are fsynced by Kafka as it writes them.
+        """Kill processes, and cut each log to what had reached the disk by Kafka's fsyncs or the kernel's write-back.
+        Kafka fsyncs checkpoint files as it writes them.
         """
         numbers = list(numbers)
         self.kill(numbers)
@@ -480,12 +478,12 @@ class Cluster:
             file.truncate(kept)
 
     def flushed(self, node: Node) -> None:
-        """All that a node wrote has reached its disk: it ended in a clean way."""
+        """Mark all that a node wrote as synced: it shut down cleanly."""
         for segment in files.segments(node.log_folder):
             node.sizes[segment.name] = [(0.0, segment.stat().st_size)]
 
     def replace_disk(self, number: int) -> None:
-        """Kill a process, and replace its disk by an empty one."""
+        """Kill a process and replace its disk with an empty one."""
         self.kill([number])
         node = self.node(number)
         shutil.rmtree(node.data, ignore_errors=True)
@@ -493,7 +491,7 @@ class Cluster:
         self.format(node)
 
     def corrupt_tail(self, number: int, batches: int) -> None:
-        """Kill a process, and make the newest batches of its log unreadable."""
+        """Kill a process and corrupt the newest batches of its log."""
         self.kill([number])
         for segment in reversed(files.segments(self.node(number).log_folder)):
             data = bytearray(segment.read_bytes())
@@ -508,7 +506,7 @@ class Cluster:
 
     @property
     def leader(self) -> int:
-        """Who leads for the control plane; 0: nobody."""
+        """The leader according to the control plane; 0 for none."""
         states = self.history.states
         return max(states[-1].leader, 0) if states else 0
 

@@ -1,4 +1,4 @@
-"""A simulated run and a real one, side by side: what both show, whether it is equal, and the verdicts of real logs."""
+"""Comparison of a simulated and a real run: what both show, whether it is equal, and the verdicts on real logs."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from sim.history.trace import Shown
 
 JUDGED: Final = ("committed-loss", "exposed-loss", "divergence", "hw-regression")
-"""Violations that real logs, acknowledgements and reads can show."""
+"""Violations that can be detected from real logs, acknowledgements and reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One thing that both worlds show.
+    """One compared item.
 
     Attributes:
         what: its name.
-        simulated: in the simulation.
-        real: on brokers.
-        compared: whether they must be equal.
-        equal: whether they are; None: if they read alike.
+        simulated: its value in the simulation.
+        real: its value on real brokers.
+        compared: whether both must be equal.
+        equal: whether both are equal; None: if their texts are.
     """
 
     what: str
@@ -44,14 +44,14 @@ class Row:
 
     @property
     def agrees(self) -> bool:
-        """Whether they are equal, or need not be."""
+        """Whether both are equal or need not be."""
         equal = self.simulated == self.real if self.equal is None else self.equal
         return equal or not self.compared
 
 
 @dataclass(frozen=True, slots=True)
 class DecidedChange:
-    """A state of the partition for the control plane; the epoch by its rank among those of the run."""
+    """A state of the partition in the control plane; the epoch is its rank among the run's epochs."""
 
     leader: int
     epoch: int
@@ -60,7 +60,7 @@ class DecidedChange:
     last_known_elr: tuple[int, ...] | None
 
     def said(self) -> str:
-        """In a line: ``leader 1 epoch 0 ISR 1 2``."""
+        """One line: ``leader 1 epoch 0 ISR 1 2``."""
         text = f"leader {self.leader or '-'} epoch {self.epoch} ISR {_brokers(self.isr)}"
         if self.elr is not None:
             text += f" ELR {_brokers(self.elr)} last known {_brokers(self.last_known_elr or ())}"
@@ -95,7 +95,7 @@ _PARTS: Final = (kinds.ELECTED.name, kinds.ISR.name, kinds.ELR.name)
 
 
 def simulated_changes(result: RunResult, end_us: int, *, elr: bool) -> list[DecidedChange]:
-    """The states of the partition that a run's trace shows until a time; it is made with all replicas in the ISR."""
+    """The partition's states in a trace up to a time, starting with all replicas in the ISR."""
     assert result.trace is not None
     found: list[DecidedChange] = []
     isr = tuple(range(1, integer(result.settings, "default.replication.factor") + 1))
@@ -108,7 +108,7 @@ def simulated_changes(result: RunResult, end_us: int, *, elr: bool) -> list[Deci
             break
         kind = step["step"]
         if kind == kinds.LEAD.name and step["broker"] == leader and step["leader_epoch"] > epoch:
-            # A new leader epoch and nothing else, as when replicas are removed, is told by the leader alone.
+            # A bare new leader epoch, as when replicas are removed, shows only in the leader's step.
             epoch = step["leader_epoch"]
             found.append(DecidedChange(leader, epoch, isr, eligible if elr else None, known if elr else None))
         elif kind in _PARTS:
@@ -131,7 +131,7 @@ def simulated_changes(result: RunResult, end_us: int, *, elr: bool) -> list[Deci
 
 
 def real_changes(states: Iterable[State], *, elr: bool) -> list[DecidedChange]:
-    """The states of the partition that the control plane wrote down."""
+    """The states of the partition that the control plane recorded."""
     found: list[DecidedChange] = []
     for state in states:
         elrs = (state.elr, state.last_known_elr) if elr else (None, None)
@@ -141,7 +141,7 @@ def real_changes(states: Iterable[State], *, elr: bool) -> list[DecidedChange]:
 
 
 def _led(changes: list[DecidedChange]) -> list[DecidedChange]:
-    """From the first leader on, and each that differs from the one before."""
+    """Drop states before the first leader, and repeated ones."""
     start = next((place for place, change in enumerate(changes) if change.leader > 0), len(changes))
     found: list[DecidedChange] = []
     for change in changes[start:]:
@@ -159,7 +159,7 @@ def _ranked(changes: list[DecidedChange]) -> list[DecidedChange]:
 
 
 def entries_of_files(replica: ReplicaFiles) -> list[tuple[int, int, int]]:
-    """(offset, record, leader epoch) of a log on disk, without what validation wrote."""
+    """(offset, record, leader epoch) of a log on disk, without the records of the final validation."""
     return [
         (offset, batch.first_id + offset - batch.base_offset, batch.leader_epoch)
         for batch in replica.batches
@@ -169,7 +169,7 @@ def entries_of_files(replica: ReplicaFiles) -> list[tuple[int, int, int]]:
 
 
 def entries_of_view(batches: Iterable[tuple[int, int, int, int]]) -> list[tuple[int, int, int]]:
-    """The same of a simulated log."""
+    """(offset, record, leader epoch) of a simulated log."""
     return [
         (offset, first + offset - base, epoch)
         for base, last, epoch, first in batches
@@ -179,13 +179,13 @@ def entries_of_view(batches: Iterable[tuple[int, int, int, int]]) -> list[tuple[
 
 
 def compare(result: RunResult, acted: Acted, lines: Iterable[ScriptLine], *, elr: bool, epochs: bool) -> list[Row]:
-    """Everything side by side.
+    """Compare both runs item by item.
 
     Args:
         result: the simulated run, with its trace.
-        acted: the real one.
-        lines: of the script, those that were performed.
-        elr: whether there is an ELR.
+        acted: the real run.
+        lines: script lines that were performed.
+        elr: whether the mode has an ELR.
         epochs: whether the release's records have leader epochs.
     """
     assert result.trace is not None
@@ -224,9 +224,9 @@ def _changes(result: RunResult, acted: Acted, end_us: int, *, elr: bool) -> list
 
 
 def orders_of_joining(simulated: Sequence[DecidedChange], real: Sequence[DecidedChange]) -> set[int]:
-    """Places at which only the order differs in which the same followers join the ISR one after the other.
+    """Find the places where only the order differs in which the same followers join the ISR one by one.
 
-    That is a matter of whose fetch comes first. Before and after them both must be equal, and nothing else may change.
+    That order depends on whose fetch comes first. Before and after, both must be equal; nothing else may change.
     """
     found: set[int] = set()
     start = 0
@@ -240,7 +240,7 @@ def orders_of_joining(simulated: Sequence[DecidedChange], real: Sequence[Decided
 
 
 def departs(simulated: Sequence[DecidedChange], states: Iterable[State]) -> bool:
-    """Whether the partition has gone through another state than the simulated one, as far as both have come."""
+    """Whether the partition's states differ from the simulated ones, as far as both have come."""
     real = real_changes(states, elr=any(change.elr is not None for change in simulated))
     free = orders_of_joining(simulated, real)
     return any(
@@ -252,8 +252,8 @@ def departs(simulated: Sequence[DecidedChange], states: Iterable[State]) -> bool
 
 
 def early_exit_from_isr(simulated: Sequence[DecidedChange], states: Sequence[State]) -> str:
-    """Who left the ISR where brokers first depart from the simulation, if that is all that happens there; empty
-    otherwise. How long a follower may lag, or a session last, is a matter of time.
+    """Members that left the ISR at the brokers' first departure from the simulation, if nothing else happens there;
+    otherwise empty. When a follower lags too long, or a session expires, depends on timing.
     """
     elr = any(change.elr is not None for change in simulated)
     for place, after in enumerate(states):
@@ -271,7 +271,7 @@ def early_exit_from_isr(simulated: Sequence[DecidedChange], states: Sequence[Sta
 
 
 def _joins(before: DecidedChange, after: DecidedChange) -> bool:
-    """Whether all that happens is that somebody joins the ISR."""
+    """Whether the only change is that a follower joins the ISR."""
     return set(before.isr) < set(after.isr) and replace(before, isr=after.isr) == after
 
 
@@ -306,7 +306,7 @@ def _log(
 
 
 def _runs(entries: Sequence[tuple[int, int, str]], names: Mapping[int, str]) -> str:
-    """Records that follow one another in a batch as one: ``0-9:m1@0 10:m2@0``."""
+    """Format entries, with successive records of a batch as one: ``0-9:m1@0 10:m2@0``."""
     words: list[str] = []
     first = last = None
     for offset, record, tail in entries:
@@ -334,7 +334,7 @@ def _row(what: str, said: Sequence[str], *, compared: bool = True) -> Row:
 
 
 def _cache(cache: Sequence[tuple[int, int]], log: Sequence[tuple[int, int, int]]) -> str:
-    """Epochs by rank, without those that began after the last record of the script."""
+    """Leader epochs by rank, without those that began after the script's last record."""
     end = log[-1][0] + 1 if log else 0
     entries = [entry for entry in cache if entry[1] < end]
     return " ".join(f"{rank}@{offset}" for rank, (_, offset) in enumerate(entries)) or "-"
@@ -354,7 +354,7 @@ def _clients(result: RunResult, acted: Acted, names: Mapping[int, str], end_us: 
     for record, name in sorted(names.items()):
         told = [str(offset) if offset is not None else "no" for offset in (acks.get(record), real_acks.get(record))]
         rows.append(_row(f"{name} acknowledged at", told))
-    # When a consumer gives a dead leader up is a matter of timeouts, not of the protocol: one may have read more.
+    # When a consumer gives up a dead leader depends on timeouts, not on the protocol: one may have read more.
     reads = simulated_reads(result, end_us)
     both = min(len(reads), len(acted.shown))
     equal = reads[:both] == acted.shown[:both]
@@ -366,7 +366,7 @@ def _clients(result: RunResult, acted: Acted, names: Mapping[int, str], end_us: 
 
 
 def simulated_reads(result: RunResult, end_us: int) -> list[tuple[int, int]]:
-    """(offset, record) that the simulated consumer was shown until a time."""
+    """(offset, record) that the simulated consumer read until a time."""
     assert result.trace is not None
     return [
         (step["offset"] + place, step["record"] + place)
@@ -382,7 +382,7 @@ _EVER: Final = 1 << 62
 
 
 def _verdicts(result: RunResult, acted: Acted) -> list[Row]:
-    """The verdicts, of what both consumers were shown; and those of each world by itself, if that is different."""
+    """Verdicts based on what both consumers read, and those of each run by itself if they differ."""
     simulated = {one["kind"] for one in result.violations} & set(JUDGED)
     reads = simulated_reads(result, _EVER)
     shown = [one for one in acted.shown_until_end if one[1] < VALIDATION_IDS]
@@ -411,7 +411,7 @@ def _lost(shown: Iterable[tuple[int, int]], log: Iterable[tuple[int, int, int]])
 
 
 def violations(acted: Acted, shown: Iterable[tuple[int, int]]) -> set[str]:
-    """What real logs, acknowledgements and reads violate, as `sim.checkers` say."""
+    """Violations in real logs, acknowledgements and reads, by the criteria of `sim.checkers`."""
     found: set[str] = set()
     if _diverge(acted.after_script) or _diverge(acted.final):
         found.add("divergence")
@@ -420,7 +420,7 @@ def violations(acted: Acted, shown: Iterable[tuple[int, int]]) -> set[str]:
         if offset < exposed:
             found.add("hw-regression")
         exposed = max(exposed, offset)
-    # Without a leader a record is lost if it is in no log, as `sim.checkers.committed_loss` says.
+    # Without a leader, a record is lost if it is in no log, as in `sim.checkers.committed_loss`.
     kept = [acted.final[acted.leader]] if acted.leader else acted.final.values()
     records = {record for one in kept for _, record, _ in entries_of_files(one)}
     for send in acted.sends:
@@ -435,7 +435,7 @@ def violations(acted: Acted, shown: Iterable[tuple[int, int]]) -> set[str]:
 def _diverge(disks: Mapping[int, ReplicaFiles]) -> bool:
     """Whether two replicas hold different records, or one lacks one, at an offset below both their high watermarks.
 
-    A high watermark is no higher than its log is long: files outlive logs that were deleted or truncated.
+    A high watermark counts only up to the log's end: checkpoint files outlive logs that were deleted or truncated.
     """
     logs = []
     for one in disks.values():

@@ -1,4 +1,4 @@
-"""What brokers leave on disk: segments of a log and checkpoint files, read as they are written."""
+"""Brokers' files: log segments and checkpoint files, read while they are being written."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Stored:
     """A batch in a log.
 
     Attributes:
-        base_offset: of its first record.
-        last_offset: of its last.
-        leader_epoch: of the leader that appended it; -1 where the record format has none.
-        name: the name that the script gave it.
+        base_offset: offset of its first record.
+        last_offset: offset of its last record.
+        leader_epoch: epoch of the leader that appended it; -1 if the record format has none.
+        name: its name in the script.
         first_id: number of its first record.
-        end: where it ends in its segment, in bytes.
+        end: its end in the segment, in bytes.
     """
 
     base_offset: int
@@ -42,12 +42,12 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """What a broker's disk holds of the partition.
+    """The partition's state on a broker's disk.
 
     Attributes:
-        leo: where the log ends.
-        hw: what a process that starts takes from ``replication-offset-checkpoint``: 0 without an entry, and no more
-            than the log holds.
+        leo: log end offset.
+        hw: high watermark that a starting process reads from ``replication-offset-checkpoint``: 0 without an entry, and
+            at most the log end offset.
     """
 
     leo: int = 0
@@ -60,14 +60,14 @@ def key_of(name: str) -> bytes:
 
 
 def value_of(record: int, size: int) -> bytes:
-    """The value of a record: its number, filled up to a size."""
+    """The value of a record: its number, padded to a size."""
     return str(record).encode().ljust(size)
 
 
 def batches_in(data: bytes) -> list[Stored]:
-    """The batches of a segment, or of what a fetch brought, up to the first that is not whole or not sound.
+    """The batches of a segment or fetch response, up to the first incomplete or corrupt one.
 
-    Record formats before 2 have no batches: records that follow one another and bear the same name are one.
+    Record formats before 2 have no batches: successive records with the same name count as one.
     """
     found: list[Stored] = []
     for start, end, magic, epoch in _frames(data):
@@ -87,7 +87,7 @@ def batches_in(data: bytes) -> list[Stored]:
 
 
 def boundaries(data: bytes) -> list[int]:
-    """Where whole batches end in a segment, in bytes."""
+    """Ends of complete batches in a segment, in bytes."""
     return [end for _, end, _, _ in _frames(data)]
 
 
@@ -103,7 +103,7 @@ def _frames(data: bytes) -> Iterator[tuple[int, int, int, int]]:
 
 
 def _records(data: bytes) -> list[tuple[int, bytes, bytes]] | None:
-    """Offset, key and value of each record of a batch; None if it is not sound."""
+    """Offset, key and value of each record of a batch; None if it is corrupt."""
     from kafka.errors import KafkaError
     from kafka.record import MemoryRecords
 
@@ -117,7 +117,7 @@ def _records(data: bytes) -> list[tuple[int, bytes, bytes]] | None:
 
 
 def segments(folder: Path) -> list[Path]:
-    """The segments of a log, in the order of their offsets; none of one that is deleted while this looks."""
+    """The segments of a log, in order of offset; empty if the log is deleted meanwhile."""
     try:
         return sorted(folder.glob("[0-9]*.log"))
     except FileNotFoundError:
@@ -125,12 +125,12 @@ def segments(folder: Path) -> list[Path]:
 
 
 def read_log(folder: Path) -> list[Stored]:
-    """The batches of a log; empty where there is none."""
+    """The batches of a log; empty if there is no log."""
     return [batch for segment in segments(folder) for batch in batches_in(_bytes(segment))]
 
 
 def log_end(folder: Path) -> int:
-    """Where a log ends. One that was emptied ends where its segment begins."""
+    """The log end offset; an emptied log ends at its segment's base offset."""
     log, names = read_log(folder), segments(folder)
     return max(log[-1].last_offset + 1 if log else 0, int(names[-1].stem) if names else 0)
 
@@ -147,9 +147,9 @@ def _lines(path: Path) -> list[str]:
 
 
 def offset_in_checkpoint(path: Path, topic: str) -> int | None:
-    """What a checkpoint of offsets (``replication-offset-checkpoint``, ...) says of partition 0 of a topic.
+    """The offset of a topic's partition 0 in a checkpoint file (``replication-offset-checkpoint``, ...).
 
-    The file holds a version, a count, and a line ``topic partition offset`` each.
+    The file holds a version, a count, and then lines ``topic partition offset``.
     """
     for line in _lines(path)[2:]:
         words = line.split()
@@ -164,13 +164,13 @@ def epochs_in_checkpoint(path: Path) -> list[tuple[int, int]]:
 
 
 def properties(path: Path) -> dict[str, str]:
-    """A file of Java's properties, as Kafka writes ``meta.properties``."""
+    """Read a Java properties file such as Kafka's ``meta.properties``."""
     pairs = (line.partition("=") for line in _lines(path) if line and not line.startswith("#"))
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def write_properties(path: Path, values: Mapping[str, object] | Iterable[tuple[str, object]]) -> None:
-    """Write such a file."""
+    """Write a Java properties file."""
     text = "".join(f"{key}={value}\n" for key, value in dict(values).items())
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")

@@ -1,6 +1,6 @@
-"""What the control plane decided, from what it wrote: KRaft's metadata log, or ZooKeeper's transaction log.
+"""The control plane's decisions, read from KRaft's metadata log or ZooKeeper's transaction log.
 
-Both hold every change in its order with its time; nothing can be missed between two looks, as it could by asking.
+Both hold every change, in order and with its time. Polling the state by requests could miss some.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _LOG_OVERHEAD: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How the partition stands for the control plane.
+    """The partition's state in the control plane; lists are in order of broker ids.
 
     Attributes:
-        leader: -1 is none.
-        leader_epoch: the leader's.
-        isr: in order of broker ids; so the others.
-        elr: of KRaft.
-        last_known_elr: the same.
+        leader: -1 for none.
+        leader_epoch: the leader epoch.
+        isr: in-sync replicas.
+        elr: eligible leader replicas (KRaft).
+        last_known_elr: last known leader replicas (KRaft).
         replicas: the assignment.
-        version: of the znode; -1 in KRaft.
+        version: version of the znode; -1 in KRaft.
     """
 
     leader: int = NOBODY
@@ -49,7 +49,7 @@ class State:
     version: int = -1
 
     def steps_from(self, before: State | None) -> list[Shown]:
-        """What a trace shows of a change to this state."""
+        """The steps by which a trace shows the change to this state."""
         steps: list[Shown] = []
         epoch = self.leader_epoch
         if before is None or (self.leader, epoch) != (before.leader, before.leader_epoch):
@@ -65,7 +65,7 @@ class State:
 
 
 class ControlPlaneHistory(Protocol):
-    """Reads on where the last look ended.
+    """Reads the log from where the last poll ended.
 
     Attributes:
         states: all states of the partition, in order.
@@ -74,7 +74,7 @@ class ControlPlaneHistory(Protocol):
     states: list[State]
 
     def poll(self) -> list[Shown]:
-        """The steps since the last look, each with its ``at_ms`` of the wall clock."""
+        """Return the steps since the last poll, each with ``at_ms``, its wall-clock time."""
 
 
 # KRaft.
@@ -85,8 +85,8 @@ class MetadataHistory:
 
     Args:
         folder: its ``__cluster_metadata-0``.
-        topic: whose partition 0 is meant.
-        jars: where the release keeps the schemas of its records.
+        topic: the topic, whose partition 0 is read.
+        jars: the release's jars, which contain the schemas of its records.
     """
 
     def __init__(self, folder: Path, topic: str, jars: Sequence[Path]) -> None:
@@ -199,7 +199,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 @cache
 def _schemas(jars: tuple[Path, ...]) -> dict[int, tuple[str, Any]]:
-    """Number of a metadata record -> its name and how it is read, as the release's own schemas say."""
+    """Type number of a metadata record -> its name and reader, from the release's own schemas."""
     from kafka.protocol.schemas import StructField
 
     found = {}
@@ -211,7 +211,7 @@ def _schemas(jars: tuple[Path, ...]) -> dict[int, tuple[str, Any]]:
 
 
 def schema_texts(jars: Iterable[Path], folder: str) -> Iterator[str]:
-    """Kafka's message schemas, which its jars bring along."""
+    """Kafka's message schemas, from its jars."""
     for jar in jars:
         with zipfile.ZipFile(jar) as opened:
             for name in opened.namelist():
@@ -240,7 +240,7 @@ class ZooKeeperHistory:
 
     Args:
         folder: its ``version-2``.
-        topic: whose partition 0 is meant.
+        topic: the topic, whose partition 0 is read.
     """
 
     def __init__(self, folder: Path, topic: str) -> None:

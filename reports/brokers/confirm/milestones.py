@@ -1,6 +1,6 @@
-"""What a simulated run had come to at each line of its script: brokers are to come as far before it is performed.
+"""The simulation's progress at each script line, which real brokers must reach before the line is performed.
 
-A scenario's waits say how long something takes in the simulation. Processes of Java on a busy machine take longer.
+A scenario's waits are as long as things take in the simulation; JVMs on a busy machine take longer.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from sim.hosts.cluster import Cluster
 
 ENDING: Final = ("kill", "power-loss", "corrupt-tail")
-"""Lines that end processes, and leave their disks as the next process finds them."""
+"""Actions that end processes, and so determine the disks that the next processes find."""
 FAULTS: Final = (*ENDING, "disk-replaced", "controlled-restart", "cut", "pause")
-"""Lines after which it matters how far others had come."""
+"""Actions whose effect depends on the progress of other brokers."""
 
 
 class Disks:
-    """The disks of a simulated cluster, after each step of its run."""
+    """Records the disks of a simulated cluster after each step."""
 
     def __init__(self) -> None:
         self._times: list[int] = []
         self._disks: list[dict[int, Disk]] = []
-        # Until a process has loaded its log, the disk of the simulation still holds what a power loss takes.
+        # Until a process has loaded its log, the simulated disk still holds what a power loss destroys.
         self._loaded: list[frozenset[int]] = []
 
     def watch(self, cluster: Cluster) -> Callable[[Shown], None]:
@@ -56,34 +56,34 @@ class Disks:
         return see
 
     def before(self, at_us: int) -> dict[int, Disk]:
-        """What the disks of brokers that had loaded their logs before a line was performed hold at least. HW files are
-        those of the moment: they are written between steps.
+        """The least that disks of brokers with loaded logs hold before a line. HW files are the current ones, since they
+        are written between steps.
         """
         place = bisect_left(self._times, at_us)
         if place == 0 or place == len(self._times):
             return {}
         logs, files = self._disks[place - 1], self._disks[place]
-        # At the moment itself a log may be truncated, which the line may wait for.
+        # At the same instant a log may be truncated, and the line may wait for that.
         now = self._disks[bisect_right(self._times, at_us) - 1]
         least = {broker: min(logs[broker].leo, now[broker].leo) for broker in self._loaded[place - 1]}
         return {broker: Disk(leo, min(leo, files[broker].hw)) for broker, leo in least.items()}
 
     def after(self, at_us: int) -> dict[int, Disk]:
-        """The disks as a line left them."""
+        """The disks right after a line."""
         return self._disks[min(bisect_right(self._times, at_us), len(self._disks) - 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class Milestone:
-    """What the simulation had come to at a line of the script.
+    """The simulation's progress at a script line.
 
     Attributes:
-        changes: the states that the partition had gone through before it.
-        told: how many lines of the story had come true, of those that can be seen on brokers.
-        disks: what those of the brokers that ran before it held at least, and of HW files what their next end finds.
-        left: all disks as it left them.
+        changes: states of the partition before the line.
+        told: number of expected steps that had occurred, among those observable on real brokers.
+        disks: least contents of the running brokers' disks before it, with the HW files that their next end finds.
+        left: all disks right after it.
         ended: brokers that it ended.
-        to_hw: those of them that next truncate to what their HW files say.
+        to_hw: ended brokers whose next truncation goes to the offset in their HW file.
     """
 
     changes: Sequence[DecidedChange] = ()
@@ -103,18 +103,18 @@ def milestones(
     *,
     elr: bool,
 ) -> list[Milestone]:
-    """One for each line of the script.
+    """Compute a milestone for each script line.
 
-    In the simulation a process ends as soon as it may, one of Java a second later: where its end is what the story
-    tells of next, what follows the request waits for it as well.
+    A simulated process ends as soon as it may, a JVM a second later. If its end is the next expected step, the lines
+    after the shutdown request wait for it, too.
 
     Args:
         result: the simulated run, with its trace.
-        script: lines that are performed.
-        story: lines that are meant.
+        script: script lines to perform.
+        story: expected steps that apply.
         batches: batch name -> first record.
-        disks: that followed the run.
-        elr: whether there is an ELR.
+        disks: the disks recorded during the run.
+        elr: whether the mode has an ELR.
     """
     assert result.trace is not None
     came = [
@@ -127,7 +127,7 @@ def milestones(
     found = []
     for line, at_us in zip(script, times_us(result.trace, script, batches), strict=True):
         told = sum(met_us < at_us for met_us, _ in came)
-        # What comes at the same moment, but is told of before the line is.
+        # Steps of the same instant that precede the line.
         own = (
             place
             for place in range(told, len(came))
@@ -139,7 +139,7 @@ def milestones(
             told += 1
         changes = simulated_changes(result, at_us - 1, elr=elr)
         ended = _brokers(line) if line.do in ENDING else ()
-        # Lines before this one may have ended others at the same moment.
+        # Earlier lines may have ended other brokers at the same instant.
         just_ended = {broker for broker, ended_us in ends.items() if ended_us == at_us}
         before = {broker: disk for broker, disk in disks.before(at_us).items() if broker not in just_ended}
         left = disks.after(at_us)
@@ -152,13 +152,13 @@ def milestones(
 
 
 def next_truncation(steps: Sequence[Shown], broker: int, at_us: int) -> int | None:
-    """Where a broker's first truncation after a moment leaves the end of its log; None if it does not truncate."""
+    """Offset of a broker's first truncation after a given time; None if it does not truncate."""
     after = (step for step in steps if step["step"] == TRUNCATE.name and step["t"] > at_us)
     return next((step["offset"] for step in after if step["broker"] == broker), None)
 
 
 def _with_hw_files_that_matter(found: Sequence[Milestone]) -> list[Milestone]:
-    """Of what HW files say, what the brokers are ended with next: for nothing else of them is waited."""
+    """Keep only the HW files that brokers have at their next end: the others need not be waited for."""
     ending: dict[int, int] = {}
     kept = []
     for one in reversed(found):
@@ -172,6 +172,6 @@ def _with_hw_files_that_matter(found: Sequence[Milestone]) -> list[Milestone]:
 
 
 def _brokers(line: ScriptLine) -> Sequence[int]:
-    """The brokers that a line of a script strikes."""
+    """The target brokers of a script line."""
     found: list[int] = line.params.get("brokers", [line.params.get("broker")])
     return found

@@ -1,7 +1,7 @@
-"""What happens on real brokers, as the steps that a trace of the simulator shows.
+"""Observation of real brokers, in terms of the steps of a simulator trace.
 
-Steps come from what is written down anyway: logs on disk, the control plane's log, what brokers say, what passes
-between them, and what clients hear. What is seen at the same look has no order.
+Steps are derived from logs on disk, the control plane's log, the brokers' log output, the messages between them, and
+the clients' results. Steps found in the same poll have no order.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SEEN: Final = frozenset(
         kinds.RESUME, kinds.CUT, kinds.HEAL, kinds.SLOW,
     )
 )  # fmt: skip
-"""Kinds of steps that can be seen on real brokers."""
+"""Kinds of steps that are observable on real brokers."""
 
 _NAME: Final = rf"{TOPIC}(?:-|,|, )0"
 _LEAD: Final = re.compile(rf"{_NAME}.* starts at leader epoch (\d+) from offset (\d+)", re.IGNORECASE)
@@ -41,7 +41,7 @@ _LEAD_OLD: Final = re.compile(rf"completed LeaderAndIsr request .*become-leader 
 _FOLLOW: Final = re.compile(rf"Follower {_NAME}.* starts at leader epoch (\d+) from offset (\d+)")
 _FOLLOW_OLD: Final = re.compile(rf"Added fetcher .*{_NAME}.*?(?:initOffset |offset=)\d+")
 _FOLLOW_ON: Final = re.compile(rf"skipped the become-follower state change after marking .*{_NAME}", re.IGNORECASE)
-"""A new leader epoch of the same leader: fetching goes on."""
+"""Pattern: a new leader epoch of the same leader, under which fetching continues."""
 _TRUNCATE: Final = re.compile(rf"{_NAME}.*Truncating to offset (\d+)|Truncating log {_NAME} to offset (\d+)")
 _TRUNCATE_NOTHING: Final = re.compile(rf"{_NAME}.*Truncating to \d+ has no effect as the largest offset .*is (-?\d+)")
 _LOADED: Final = re.compile(
@@ -51,18 +51,18 @@ _ALL_LOADED: Final = re.compile(r"Logs loading complete|Loaded 0 logs in")
 
 
 _FIRST_ROUNDS: Final = (2,)
-"""Up to this release a follower truncates once, and is done; later ones may have to ask again (KIP-279)."""
+"""Up to this release a follower truncates once; in later ones it may have to ask again (KIP-279)."""
 _GIVES_UP: Final = re.compile(r"Exiting because log truncation is not allowed")
-"""What a broker says that ends itself; some releases then wait for ever for the thread that said so (KAFKA-3924)."""
+"""Log output of a broker that exits by itself; some releases then deadlock while they exit (KAFKA-3924)."""
 _HANGS_S: Final = 3.0
 
 
 class Observer:
-    """Looks at a cluster.
+    """Observes a cluster.
 
     Args:
-        cluster: what to look at.
-        on_step: is told of each step.
+        cluster: the cluster.
+        on_step: called with each step.
     """
 
     def __init__(self, cluster: Cluster, on_step: Callable[[Shown], None]) -> None:
@@ -91,25 +91,25 @@ class Observer:
 
     @property
     def now_us(self) -> int:
-        """Since the beginning."""
+        """Time since the beginning."""
         return int((time.monotonic() - self._begin_s) * 1_000_000)
 
     def tell(self, step: str, **fields: Any) -> None:
-        """Put a step of somebody else's into the next look; from any thread."""
+        """Add a step from another source to the next poll; callable from any thread."""
         self.queue.put({"step": step, **fields})
 
     def told(self, what: str, source: int, target: int, fields: dict[str, Any]) -> None:
-        """What passed between brokers (`proxy.Told`)."""
+        """Take note of a message between brokers (`proxy.Told`)."""
         self.queue.put({"step": what, "source": source, "target": target, **fields})
 
     def poll(self) -> list[Shown]:
-        """All that happened since the last look."""
+        """Return all steps since the last poll."""
         found: list[Shown] = []
         passed = []
         self._answered.clear()
         while not self.queue.empty():
             passed.append(self.queue.get())
-            if passed[-1]["step"] == "epoch-end":  # Before what the follower says that it made of the answer.
+            if passed[-1]["step"] == "epoch-end":  # Before the follower reports its reaction to the response.
                 follower = passed[-1]["source"]
                 asked = self._unsettled if follower in self._unsettled else self._answered
                 asked[follower] = asked.get(follower, 0) + 1
@@ -141,7 +141,7 @@ class Observer:
     # Disks.
 
     def leo(self, broker: int) -> int:
-        """Where a broker's log ends on its disk."""
+        """The log end offset on a broker's disk."""
         log = self.logs[broker]
         return log[-1].last_offset + 1 if log else 0
 
@@ -226,7 +226,7 @@ class Observer:
         if TOPIC in line:
             if found := (_FOLLOW if kraft else _FOLLOW_OLD).search(line):
                 self._unsettled[broker] = self._answered.pop(broker, 0)
-                # Older releases say where fetching begins, not where the log ends.
+                # Older releases log where fetching begins, not where the log ends.
                 epoch, offset = (int(found[1]), int(found[2])) if kraft else (self._epoch, self.leo(broker))
                 return [{"step": kinds.FOLLOW.name, "broker": broker, "offset": offset, "leader_epoch": epoch}]
             if _FOLLOW_ON.search(line):
@@ -247,7 +247,7 @@ class Observer:
             if found := _TRUNCATE_NOTHING.search(line):
                 return self._truncates(broker, int(found[1]) + 1)
             if found := _TRUNCATE.search(line):
-                # It says so before it does so: what is on its disk by now may be what is left.
+                # It logs this beforehand: the disk may by now show the result.
                 return self._truncates(broker, min(int(found[1] or found[2]), max(self._leo_before, self.leo(broker))))
             if "Completed load of" in line and (found := _LOADED.search(line)):
                 return self._recovered(node, int(found[1]))
@@ -273,11 +273,11 @@ class Observer:
         return [{"step": kinds.RECOVERED.name, "broker": node.id, "offset": leo}]
 
     def is_up(self, node: Node) -> bool:
-        """Whether the present process of a node has loaded its logs and registered."""
+        """Whether a node's current process has loaded its logs and registered."""
         return self.has_recovered(node) and self._registered.get(node.id) == node.incarnation
 
     def is_back_early(self, node: Node) -> bool:
-        """Whether the first process after another one starts while the session of that one is open."""
+        """Whether a node's new process starts while the session of its previous one is still open."""
         return (
             node.alive
             and not self.is_up(node)
@@ -286,7 +286,7 @@ class Observer:
         )
 
     def has_recovered(self, node: Node) -> bool:
-        """Whether the present process of a node has loaded its logs."""
+        """Whether a node's current process has loaded its logs."""
         return self._loaded.get(node.id) == node.incarnation
 
     # Links.
@@ -307,7 +307,7 @@ class Observer:
         return [step]
 
     def _settles(self, follower: int) -> list[Shown]:
-        """A follower that fetches has truncated; in KRaft the first answer tells it to."""
+        """A follower that fetches has truncated; in KRaft the first response makes it truncate."""
         if follower not in self._unsettled:
             return []
         self._settled[follower] = self._epoch
@@ -319,7 +319,7 @@ class Observer:
         return states[-1].leader_epoch if states else -1
 
     def is_settled(self, node: Node) -> bool:
-        """Whether a process runs that leads or has truncated in the present leader epoch."""
+        """Whether the broker runs, and leads or has truncated in the current leader epoch."""
         return node.alive and not node.paused and self._settled.get(node.id) == self._epoch
 
     def _leader_hw(self, broker: int, offset: int) -> list[Shown]:

@@ -1,4 +1,4 @@
-"""Processes of Java, none of which outlives the one that started them."""
+"""Java processes that cannot outlive the process that started them."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ for _ in range(100):
 if keep != "keep":
     shutil.rmtree(folder, ignore_errors=True)
 """
-"""Waits until whoever started it is gone, however, and ends what it left behind: whatever has the mark in its
-environment."""
+"""A guard process: waits until its parent is gone, for whatever reason, and kills all processes that carry the mark in
+their environment."""
 
 
 class Processes:
     """All processes of a run, and the folder that they work in.
 
     Args:
-        keep: where the folder is to stay; None: it goes.
+        keep: path at which to keep the folder; None: remove it.
     """
 
     def __init__(self, keep: Path | None) -> None:
@@ -90,7 +90,7 @@ class Processes:
         self._reaper = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
 
     def __enter__(self) -> Self:
-        """Nothing more."""
+        """Return self."""
         return self
 
     def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
@@ -98,7 +98,7 @@ class Processes:
         self.close()
 
     def close(self) -> None:
-        """End everything, and remove the folder unless it is to stay."""
+        """End all processes, and remove the folder unless it is kept."""
         for process in self._started:
             end(process)
         assert self._reaper.stdin is not None
@@ -110,7 +110,7 @@ class Processes:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def java(self, arguments: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-        """Start Java; what it says goes to the end of a file."""
+        """Start Java; its output is appended to a file."""
         log.parent.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, _TOKEN: self._token}
         with log.open("ab") as out:
@@ -127,7 +127,7 @@ class Processes:
         return process
 
     def port(self) -> int:
-        """A port that is free, and that was not given before.
+        """A free port that was not returned before.
 
         Raises:
             UnavailableError: there is none.
@@ -143,7 +143,7 @@ class Processes:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process, unless it has ended."""
+    """Kill a process if it still runs."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGKILL)
@@ -151,7 +151,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def last_lines(log: Path, count: int = 4) -> str:
-    """The end of a log, in one line."""
+    """The last lines of a log, joined into one."""
     with contextlib.suppress(OSError):
         lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
         told = [line for line in lines if "ERROR" in line or "FATAL" in line or "Exception" in line] or lines

@@ -1,8 +1,8 @@
-"""Links between brokers, and to the control plane: proxies that know frames, and whom they are from.
+"""Links between brokers and to the control plane: proxies that parse frames and identify their senders.
 
-Each broker has its peers connect to a proxy of its own, and connects to the control plane through another one. A link
-is named as scripts name it, from one node to another (0 is the control plane); requests travel on one, answers on the
-other. What is cut is lost in silence, as in a network: connections stay open until the link is healed, and then break.
+Other brokers connect to a broker through its own proxy; it connects to the control plane through another one. A link
+is directed, from one node to another, as in scripts (0 is the control plane): requests travel on one, responses on the
+reverse. A cut link drops frames silently, as a network does: connections stay open until it is healed, and then break.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ API_VERSIONS: Final = 18
 HEARTBEAT: Final = 63
 EVERYTHING: Final = -1
 _LIFE: Final = (HEARTBEAT, API_VERSIONS)
-"""Requests by which a session goes on while no time passes for what is slow: heartbeats, and what their connections
-begin with.
+"""Requests that pass at once while slow links are frozen, so that sessions continue: heartbeats, and the first requests
+of their connections.
 """
 _SIZE: Final = struct.Struct(">i")
 _HEAD: Final = struct.Struct(">hhih")
 _FETCHER: Final = re.compile(r"broker-(\d+)-fetcher-\d+|broker-(\d+)-.*|(\d+)")
 _SHORT_HEAD: Final = 15
-"""From this version on a fetch names its replica among its tags."""
+"""From this version on, a fetch request carries its replica id in a tagged field."""
 
 _LOOK_S: Final = 0.02
 UNSEEN_S: Final = 2.0
-"""So long at most what takes a while is kept until what led to it has been seen."""
+"""Maximum time for which a delayed frame is held until its cause has been observed."""
 PULSE_S: Final = 0.3
 LINGER_S: Final = 60.0
 _ZOOKEEPER_PING: Final = struct.pack(">ii", -2, 11)
 _ZOOKEEPER_CLOSE: Final = struct.pack(">i", -11)
 
 Told = Callable[[str, int, int, dict[str, Any]], None]
-"""Is told of what passes: what, from whom, to whom, and what it says."""
+"""Called with each message: its kind, source, target and contents."""
 Due = tuple["Link | None", float, "int | None", Callable[[], None] | None]
-"""Of a frame: its link, what it takes, after how many looks what it waits for happened (None: it waits for nothing),
-and what to do when it passes; no such thing if it is lost.
+"""A frame's treatment: its link, its delay, the number of polls before the event that it waits for (None: no wait), and
+a callback for when it passes; None if the frame is dropped.
 """
 
 
@@ -58,10 +58,10 @@ class Link:
     """A directed link.
 
     Attributes:
-        cut: whether everything is lost.
-        delay_s: what each frame takes.
-        lost: requests that are lost, by API, whatever is healed; `EVERYTHING` for all.
-        stale: connections on which something was lost: they break when the link is healed.
+        cut: whether all frames are dropped.
+        delay_s: delay of each frame.
+        lost: APIs whose requests are dropped even after healing; `EVERYTHING` for all.
+        stale: connections that lost frames; they break when the link is healed.
     """
 
     cut: bool = False
@@ -72,7 +72,7 @@ class Link:
 
 @dataclass(slots=True)
 class Request:
-    """The head of a request, and how many looks had begun when it was passed on, if its answer waits for more."""
+    """Header of a request, and the number of polls begun when it was forwarded, if its response waits for more."""
 
     key: int
     version: int
@@ -83,7 +83,7 @@ class Request:
 
 
 def head_of(frame: bytes) -> Request | None:
-    """The head of a request's frame (without its size); None if it is none of Kafka's."""
+    """Parse the header of a request's frame (without its size); None if it is not a Kafka request."""
     if len(frame) < _HEAD.size:
         return None
     key, version, correlation, length = _HEAD.unpack_from(frame)
@@ -94,7 +94,7 @@ def head_of(frame: bytes) -> Request | None:
 
 
 def source_of(request: Request) -> int | None:
-    """The broker that sent a request, if that can be seen."""
+    """The broker that sent a request, if known."""
     if request.key == FETCH and request.version < _SHORT_HEAD:
         (replica,) = struct.unpack_from(">i", request.body, 1 if request.version >= 12 else 0)
         return int(replica) if replica >= 0 else None
@@ -107,13 +107,13 @@ class Proxies:
     """All links of a cluster, in a thread of their own.
 
     Args:
-        told: is told of fetches that pass, in that thread.
-        beat_s: what each fetch of a follower takes, so that what one brings about can be seen before the next.
+        told: called with each fetch, in that thread.
+        beat_s: delay of each fetch of a follower, so that its effect can be observed before the next fetch.
 
     Attributes:
-        kept: brokers whose sessions go on though their processes are gone.
-        frozen: whether no time passes for what is on its way on slow links; heartbeats pass at once.
-        looks: how often somebody who acts on what happens has begun to look; None: nobody does.
+        kept: brokers whose sessions are kept alive though their processes have ended.
+        frozen: whether frames on slow links are held; heartbeats pass at once.
+        looks: number of polls begun by the observer; None if there is no observer.
     """
 
     def __init__(self, told: Told, beat_s: float) -> None:
@@ -133,10 +133,10 @@ class Proxies:
         """Open a proxy.
 
         Args:
-            port: where.
-            target_port: where it leads.
-            source: who connects; None: what comes says so.
-            target: the node that it leads to.
+            port: port to listen on.
+            target_port: port to connect to.
+            source: the connecting node; None: identified by its requests.
+            target: the node to connect to.
             kafka: whether frames are Kafka's.
         """
 
@@ -157,16 +157,16 @@ class Proxies:
         return self._links.setdefault((source, target), Link())
 
     def cut(self, source: int, target: int) -> None:
-        """Let a link lose everything."""
+        """Cut a link: drop all of its frames."""
         self._set(source, target, cut=True)
 
     def slow(self, source: int, target: int, seconds: float) -> None:
-        """Let every frame of a link take so long."""
+        """Delay every frame of a link."""
         self._set(source, target, delay_s=seconds)
 
     def silence(self, broker: int, keys: Iterable[int]) -> None:
-        """Let a broker's requests of some APIs not reach the control plane until this is called again; healing its link
-        does not change that. `EVERYTHING` loses answers as well.
+        """Drop a broker's requests of some APIs to the control plane until this is called again, even if its link is
+        healed. `EVERYTHING` drops responses as well.
         """
         lost = frozenset(keys)
 
@@ -189,7 +189,7 @@ class Proxies:
         self._run(change())
 
     def heal(self, source: int, target: int) -> None:
-        """Let a link be as at first; connections on which something was lost break."""
+        """Restore a link; break the connections that lost frames."""
 
         async def change() -> None:
             link = self.link(source, target)
@@ -201,11 +201,11 @@ class Proxies:
         self._run(change())
 
     def links(self) -> list[tuple[int, int]]:
-        """Those that were ever used or changed."""
+        """All links that were used or changed."""
         return list(self._links)
 
     def close(self) -> None:
-        """Close everything, and end the thread."""
+        """Close all connections, and end the thread."""
 
         async def stop() -> None:
             for server in self._servers:
@@ -226,7 +226,7 @@ class Proxies:
 
 
 class _Connection:
-    """Carries frames between one that connected and where the proxy leads."""
+    """Forwards frames between a client and the proxy's target."""
 
     def __init__(
         self,
@@ -249,7 +249,7 @@ class _Connection:
         self._pulse = b""
 
     def close(self) -> None:
-        """Break it."""
+        """Break the connection."""
         self._closed = True
         self._proxies._connections.discard(self)  # noqa: SLF001
         for _, writer in filter(None, (self._near, self._far)):
@@ -257,7 +257,7 @@ class _Connection:
                 writer.transport.abort()
 
     async def carry(self, port: int) -> None:
-        """Carry frames both ways until one side ends."""
+        """Forward frames in both directions until one side closes."""
         self._proxies._connections.add(self)  # noqa: SLF001
         try:
             self._far = await asyncio.open_connection("127.0.0.1", port, limit=1 << 26)
@@ -269,7 +269,7 @@ class _Connection:
         try:
             await asyncio.wait((there, back), return_when=asyncio.FIRST_COMPLETED)
             while not self._closed and self._source is not None and self._is_cut():
-                await asyncio.sleep(0.05)  # Nobody hears that the other one is gone.
+                await asyncio.sleep(0.05)  # The peer is not notified that the other side is gone.
             if self._pulse and not self._closed and there.done():
                 back.cancel()
                 await asyncio.wait((back,))
@@ -280,12 +280,12 @@ class _Connection:
                 task.cancel()
 
     def _beat(self) -> None:
-        """Let the control plane hear of the broker."""
+        """Send the control plane a heartbeat of the broker."""
         if self._far is not None and self._source is not None and self._target == CONTROL:
             self._far[1].write(_SIZE.pack(len(self._pulse)) + self._pulse)
 
     async def _linger(self) -> None:
-        """The process is gone: its session goes on as long as it is to be kept, and then for as long as sessions do."""
+        """After the process ended: keep its session alive as long as required, then let it expire as usual."""
         assert self._far is not None
         reader, writer = self._far
         until = time.monotonic() + LINGER_S
@@ -324,7 +324,7 @@ class _Connection:
                     if self._proxies.frozen and link is not None and link.delay_s:
                         due += _LOOK_S
                         if self._pulse == _ZOOKEEPER_PING and time.monotonic() > pulse_s:
-                            pulse_s += PULSE_S  # Pings would come behind what is frozen.
+                            pulse_s += PULSE_S  # Pings would queue behind frozen frames.
                             self._beat()
                     left_s = due - time.monotonic()
                     await asyncio.sleep(min(_LOOK_S, left_s) if left_s > 0 else _LOOK_S / 4)
@@ -339,8 +339,8 @@ class _Connection:
             return
 
     def _is_unseen(self, looks: int | None) -> bool:
-        """Whether what had happened before so many looks may not have been seen, and acted on, by now: the first look
-        after it may see it, and with the second what it led to is done.
+        """Whether an event before the given poll may be still unobserved or not acted on: the first poll after it may
+        observe it, and by the second the reaction is complete.
         """
         now = self._proxies.looks
         return looks is not None and now is not None and now < looks + 2
@@ -384,7 +384,7 @@ class _Connection:
             first = self._asked.popleft()
             request = first if first.correlation == correlation else None
         if request is not None and request.key == EPOCH_END and not (link.cut or link.delay_s):
-            # Before the follower can say what it makes of it.
+            # Before the follower can log its reaction.
             self._tell_answer(request, frame)
             return link, 0.0, None, lambda: None
         looks = request.looks if request is not None else None
@@ -410,7 +410,7 @@ class _Connection:
 
 
 def _fetch_offset(request: Request) -> int | None:
-    """Where the fetch of a follower goes on; None if it is as in the fetch before."""
+    """Fetch offset of a follower's request; None if it is unchanged."""
     from kafka.protocol.consumer import FetchRequest
 
     body = request.body[1:] if request.version >= 12 else request.body
@@ -423,7 +423,7 @@ def _fetch_offset(request: Request) -> int | None:
 
 
 def _is_answered(request: Request, frame: bytes) -> bool:
-    """Whether a question where an epoch ended was answered, whatever the answer."""
+    """Whether a request for an epoch's end offset got a response, whatever its contents."""
     from kafka.protocol.consumer import OffsetForLeaderEpochResponse
 
     with contextlib.suppress(Exception):

@@ -1,4 +1,4 @@
-"""A release of Kafka to run: its jars, what it is, and the mode that tells what it does."""
+"""A Kafka release to run: its jars, its properties, and the mode that models it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 _VERSION_FILE: Final = "kafka/kafka-version.properties"
 _FIRST_KRAFT_ONLY: Final = (3, 9)
-"""From this release on clusters run with KRaft here; older ones with ZooKeeper."""
+"""First release that runs with KRaft here; older ones use ZooKeeper."""
 _FIRST_WITH_EPOCHS: Final = (0, 11)
-"""From this release on records have leader epochs, and followers truncate by them (KIP-101)."""
+"""First release whose records have leader epochs, by which followers truncate (KIP-101)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Release:
 
     Attributes:
         name: its version (``4.1.0``).
-        jars: in the order in which Java is to look.
-        source: where it comes from: ``released`` or the folder.
+        jars: in the order of the class path.
+        source: ``released``, or its folder.
     """
 
     name: str
@@ -48,17 +48,17 @@ class Release:
 
     @property
     def truncates_to_hw(self) -> bool:
-        """Whether a follower truncates to what its HW file said when it started, for want of leader epochs."""
+        """Whether a follower, lacking leader epochs, truncates to the high watermark that it read at its start."""
         return self.number < _FIRST_WITH_EPOCHS
 
     @property
     def class_path(self) -> str:
-        """For Java."""
+        """The class path for Java."""
         return ":".join(map(str, self.jars))
 
 
 def find(word: str) -> Release:
-    """The release, or the build in a folder, that a command line names.
+    """Find the release, or the build in a folder, that the user named.
 
     Args:
         word: ``4.1.0``, or a folder with an unpacked distribution or a build's libraries.
@@ -94,7 +94,7 @@ def _in_folder(folder: Path) -> Release:
 
 
 def mode_of(release: Release) -> tuple[Mode, bool]:
-    """The mode of a release, and whether it is that of just this one, not only the nearest before it."""
+    """The mode of a release, and whether it models exactly this release rather than an earlier one."""
     numbers = release.number
     older = [(_number(mode.release), mode) for mode in MODES.values() if mode.release != NO_RELEASE]
     fitting = [(number, mode) for number, mode in older if number <= numbers] or [min(older, key=lambda one: one[0])]

@@ -1,4 +1,4 @@
-"""A scripted scenario that is asked to be acted out on real brokers, and the attempts at it until one decides."""
+"""A request to perform a scripted scenario on real brokers, and the attempts until one decides."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ PACE: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class ConfirmRequest:
-    """What to act out, and how.
+    """A request to perform a scenario on real brokers.
 
     Attributes:
         scenario: a name or file.
         kafka: a release, or a folder with Kafka's libraries.
-        mode: of the simulation; None: that of the release.
+        mode: mode of the simulation; None: the release's mode.
         rules: rules to override in the simulation.
         settings: settings to override.
-        keep: where logs and data of the brokers stay; None: nowhere.
-        repeat: real runs.
-        limit_s: when an attempt is given up.
-        attempts: how often to begin again on a fresh cluster.
-        pace: how many of the scenario's seconds pass in one.
+        keep: folder in which to keep the brokers' logs and data; None: remove them.
+        repeat: number of real runs.
+        limit_s: time limit of an attempt.
+        attempts: maximum number of attempts, each on a new cluster.
+        pace: seconds of the scenario per real second.
     """
 
     scenario: str
@@ -57,13 +57,13 @@ class ConfirmRequest:
     pace: int = PACE
 
     def prepare(self, note: Callable[[str], None]) -> Confirmation:
-        """Simulate it, and find the release that is to do the same.
+        """Simulate the scenario, and find the release.
 
         Args:
-            note: is told what a user should know meanwhile.
+            note: called with progress notes for the user.
 
         Raises:
-            InputError: it cannot be acted out on this release, or its simulation fails.
+            InputError: the release cannot perform the scenario, or its simulation fails.
             UnavailableError: a library, Java or the release is missing.
         """
         from reports.brokers.confirm import actions, class_archive, milestones, release
@@ -97,13 +97,13 @@ class ConfirmRequest:
 
 
 def check_keep(keep: Path | None) -> None:
-    """Raises InputError if the folder for logs and data holds something."""
+    """Raise InputError if the folder for logs and data is not empty."""
     if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
         raise InputError(f"--keep {keep} is there already, and holds something; choose another folder")
 
 
 def check_library() -> None:
-    """Raises UnavailableError if what speaks to brokers is not installed."""
+    """Raise UnavailableError if the Kafka client library is not installed."""
     for package, name in (("kafka", "kafka-python"), ("kazoo", "kazoo")):
         if find_spec(package) is None:
             raise UnavailableError(f"{name} is not installed: pip install '.[kafka]'")
@@ -128,18 +128,18 @@ def _mode(scenario: Scenario, found: Release, name: str | None, note: Callable[[
 
 @dataclass(frozen=True)
 class Confirmation:
-    """A request with what its attempts need.
+    """A prepared request.
 
     Attributes:
-        request: what was asked for.
-        scenario: what is acted out.
+        request: the request.
+        scenario: the scenario.
         found: the release.
-        mode: of the simulation.
-        force: its rules.
-        lines: of the script that are meant by them.
-        story: likewise.
-        result: of the simulation.
-        disks: what was on disks in it, and when.
+        mode: mode of the simulation.
+        force: rules of the simulation.
+        lines: script lines that apply under these rules.
+        story: expected steps that apply under these rules.
+        result: result of the simulation.
+        disks: the simulated disks over time.
         note: see `ConfirmRequest.prepare`.
     """
 
@@ -155,13 +155,12 @@ class Confirmation:
     note: Callable[[str], None]
 
     def run(self, number: int) -> dict[str, Any]:
-        """Real runs until one decides, each on a fresh cluster; the last one, with what became of those before it.
+        """Make attempts until one decides, each on a new cluster; return the last, with the outcomes of earlier ones.
 
-        After one that was not brought to the story, the next one has half the pace: what takes too long has more room
-        then.
+        After an attempt in which the expected steps did not occur, the pace is halved, which leaves more time.
 
         Args:
-            number: which repetition this is, from 1.
+            number: number of this repetition, from 1.
         """
         from reports.brokers.confirm.verdict import exit_code
 
@@ -183,7 +182,7 @@ class Confirmation:
         return {**last, "before": made[:-1], "exit_code": code}
 
     def attempt(self, keep: Path | None, pace: int) -> dict[str, Any]:
-        """One real run, compared with the simulation."""
+        """Make one real run, and compare it with the simulation."""
         from reports.brokers.confirm import actions, comparison, milestones, script_runner
         from reports.brokers.confirm.processes import Processes
         from scenarios.single.execution import PAUSE_US
@@ -224,7 +223,7 @@ class Confirmation:
 
     @cached_property
     def _batches(self) -> dict[str, int]:
-        """Name of a batch -> its first record."""
+        """Batch name -> its first record."""
         found: dict[str, int] = {}
         number = 0
         for line in self.lines:
@@ -235,6 +234,6 @@ class Confirmation:
 
 
 def said(run: Mapping[str, Any]) -> str:
-    """What became of an attempt that does not agree."""
+    """The outcome of an attempt that does not agree, in a sentence."""
     differing = ", ".join(row["what"] for row in run["rows"] if not row["agrees"])
     return f"not brought to the story: {run['failed']}" if run["failed"] else f"differs in {differing}"

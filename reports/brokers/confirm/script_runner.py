@@ -1,4 +1,4 @@
-"""Acting a script out on real brokers: performing its lines, waiting for its steps, and reading what is left."""
+"""Performs a script on real brokers: performs its lines, waits for the expected steps, and reads the final logs."""
 
 from __future__ import annotations
 
@@ -58,32 +58,32 @@ _OUTCOMES: Final = frozenset(
         kinds.END_OFFSET.name,
     )
 )
-"""Steps by which a protocol decides: one of another outcome comes in the place of what the story tells of."""
+"""Kinds of steps that are decisions: one with another outcome replaces the expected step."""
 
 
 def in_order(pattern: Pattern) -> Pattern:
-    """A pattern with its brokers in the order of their ids, as steps have them here: in Kafka they are sets."""
+    """A pattern with its brokers in order of id, as in the steps here: in Kafka they are sets."""
     found = {name: getattr(pattern, name) for name in LISTS}
     lists: dict[str, Any] = {name: tuple(sorted(value)) for name, value in found.items() if value is not None}
     return replace(pattern, **lists)
 
 
 class NotBroughtError(Exception):
-    """The real run could not be brought to the story; says at which step."""
+    """The expected steps did not occur in the real run; the message names the first missing one."""
 
 
 class Actor:
     """Performs a scenario.
 
     Args:
-        scenario: what to perform.
-        rules: which lines are meant.
-        release: on what.
-        processes: what starts Java, and where.
-        limit_s: until it is given up.
-        note: is told what is going on.
+        scenario: the scenario.
+        rules: decide which script lines apply.
+        release: the release to run.
+        processes: starts Java.
+        limit_s: time limit in seconds.
+        note: called with progress notes.
         pace: see `Cluster`.
-        actions: value of ``do`` -> what performs it.
+        actions: value of ``do`` -> the function that performs it.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Actor:
         wire.load()
         self._actions = actions
         self.scenario = scenario
-        # A new controller first looks for preferred leaders after 5 s, at any pace.
+        # A new controller first checks for preferred leaders after 5 s, at any pace.
         untimely = {"auto.leader.rebalance.enable": False}
         self.config = resolve(untimely, scenario.config)
         replicas = integer(self.config, "default.replication.factor")
@@ -142,23 +142,23 @@ class Actor:
         self.observer.told(what, source, target, fields)
 
     def close(self) -> None:
-        """Stop clients and links."""
+        """Close clients and links."""
         self.clients.close()
         if self._scripted is not None:
             self._scripted.close()
         self.cluster.close()
 
-    # Looking.
+    # Polling.
 
     def _observe(self, step: Shown) -> None:
         self._group.append(step)
         self._seen.append(step)
 
     def look(self) -> list[Shown]:
-        """One look at everything, with what is due.
+        """Poll the cluster once, and perform what is due.
 
         Raises:
-            NotBroughtError: time or disk are used up.
+            NotBroughtError: the time limit or the disk quota is reached.
         """
         self._group = []
         self.cluster.proxies.looks = (self.cluster.proxies.looks or 0) + 1
@@ -179,11 +179,11 @@ class Actor:
         return group
 
     def _keep_sessions(self) -> None:
-        """While a JVM starts or stops, no time passes for the sessions of brokers that are gone and for what is slow on
-        its way, and while it starts, none for write-back and for what the script waits for. Sessions end in the order
-        in which their brokers were killed, but for one that is to end first.
+        """While a JVM starts or stops, hold sessions of ended brokers and frames on slow links; while it starts, hold
+        write-back and the script's waits, too. Sessions expire in the order in which their brokers were killed,
+        except one that must expire first.
 
-        With ZooKeeper a broker that is back before its session is over finds it open, however slowly it starts, until
+        With ZooKeeper, a broker that returns before its session expires finds it open, however slowly it starts, until
         everything is healed.
         """
         brokers = self.cluster.brokers.values()
@@ -211,13 +211,13 @@ class Actor:
         self.cluster.proxies.kept = frozenset(kept)
 
     def _hears_control(self, node: Node) -> bool:
-        """Whether a node can start: for that it needs the control plane."""
+        """Whether a node can reach the control plane, which it needs in order to start."""
         proxies, control = self.cluster.proxies, self.cluster.control
         links = (proxies.link(node.id, control.id), proxies.link(control.id, node.id))
         return control.alive and not control.paused and not any(link.cut or link.lost for link in links)
 
     def _tick_story(self, group: list[Shown]) -> None:
-        """Steps of one look have no order: a line may be met by any of them."""
+        """Match expected steps; steps of one poll have no order, so any of them may match."""
         progress = True
         while progress:
             progress = False
@@ -246,8 +246,8 @@ class Actor:
                     self._try_again(broker, self._refused.pop(broker))
 
     def _ended_by_itself(self, broker: int) -> None:
-        """It is started again after a while. With ZooKeeper, while its old session is open, it would only be refused
-        again: those tries are left out, as `sim.hosts.supervisor` does.
+        """Restart a broker that exited by itself, after a delay. With ZooKeeper, attempts while its old session is open
+        would only be rejected again; they are skipped, as in `sim.hosts.supervisor`.
         """
         refused = self.observer.has_recovered(self.cluster.node(broker)) and broker in self.observer.in_session
         if refused and not self.cluster.release.kraft and not self._healing:
@@ -256,13 +256,13 @@ class Actor:
             self._try_again(broker, self.cluster.time_s)
 
     def _try_again(self, broker: int, ended_s: float) -> None:
-        """Start a broker at the next of the times at which that would be tried."""
+        """Start a broker at the next scheduled retry."""
         every_s = self.cluster.paced_ms(integer(self.config, "sim.supervisor.restart.ms")) / 1000
         tries = max(1, math.ceil((self.cluster.time_s - ended_s) / every_s))
         self._timers.append((ended_s + tries * every_s, lambda: self.start(broker)))
 
     def wait_for(self, fits: Callable[[Shown], bool], seconds: float) -> bool:
-        """Look until a step fits; False if none did in time."""
+        """Poll until a step matches; return False on timeout."""
         return self._wait(lambda group: any(fits(step) for step in group), seconds)
 
     def _wait(self, over: Callable[[list[Shown]], bool], seconds: float) -> bool:
@@ -273,18 +273,18 @@ class Actor:
             time.sleep(_LOOK_S)
         return over(self.look())
 
-    # What actions need.
+    # Helpers of actions.
 
     def note(self, step: str, **fields: Any) -> None:
-        """Something that the script does happens."""
+        """Record a step that the script causes."""
         self.observer.tell(step, **fields)
 
     def later(self, seconds: float, work: Callable[[], None]) -> None:
-        """Do something after a while of the scenario's time."""
+        """Call back after a delay in scenario time."""
         self._timers.append((self.cluster.time_s + seconds, work))
 
     def when_down(self, broker: int, work: Callable[[], None]) -> None:
-        """Do something when a broker that was asked to stop has ended."""
+        """Call back when a broker has completed its controlled shutdown."""
         self._awaiting_end[broker] = work
 
     def start(self, broker: int) -> None:
@@ -306,31 +306,31 @@ class Actor:
             self._scripted.tell_again()
 
     def decide(self, leader: int, isr: list[int]) -> None:
-        """Let the script choose leader and ISR."""
+        """Set leader and ISR as the script decides."""
         self._scripted.decide(leader, tuple(isr))
 
     def zookeeper(self) -> Any:
-        """A client of ZooKeeper's."""
+        """A ZooKeeper client."""
         from reports.brokers.confirm.scripted_control import client
 
         return client(self.cluster.control.port)
 
     def elect_preferred_by_znode(self) -> None:
-        """Ask for a preferred election as releases before 2.2 are asked."""
+        """Request a preferred election in the way of releases before 2.2."""
         text = f'{{"version":1,"partitions":[{{"topic":"{TOPIC}","partition":0}}]}}'
         self.zookeeper().create("/admin/preferred_replica_election", text.encode())
 
     # The run.
 
     def act(self, milestones: Sequence[Milestone], end: Milestone) -> Acted:
-        """Perform everything.
+        """Perform the whole script.
 
         Args:
-            milestones: how far the simulation had come before each line of the script.
-            end: and when it was over.
+            milestones: the simulation's progress before each script line.
+            end: the simulation's progress at the end of the script.
 
         Raises:
-            NotBroughtError: see there.
+            NotBroughtError: the expected steps did not occur.
         """
         begin_s = time.monotonic()
         self._boot()
@@ -387,7 +387,7 @@ class Actor:
         first, *others = brokers
         cluster.start(cluster.brokers[first])
         for broker in others:
-            # Together with the first one, but for what decides who becomes controller.
+            # Together with the first one, unless the order decides who becomes controller.
             cluster.brokers[broker].stopped = True
         self._wait(lambda group: any(step["step"] == kinds.CONTROLLER.name for step in group), _BOOT_S)
         for broker in others:
@@ -448,18 +448,18 @@ class Actor:
         return any(matches(wanted, step, self.batches) for step in self._seen)
 
     def _pass(self, seconds: float) -> None:
-        """Let time of the scenario pass."""
+        """Wait for a duration in scenario time."""
         end_s = self.cluster.time_s + seconds
         self._wait(lambda _: self.cluster.time_s >= end_s, seconds + _BOOT_S)
 
     def _reach(self, number: int, milestone: Milestone) -> None:
-        """Wait until as much has happened as in the simulation. If brokers have done something else instead, nothing
-        more is waited for: the comparison will tell.
+        """Wait until the brokers have reached the simulation's progress. If they have decided something else instead,
+        stop waiting: the comparison will show it.
 
         Raises:
-            NotBroughtError: they have done less, and nothing else.
+            NotBroughtError: they are behind, without having decided anything else.
         """
-        # Without a look: what waits until a step was seen and acted on goes on at the second one.
+        # Without a poll: frames held until a step was observed and acted on would pass at the second one.
         if self._otherwise or not self._missing(milestone):
             return
         self._behind = True
@@ -470,7 +470,7 @@ class Actor:
             raise NotBroughtError(f"line {number} of the script waited {_REACH_S:g} s in vain: {missing}")
 
     def _missing(self, milestone: Milestone) -> list[str]:
-        """What the simulation had come to, and brokers have not."""
+        """What brokers lack of the simulation's progress."""
         found = []
         changes, lines = changes_of(self.cluster.history.states), self._lines_told
         if changes < len(milestone.changes):
@@ -488,12 +488,12 @@ class Actor:
 
     @property
     def _lines_told(self) -> int:
-        """How many lines of the story have come true."""
+        """Number of expected steps that have occurred."""
         return sum(at_us is not None for _, at_us in self.story.met)
 
     def _did_otherwise(self, milestone: Milestone) -> bool:
-        """Whether brokers decided something else than the simulation. From then on nothing is waited for, and what is
-        missing does not mean that the story was not brought about.
+        """Whether brokers decided something other than the simulation. From then on nothing is waited for, and missing
+        steps are not an error.
         """
         steps, lines = self.observer.steps, self._lines_told
         since_us = self.story.met[lines - 1][1] if lines else 0
@@ -513,19 +513,19 @@ class Actor:
         return self._otherwise
 
     def _is_other(self, pattern: Pattern, step: Shown) -> bool:
-        """Whether a step is what a line of the story tells of, with another outcome."""
+        """Whether a step is an expected decision with another outcome."""
         same = Pattern(pattern.step, broker=pattern.broker, batch=pattern.batch)
         return step["step"] in _OUTCOMES and matches(same, step, self.batches) and not self._fits(pattern)(step)
 
     def _note_unlike(self, number: int, do: str, milestone: Milestone, since: Sequence[Shown]) -> None:
-        """Note in what a line found disks otherwise than in the simulation, by when they were written: what follows may
-        differ because of that.
+        """Note where a line found disks in another state than the simulated ones because of write times, which may
+        explain later differences.
 
         Args:
-            number: of the line.
-            do: what it did.
-            milestone: what the simulation had come to.
-            since: what had happened since the line before.
+            number: number of the line.
+            do: its action.
+            milestone: the simulation's progress.
+            since: steps since the previous line.
         """
         if self._otherwise or do not in FAULTS:
             return
@@ -545,8 +545,8 @@ class Actor:
                     self._other_hws.append((broker, disk.hw, self.observer.now_us, said))
 
     def _gone_to_other_hws(self) -> list[str]:
-        """What was noted of HW files to which brokers truncated then: those that have leader epochs do so only if the
-        leader has no answer.
+        """Notes about HW files to which brokers then truncated: brokers with leader epochs do so only if the leader has
+        no answer.
         """
         steps = self.observer.steps
         return [said for broker, hw, at_us, said in self._other_hws if next_truncation(steps, broker, at_us) == hw]
@@ -573,7 +573,7 @@ class Actor:
         }
 
     def _converge(self) -> None:
-        """Heal everything, and let the cluster become whole, as the simulation does."""
+        """Heal everything, and wait until all replicas are in sync, as in the simulation."""
         cluster = self.cluster
         self._healing = True
         if self._scripted is not None:
@@ -625,7 +625,7 @@ class Actor:
             disks = [self.cluster.disk(broker) for broker in self.cluster.history.states[-1].isr]
             return all(disk.hw == disk.leo for disk in disks)
 
-        # The HW files tell how far logs must be equal.
+        # The HW files define up to which offset logs must be equal.
         self._wait(committed, self.cluster.hw_interval_ms / 1000 + _MARGIN_S)
 
 
@@ -634,7 +634,7 @@ def _appends(step: Shown, broker: int) -> bool:
 
 
 def _was_deleted(steps: Sequence[Shown], broker: int) -> bool:
-    """Whether a broker's log was deleted and has got nothing since, as when its replica is removed."""
+    """Whether a broker's log was deleted and is still empty, as when its replica is removed."""
     names = (one["step"] for one in reversed(steps) if one.get("broker") == broker)
     return next(
         (kind == kinds.DELETED.name for kind in names if kind in (kinds.APPEND.name, kinds.DELETED.name)), False
@@ -642,7 +642,7 @@ def _was_deleted(steps: Sequence[Shown], broker: int) -> bool:
 
 
 def _was_truncated(steps: Sequence[Shown], broker: int) -> bool:
-    """Whether the last that happened to a broker's log is a truncation that removed something."""
+    """Whether the last change to a broker's log was a truncation that removed batches."""
     end: int | None = None
     lost = (kinds.DELETED.name, kinds.POWER_LOSS.name, kinds.CORRUPT_TAIL.name)
     for step in reversed(steps):
@@ -658,14 +658,14 @@ def _was_truncated(steps: Sequence[Shown], broker: int) -> bool:
 
 
 def changes_of(states: Sequence[State]) -> int:
-    """How many states a partition has gone through since it had a leader, as `comparing.simulated_changes` counts."""
+    """Number of states of the partition since its first leader, as counted by `comparison.simulated_changes`."""
     told = [(max(one.leader, 0), one.leader_epoch, one.isr, one.elr, one.last_known_elr) for one in states]
     start = next((place for place, one in enumerate(told) if one[0]), len(told))
     return sum(place == start or told[place - 1] != told[place] for place in range(start, len(told)))
 
 
 def size_of(folder: Path) -> int:
-    """Bytes on disk. What is deleted while this looks, as the logs of removed replicas are, counts for nothing."""
+    """Bytes on disk, ignoring files that are deleted meanwhile, such as logs of removed replicas."""
     size = 0
     for place, _, names in os.walk(folder):
         for name in names:

@@ -1,5 +1,5 @@
-"""The script as the controller of ZooKeeper's releases: it has the controller's seat, writes the partition's state, and
-tells brokers by the requests that a controller sends.
+"""The script as controller of a ZooKeeper release: it holds the controller znode, writes the partition's state, and
+sends brokers the controller's requests.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ if TYPE_CHECKING:
     from reports.brokers.confirm.cluster import Cluster
 
 CONTROLLER: Final = 999
-"""The broker id that the script has as a controller."""
+"""Broker id of the script as controller."""
 _EPOCH: Final = 1
 _LEADER_AND_ISR: Final = (4, 0)
 _UPDATE_METADATA: Final = (6, 3)
-"""API and version; all ZooKeeper releases here know them."""
+"""API keys and versions, supported by all ZooKeeper releases here."""
 _NO_VERSION: Final = 1 << 30
-"""A version that the partition's znode never has: the leader's writes of the ISR fail, and nobody but the script writes
-it.
+"""A version that the partition's znode never has, so that the leader's ISR writes fail and only the script changes it.
 """
 _HOST: Final = "127.0.0.1"
 _SESSION_S: Final = 60.0
@@ -36,7 +35,7 @@ _ANSWER_S: Final = 5.0
 
 
 def wait_for_zookeeper(port: int, seconds: float) -> bool:
-    """Wait until ZooKeeper says that it is well; False if it does not."""
+    """Wait until ZooKeeper is healthy; return False on timeout."""
     end_s = time.monotonic() + seconds
     while time.monotonic() < end_s:
         with contextlib.suppress(OSError), socket.create_connection((_HOST, port), timeout=1) as one:
@@ -48,7 +47,7 @@ def wait_for_zookeeper(port: int, seconds: float) -> bool:
 
 
 def client(port: int) -> Any:
-    """A client of ZooKeeper's, connected."""
+    """A connected ZooKeeper client."""
     from kazoo.client import KazooClient
 
     one = KazooClient(hosts=f"{_HOST}:{port}", timeout=_SESSION_S)
@@ -57,11 +56,11 @@ def client(port: int) -> Any:
 
 
 class ScriptedControl:
-    """Leaves all decisions to the script until `release`.
+    """Lets the script make all decisions until `release`.
 
     Args:
-        cluster: whose controller it is; no broker has started yet.
-        topic: whose partition 0 is meant.
+        cluster: the cluster, before any broker starts.
+        topic: the topic, whose partition 0 is controlled.
         replicas: its replicas.
     """
 
@@ -83,20 +82,20 @@ class ScriptedControl:
         self._client.ensure_path(f"/brokers/topics/{topic}/partitions/0")
 
     def close(self) -> None:
-        """Give the seat up."""
+        """Close the session, which frees the controller znode."""
         with contextlib.suppress(Exception):
             self._client.stop()
             self._client.close()
 
     def release(self) -> None:
-        """Let a broker become controller, and the leader write the ISR again."""
+        """Let a broker become controller, and allow the leader's ISR writes again."""
         if self._state is not None and self._cluster.brokers.get(self._state[0], self._cluster.control).alive:
             self._writable = True
             self.decide(self._state[0], self._state[2])
         self.close()
 
     def decide(self, leader: int, isr: tuple[int, ...]) -> None:
-        """A new leader epoch, told to all registered brokers."""
+        """Start a new leader epoch, and send it to all registered brokers."""
         leader = leader or NOBODY
         epoch = -1 if self._state is None else self._state[1]
         told = {"controller_epoch": _EPOCH, "leader": leader, "version": 1, "leader_epoch": epoch + 1, "isr": list(isr)}
@@ -110,7 +109,7 @@ class ScriptedControl:
             self.tell(broker)
 
     def tell(self, broker: int) -> None:
-        """Tell a broker that registered how things stand; later, if it cannot be reached."""
+        """Send a newly registered broker the state; later if it is unreachable."""
         self._registered.add(broker)
         node = self._cluster.node(broker)
         if self._state is None or not node.alive or broker not in self._replicas:
@@ -129,19 +128,19 @@ class ScriptedControl:
                 connection.close()
 
     def tell_again(self) -> None:
-        """Links were healed: tell those who could not be reached."""
+        """After links are healed, send the state to brokers that were unreachable."""
         for broker in sorted(self._untold):
             self.tell(broker)
 
     def end_session(self, broker: int) -> None:
-        """A script waits for no session: what is left of a broker's former one would keep it from registering."""
+        """Remove a broker's old session: the script does not wait for its expiry, and it would block registration."""
         from kazoo.exceptions import NoNodeError
 
         with contextlib.suppress(NoNodeError):
             self._client.delete(f"/brokers/ids/{broker}")
 
     def gone(self, broker: int) -> None:
-        """A broker's session is over."""
+        """Handle the end of a broker's session."""
         self._registered.discard(broker)
 
     def _partition(self) -> bytes:

@@ -1,7 +1,7 @@
-"""What the attempts to act a story out decide.
+"""The verdict of several attempts to perform a scenario.
 
-One difference may be a matter of when things came: processes of Java on a busy machine are not as punctual as the
-simulation. What Kafka does otherwise, it does again.
+A single difference may be due to timing: JVMs on a busy machine are less punctual than the simulation. A real
+difference in Kafka occurs again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def exit_code(made: Sequence[Mapping[str, Any]], attempts: int) -> int | None:
-    """The exit code that attempts lead to; None if another one is needed.
+    """The exit code of the attempts so far; None if another attempt is needed.
 
     A difference counts when a second attempt shows the same one, or when there is only one attempt. If an attempt
     agrees and another one differs, timing decides, and nothing is confirmed.
@@ -35,7 +35,7 @@ def exit_code(made: Sequence[Mapping[str, Any]], attempts: int) -> int | None:
 
 
 def _differences(attempt: Mapping[str, Any]) -> set[tuple[str, str]]:
-    """What differs, and how it is on brokers, if the story was brought about."""
+    """The differences and their values on brokers, if the expected steps occurred."""
     if attempt["failed"]:
         return set()
     return {(row["what"], row["real"]) for row in attempt["rows"] if not row["agrees"]}

