@@ -56,8 +56,9 @@ class Disks:
         return see
 
     def before(self, at_us: int) -> dict[int, Disk]:
-        """The least that disks of brokers with loaded logs hold before a line. HW files are the current ones, since they
-        are written between steps.
+        """The least contents of disks before a line, of brokers that had loaded their logs.
+
+        HW files are the current ones, since they are written between steps.
         """
         place = bisect_left(self._times, at_us)
         if place == 0 or place == len(self._times):
