@@ -1,1 +1,1 @@
-"""A partition on a broker: as leader, as follower, and fetching."""
+"""A partition on a broker: leader, follower and fetcher."""

@@ -1,4 +1,4 @@
-"""What becomes of a follower's fetcher when a LeaderAndIsr, or a change of the metadata, names another leader."""
+"""What happens to a follower's fetcher when LeaderAndIsr or metadata has another leader."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
 
 
 def restarts_fetcher(decide: Decisions, leader: int, leader_epoch: int, decision: LeaderAndIsr) -> bool:
-    """Whether a LeaderAndIsr makes a follower truncate and fetch anew.
+    """Whether a LeaderAndIsr makes a follower truncate and restart fetching.
 
     Kafka: Partition#makeFollower, ReplicaManager#makeFollowers (0.10.2-4.1), ReplicaManager#applyLocalFollowersDelta
     (3.9-4.3).
 
     Args:
-        decide: its rules, of which ``fetcher_restart`` decides.
-        leader: whom it followed before, 0 for none.
-        leader_epoch: under which it did.
-        decision: the LeaderAndIsr, which names another broker as the leader.
+        decide: its rules, of which ``fetcher_restart`` applies.
+        leader: the leader that it followed before, 0 for none.
+        leader_epoch: the leader epoch in which it did.
+        decision: the LeaderAndIsr, whose leader is another broker.
     """
     is_other = decision.leader != leader
     return decide.fetcher_restart.pick(
@@ -34,7 +34,7 @@ def restarts_fetcher(decide: Decisions, leader: int, leader_epoch: int, decision
 def stops_fetcher(broker: int, decision: LeaderAndIsr, *, shutting_down: bool) -> bool:
     """Whether a follower that replays another state of its partition stops fetching (in KRaft).
 
-    There is nobody to fetch from; or the broker shuts down, and has left the ISR: it must not come back to it.
+    It stops if there is no leader, or if the broker is shutting down and has left the ISR, which it must not rejoin.
     Kafka: ReplicaManager#applyLocalFollowersDelta (3.9-4.3).
     """
     return decision.leader == 0 or (shutting_down and broker not in decision.isr)

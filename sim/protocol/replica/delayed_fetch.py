@@ -1,4 +1,4 @@
-"""A fetch that waits at its leader for data, until there is some, leadership changes, or its time is over.
+"""A fetch that waits at its leader until there is data, leadership changes, or it times out.
 
 Kafka: DelayedFetch.
 """
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class DelayedFetch:
-    """See the module.
+    """A waiting fetch; see the module.
 
     Args:
         request: the fetch.
@@ -21,7 +21,7 @@ class DelayedFetch:
     Attributes:
         request: the fetch.
         since_us: when it began to wait.
-        waits: whether it still does.
+        waits: whether it still waits.
     """
 
     __slots__ = ("request", "since_us", "waits")

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class ProduceHost(Protocol):
-    """What a write asks of the broker that it was sent to."""
+    """Callbacks to the leader's broker."""
 
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
-        """A write is done with."""
+        """A write is complete."""
 
     def reached(self, probe: int) -> None:
         """A probe was reached (`sim.protocol.probes`)."""
@@ -30,7 +30,7 @@ class DelayedProduces:
         host: the broker.
 
     Attributes:
-        waiting: (HW needed, request, base offset), in order of the HW that they need.
+        waiting: (HW needed, request, base offset), by HW needed.
     """
 
     __slots__ = ("_host", "waiting")
@@ -40,7 +40,7 @@ class DelayedProduces:
         self.waiting: list[tuple[int, ProduceRequest, int]] = []
 
     def add(self, hw: int, request: ProduceRequest, base_offset: int) -> None:
-        """Answer a write once the HW is there. Repetitions of a batch may need a lower one than writes before them.
+        """Answer a write once the HW reaches it. Duplicates of a batch may need a lower HW than earlier writes.
 
         Kafka: DelayedOperationPurgatory#tryCompleteElseWatch.
         """
@@ -55,7 +55,7 @@ class DelayedProduces:
 
         Args:
             hw: the HW.
-            enough: whether the ISR has ``min.insync.replicas`` members now.
+            enough: whether the ISR currently has ``min.insync.replicas`` members.
         """
         waiting = self.waiting
         while waiting and waiting[0][0] <= hw:
@@ -66,7 +66,7 @@ class DelayedProduces:
                 self._host.answer_produce(request, NOT_ENOUGH_REPLICAS_AFTER_APPEND, -1)
 
     def refuse(self) -> None:
-        """The broker leads no more: whether the records of what waits survive is open.
+        """Refuse waiting writes, because the broker lost leadership; their records may or may not survive.
 
         Kafka: ReplicaManager#completeDelayedOperationsWhenNotPartitionLeader (4.1-4.3),
         ReplicaManager#completeDelayedFetchOrProduceRequests (2.6-3.9).

@@ -1,4 +1,4 @@
-"""Which requests a partition refuses because of the leader epoch that they carry (KIP-320)."""
+"""Fencing: requests that a partition refuses because of their leader epoch (KIP-320)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class LeaderEpochFencing:
-    """Which of its requests a partition fences.
+    """Fences a partition's requests.
 
     Args:
         decide: the broker's rules, of which ``fetch_fencing``, ``list_offsets_fencing`` and ``truncation_fencing``
-            decide.
+            apply.
     """
 
     __slots__ = ("_decide",)

@@ -1,4 +1,4 @@
-"""What a follower's fetch says of a partition, and the session that its leader keeps of that (KIP-227)."""
+"""The position in a follower's fetch, and the leader's fetch session (KIP-227)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ class FetchSessionHandler:
     """A follower's fetch session with one leader. Kafka: FetchSessionHandler (1.1-4.3).
 
     Args:
-        decide: the follower's rules, of which ``fetch_fencing``, ``session_epoch`` and ``follower_truncation`` decide
-            where its leader, or a new fetcher, asks.
+        decide: the follower's rules, of which ``fetch_fencing``, ``session_epoch`` and ``follower_truncation`` apply.
 
     Attributes:
-        is_open: whether a fetch was answered since the connection stands.
-        fences: whether requests carry the leader epoch that the follower knows (KIP-320).
-        is_plain: whether a fetch says nothing but the LEO, and perhaps that epoch.
+        is_open: whether a fetch was answered on this connection.
+        fences: whether requests carry the follower's leader epoch (KIP-320).
+        is_plain: whether a fetch has only the LEO, and perhaps that epoch.
     """
 
     __slots__ = ("_carries_last_epoch", "_first_fetch_only", "_names_latest_epoch", "fences", "is_open", "is_plain")
@@ -39,11 +38,11 @@ class FetchSessionHandler:
         )
 
     def position(self, name: str, fetch: PartitionFetchState) -> Position:
-        """What a fetch says of a partition.
+        """The position of a partition in a fetch.
 
-        Leaders to 2.4 forget the leader epoch that came with the first fetch of a session (KAFKA-9338), so that later
-        fetches are as good as without one. With rule ``follower_truncation=on-fetch`` a fetch names the latest epoch of
-        the follower's log (lastFetchedEpoch, KIP-595).
+        Leaders up to 2.4 forget the leader epoch of a session's first fetch (KAFKA-9338), so later fetches are treated
+        as having none. With rule ``follower_truncation=on-fetch`` a fetch has the latest epoch of the follower's log
+        (lastFetchedEpoch, KIP-595).
         Kafka: RemoteLeaderEndPoint#buildFetch (3.9-4.3), ReplicaFetcherThread#buildFetch (2.6),
         ReplicaFetcherThread#buildFetchRequest (0.10.2-2.0).
         """

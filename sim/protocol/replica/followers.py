@@ -1,4 +1,4 @@
-"""What a leader knows of its followers: how far their logs reach, whether they lag, and whom the HW waits for."""
+"""A leader's view of its followers: their LEOs, whether they lag, and which of them the HW waits for."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 UNKNOWN_LEO: Final = -1
 NEVER_US: Final = (1 << 50) - (1 << 62)
-"""Before all times, and by less than 62 bits: compiled code reckons with more in objects."""
+"""Before all times, yet within 62 bits: compiled code handles larger integers slowly."""
 
 
 class FollowerState:
-    """What a leader knows of a follower. Kafka: Replica, cluster.ReplicaState (3.9), replica.ReplicaState (4.1-4.3).
+    """A leader's view of a follower. Kafka: Replica, cluster.ReplicaState (3.9), replica.ReplicaState (4.1-4.3).
 
     Attributes:
         broker: its id.
         broker_epoch: of the registration that sent its last fetch, -1 if unknown (KIP-903).
-        leo: its LEO as its last fetch showed it, `UNKNOWN_LEO` before the first in this epoch.
-        caught_up_us: when it last had everything (lastCaughtUpTimeMs).
+        leo: its LEO by its last fetch, `UNKNOWN_LEO` before the first in this epoch.
+        caught_up_us: when it was last caught up (lastCaughtUpTimeMs).
         fetch_us: time of its last fetch (lastFetchTimeMs).
         leader_leo_at_fetch: the leader's LEO at that time (lastFetchLeaderLogEndOffset).
-        holds_hw: whether the HW waits for it: member of the ISR in memory, or of a larger one proposed (maximal ISR).
-        in_isr: member of the ISR in memory.
+        holds_hw: whether the HW waits for it: a member of the ISR in memory, or of a larger proposed one (maximal ISR).
+        in_isr: whether it is in the ISR in memory.
     """
 
     __slots__ = (
@@ -53,9 +53,10 @@ class FollowerState:
         self.in_isr = in_isr
 
     def fetched(self, offset: int, leader_leo: int, broker_epoch: int, now_us: int) -> None:
-        """It fetches at an offset, so it has everything below.
+        """Note a fetch at an offset, which shows that the follower has everything below.
 
-        A fetch that reaches the leader's LEO of the fetch before shows that it had caught up at that time (KIP-16).
+        A fetch at or above the leader's LEO at the previous fetch shows that the follower had caught up at that time
+        (KIP-16).
         Kafka: Replica#updateFetchStateOrThrow (3.9-4.3), Replica#updateFetchState (2.6), Replica#updateLogReadResult
         (0.10.2-2.0).
         """
@@ -69,17 +70,17 @@ class FollowerState:
         self.leo = offset
 
     def refetched(self, at_us: int) -> None:
-        """It fetched again at the leader's LEO, which has not moved, last at that time."""
+        """Account for elided fetches at the unchanged LEO of the leader; `at_us` is the last one's time."""
         self.caught_up_us = self.fetch_us = at_us
         self.leader_leo_at_fetch = self.leo
 
     def forget_fetch(self) -> None:
-        """Its last fetch was refused. Kafka: Replica#updateLogReadResult (0.10.2-2.0)."""
+        """Note that its last fetch was refused. Kafka: Replica#updateLogReadResult (0.10.2-2.0)."""
         self.leo = self.leader_leo_at_fetch = UNKNOWN_LEO
         self.fetch_us = NEVER_US
 
     def is_caught_up(self, leader_leo: int, now_us: int, lag_us: int) -> bool:
-        """Whether it has everything, or had it not too long ago.
+        """Whether it has everything, or had within the allowed lag.
 
         Kafka: ReplicaState#isCaughtUp (3.9-4.3), Partition#isFollowerOutOfSync (2.6-4.3).
         """
@@ -87,14 +88,14 @@ class FollowerState:
 
 
 class Followers:
-    """The other replicas of a partition, as its leader knows them; none where the broker does not lead.
+    """The followers of a partition as its leader sees them; empty if the broker does not lead.
 
     Kafka: Partition#remoteReplicasMap (2.6-4.3), Partition#assignedReplicaMap (0.10.2), Partition#allReplicasMap
     (1.1-2.0).
 
     Args:
         lag_us: ``replica.lag.time.max.ms`` in us.
-        decide: the leader's rules, of which ``isr_lag`` and ``lag_at_reelection`` decide.
+        decide: the leader's rules, of which ``isr_lag`` and ``lag_at_reelection`` apply.
 
     Attributes:
         states: by broker, in the order of the assignment.
@@ -109,10 +110,10 @@ class Followers:
         self._decide = decide
 
     def begin_epoch(self, brokers: Iterable[int], isr: tuple[int, ...], leo: int, now_us: int, *, leads: bool) -> None:
-        """A leader epoch begins, with the leader's LEO.
+        """Begin a leader epoch, with the leader's LEO.
 
-        Of followers that are known, as they are where this broker led before, LEO and broker epoch are kept; with rule
-        ``lag_at_reelection=fetched`` all others count as having fetched now, too.
+        Known followers (if this broker led before) keep LEO and broker epoch; with rule ``lag_at_reelection=fetched``
+        all others count as having fetched now.
         Kafka: Replica#resetReplicaState (3.9-4.3), Replica#resetLastCaughtUpTime (0.10.2-2.6).
         """
         known = self.states
@@ -128,16 +129,16 @@ class Followers:
                 follower.broker_epoch = state.broker_epoch
 
     def assign(self, brokers: Iterable[int], now_us: int) -> None:
-        """The assignment changes under the same leader epoch. Kafka: Partition#updateAssignmentAndIsr (2.6-4.3)."""
+        """Change the assignment within a leader epoch. Kafka: Partition#updateAssignmentAndIsr (2.6-4.3)."""
         known = self.states
         self.states = {broker: known.get(broker) or FollowerState(broker, now_us, in_isr=False) for broker in brokers}
 
     def forget(self) -> None:
-        """The broker leads no more."""
+        """Clear, because the broker lost leadership."""
         self.states = {}
 
     def note_isr(self, state: PartitionState) -> None:
-        """Note whom the HW waits for: with a change pending, the members of both ISRs.
+        """Note the followers that the HW waits for: with a pending change, the members of both ISRs.
 
         Kafka: cluster.PartitionState#maximalIsr (3.9-4.1), partition.PartitionState#maximalIsr (4.2-4.3).
         """
@@ -147,10 +148,9 @@ class Followers:
             follower.holds_hw = follower.in_isr or broker in pending
 
     def out_of_sync(self, leo: int, now_us: int) -> tuple[int, ...]:
-        """ISR members that miss something, and have missed something for longer than the lag allows.
+        """ISR members that lack records and have not been caught up for longer than the allowed lag.
 
-        They are judged by the time at which they were last caught up (KIP-16). With rule ``isr_lag=time`` by that time
-        alone.
+        This compares the time at which they were last caught up (KIP-16); with rule ``isr_lag=time`` that alone.
         Kafka: Partition#getOutOfSyncReplicas.
         """
         by_time = self._decide.lags_by_time
@@ -161,14 +161,14 @@ class Followers:
         )
 
     def member_lacks(self, leo: int) -> bool:
-        """Whether an ISR member misses something, however short its lag, or may lag without."""
+        """Whether an ISR member lacks records, even briefly, or may lag without lacking any."""
         by_time = self._decide.lags_by_time
         return any(state.in_isr and (state.leo != leo or by_time.yes()) for state in self.states.values())
 
     def broker_epochs(self, isr: tuple[int, ...]) -> dict[int, int]:
-        """Broker epochs of the followers in a proposed ISR, as an AlterPartition names them (KIP-903).
+        """Broker epochs of the followers in a proposed ISR, for AlterPartition (KIP-903).
 
-        That of each one's last fetch, -1 of those that have not fetched from this leader.
+        That of each follower's last fetch, -1 without one from this leader.
         Kafka: Partition#addBrokerEpochToIsr (3.9-4.3).
         """
         return {broker: state.broker_epoch for broker, state in self.states.items() if broker in isr}

@@ -1,4 +1,4 @@
-"""The ISR: what of it is persisted, the change of it that is pending, and who may join it or has to leave."""
+"""The ISR: persisted and pending state, and which followers may join or have to leave."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ AWAIT_METADATA: Final = frozenset(
 
 
 class MetadataCache(Protocol):
-    """What a leader asks of its broker's metadata.
+    """The metadata of the leader's broker.
 
     Kafka: server.MetadataCache (0.10.2-3.9), metadata.MetadataCache (4.1-4.3).
     """
@@ -45,30 +45,30 @@ class MetadataCache(Protocol):
     def is_alive(self, broker: int) -> bool:
         """Whether the leader's metadata lists that broker as alive (rule ``isr_eligibility``).
 
-        In KRaft that is one that is neither fenced nor shutting down (KIP-841).
+        In KRaft: whether it is neither fenced nor shutting down (KIP-841).
         Kafka: MetadataCache#hasAliveBroker (3.9-4.3), MetadataCache#isBrokerAlive (1.1-2.0).
         """
 
     def registered_epoch(self, broker: int) -> int:
-        """Broker epoch of that broker in the leader's metadata, `UNREGISTERED` if it is not there, or fenced.
+        """Broker epoch of that broker in the leader's metadata, `UNREGISTERED` if it is missing or fenced.
 
         KIP-903. Kafka: KRaftMetadataCache#getAliveBrokerEpoch (3.9-4.3).
         """
 
 
 class PartitionState:
-    """The ISR, and the change of it that is pending.
+    """The ISR and its pending change.
 
     Kafka: CommittedPartitionState (3.9-4.3), PendingPartitionChange (3.9-4.3), cluster.PartitionState (3.9-4.1),
     partition.PartitionState (4.2-4.3).
 
     Attributes:
-        isr: the ISR that was last persisted, as far as this broker knows.
-        pending: the ISR that it proposed and that is neither persisted nor given up, () without one.
-        locked: a write of the ISR to ZooKeeper is under way, and nothing of the partition may move
-            (the leaderIsrUpdateLock).
-        advances_hw: whether the HW is looked at when that write is done with, however it ended.
-        broker_epochs: of the members of `pending` that follow, as their last fetches named them when it was proposed.
+        isr: the last persisted ISR that this broker knows.
+        pending: the proposed ISR that is neither persisted nor rejected, () without one.
+        locked: whether an ISR write to ZooKeeper is pending, while nothing of the partition may change (the
+            leaderIsrUpdateLock).
+        advances_hw: whether to try to advance the HW after that write, whatever its result.
+        broker_epochs: of the followers in `pending`, from their last fetches before it was proposed.
     """
 
     __slots__ = ("advances_hw", "broker_epochs", "isr", "locked", "pending")
@@ -81,13 +81,13 @@ class PartitionState:
         self.broker_epochs: dict[int, int] = {}
 
     def commit(self, isr: tuple[int, ...]) -> None:
-        """This ISR is the persisted one; what was pending is over."""
+        """Set the persisted ISR and clear the pending change."""
         self.isr = isr
         self.pending = ()
         self.locked = False
 
     def propose(self, isr: tuple[int, ...], broker_epochs: dict[int, int], *, locks: bool, advances_hw: bool) -> None:
-        """Ask for this ISR."""
+        """Set the pending ISR."""
         self.pending = isr
         self.broker_epochs = broker_epochs
         self.locked = locks
@@ -95,10 +95,10 @@ class PartitionState:
 
 
 class IsrMembership:
-    """Who may join an ISR, and who has to leave it.
+    """Decides which followers may join the ISR or have to leave it.
 
     Args:
-        decide: the leader's rules, of which ``isr_join``, ``isr_eligibility``, ``isr_update`` and ``isr_floor`` decide.
+        decide: the leader's rules, of which ``isr_join``, ``isr_eligibility``, ``isr_update`` and ``isr_floor`` apply.
         host: the leader's broker.
     """
 
@@ -111,8 +111,8 @@ class IsrMembership:
     def is_eligible(self, follower: FollowerState) -> bool:
         """Whether a broker may be in an ISR (KIP-841, KIP-903). Kafka: Partition#isReplicaIsrEligible (3.9-4.3).
 
-        What a leader writes to ZooKeeper is checked there; its own metadata may be stale for as long as nothing else
-        changes, since the last UpdateMetadata that it hears may be a late copy of an older one.
+        A leader's write to ZooKeeper is checked there; the leader's own metadata may stay stale until something else
+        changes, since the last UpdateMetadata it receives may be a late copy of an older one.
         """
         decide = self._decide
         alive = self._host.is_alive(follower.broker)
@@ -129,10 +129,10 @@ class IsrMembership:
         return follower.broker_epoch in (NO_BROKER_EPOCH, self._host.registered_epoch(follower.broker))
 
     def may_join(self, follower: FollowerState, epoch_start: int) -> bool:
-        """Whether a follower that has reached the HW is far enough, and eligible.
+        """Whether a follower that has reached the HW may join: it is far enough and eligible.
 
-        With rule ``isr_join=leader-epoch-start`` far enough is the offset at which the leader epoch began (KAFKA-7128):
-        a new leader's HW may lie below it, and committed records above that HW.
+        With rule ``isr_join=leader-epoch-start`` it must reach the start offset of the leader epoch (KAFKA-7128): a new
+        leader's HW may be below that, with committed records between the two.
         Kafka: Partition#canAddReplicaToIsr (3.9-4.3), Partition#isFollowerInSync (2.6-4.3).
         """
         if follower.leo < epoch_start and self._decide.joins_at_epoch_start.yes():
@@ -140,10 +140,10 @@ class IsrMembership:
         return self.is_eligible(follower)
 
     def leaving(self, lagging: tuple[int, ...], followers: Followers, spare: int) -> tuple[int, ...]:
-        """Which of some members that lag have to leave: all.
+        """The lagging members that have to leave: all of them.
 
-        With rule ``isr_floor=min-isr`` (KIP-966, rejected alternatives) only as many as there are to spare, those first
-        that lag for longest.
+        With rule ``isr_floor=min-isr`` (KIP-966, rejected alternatives) only as many as min ISR can spare, those that
+        lag longest first.
         """
         if spare >= len(lagging) or not self._decide.holds_small_isr.yes():
             return lagging

@@ -1,6 +1,6 @@
-"""A partition on one broker: leading or following, writes, what followers' fetches teach, and the high watermark.
+"""A partition on one broker: leadership, writes, followers' fetches, and the high watermark.
 
-Sources of the rules are in `sim.protocol.rules`.
+`sim.protocol.rules` lists the sources of the rules.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ NO_LEADER: Final = 0
 
 
 class PartitionHost(ReplicaHost, MetadataCache, ProduceHost, Protocol):
-    """What a partition asks of its broker."""
+    """Callbacks to the partition's broker."""
 
     def replicated(self, partition: Partition, follower: int, leo: int) -> None:
-        """The leader learnt that a follower has everything below `leo`."""
+        """The leader learnt that a follower has all records below `leo`."""
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
-        """The leader wants another ISR.
+        """Propose an ISR to the control plane.
 
-        The answer is a call of `Partition.isr_persisted` or `Partition.isr_refused`, now or later. With rule
+        The result is a call of `Partition.isr_persisted` or `Partition.isr_refused`, now or later. With rule
         ``isr_update=zookeeper-write`` the partition is locked until then (`PartitionState.locked`), and the host holds
-        back every request, reply, LeaderAndIsr and timer that needs it.
+        back every request, response, LeaderAndIsr and timer that needs it.
         """
 
 
@@ -63,7 +63,7 @@ class Partition(ReadableReplica):
         lag_us: ``replica.lag.time.max.ms`` in us.
 
     Attributes:
-        state: the ISR, and the change of it that is pending.
+        state: the ISR and its pending change.
         followers: the other replicas, while it leads.
         delayed: writes that wait for the HW.
         min_insync_replicas: effective ``min.insync.replicas`` (rule ``min_isr_cap``).
@@ -112,12 +112,12 @@ class Partition(ReadableReplica):
     # Leadership.
 
     def become_leader(self, decision: LeaderAndIsr, now_us: int) -> None:
-        """Take a LeaderAndIsr that names this broker.
+        """Apply a LeaderAndIsr with this broker as leader.
 
-        A newer leader epoch resets what is known of the followers; their LEOs are kept only if this broker led before,
-        so that a new leader's HW is frozen until every ISR member has fetched from it. The local HW stays as it is,
-        however far it lies below what the former leader exposed. Under an equal leader epoch, which ZooKeeper's
-        controller never sends, only ISR and assignment are taken, unless they are outdated.
+        A newer leader epoch resets followers' state; their LEOs are kept only if this broker led before, so a new
+        leader's HW is frozen until every ISR member has fetched from it. The local HW is kept, however far below the HW
+        that the former leader exposed. With an equal leader epoch, which ZooKeeper's controller never sends, only ISR
+        and assignment are applied, unless they are outdated.
         Kafka: Partition#makeLeader.
         """
         if self._is_outdated(decision):
@@ -137,9 +137,9 @@ class Partition(ReadableReplica):
         self.advance_hw(now_us)
 
     def become_follower(self, decision: LeaderAndIsr) -> None:
-        """Take a LeaderAndIsr that names another leader, or none.
+        """Apply a LeaderAndIsr with another leader, or none.
 
-        Waiting writes are refused: whether their records survive is open. Truncation is the fetcher's business.
+        Waiting writes are refused; their records may or may not survive. Truncation is up to the fetcher.
         Kafka: Partition#makeFollower.
         """
         if self._is_outdated(decision):
@@ -149,9 +149,9 @@ class Partition(ReadableReplica):
         self._resign()
 
     def stop(self) -> None:
-        """Take a StopReplica that deletes the partition here; the log is the host's to delete.
+        """Apply a StopReplica with delete; the host deletes the log.
 
-        One that deletes nothing only stops the fetcher.
+        A StopReplica without delete only stops the fetcher.
         Kafka: Partition#delete.
         """
         self.leader = NO_LEADER
@@ -191,8 +191,8 @@ class Partition(ReadableReplica):
     def produce(self, request: ProduceRequest, now_us: int) -> None:
         """Append a client's batch and answer it now or when the HW has passed it.
 
-        acks=all is refused before the append while the ISR is below ``min.insync.replicas``. Of an idempotent producer
-        what the log holds already is not appended again, and what leaves a gap is refused (KIP-98).
+        acks=all is refused before the append while the ISR is below ``min.insync.replicas``. For an idempotent
+        producer, duplicates are not appended again, and a sequence gap is refused (KIP-98).
         Kafka: Partition#appendRecordsToLeader.
         """
         if not self.is_leader:
@@ -218,7 +218,7 @@ class Partition(ReadableReplica):
         self.advance_hw(now_us)
 
     def _check_sequence(self, request: ProduceRequest) -> tuple[str, Batch | None]:
-        """Whether a batch of an idempotent producer is refused, or is in the log already."""
+        """Check a batch of an idempotent producer: the error, and the batch that it duplicates."""
         log, sequence = self.log, request.sequence
         takes_unknown = self.decide.takes_unknown_producer
         if producer_state_manager.is_doubtful(log, sequence[0]):
@@ -232,7 +232,7 @@ class Partition(ReadableReplica):
         return (NONE, None) if error == UNKNOWN_PRODUCER_ID and takes_unknown.yes() else (error, known)
 
     def _answer_known(self, request: ProduceRequest, error: str, known: Batch | None) -> None:
-        """Refuse a batch, or answer a repetition as if it had been appended now: acks=all waits for the HW.
+        """Refuse a batch, or answer a duplicate as if it had been appended now: acks=all waits for the HW.
 
         Kafka: Log#append (0.10.2-2.6), UnifiedLog#append (3.9-4.3).
         """
@@ -251,9 +251,9 @@ class Partition(ReadableReplica):
             self.process.answer_produce(request, NONE, known.base_offset)
 
     def _complete_writes(self) -> None:
-        """The HW may have passed writes that wait.
+        """Answer waiting writes that the HW has passed.
 
-        An ISR that is proposed counts as well as the persisted one (maximal ISR, KIP-497).
+        A proposed ISR counts together with the persisted one (maximal ISR, KIP-497).
         Kafka: Partition#checkEnoughReplicasReachOffset.
         """
         needed, state = self.min_insync_replicas, self.state
@@ -264,10 +264,10 @@ class Partition(ReadableReplica):
     # Replication.
 
     def is_stale(self, follower: int, broker_epoch: int) -> bool:
-        """Whether a follower's fetch is of an earlier registration than the leader's metadata shows.
+        """Whether a follower's fetch is from an earlier registration than the one in the leader's metadata.
 
-        Such a fetch is answered NOT_LEADER_OR_FOLLOWER and teaches nothing (KAFKA-15221), with rule
-        ``stale_fetch=refused``; asked after `check_fetch`.
+        With rule ``stale_fetch=refused`` such a fetch gets NOT_LEADER_OR_FOLLOWER and does not update the follower's
+        state (KAFKA-15221). Called after `check_fetch`.
         Kafka: Replica#updateFetchStateOrThrow (3.9-4.3).
         """
         if broker_epoch == NO_BROKER_EPOCH or self.process.registered_epoch(follower) <= broker_epoch:
@@ -275,10 +275,10 @@ class Partition(ReadableReplica):
         return self.decide.refuses_stale_fetches.yes()
 
     def follower_fetched(self, follower: int, broker_epoch: int, offset: int, leader_epoch: int, now_us: int) -> None:
-        """Learn from a fetch that passed `check_fetch` that the follower has everything below its fetch offset.
+        """Update a follower's state after a fetch that passed `check_fetch`: it has everything below its fetch offset.
 
-        Its state, then ISR expansion, then the HW, which rule ``hw_at_fetch`` may leave out. With rule
-        ``hw_needs_epoch`` a follower of another leader epoch teaches nothing.
+        First its state, then ISR expansion, then the HW, unless rule ``hw_at_fetch`` skips it. With rule
+        ``hw_needs_epoch`` a fetch in another leader epoch is ignored.
         Kafka: Partition#updateFollowerFetchState (2.6-4.3), Partition#updateReplicaLogReadResult (0.10.2-2.0).
         """
         state = self.followers.states.get(follower)
@@ -295,9 +295,9 @@ class Partition(ReadableReplica):
             self.advance_hw(now_us)
 
     def check_unassigned(self, offset: int, current_leader_epoch: int, last_epoch: int) -> str:
-        """Whether the fetch of a broker that is no follower, as far as this one knows, is refused.
+        """The error for a fetch from a broker that this leader does not know as a follower.
 
-        This is asked before anything is read. One that is not refused is answered without records.
+        Checked before reading. A fetch that is not refused gets no records.
         Kafka: Partition#followerReplicaOrThrow (3.9-4.3).
         """
         if not self.is_leader or not self.decide.refuses_unassigned.yes():
@@ -314,7 +314,7 @@ class Partition(ReadableReplica):
             state.forget_fetch()
 
     def knows(self, follower: int, offset: int, leader_epoch: int) -> bool:
-        """Whether a fetch that shows this offset could tell the leader only that the follower is still there."""
+        """Whether a fetch at this offset is a no-op for the leader, except that it shows the follower alive."""
         state = self.followers.states.get(follower)
         if state is None or not (state.in_isr and state.leo == offset == self.log.leo):
             return False
@@ -323,15 +323,15 @@ class Partition(ReadableReplica):
         return self.hw >= self.log.leo or not self.decide.hw_at_every_fetch.yes()
 
     def _ignores_other_epoch(self) -> bool:
-        """Whether a follower of another leader epoch, which no fence has kept away, teaches nothing."""
+        """Whether an unfenced fetch in another leader epoch is ignored."""
         self.process.reached(probes.FETCH_OTHER_EPOCH)
         return self.decide.hw_needs_epoch.yes()
 
     def advance_hw(self, now_us: int) -> None:
         """Raise the HW to the smallest LEO among the leader, the maximal ISR and followers that are catching up.
 
-        It never lowers the HW. Of followers that are catching up, only those count that may join the ISR. With rule
-        ``hw_needs_min_isr`` an ISR below ``min.insync.replicas`` moves nothing (KIP-966).
+        The HW never goes down here. Of followers that are catching up, only those that may join the ISR count. With
+        rule ``hw_needs_min_isr`` it does not advance while the ISR is below ``min.insync.replicas`` (KIP-966).
         Kafka: Partition#maybeIncrementLeaderHW.
         """
         candidate = self.log.leo
@@ -360,11 +360,11 @@ class Partition(ReadableReplica):
 
     @property
     def has_laggards(self) -> bool:
-        """Whether an ISR member misses something, or the ISR is being changed."""
+        """Whether an ISR member lacks records, or an ISR change is pending."""
         return bool(self.state.pending) or self.followers.member_lacks(self.log.leo)
 
     def shrink_isr(self, now_us: int) -> None:
-        """Propose an ISR without members that lag; called every half lag time. Kafka: Partition#maybeShrinkIsr."""
+        """Propose an ISR without lagging members; called every half lag time. Kafka: Partition#maybeShrinkIsr."""
         state = self.state
         if state.pending:
             return
@@ -379,8 +379,8 @@ class Partition(ReadableReplica):
         """Propose an ISR with a follower that has reached the HW and may join. Kafka: Partition#maybeExpandIsr.
 
         Args:
-            follower: who may join.
-            advances_hw: whether the HW is looked at after its fetch.
+            follower: the follower.
+            advances_hw: whether its fetch may advance the HW.
 
         Returns:
             Whether the partition is locked now.
@@ -391,7 +391,7 @@ class Partition(ReadableReplica):
         return self._propose(tuple(broker for broker in self.replicas if broker in members), advances_hw=advances_hw)
 
     def _propose(self, isr: tuple[int, ...], *, advances_hw: bool) -> bool:
-        """Ask for an ISR. Until it is decided the HW waits for members of both (maximal ISR, KIP-497).
+        """Propose an ISR. Until it is decided the HW waits for members of both ISRs (maximal ISR, KIP-497).
 
         Kafka: Partition#submitAlterPartition (3.9-4.3), ZkPartitionStateStore#expandIsr (2.6),
         ZkPartitionStateStore#shrinkIsr (2.6), Partition#updateIsr (0.10.2-2.0).
@@ -405,10 +405,10 @@ class Partition(ReadableReplica):
     def isr_persisted(
         self, isr: tuple[int, ...], partition_epoch: int, now_us: int, *, leader_epoch: int = NO_EPOCH
     ) -> None:
-        """The proposed ISR is persisted: it counts from now on, and may let the HW move (KAFKA-13091).
+        """Adopt the proposed ISR, now persisted; the HW may advance (KAFKA-13091).
 
-        Ignored if something newer came first: other metadata, a newer partition epoch or, where the answer of a
-        controller names one, another leader epoch. An equal partition epoch is that of a change which changed nothing.
+        Ignored if something newer came first: other metadata, a newer partition epoch or, if the controller's response
+        has one, another leader epoch. An equal partition epoch is that of a no-op change.
         Kafka: Partition#handleAlterPartitionUpdate (3.9-4.3).
         """
         if not self.state.pending or partition_epoch < self.partition_epoch:
@@ -421,12 +421,11 @@ class Partition(ReadableReplica):
             self.advance_hw(now_us)
 
     def isr_refused(self, error: str, now_us: int) -> None:
-        """The proposed ISR is not persisted.
+        """Handle a rejected ISR.
 
-        A failed ZooKeeper write leaves everything as it was ("skip updating ISR"), but for the HW; with a stale
-        partition epoch it will fail again until the next LeaderAndIsr (KAFKA-2729). Of the controller's errors some
-        undo the proposal, most leave it pending until newer metadata comes, and unknown ones have it sent again
-        (KIP-497).
+        A failed ZooKeeper write changes nothing ("skip updating ISR") except perhaps the HW; with a stale partition
+        epoch it fails again until the next LeaderAndIsr (KAFKA-2729). Of the controller's errors some undo the
+        proposal, most leave it pending until newer metadata arrives, and unknown ones are retried (KIP-497).
         Kafka: Partition#handleAlterPartitionError (3.9-4.3).
         """
         state = self.state

@@ -1,4 +1,4 @@
-"""Where a follower stands with one partition that it fetches."""
+"""The fetch state of one partition of a follower."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ class ReplicaState(IntEnum):
     ASKING_LATEST = 2
     ASKING_EARLIEST = 3
     AWAITING = 4
-    """The log is kept until records from the HW on have come (rule ``follower_truncation=high-watermark-delayed``)."""
+    """Truncation is delayed until records from the HW on arrive (rule
+    ``follower_truncation=high-watermark-delayed``).
+    """
     COMPARING = 5
-    """Fetches, but no fetch of this leader epoch was answered yet that the leader agreed with: what is there may have
-    to go (rule ``follower_truncation=on-fetch``). Kafka calls it fetching.
+    """Fetching, but the leader has not yet confirmed the log in this leader epoch by a response without a diverging
+    epoch, so truncation may follow (rule ``follower_truncation=on-fetch``). Kafka calls this fetching.
     """
 
 
@@ -37,13 +39,13 @@ class PartitionFetchState:
 
     Attributes:
         replica: the local replica.
-        leader_epoch: the epoch under which the fetcher was started.
-        fetch_offset: where it falls back to when the leader has no answer: the HW when it was added, then where the
-            round before truncated to (KIP-279 has the HW in every round).
-        state: what comes next.
+        leader_epoch: the leader epoch in which the fetcher was started.
+        fetch_offset: truncation offset if the leader knows no end offset: the HW when the partition was added, then
+            where the previous round truncated to (KIP-279 has the HW in every round).
+        state: what it does next.
         delayed_until_us: back-off after an error.
-        rounds: questions for an epoch's end that were answered since truncation began.
-        out_of_range_epoch: leader epoch of the fetch that was out of range last.
+        rounds: OffsetsForLeaderEpoch responses since truncation began.
+        out_of_range_epoch: leader epoch of the last out-of-range fetch.
     """
 
     __slots__ = (

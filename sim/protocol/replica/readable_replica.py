@@ -1,4 +1,4 @@
-"""What a replica answers about epochs and offsets: fetches, questions for an epoch's end, ListOffsets."""
+"""A replica's reads: Fetch, OffsetsForLeaderEpoch and ListOffsets."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from sim.protocol.replica.replica import Replica, ReplicaHost
 
 
 class ReadableReplica(Replica):
-    """A replica that knows whether it leads, and under which leader epoch; only a leader answers.
+    """A replica with leadership and leader epoch; only a leader serves reads.
 
     Args: see `Replica`.
 
     Attributes:
-        leader_epoch: the newest that it was told of, -1 before the first.
+        leader_epoch: the newest one it has received, -1 before the first.
         is_leader: whether it leads.
-        epoch_start: LEO when the leader epoch began in which it leads, or led last.
-        fencing: which requests are refused for their leader epoch.
-        agrees: the last field of an answer to a fetch that shows no divergence (see `messages.FetchResult`).
+        epoch_start: LEO at the start of the leader epoch in which it leads, or last led.
+        fencing: fences requests by leader epoch.
+        agrees: the last field of a fetch result without divergence (see `messages.FetchResult`).
     """
 
     __slots__ = (
@@ -53,7 +53,7 @@ class ReadableReplica(Replica):
         self.is_leader = False
         self.epoch_start = 0
         self.fencing = LeaderEpochFencing(decide)
-        # Who fetches has decided by these rules before, see `Fetcher.add`.
+        # The fetcher has noted this decision before, see `ReplicaFetcherThread.add`.
         self.agrees: Diverging = AGREES if decide.truncates_on_fetch.answer else None
 
     def check_fetch(
@@ -63,12 +63,13 @@ class ReadableReplica(Replica):
         last_epoch: int = NO_EPOCH,
         client: bool = False,
     ) -> str:
-        """Whether a fetch may be served: leader epoch, leadership, range, then the epoch of the last record.
+        """Check a fetch: leader epoch, leadership, range, then the epoch of the last record.
 
         Kafka: Partition#fetchRecords (3.9-4.3), Partition#readRecords (2.6-4.3).
 
         Returns:
-            An error, or `DIVERGING_EPOCH`: then `diverging` says what to answer, and the fetch teaches nothing.
+            An error, or `DIVERGING_EPOCH`: then `diverging` gives the response, and the fetch does not update the
+            follower's state.
         """
         if current_leader_epoch not in (NO_EPOCH, self.leader_epoch):
             error = self.fencing.check(current_leader_epoch, self.leader_epoch, client=client)
@@ -90,7 +91,7 @@ class ReadableReplica(Replica):
     def _check_divergence(self, offset: int, last_epoch: int) -> str:
         """Compare the epoch of the last record below a fetch offset with this log (KIP-595).
 
-        A fetch from below the log start is out of range, diverging or not; one from beyond the LEO diverges.
+        A fetch below the log start is out of range, diverging or not; one beyond the LEO diverges.
         Kafka: Partition#readRecords (2.6-4.3).
         """
         log = self.log
@@ -105,7 +106,7 @@ class ReadableReplica(Replica):
         return NONE
 
     def diverging(self, last_epoch: int) -> tuple[int, int]:
-        """What a fetch is answered whose last record is of an epoch that ends elsewhere here: (epoch, end offset)."""
+        """The (epoch, end offset) in the response to a diverging fetch."""
         return self.epochs.end_offset_for(last_epoch, self.log.leo)
 
     def read_uncommitted(self, offset: int) -> list[Batch]:
@@ -121,15 +122,15 @@ class ReadableReplica(Replica):
     ) -> tuple[str, int, int]:
         """Answer OffsetsForLeaderEpoch: (error, epoch, end offset), -1 where undefined.
 
-        Version 0 (KIP-101) names no epoch, nor does a leader that does not know version 1 (KIP-279). The epoch check
-        comes before the leadership check.
+        Version 0 (KIP-101) returns no epoch, nor does a leader without version 1 (KIP-279). The epoch check comes
+        before the leadership check.
         Kafka: Partition#lastOffsetForLeaderEpoch (1.1-4.3).
 
         Args:
-            current_leader_epoch: which leader epoch the request carries.
-            epoch: which epoch's end is asked for.
-            with_epoch: whether the asker knows version 1.
-            client: whether a client asks.
+            current_leader_epoch: the leader epoch in the request.
+            epoch: the requested epoch.
+            with_epoch: whether the request has version 1.
+            client: whether a client sent it.
         """
         error = self.fencing.check_epoch_end(current_leader_epoch, self.leader_epoch)
         if not error and not self.is_leader:
@@ -141,13 +142,13 @@ class ReadableReplica(Replica):
         found, end_offset = self.epochs.end_offset_for(epoch, self.log.leo)
         names = self.decide.names_epochs
         if end_offset != UNDEFINED_OFFSET and (client or found != epoch):
-            names.note()  # To a follower the epoch that it asked for, which is its latest, says nothing.
+            names.note()  # A follower learns nothing from the epoch it requested, which is its latest.
         return NONE, found if with_epoch and names.answer else -1, end_offset
 
     def list_offset(self, timestamp: int, current_leader_epoch: int, *, replica: bool) -> tuple[str, int]:
         """Answer ListOffsets: (error, offset). Latest is the LEO for a replica, the HW for a client (KIP-207 guard).
 
-        A time is a record's id: the offset is that of the first record from it on that a client may read, or -1.
+        A record's time is its id: the result is the offset of the first readable record from that time on, or -1.
         Kafka: Partition#fetchOffsetForTimestamp (2.6-4.3).
         """
         error = self.fencing.check(current_leader_epoch, self.leader_epoch, client=not replica)

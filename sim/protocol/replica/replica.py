@@ -14,13 +14,13 @@ from sim.protocol.log.log import Log
 
 
 class ReplicaHost(Protocol):
-    """What a replica tells its broker; every call comes after the change."""
+    """Callbacks to the replica's broker, each after the change."""
 
     def appended(self, replica: Replica, batch: Batch) -> None:
         """A batch entered the log."""
 
     def truncated(self, replica: Replica, removed: list[Batch]) -> None:
-        """The log was cut at its present LEO, perhaps removing nothing."""
+        """The log was truncated to its current LEO, perhaps removing nothing."""
 
     def hw_moved(self, replica: Replica, previous: int) -> None:
         """The high watermark has a new value, higher or lower than the previous one."""
@@ -41,7 +41,7 @@ class Replica:
         epochs: its epoch cache.
         hw: initial HW, clamped to [log start, LEO] (the checkpoint, 0 without an entry).
         decide: the broker's rules.
-        host: who is told of changes.
+        host: notified of changes.
     """
 
     __slots__ = ("decide", "epochs", "host", "hw", "log", "name")
@@ -57,7 +57,7 @@ class Replica:
         self.host = host
 
     def append_new(self, first_id: int, count: int, leader_epoch: int, sequence: Sequence = NO_SEQUENCE) -> Batch:
-        """Append records as leader; the epoch is noted in the cache first.
+        """Append records as leader; the epoch is added to the cache first.
 
         Kafka: UnifiedLog#append (3.9-4.3), Log#append (0.10.2-2.6).
 
@@ -70,7 +70,7 @@ class Replica:
         return batch
 
     def note_epoch(self, leader_epoch: int) -> None:
-        """Note that a leader epoch begins here, unless it has begun; of a batch that is then refused, too.
+        """Add the start of a leader epoch to the cache, unless it is there; also for a batch that is then refused.
 
         Kafka: UnifiedLog#assignEpochStartOffset (4.1-4.3), UnifiedLog#maybeAssignEpochStartOffset (3.9),
         Log#maybeAssignEpochStartOffset (2.6).
@@ -80,9 +80,9 @@ class Replica:
             self.epochs.assign(leader_epoch, self.log.leo)
 
     def append_fetched(self, batch: Batch) -> None:
-        """Append a fetched batch; its epoch is noted in the cache once its offset is found right.
+        """Append a fetched batch; its epoch is added to the cache once its offset is checked.
 
-        A batch that begins below the end of an empty log, and ends above it, starts the log anew at its first offset
+        A batch that begins below the end of an empty log and ends above it restarts the log at its first offset
         (KAFKA-6975).
         Kafka: Partition#appendRecordsToFollowerOrFutureReplica (1.1-4.3).
 
@@ -101,7 +101,7 @@ class Replica:
         self.host.appended(self, batch)
 
     def truncate_to(self, offset: int) -> None:
-        """Truncate log and cache; the HW follows the LEO down. Nothing protects what lies below the HW.
+        """Truncate log and cache; the HW is lowered to the LEO if above. Records below the HW are not protected.
 
         Kafka: UnifiedLog#truncateTo (3.9-4.3), Log#truncateTo (0.10.2-2.6).
         """
@@ -119,7 +119,7 @@ class Replica:
             self.set_hw(log.leo)
 
     def truncate_fully(self, offset: int) -> None:
-        """Drop all data and start anew at an offset; the HW becomes that offset (KAFKA-9491).
+        """Drop all data and restart at an offset, which becomes the HW (KAFKA-9491).
 
         Kafka: UnifiedLog#truncateFullyAndStartAt (3.9-4.3), Log#truncateFullyAndStartAt (0.10.2-2.6).
         """
@@ -143,7 +143,7 @@ class Replica:
         return True
 
     def advance_log_start(self, offset: int) -> None:
-        """Move the log start up, as far as the HW (retention, DeleteRecords).
+        """Advance the log start, up to the HW (retention, DeleteRecords).
 
         Kafka: Partition#deleteRecordsOnLeader (1.1-4.3), UnifiedLog#maybeIncrementLogStartOffset (3.9-4.3),
         Log#maybeIncrementLogStartOffset (1.1-2.6).
@@ -151,10 +151,9 @@ class Replica:
         self.take(self.hw, offset)
 
     def take(self, hw: int, log_start: int) -> None:
-        """Take HW and log start of one answer of the leader, in this order.
+        """Apply HW and log start of a leader's response, in this order.
 
-        The host hears of them when both are taken: nobody sees a follower in between, with records below its HW that
-        the leader has deleted.
+        The host is notified after both, so that no listener sees the new HW with the old log start.
         Kafka: ReplicaFetcherThread#processPartitionData.
         """
         log = self.log

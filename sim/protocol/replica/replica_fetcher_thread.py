@@ -1,12 +1,12 @@
-"""A follower's fetcher: truncation and fetching, for all partitions that follow one leader broker.
+"""A follower's fetcher: truncates and fetches all partitions that follow one leader broker.
 
-One request is in flight at a time. Each partition is in one of a few states; whatever goes wrong with one delays or
-fails that one, where the rules do not say that the whole thread dies.
+One request is in flight at a time. Each partition is in one of a few states; an error of one partition delays or fails
+only that one, unless the rules let the whole thread die.
 
-With rule ``follower_truncation=on-fetch`` there is no phase of truncation: a follower whose log has an epoch fetches
-at its LEO at once, and each fetch names the latest epoch of its log. A leader that finds another end for that epoch
-answers with the largest epoch that it knows up to there and its end, and no records; the follower truncates as by an
-answer about an epoch's end, and fetches again. The HW of such an answer is ignored (KAFKA-14704).
+With rule ``follower_truncation=on-fetch`` there is no separate truncation phase: a follower whose log has an epoch
+fetches at its LEO at once, and each fetch carries the latest epoch of its log. A leader with another end for that epoch
+responds with the largest epoch it has up to there and its end, without records; the follower truncates as after an
+OffsetsForLeaderEpoch response, and fetches again. The HW of such a response is ignored (KAFKA-14704).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _FENCED: Final = {value: value for value in RULES["fenced_fetcher"].values}
 
 
 class FetcherHost(Protocol):
-    """What a fetcher asks of its broker."""
+    """Callbacks to the fetcher's broker."""
 
     def send_fetch(
         self, fetcher: ReplicaFetcherThread, positions: list[Position], leader_epochs: list[int]
@@ -94,13 +94,13 @@ class FetcherHost(Protocol):
         """Call `ReplicaFetcherThread.step` at that time."""
 
     def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
-        """Truncation for this leader epoch is complete; so many questions for an epoch's end were answered for it.
+        """Truncation for this leader epoch is complete, after `rounds` OffsetsForLeaderEpoch responses.
 
-        What that means depends on rule ``follower_truncation``: the log was cut at the HW, or at the end that the
-        leader named. With on-fetch it means that the leader, in this very epoch, answered a fetch without a diverging
-        epoch: from its log start to the fetch offset the follower's log is the leader's, by the epoch that ends it.
-        An answer to a fetch of an earlier leader epoch says nothing of the kind, though it may be processed (rule
-        ``late_reply``). Diverging answers count as questions.
+        Its meaning depends on rule ``follower_truncation``: the log was truncated to the HW, or to the leader's end
+        offset. With on-fetch the leader answered a fetch in this leader epoch without a diverging epoch: from the
+        leader's log start to the fetch offset the logs match, by the last epoch. A response to a fetch of an earlier
+        leader epoch shows nothing of the kind, though it may be processed (rule ``late_reply``). Diverging responses
+        count as rounds.
         """
 
     def halt(self, reason: str) -> None:
@@ -118,14 +118,14 @@ class ReplicaFetcherThread:
         decide: the follower's rules.
         host: the follower's broker.
         backoff_us: ``replica.fetch.backoff.ms`` in us.
-        unclean_election: ``unclean.leader.election.enable``, which spares an out-of-range follower the halt.
+        unclean_election: ``unclean.leader.election.enable``, with which an out-of-range follower does not halt.
 
     Attributes:
-        partitions: what is followed.
-        failed: partitions that were given up, or fenced, until their next leader change.
-        dead: an error ended the thread (rule ``append_error``).
-        in_flight: the request that is waited for.
-        session: what its fetches say.
+        partitions: followed partitions.
+        failed: partitions failed or fenced until their next leader change.
+        dead: whether an error ended the thread (rule ``append_error``).
+        in_flight: the request in flight.
+        session: its fetch session.
         unclean_election: see above; may change.
     """
 
@@ -157,10 +157,10 @@ class ReplicaFetcherThread:
         self.session = FetchSessionHandler(decide)
 
     def add(self, replica: Replica, leader_epoch: int, now_us: int) -> None:
-        """Follow with a partition; under an unchanged leader epoch the present state goes on.
+        """Add a partition; with an unchanged leader epoch the current state is kept.
 
-        0.10 truncates to the HW here, before anybody was asked: KIP-101 scenario 1. A request under way stays under
-        way, and its answer may come under the newer epoch.
+        0.10 truncates to the HW here, without asking the leader: KIP-101 scenario 1. A request in flight stays in
+        flight, and its response may arrive in the newer epoch.
         Kafka: AbstractFetcherThread#addPartitions.
         """
         present = self.partitions.get(replica.name)
@@ -170,7 +170,7 @@ class ReplicaFetcherThread:
         fetch = PartitionFetchState(replica, leader_epoch, replica.hw, TRUNCATING)
         self.partitions[replica.name] = fetch
         decide = self._decide
-        # All that it will ask carries an epoch, or not; how long a message takes depends on that, too.
+        # This decides whether its requests carry an epoch, on which their latencies depend too.
         decide.compares_last_epoch.note()
         if decide.fences_fetches.yes():
             decide.fences_first_fetch_only.note()
@@ -185,11 +185,11 @@ class ReplicaFetcherThread:
         self.step(now_us)
 
     def remove(self, name: str) -> None:
-        """Stop fetching a partition; drop replies under way. Kafka: AbstractFetcherThread#removePartitions."""
+        """Stop fetching a partition; drop responses in flight. Kafka: AbstractFetcherThread#removePartitions."""
         self.partitions.pop(name, None)
 
     def step(self, now_us: int) -> None:
-        """Send what comes next, unless a request is in flight.
+        """Send the next request, unless one is in flight.
 
         Kafka: AbstractFetcherThread#doWork, AbstractFetcherThread#maybeTruncate (1.1-4.3),
         AbstractFetcherThread#maybeFetch (2.6-4.3).
@@ -228,7 +228,7 @@ class ReplicaFetcherThread:
                 self.in_flight = self._host.send_list_offsets(self, name, timestamp, fence)
                 return
         if asks:
-            # With on-fetch only a leader that compares no epochs is asked.
+            # With on-fetch only a leader that does not compare epochs is asked.
             with_epoch = self._decide.names_epochs.answer
             self.in_flight = self._host.send_epoch_end(self, asks, asked_epochs, with_epoch=with_epoch)
         elif positions:
@@ -237,7 +237,7 @@ class ReplicaFetcherThread:
             self._host.wake_fetcher(self, wake_us)
 
     def repeats(self, request: FetchRequest, log_start: int) -> bool:
-        """Whether an empty answer with the HW that is known here and that log start leads to the same fetch again."""
+        """Whether an empty response with this HW and log start leads to the same fetch again."""
         if request is not self.in_flight or self.dead or len(self.partitions) != 1 or not self.session.is_open:
             return False
         position, epoch = request.positions[0], request.leader_epochs[0]
@@ -251,9 +251,9 @@ class ReplicaFetcherThread:
         )
 
     def request_failed(self, request: Request, now_us: int) -> None:
-        """The connection broke or the request timed out: retry after the back-off, in a new session.
+        """Handle a broken connection or timeout: retry after the back-off, in a new session.
 
-        It is no reason to truncate, but with rule ``epoch_request_error=high-watermark``.
+        Truncates only with rule ``epoch_request_error=high-watermark``.
         Kafka: AbstractFetcherThread#handlePartitionsWithErrors.
         """
         if request is not self.in_flight:
@@ -271,13 +271,13 @@ class ReplicaFetcherThread:
     # Truncation.
 
     def on_epoch_end_reply(self, reply: OffsetsForLeaderEpochResponse, now_us: int) -> None:
-        """Truncate as the leader's answers say.
+        """Truncate by the leader's response.
 
         Kafka: AbstractFetcherThread#maybeTruncateToEpochEndOffsets (2.6-4.3),
         AbstractFetcherThread#truncateToEpochEndOffsets (2.6-4.3), ReplicaFetcherThread#maybeTruncate (1.1-2.0).
 
         Raises:
-            ValueError: the reply names a partition that was not asked for.
+            ValueError: the response has a partition that was not requested.
         """
         if reply.request is not self.in_flight:
             return
@@ -313,12 +313,12 @@ class ReplicaFetcherThread:
         self.step(now_us)
 
     def _is_too_late(self, drops: Decision) -> bool:
-        """A reply to a request of an earlier leader epoch has come: whether it is dropped for that."""
+        """Whether a response to a request of an earlier leader epoch is dropped."""
         self._host.reached(probes.LATE_REPLY)
         return drops.yes()
 
     def _fall_back(self, fetch: PartitionFetchState, offset: int) -> bool:
-        """Truncate to the HW, or stay where the round before truncated to: nobody can say where an epoch ended.
+        """Truncate to the HW, or to where the previous round truncated, because the leader knows no end offset.
 
         Kafka: AbstractFetcherThread#truncateToHighWatermark (2.6-4.3).
         """
@@ -327,7 +327,7 @@ class ReplicaFetcherThread:
         return self._truncate(fetch, offset, complete=True)
 
     def _truncate(self, fetch: PartitionFetchState, offset: int, *, complete: bool) -> bool:
-        """Truncate, unless the disk fails.
+        """Truncate; False if the disk fails.
 
         Kafka: AbstractFetcherThread#doTruncate (2.6-4.3), AbstractFetcherThread#truncate (2.6-4.3).
         """
@@ -341,7 +341,7 @@ class ReplicaFetcherThread:
         return True
 
     def _complete_truncation(self, fetch: PartitionFetchState) -> None:
-        """Truncation is complete (`FetcherHost.settled`); what follows in this epoch takes rounds of its own.
+        """Complete truncation (`FetcherHost.settled`); later truncations of this epoch count their own rounds.
 
         Kafka: AbstractFetcherThread#updateFetchOffsetAndMaybeMarkTruncationComplete (2.0-4.3),
         AbstractFetcherThread#markTruncationCompleteAndUpdateFetchOffset (1.1).
@@ -353,7 +353,9 @@ class ReplicaFetcherThread:
     # Fetching.
 
     def on_fetch_reply(self, reply: FetchResponse, now_us: int) -> None:
-        """Append records, take HW and log start, fetch on. Kafka: AbstractFetcherThread#processFetchRequest."""
+        """Handle a fetch response: append records, apply HW and log start, fetch again. Kafka:
+        AbstractFetcherThread#processFetchRequest.
+        """
         request = reply.request
         if request is not self.in_flight:
             return
@@ -384,9 +386,9 @@ class ReplicaFetcherThread:
         self.step(now_us)
 
     def _take_first(self, fetch: PartitionFetchState, diverging: Diverging, asked_epoch: int) -> bool:
-        """Whether to take an answer that may be the one with which truncation is complete.
+        """Whether to process a response that may complete truncation.
 
-        A leader that compares no epochs has said nothing: it is asked where the latest epoch ended.
+        A leader that does not compare epochs confirms nothing: it is asked where the latest epoch ended.
         """
         if fetch.state is AWAITING:
             return self._truncate(fetch, fetch.fetch_offset, complete=True)
@@ -400,11 +402,11 @@ class ReplicaFetcherThread:
     def _truncate_on_fetch(
         self, fetch: PartitionFetchState, position: Position, diverging: Diverging, now_us: int
     ) -> None:
-        """Truncate as the leader's answer to a fetch says.
+        """Truncate by the diverging epoch in a fetch response.
 
-        Whether that was enough, the next fetch tells. If it changed nothing, as when entries of the epoch cache stay
-        that have no data (rule ``truncate_at_leo=keeps-epochs``), the same would go on at the speed of the network: the
-        back-off is observed.
+        The next fetch shows whether that was enough. If nothing was truncated, as when the epoch cache keeps entries
+        without data (rule ``truncate_at_leo=keeps-epochs``), the same exchange would repeat at network speed, so the
+        back-off applies.
         Kafka: AbstractFetcherThread#truncateOnFetchResponse (3.9-4.3).
         """
         assert diverging
@@ -454,7 +456,9 @@ class ReplicaFetcherThread:
             self._delay(fetch, now_us)
 
     def _on_fenced(self, name: str, fetch: PartitionFetchState, now_us: int) -> None:
-        """The leader knows a newer epoch than this broker. Kafka: AbstractFetcherThread#onPartitionFenced (2.6-4.3)."""
+        """Handle fencing: the leader has a newer epoch than this broker. Kafka: AbstractFetcherThread#onPartitionFenced
+        (2.6-4.3).
+        """
         value = self._decide.fenced_fetcher.pick(_FENCED)
         if value == "retries":
             self._delay(fetch, now_us)
@@ -476,10 +480,10 @@ class ReplicaFetcherThread:
     # Out of range.
 
     def on_list_offsets_reply(self, reply: ListOffsetsResponse, now_us: int) -> None:
-        """Go on after OFFSET_OUT_OF_RANGE.
+        """Continue after OFFSET_OUT_OF_RANGE.
 
-        The leader ends earlier: halt, or truncate to its LEO without comparing epochs. It begins later: drop
-        everything and start there. Otherwise fetch on from the own LEO.
+        If the leader's log ends earlier, halt, or truncate to its LEO without comparing epochs. If it begins later,
+        drop everything and start there. Otherwise continue at the own LEO.
         Kafka: AbstractFetcherThread#fetchOffsetAndTruncate (2.6-4.3), ReplicaFetcherThread#handleOffsetOutOfRange
         (0.10.2-2.0).
         """
@@ -490,7 +494,7 @@ class ReplicaFetcherThread:
         fetch = self.partitions.get(request.name)
         if fetch is not None and fetch.state in (ReplicaState.ASKING_LATEST, ReplicaState.ASKING_EARLIEST):
             if reply.error:
-                # It fetches again, and may be in range then (AbstractFetcherThread.handleOutOfRangeError).
+                # It fetches again, and may be in range by then (AbstractFetcherThread.handleOutOfRangeError).
                 fetch.state = COMPARING if self._decide.truncates_on_fetch.answer else FETCHING
                 self._on_error(fetch, request.name, reply.error, fetch.out_of_range_epoch, now_us)
             elif request.timestamp == LATEST:
@@ -526,7 +530,9 @@ class ReplicaFetcherThread:
         self._begin_fetching(fetch)
 
     def _begin_fetching(self, fetch: PartitionFetchState) -> None:
-        """What is left was not compared; with on-fetch that comes next, else it counts as complete."""
+        """The remaining log was not compared; with on-fetch the next fetch does that, otherwise truncation counts as
+        complete.
+        """
         if self._decide.truncates_on_fetch.answer:
             fetch.state = COMPARING
         else:

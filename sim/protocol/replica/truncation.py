@@ -1,4 +1,4 @@
-"""How far a follower truncates by what its leader says of an epoch's end (KIP-101, KIP-279)."""
+"""How far a follower truncates after an OffsetsForLeaderEpoch response (KIP-101, KIP-279)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 def truncation_state(
     epochs: LeaderEpochFileCache, leo: int, fetch_offset: int, reply_epoch: int, reply_end: int
 ) -> tuple[int, bool]:
-    """What a reply to OffsetsForLeaderEpoch means.
+    """The truncation that follows from a response to OffsetsForLeaderEpoch.
 
     Kafka: AbstractFetcherThread#getOffsetTruncationState (2.0-4.3), ReplicaFetcherThread#maybeTruncate (1.1-2.0).
 
     Args:
         epochs: the follower's own cache.
         leo: its LEO.
-        fetch_offset: its HW when it became follower, or where the round before truncated to.
+        fetch_offset: its HW when it became follower, or where the previous round truncated to.
         reply_epoch: epoch in the reply, -1 in version 0 (KIP-101).
         reply_end: end offset in the reply, -1 if undefined.
 
     Returns:
-        (offset to truncate to, whether that completes truncation). Incomplete: ask again with the epoch that is
-        then the latest (KIP-279).
+        (offset to truncate to, whether that completes truncation). If incomplete, ask again with the epoch that is then
+        the latest (KIP-279).
     """
     if reply_end == UNDEFINED_OFFSET:
         return min(fetch_offset, leo), True

@@ -1,1 +1,1 @@
-"""The controller under ZooKeeper: who leads, and who is told."""
+"""The controller with ZooKeeper: elections, and requests to brokers."""

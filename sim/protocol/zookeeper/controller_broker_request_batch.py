@@ -1,4 +1,4 @@
-"""The requests by which a controller tells brokers how things stand."""
+"""The requests by which a controller sends the partition's state to brokers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from sim.protocol.zookeeper.controller_host import ControllerHost
 
 
 class ControllerBrokerRequestBatch:
-    """Requests of one controller; its host queues them, and sends them when a step of a handler is over.
+    """Requests of one controller; its host queues them, and sends them after a step of a handler.
 
     Kafka: ControllerBrokerRequestBatch.
 
     Args:
-        context: what the controller knows.
+        context: the controller's state.
         host: its broker.
     """
 
@@ -23,7 +23,7 @@ class ControllerBrokerRequestBatch:
         self._host = host
 
     def tell(self, replicas: Iterable[int], *, update: bool = True) -> None:
-        """LeaderAndIsr to some replicas, then UpdateMetadata to all brokers.
+        """Send LeaderAndIsr to some replicas, then UpdateMetadata to all brokers.
 
         Kafka: ControllerBrokerRequestBatch#addLeaderAndIsrRequestForBrokers (0.10.2-2.0),
         AbstractControllerBrokerRequestBatch#addLeaderAndIsrRequestForBrokers (2.6-3.9).
@@ -34,7 +34,7 @@ class ControllerBrokerRequestBatch:
             self.update_metadata()
 
     def update_metadata(self) -> None:
-        """UpdateMetadata to all live brokers.
+        """Send UpdateMetadata to all live brokers.
 
         Kafka: ControllerBrokerRequestBatch#addUpdateMetadataRequestForBrokers (0.10.2-2.0),
         AbstractControllerBrokerRequestBatch#addUpdateMetadataRequestForBrokers (2.6-3.9),
@@ -45,7 +45,7 @@ class ControllerBrokerRequestBatch:
             self._host.send_update_metadata(broker, self._context.state, live)
 
     def stop(self, broker: int, *, delete: bool) -> None:
-        """StopReplica to a replica, if it is live.
+        """Send StopReplica to a replica, if it is live.
 
         Kafka: ControllerBrokerRequestBatch#addStopReplicaRequestForBrokers (0.10.2-2.0),
         AbstractControllerBrokerRequestBatch#addStopReplicaRequestForBrokers (2.6-3.9).

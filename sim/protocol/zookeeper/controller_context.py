@@ -1,4 +1,4 @@
-"""What an elected controller knows of brokers and partition."""
+"""An elected controller's state: brokers and partition."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ NOTHING: Final = LeaderAndIsr("", NO_LEADER, -1, (), -1, ())
 
 
 class ControllerContext:
-    """What a controller knows. Kafka: ControllerContext.
+    """A controller's state. Kafka: ControllerContext.
 
     Attributes:
         epoch: its controller epoch, -1 while it is not elected.
-        live: brokers that it knows to be registered, with their broker epochs.
-        shutting_down: those of them that announced a controlled shutdown.
-        state: the partition as it knows it; leader epoch -1 before the topic exists.
-        target: the assignment that is asked for, () without one.
+        live: registered brokers with their broker epochs.
+        shutting_down: live brokers in controlled shutdown.
+        state: the cached state of the partition; leader epoch -1 before the topic exists.
+        target: the requested reassignment, () without one.
         is_offline: whether the partition waits for an election (OfflinePartition).
     """
 
@@ -32,7 +32,7 @@ class ControllerContext:
         self.is_offline = False
 
     def reset(self) -> None:
-        """The controller works no more.
+        """Reset, because the controller resigned.
 
         Kafka: ControllerContext#resetContext (2.0-3.9), KafkaController#resetControllerContext (1.1).
         """
@@ -45,16 +45,16 @@ class ControllerContext:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a partition."""
+        """Whether the partition exists."""
         return self.state.leader_epoch >= 0
 
     @property
     def is_new(self) -> bool:
-        """Whether the topic is there, and no replica of it was live so far. Kafka: NewPartition."""
+        """Whether the topic exists and none of its replicas has been live so far. Kafka: NewPartition."""
         return self.state.partition_epoch >= 0 > self.state.leader_epoch
 
     def willing(self) -> list[int]:
-        """Live brokers that do not shut down. Kafka: ControllerContext#liveBrokerIds."""
+        """Live brokers that are not shutting down. Kafka: ControllerContext#liveBrokerIds."""
         return [broker for broker in self.live if broker not in self.shutting_down]
 
     def replicas(self) -> list[int]:

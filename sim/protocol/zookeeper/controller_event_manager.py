@@ -10,14 +10,14 @@ from sim.protocol.zookeeper.kafka_zk_client import Steps
 
 
 class ControllerEventManager:
-    """The queue of a controller's events, and the handler that is at work. Kafka: ControllerEventManager (1.1-3.9).
+    """The queue of a controller's events, and the current handler. Kafka: ControllerEventManager (1.1-3.9).
 
     Args:
         host: the controller's broker.
 
     Attributes:
-        accepts: whether new events are taken.
-        finishing: whether the handler at work is the last.
+        accepts: whether new events are accepted.
+        finishing: whether the current handler is the last.
     """
 
     def __init__(self, host: ControllerHost) -> None:
@@ -33,7 +33,7 @@ class ControllerEventManager:
         return self._handling is not None
 
     def begin(self, steps: Steps) -> None:
-        """Handle an event, and take others from now on, unless a handler of before has yet to finish."""
+        """Handle an event and accept others from now on, unless an earlier handler has yet to finish."""
         self.accepts = not self.finishing
         self.put(steps)
 
@@ -46,7 +46,9 @@ class ControllerEventManager:
             self.handle_next()
 
     def handle_next(self) -> None:
-        """Handle events until a handler waits. Kafka: ControllerEventManager.ControllerEventThread#doWork (1.1-3.9)."""
+        """Handle events until a handler waits for ZooKeeper. Kafka: ControllerEventManager.ControllerEventThread#doWork
+        (1.1-3.9).
+        """
         while self._queue:
             self._handling = self._queue.popleft()
             if self._go_on(None):
@@ -54,7 +56,7 @@ class ControllerEventManager:
         self._handling = None
 
     def _go_on(self, result: Any) -> bool:
-        """Run the present handler to its next wish; False when it is done."""
+        """Run the current handler to its next request to ZooKeeper; False when it is done."""
         assert self._handling is not None
         try:
             operation = self._handling.send(result)
@@ -66,7 +68,7 @@ class ControllerEventManager:
         return True
 
     def answered(self, result: Any) -> bool:
-        """ZooKeeper did what the present handler wanted: go on.
+        """Resume the current handler with ZooKeeper's response.
 
         Returns:
             Whether the handler is done.
@@ -74,17 +76,17 @@ class ControllerEventManager:
         return self._handling is not None and not self._go_on(result)
 
     def fail(self) -> None:
-        """Give the present handler up. Kafka: StateChangeFailedException."""
+        """Abort the current handler. Kafka: StateChangeFailedException."""
         self._handling = None
 
     def finish(self) -> None:
-        """Take nothing new, and forget what waits; the handler at work goes on."""
+        """Accept no new events and drop queued ones; the current handler continues."""
         self._queue.clear()
         self.accepts = False
         self.finishing = True
 
     def clear(self) -> None:
-        """Forget all events, that at work included. Kafka: ControllerEventManager#clearAndPut (1.1-3.9)."""
+        """Drop all events, including the current one. Kafka: ControllerEventManager#clearAndPut (1.1-3.9)."""
         self.accepts = False
         self.finishing = False
         self._queue.clear()

@@ -1,4 +1,4 @@
-"""What a controller asks of the broker that it lives in."""
+"""Callbacks of a controller to its broker."""
 
 from __future__ import annotations
 
@@ -9,38 +9,40 @@ from sim.protocol.zookeeper.kafka_zk_client import Operation
 
 
 class ControllerHost(Protocol):
-    """What a controller asks of its broker."""
+    """Callbacks to the controller's broker."""
 
     def at_zookeeper(self, operation: Operation) -> None:
-        """Have something done; `sim.protocol.zookeeper.kafka_controller.Controller.answered` or `moved` follows."""
+        """Send a request to ZooKeeper; `sim.protocol.zookeeper.kafka_controller.KafkaController.answered` or `moved`
+        follows.
+        """
 
     def broker_added(self, broker: int) -> None:
         """Requests to this broker may be sent from now on. Kafka: ControllerChannelManager#addBroker."""
 
     def broker_removed(self, broker: int) -> None:
-        """Requests to this broker that are not sent yet are dropped. Kafka: ControllerChannelManager#removeBroker."""
+        """Drop unsent requests to this broker. Kafka: ControllerChannelManager#removeBroker."""
 
     def send_leader_and_isr(self, broker: int, state: LeaderAndIsr) -> None:
-        """Queue a request for a live broker. Kafka: ControllerChannelManager#sendRequest."""
+        """Queue a request to a live broker. Kafka: ControllerChannelManager#sendRequest."""
 
     def send_update_metadata(self, broker: int, state: LeaderAndIsr, live: dict[int, int]) -> None:
-        """Queue a request for a live broker. Kafka: ControllerChannelManager#sendRequest."""
+        """Queue a request to a live broker. Kafka: ControllerChannelManager#sendRequest."""
 
     def send_stop_replica(self, broker: int, state: LeaderAndIsr, *, delete: bool) -> None:
-        """Queue a request for a live broker. Kafka: ControllerChannelManager#sendRequest."""
+        """Queue a request to a live broker. Kafka: ControllerChannelManager#sendRequest."""
 
     def flush(self) -> None:
-        """Send what was queued since the last step.
+        """Send the requests queued since the last step.
 
         Kafka: ControllerBrokerRequestBatch#sendRequestsToBrokers (0.10.2-2.0),
         AbstractControllerBrokerRequestBatch#sendRequestsToBrokers (2.6-3.9).
         """
 
     def active(self, epoch: int) -> None:
-        """This controller begins to work."""
+        """This controller becomes active."""
 
     def resigned(self) -> None:
-        """This controller works no more; nothing of its queues is sent."""
+        """This controller resigned; its queued requests are dropped."""
 
     def reached(self, probe: int) -> None:
         """A probe was reached (`sim.protocol.probes`)."""

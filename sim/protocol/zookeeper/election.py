@@ -1,4 +1,4 @@
-"""Who is elected: the four algorithms of the ZooKeeper controller, and what becomes of the ISR.
+"""Leader election: the four algorithms of the ZooKeeper controller, and the resulting ISR.
 
 Kafka: PartitionLeaderElectionAlgorithms (1.1-3.9), controller.Election (2.6-3.9), PartitionLeaderSelector (0.10.2).
 """
@@ -11,13 +11,13 @@ from typing import Final
 from sim.protocol.messages import LeaderAndIsr
 
 ElectionResult = tuple[int, tuple[int, ...]] | None
-"""(leader, ISR), None if nobody can be elected."""
+"""(leader, ISR), None if no leader can be elected."""
 
 
 class BrokerInfo:
-    """What a broker tells of itself when it registers in ZooKeeper.
+    """A broker's registration in ZooKeeper.
 
-    No release tells this; rule ``missed_bounce`` goes by it.
+    No release registers these fields; rule ``missed_bounce`` uses them.
     Kafka: zk.BrokerInfo (1.1-3.9).
 
     Attributes:
@@ -33,23 +33,22 @@ class BrokerInfo:
 
 
 Registry = Mapping[int, BrokerInfo]
-"""The latest registration of each broker, also of those that are gone."""
+"""The latest registration of each broker, including brokers that are gone."""
 
 
 def restarted(member: int, state: LeaderAndIsr, registry: Registry) -> bool:
-    """Whether a member's process is not the one that joined the ISR: it may have lost what was committed since.
+    """Whether a member restarted since it joined the ISR, so that it may have lost records committed since.
 
-    Before there was a leader nobody has joined.
+    Before the first leader no member has joined.
     """
     return member in state.joined and registry[member].incarnation != state.joined[member]
 
 
 def eligible_members(state: LeaderAndIsr, registry: Registry, live: Collection[int]) -> tuple[int, ...]:
-    """ISR members that may lead, as far as registrations tell (no release; rule ``missed_bounce``).
+    """ISR members that may lead, according to registrations (no release; rule ``missed_bounce``).
 
-    Whoever has run since it joined the ISR lacks nothing. If nobody of these is live, one is waited for, until all
-    members are live again, all restarted: then the longest log stands, since one that lost its tail is shorter than one
-    that did not.
+    A member that has run since it joined the ISR lacks nothing. If none of these is live, wait. Once all members are
+    back, all restarted, elect the longest log: a log that lost its tail is shorter than one that did not.
     """
     alive = [member for member in state.isr if member in live]
     kept = tuple(member for member in alive if not restarted(member, state, registry))
@@ -61,9 +60,9 @@ def eligible_members(state: LeaderAndIsr, registry: Registry, live: Collection[i
 def offline(
     assignment: tuple[int, ...], isr: tuple[int, ...], live: Collection[int], *, unclean: bool = False
 ) -> ElectionResult:
-    """The leader is gone: the first live ISR member in assignment order; else, if allowed, the first live replica.
+    """Without a leader: the first live ISR member in assignment order; otherwise, if allowed, the first live replica.
 
-    Dead replicas leave the ISR with the same decision. After an unclean election the ISR is the new leader alone.
+    Dead replicas leave the ISR at the same time. After an unclean election the ISR is only the new leader.
     Kafka: PartitionLeaderElectionAlgorithms#offlinePartitionLeaderElection (1.1-3.9),
     OfflinePartitionLeaderSelector#selectLeader (0.10.2).
     """
@@ -78,7 +77,7 @@ def offline(
 
 
 def preferred(assignment: tuple[int, ...], isr: tuple[int, ...], live: Collection[int]) -> ElectionResult:
-    """The head of the assignment, if it is live and in the ISR, which stays as it is.
+    """The head of the assignment, if it is live and in the ISR; the ISR is unchanged.
 
     Kafka: PartitionLeaderElectionAlgorithms#preferredReplicaPartitionLeaderElection (1.1-3.9),
     PreferredReplicaPartitionLeaderSelector#selectLeader (0.10.2).
@@ -88,7 +87,7 @@ def preferred(assignment: tuple[int, ...], isr: tuple[int, ...], live: Collectio
 
 
 def reassigned(target: tuple[int, ...], isr: tuple[int, ...], live: Collection[int]) -> ElectionResult:
-    """The first replica of a new assignment that is live and in the ISR, which stays as it is.
+    """The first replica of a new assignment that is live and in the ISR; the ISR is unchanged.
 
     Kafka: PartitionLeaderElectionAlgorithms#reassignPartitionLeaderElection (1.1-3.9),
     ReassignedPartitionLeaderSelector#selectLeader (0.10.2).
@@ -99,7 +98,7 @@ def reassigned(target: tuple[int, ...], isr: tuple[int, ...], live: Collection[i
 def controlled_shutdown(
     assignment: tuple[int, ...], isr: tuple[int, ...], live: Collection[int], shutting_down: Collection[int]
 ) -> ElectionResult:
-    """The first live ISR member in assignment order that is not shutting down; those that are leave the ISR.
+    """The first live ISR member in assignment order that is not shutting down; members shutting down leave the ISR.
 
     Kafka: PartitionLeaderElectionAlgorithms#controlledShutdownPartitionLeaderElection (1.1-3.9),
     ControlledShutdownLeaderSelector#selectLeader (0.10.2).
@@ -115,8 +114,8 @@ def without(
 ) -> tuple[int, tuple[int, ...]]:
     """Leader and ISR when a replica goes offline.
 
-    It leads no more, and leaves the ISR unless it is the last member: that one is waited for, but with `to_the_last`
-    (to 1.0, where unclean election is allowed).
+    It loses leadership, and leaves the ISR unless it is the last member, which has to come back. With `to_the_last` (up
+    to 1.0, if unclean election is allowed) the last member leaves too.
     Kafka: ReplicaStateMachine#doRemoveReplicasFromIsr (1.1-2.0), ZkReplicaStateMachine#doRemoveReplicasFromIsr
     (2.6-3.9), KafkaController#removeReplicaFromIsr (0.10.2).
     """
@@ -125,9 +124,9 @@ def without(
 
 
 def in_set_order(brokers: tuple[int, ...]) -> tuple[int, ...]:
-    """Brokers as a Scala set has them, which assignments pass through while they are changed (to 2.3).
+    """Brokers in the order of a Scala set, which changed assignments pass through (up to 2.3).
 
-    Up to four stay in their order; more are sorted by a hash of theirs, five bits at a time (immutable.HashSet).
+    Up to four keep their order; more are sorted by their hashes, five bits at a time (immutable.HashSet).
     """
     return brokers if len(brokers) <= _SMALL_SET else tuple(sorted(brokers, key=_set_place))
 

@@ -1,8 +1,8 @@
-"""The elected controller: which broker leads, who is told, and what is kept in ZooKeeper.
+"""The elected controller: elects leaders, sends requests to brokers, and writes state to ZooKeeper.
 
-Events are handled one at a time, in order of arrival. A handler is a generator: it yields what it wants done at
-ZooKeeper, and goes on with the result, so that everything may change between its steps. Controllers live in brokers;
-this one knows neither messages nor time.
+Events are handled one at a time, in order of arrival. A handler is a generator: it yields a request to ZooKeeper and
+resumes with the result, so everything may change between its steps. Controllers run in brokers; this module handles
+neither messages nor time.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ BROKER_NOT_AVAILABLE: Final = "BROKER_NOT_AVAILABLE"
 
 
 class KafkaController:
-    """The controller of one broker, at work while it is elected. Kafka: KafkaController.
+    """The controller of one broker, active while elected. Kafka: KafkaController.
 
     Args:
-        broker: the broker that it lives in.
+        broker: its broker.
         decide: that broker's rules.
         host: that broker.
         unclean_election: ``unclean.leader.election.enable``.
 
     Attributes:
-        context: what it knows.
+        context: its state.
         partitions: changes the partition's state.
     """
 
@@ -52,14 +52,14 @@ class KafkaController:
         self._replicas = ReplicaStateMachine(self.context, self._requests, self.partitions, decide, host)
 
     def answered(self, result: Any) -> None:
-        """ZooKeeper did what the present handler wanted."""
+        """Resume the current handler with ZooKeeper's response."""
         if self._events.answered(result):
             self._handled()
 
     def moved(self) -> None:
-        """ZooKeeper refused a write since there is a newer controller.
+        """Handle a write refused because there is a newer controller.
 
-        Unfenced, the handler fails and the next event is looked at.
+        Without fencing, only the handler fails and the next event is handled.
         Kafka: errors.ControllerMovedException (0.10.2-4.3).
         """
         self._host.reached(probes.CONTROLLER_WRITE_REFUSED)
@@ -75,18 +75,18 @@ class KafkaController:
         else:
             self._events.handle_next()
 
-    # Life.
+    # Election and resignation.
 
     def elected(self, epoch: int) -> None:
-        """This broker was elected. Kafka: KafkaController#onControllerFailover."""
+        """Become active after this broker was elected. Kafka: KafkaController#onControllerFailover."""
         self.context.epoch = epoch
         self._host.active(epoch)
         self._events.begin(self._failover())
 
     def session_lost(self) -> None:
-        """The broker's session has expired: resign.
+        """Resign, because the broker's session has expired.
 
-        Unfenced, the handler at work is finished first, in the next session (KAFKA-6082).
+        Without fencing, the current handler finishes first, in the next session (KAFKA-6082).
         Kafka: KafkaController#processExpire (2.6-3.9), KafkaController.Expire#process (1.1-2.0).
         """
         if not self._events.is_handling or self._decide.fences_controller_writes.yes():
@@ -96,7 +96,9 @@ class KafkaController:
             self._events.finish()
 
     def resign(self) -> None:
-        """Another controller works, or is to be elected. Kafka: KafkaController#onControllerResignation."""
+        """Resign, because another controller is active or has to be elected. Kafka:
+        KafkaController#onControllerResignation.
+        """
         if self.context.epoch < 0:
             return
         self._events.clear()
@@ -106,14 +108,14 @@ class KafkaController:
     # Events.
 
     def brokers_changed(self) -> None:
-        """A watch told that brokers came or went.
+        """Handle the watch on broker registrations.
 
         Kafka: BrokerChangeHandler#handleChildChange (1.1-3.9), BrokerChangeListener#doHandleChildChange (0.10.2).
         """
         self._events.put(self._brokers_changed())
 
     def topic_created(self) -> None:
-        """A watch told of the topic.
+        """Handle the watch on topics.
 
         Kafka: KafkaController#onNewTopicCreation (0.10.2), KafkaController#processTopicChange (2.6-3.9),
         TopicChangeHandler#handleChildChange (1.1-3.9), KafkaController.TopicChange#process (1.1-2.0).
@@ -121,7 +123,7 @@ class KafkaController:
         self._events.put(self.partitions.create())
 
     def isr_changed(self) -> None:
-        """A watch told that leaders changed their ISR, or that the ISR of a partition under reassignment changed.
+        """Handle the watch on ISR changes by leaders, or on the ISR of a partition in reassignment.
 
         Kafka: IsrChangeNotificationHandler#handleChildChange (1.1-3.9),
         PartitionReassignmentIsrChangeHandler#handleDataChange (1.1-3.9).
@@ -129,7 +131,7 @@ class KafkaController:
         self._events.put(self._isr_changed())
 
     def preferred_election(self) -> None:
-        """An administrator, or the regular check of balance, wants the preferred leader.
+        """Handle a preferred election requested by an administrator or auto leader rebalance.
 
         Kafka: KafkaController#onPreferredReplicaElection (0.10.2-2.0), KafkaController#onReplicaElection (2.6-3.9),
         PreferredReplicaElectionHandler#handleCreation (1.1-3.9), KafkaController.PreferredReplicaLeaderElection#process
@@ -138,7 +140,7 @@ class KafkaController:
         self._events.put(self.partitions.elect_preferred())
 
     def reassignment_asked(self) -> None:
-        """A watch told that an administrator wants another assignment.
+        """Handle the watch on reassignment requests.
 
         Kafka: PartitionReassignmentHandler#handleCreation (1.1-3.9), PartitionsReassignedListener#doHandleDataChange
         (0.10.2).
@@ -146,7 +148,7 @@ class KafkaController:
         self._events.put(self._reassignment_asked())
 
     def settings_changed(self) -> None:
-        """Unclean election may be allowed now.
+        """Handle a configuration change, which may allow unclean election.
 
         Kafka: KafkaController#enableDefaultUncleanLeaderElection (2.0-3.9),
         KafkaController.UncleanLeaderElectionEnable#process (2.0), KafkaController#processUncleanLeaderElectionEnable
@@ -155,7 +157,8 @@ class KafkaController:
         self._events.put(self.partitions.elect_offline())
 
     def controlled_shutdown(self, broker: int, broker_epoch: int, answer: Callable[[str, int], None]) -> None:
-        """A broker asks to be relieved; `answer` is called with an error and how many partitions it still leads.
+        """Handle a ControlledShutdown request; `answer` is called with an error and the number of partitions it still
+        leads.
 
         Kafka: KafkaController#shutdownBroker (0.10.2), KafkaController#controlledShutdown (1.1-3.9).
         """
@@ -202,7 +205,7 @@ class KafkaController:
         yield from self._go_on_reassigning()
 
     def _brokers_changed(self) -> Steps:
-        """Learn who is registered.
+        """Read the registered brokers and handle the difference.
 
         Kafka: ReplicaStateMachine.BrokerChangeListener#handleChildChange (0.10.2), KafkaController.BrokerChange#process
         (1.1-2.0), KafkaController#processBrokerChange (2.6-3.9).
@@ -215,7 +218,7 @@ class KafkaController:
         tells_bounces = self._decide.checks_broker_epochs
         if went and (came or bounced):
             tells_bounces.note()
-        if not tells_bounces.answer:  # All that is live is replaced before anything else (to 2.1).
+        if not tells_bounces.answer:  # The set of live brokers is replaced first (up to 2.1).
             self._remove(went)
         for broker in came:
             self._add(broker, found[broker])
@@ -229,7 +232,7 @@ class KafkaController:
             for broker in bounced:
                 self._add(broker, found[broker])
             yield from self._brokers_came(bounced)
-        elif bounced:  # The set of ids looks unchanged, so nothing is done (KAFKA-1120).
+        elif bounced:  # The set of ids is unchanged, so the restart goes unnoticed (KAFKA-1120).
             for broker in bounced:
                 known[broker] = found[broker]
         if went:
@@ -275,14 +278,14 @@ class KafkaController:
         yield from self._replicas_went([broker for broker in brokers if broker in self.context.state.replicas])
 
     def _replicas_went(self, brokers: list[int]) -> Steps:
-        """Replicas go offline one by one, in any order. Kafka: KafkaController#onReplicasBecomeOffline (1.1-3.9)."""
+        """Take replicas offline one by one, in any order. Kafka: KafkaController#onReplicasBecomeOffline (1.1-3.9)."""
         for broker in brokers:
             yield from self._replicas.take_offline(broker)
 
     def _is_leader_gone(self, brokers: list[int]) -> bool:
-        """Whether the partition waits for an election, since these brokers have failed.
+        """Whether the partition needs an election because these brokers failed.
 
-        From 1.0 on every leader is looked at, and one that shuts down is none.
+        From 1.0 on every leader is checked, and one that is shutting down counts as offline.
         Kafka: ControllerContext#isReplicaOnline (1.1-3.9).
         """
         leader = self.context.state.leader
@@ -292,7 +295,7 @@ class KafkaController:
         return went if self._decide.stopping_leader_is_online.yes() else unwilling
 
     def _isr_changed(self) -> Steps:
-        """Leaders wrote their ISR: learn it, and let everybody know.
+        """Read the ISR that leaders wrote, and send it to all brokers.
 
         Kafka: IsrChangeNotificationListener#handleChildChange (0.10.2), KafkaController.IsrChangeNotification#process
         (1.1-2.0), KafkaController#processIsrChangeNotification (2.6-3.9).
@@ -303,7 +306,7 @@ class KafkaController:
             yield from self._finish_reassignment()
 
     def _controlled_shutdown(self, broker: int, broker_epoch: int, answer: Callable[[str, int], None]) -> Steps:
-        """Leadership moves to another ISR member, followers leave the ISR.
+        """Move leadership to another ISR member, and remove followers from the ISR.
 
         Kafka: KafkaController#shutdownBroker (0.10.2), KafkaController.ControlledShutdown#doControlledShutdown
         (1.1-2.0), KafkaController#doControlledShutdown (2.6-3.9).
@@ -326,7 +329,7 @@ class KafkaController:
     # Reassignment.
 
     def _reassignment_asked(self) -> Steps:
-        """An administrator wants another assignment.
+        """Start a requested reassignment.
 
         Kafka: KafkaController.PartitionReassignment#process (1.1-2.0), KafkaController#processZkPartitionReassignment
         (2.6-3.9).
@@ -336,10 +339,10 @@ class KafkaController:
         yield from self._go_on_reassigning(complete=whole and self._decide.keeps_reassignment_marks.yes())
 
     def _go_on_reassigning(self, *, complete: bool = False) -> Steps:
-        """A reassignment was asked for, or an earlier controller has left it.
+        """Continue a reassignment that was requested or left by an earlier controller.
 
-        Where its target alone is known, it is given up if the assignment is that one, be it in sync or not; `complete`:
-        whether it is complete though some of its replicas may not be in sync.
+        If only its target is known, it is dropped when the assignment already equals the target, in sync or not.
+        `complete`: whether it is complete although some of its replicas may not be in sync.
         Kafka: KafkaController#maybeTriggerPartitionReassignment.
         """
         target = self.context.target
@@ -352,7 +355,7 @@ class KafkaController:
             yield from self._reassign(complete=complete)
 
     def _finish_reassignment(self) -> Steps:
-        """The ISR has changed: perhaps a reassignment is complete.
+        """Finish the reassignment if the changed ISR completes it.
 
         Kafka: KafkaController.PartitionReassignmentIsrChange#process (1.1-2.0),
         KafkaController#processPartitionReassignmentIsrChange (2.6-3.9).
@@ -361,11 +364,11 @@ class KafkaController:
             yield from self._reassign()
 
     def _reassign(self, *, complete: bool = False) -> Steps:
-        """First all replicas, old and new; then, once the new ones are in the ISR, those alone.
+        """Assign all replicas, old and new; once the new ones are in the ISR, only those.
 
-        Brokers are told of those alone from the last election on, ZooKeeper last of all: the leader is not to take one
-        that leaves back into the ISR, and the next controller is to know who leaves (steps B2 to B6 of KIP-455's
-        onPartitionReassignment; 6 to 10 before). It goes on when nobody can be elected.
+        From the final election on brokers get only the new replicas, and ZooKeeper is written last: the leader must not
+        take a leaving replica back into the ISR, and the next controller must know which replicas leave (steps B2 to B6
+        of KIP-455's onPartitionReassignment; 6 to 10 before). It continues even if no leader can be elected.
         Kafka: KafkaController#onPartitionReassignment.
         """
         target = self.context.target

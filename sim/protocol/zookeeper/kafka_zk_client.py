@@ -1,6 +1,6 @@
-"""What a controller does at ZooKeeper, and how its handlers ask for it.
+"""A controller's operations at ZooKeeper, and how its handlers request them.
 
-A handler is a generator: it yields what it wants done, and goes on with the result.
+A handler is a generator: it yields a request and resumes with the result.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.zookeeper import election
 
 Change = tuple[int, tuple[int, ...], tuple[int, ...]]
-"""What a decision makes of a partition's state: (leader, ISR, assignment)."""
+"""The result of a decision: (leader, ISR, assignment)."""
 Decide = Callable[[LeaderAndIsr, election.Registry], Change | None]
-"""A decision on the state, and on the registrations, as ZooKeeper has them; None: leave it."""
+"""Decides on the state and registrations in ZooKeeper; None: no change."""
 
 
 class ControllerMovedError(Exception):
@@ -23,7 +23,7 @@ class ControllerMovedError(Exception):
 
 
 class KafkaZkClient(Protocol):
-    """What a controller does at ZooKeeper; each call is a round trip. Kafka: KafkaZkClient (1.1-3.9)."""
+    """A controller's operations at ZooKeeper; each call is a round trip. Kafka: KafkaZkClient (1.1-3.9)."""
 
     def brokers(self) -> Mapping[int, int]:
         """Registered brokers and their broker epochs; sets the watch again.
@@ -32,16 +32,16 @@ class KafkaZkClient(Protocol):
         """
 
     def read(self) -> tuple[LeaderAndIsr, tuple[int, ...]]:
-        """The partition's state, and the assignment that is asked for (empty: none).
+        """The partition's state, and the requested reassignment (empty: none).
 
         Kafka: KafkaZkClient#getTopicPartitionStates (1.1-3.9), KafkaZkClient#getPartitionReassignment (1.1-3.9).
         """
 
     def registry(self) -> election.Registry:
-        """The latest registration of each broker, those included whose session is over."""
+        """The latest registration of each broker, including those with ended sessions."""
 
     def amend(self, controller_epoch: int, decide: Decide, *, fenced: Decision) -> LeaderAndIsr:
-        """Read the state, decide, and write it unless somebody else wrote meanwhile: then all over again.
+        """Read the state, decide, and write it; if the version changed meanwhile, start over.
 
         Kafka: KafkaZkClient#getTopicPartitionStatesRaw (1.1-3.9), KafkaZkClient#updateLeaderAndIsr (1.1-3.9).
 
@@ -49,11 +49,11 @@ class KafkaZkClient(Protocol):
             The state afterwards.
 
         Raises:
-            ControllerMovedError: a newer controller stands in the way.
+            ControllerMovedError: there is a newer controller.
         """
 
     def assign(self, controller_epoch: int, replicas: tuple[int, ...], *, fenced: Decision) -> LeaderAndIsr:
-        """Write the assignment, which is kept apart from the partition's state.
+        """Write the assignment, which is stored separately from the partition's state.
 
         Kafka: KafkaZkClient#setTopicAssignment (1.1-3.9).
 
@@ -61,11 +61,11 @@ class KafkaZkClient(Protocol):
             The state afterwards.
 
         Raises:
-            ControllerMovedError: a newer controller stands in the way.
+            ControllerMovedError: there is a newer controller.
         """
 
     def reassigned(self) -> None:
-        """Delete the request for a reassignment. Kafka: KafkaZkClient#deletePartitionReassignment (1.1-3.9)."""
+        """Delete the reassignment request. Kafka: KafkaZkClient#deletePartitionReassignment (1.1-3.9)."""
 
 
 Operation = Callable[[KafkaZkClient], Any]

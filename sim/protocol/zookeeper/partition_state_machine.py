@@ -1,6 +1,6 @@
-"""Changes of the partition's state: its creation, elections, and how they are written.
+"""Changes of the partition's state: creation and elections, and writing them.
 
-Who is elected: `sim.protocol.zookeeper.election`.
+The election algorithms are in `sim.protocol.zookeeper.election`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class PartitionStateMachine:
     Kafka: PartitionStateMachine, ZkPartitionStateMachine (2.6-3.9).
 
     Args:
-        context: what the controller knows.
-        requests: tells brokers.
+        context: the controller's state.
+        requests: sends requests to brokers.
         decide: the controller's rules: ``controller_writes``, ``preferred_election`` and ``missed_bounce``.
         host: its broker.
         unclean_election: ``unclean.leader.election.enable``.
@@ -47,9 +47,9 @@ class PartitionStateMachine:
         self._decide = decide
 
     def create(self) -> Steps:
-        """A new partition: all live replicas are in sync, the first of them leads.
+        """Create a partition: all live replicas are in sync, and the first of them leads.
 
-        Without any it stays new until one is.
+        Without a live replica it stays new until one is live.
         Kafka: PartitionStateMachine#initializeLeaderAndIsrForPartition (0.10.2),
         PartitionStateMachine#initializeLeaderAndIsrForPartitions (1.1-2.0),
         ZkPartitionStateMachine#initializeLeaderAndIsrForPartitions (2.6-3.9).
@@ -69,9 +69,9 @@ class PartitionStateMachine:
             self._requests.tell(self._context.replicas())
 
     def elect_offline(self) -> Steps:
-        """Elect a leader if the partition waits for one.
+        """Elect a leader if the partition is offline.
 
-        A partition whose leader died is offline until the next election, also when that leader is back before.
+        A partition whose leader died stays offline until the next election, even if that leader returns earlier.
         Kafka: PartitionStateMachine#triggerOnlinePartitionStateChange.
         """
         if self._context.is_new:
@@ -89,7 +89,9 @@ class PartitionStateMachine:
         yield from self.elect_and_tell(decide)
 
     def elect_preferred(self) -> Steps:
-        """The first replica is to lead, if it may. Kafka: PreferredReplicaPartitionLeaderElectionStrategy (1.1-3.9)."""
+        """Elect the preferred replica, if possible. Kafka: PreferredReplicaPartitionLeaderElectionStrategy
+        (1.1-3.9).
+        """
 
         def decide(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
             choice = election.preferred(state.replicas, state.isr, self.electable(state, registry))
@@ -113,9 +115,9 @@ class PartitionStateMachine:
         return choice and (*choice, state.replicas)
 
     def elect_reassigned(self, target: tuple[int, ...]) -> Steps:
-        """A replica of the new assignment is to lead.
+        """Elect a replica of the new assignment.
 
-        One that leads already does so with a new leader epoch, unless it shuts down.
+        If one already leads, it gets a new leader epoch, unless it is shutting down.
         Kafka: ReassignPartitionLeaderElectionStrategy (1.1-3.9),
         KafkaController#moveReassignedPartitionLeaderIfRequired.
         """
@@ -132,7 +134,7 @@ class PartitionStateMachine:
         yield from self._elect(decide)
 
     def amend(self, decide: Decide) -> Steps:
-        """Decide on the state as ZooKeeper has it, and write what was decided, if anything was.
+        """Decide on the state in ZooKeeper, and write the decision, if any.
 
         Kafka: PartitionStateMachine#doElectLeaderForPartitions (1.1-2.0),
         ZkPartitionStateMachine#doElectLeaderForPartitions (2.6-3.9), ZkReplicaStateMachine#doRemoveReplicasFromIsr
@@ -142,7 +144,7 @@ class PartitionStateMachine:
         self._context.state = yield lambda zookeeper: zookeeper.amend(epoch, decide, fenced=fenced)
 
     def assign(self, replicas: tuple[int, ...]) -> Steps:
-        """Write another assignment, and nothing else.
+        """Write only another assignment.
 
         Kafka: KafkaController#updateAssignedReplicasForPartition (0.10.2-2.0),
         KafkaController#updateReplicaAssignmentForPartition (2.6-3.9).
@@ -151,7 +153,7 @@ class PartitionStateMachine:
         self._context.state = yield lambda zookeeper: zookeeper.assign(epoch, replicas, fenced=fenced)
 
     def _elect(self, decide: Decide) -> Steps:
-        """An election: if somebody is elected, the partition is offline no more.
+        """Run an election; if it elects a leader, the partition is online.
 
         Kafka: PartitionStateMachine#electLeaderForPartition (0.10.2), PartitionStateMachine#electLeaderForPartitions
         (1.1-2.0), ZkPartitionStateMachine#electLeaderForPartitions (2.6-3.9).
@@ -162,16 +164,16 @@ class PartitionStateMachine:
             self._context.is_offline = False
 
     def elect_and_tell(self, decide: Decide) -> Steps:
-        """The same; replicas hear of a new leader epoch. Kafka: PartitionStateMachine#handleStateChanges."""
+        """`_elect`, and send a new leader epoch to replicas. Kafka: PartitionStateMachine#handleStateChanges."""
         epoch = self._context.state.leader_epoch
         yield from self._elect(decide)
         if self._context.state.leader_epoch > epoch:
             self._requests.tell(self._context.replicas())
 
     def electable(self, state: LeaderAndIsr, registry: election.Registry) -> list[int]:
-        """Brokers that may lead: live ones that do not shut down.
+        """Brokers that may lead: live ones that are not shutting down.
 
-        With rule ``missed_bounce=noticed`` (no release) ISR members only that are relied upon.
+        With rule ``missed_bounce=noticed`` (no release) only eligible ISR members.
         """
         willing = self._context.willing()
         relied = election.eligible_members(state, registry, self._context.live)
@@ -181,12 +183,12 @@ class PartitionStateMachine:
 
 
 def raised(state: LeaderAndIsr, _: election.Registry) -> Change:
-    """A new leader epoch and nothing else. Kafka: KafkaController#updateLeaderEpoch."""
+    """The state with only a new leader epoch. Kafka: KafkaController#updateLeaderEpoch."""
     return state.leader, state.isr, state.replicas
 
 
 def _outcome(state: LeaderAndIsr, choice: election.ElectionResult) -> int:
-    """What an election for an offline partition has come to."""
+    """The probe for the result of an election for an offline partition."""
     if choice is None:
         return probes.ELECTED_NOBODY
     leader = choice[0]

@@ -1,4 +1,4 @@
-"""Replicas that come and go: what becomes of the partition, and who is told."""
+"""Replicas that come online or go offline: changes of the partition, and requests to brokers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class ReplicaStateMachine:
     """Changes of replicas' states by one controller. Kafka: ReplicaStateMachine, ZkReplicaStateMachine (2.6-3.9).
 
     Args:
-        context: what the controller knows.
-        requests: tells brokers.
+        context: the controller's state.
+        requests: sends requests to brokers.
         partitions: writes the partition's state.
         decide: the controller's rules: ``registration_epoch``, ``missed_bounce`` and ``last_isr_member``.
         host: its broker.
@@ -39,9 +39,9 @@ class ReplicaStateMachine:
         self._decide = decide
 
     def tell_started(self, replicas: list[int]) -> Steps:
-        """Replicas are live now: they are told how things stand, or all are told of a new leader epoch.
+        """Bring replicas online: send them the state, or send a new leader epoch to all replicas.
 
-        Without a leader the next one has a new leader epoch anyway.
+        Without a leader the next election raises the leader epoch anyway.
         Kafka: ReplicaStateMachine#handleStateChange (0.10.2), ReplicaStateMachine#doHandleStateChanges (1.1-2.0),
         ZkReplicaStateMachine#doHandleStateChanges (2.6-3.9).
         """
@@ -53,9 +53,9 @@ class ReplicaStateMachine:
             self._requests.tell(replicas, update=False)
 
     def take_offline(self, replica: int, assigned: tuple[int, ...] = ()) -> Steps:
-        """A replica goes: it stops following, leaves the ISR and leads no more.
+        """Take a replica offline: it stops following, leaves the ISR and loses leadership.
 
-        `assigned`: the assignment that others are told of, if it is not the one in ZooKeeper.
+        `assigned`: the assignment sent to other replicas, if it differs from the one in ZooKeeper.
         Kafka: ReplicaStateMachine#removeReplicasFromIsr (1.1-2.0), ZkReplicaStateMachine#removeReplicasFromIsr
         (2.6-3.9), KafkaController#removeReplicaFromIsr (0.10.2).
         """
@@ -78,5 +78,5 @@ class ReplicaStateMachine:
         yield from self._partitions.amend(decide)
         if assigned:
             self._context.state = self._context.state.assigned(assigned)
-        if self._context.state.leader_epoch > epoch:  # Kafka sends it again in any case; it would be ignored.
+        if self._context.state.leader_epoch > epoch:  # Kafka resends it in any case; it would be ignored.
             self._requests.tell([broker for broker in self._context.replicas() if broker != replica])
