@@ -1,1 +1,1 @@
-"""Kafka's replication rules as plain state machines: no clock, no chance, no I/O."""
+"""Kafka's replication protocol as plain state machines: no clock, no randomness, no I/O."""

@@ -7,14 +7,14 @@ from typing import Final
 Sequence = tuple[int, int, int]
 """(producer id, producer epoch, sequence of the first record) of an idempotent producer's batch"""
 NO_SEQUENCE: Final[Sequence] = (-1, -1, -1)
-"""Of a batch whose producer is not idempotent."""
+"""For a batch whose producer is not idempotent."""
 
 
 class Batch:
-    """A record batch as it stands in a log.
+    """A record batch in a log.
 
-    Shared by reference between the logs of all replicas and never changed after it was appended. A record's identity
-    is its id, unique in a run: record ``first_id + k`` stands at offset ``base_offset + k``.
+    Immutable, and shared by reference between the logs of all replicas. A record's identity is its id, unique in a run:
+    record ``first_id + k`` has offset ``base_offset + k``.
     Kafka: record.RecordBatch (1.1-4.2), record.internal.RecordBatch (4.3).
 
     Attributes:

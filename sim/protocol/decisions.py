@@ -1,19 +1,19 @@
-"""The rules of a broker, asked where they decide.
+"""Decisions: the protocol's queries of rules, which record whether a rule had an effect.
 
-A site of the protocol where releases differ asks a `Decision`, which answers and notes that it was asked. It is asked
-only in a situation in which the values of its rule act differently::
+Code in which releases differ asks a `Decision`, which answers and records that it was asked. It is asked only in
+situations in which the values of its rule act differently::
 
     if len(isr) < self.min_insync_replicas and self._decide.hw_needs_min_isr.yes():
 
-The situation comes first, the rule last. So a run knows, rule by rule, against which other values it decided anything
-(`Decisions.parted`). Of two sets of rules that differ only in values against which a run decided nothing, the other
-one has the same history: up to the first decision that parts them both do the same. That holds as long as
+The situation is tested first, the rule last. So a run records, rule by rule, the other values that would have acted
+differently (`Decisions.parted`). If two sets of rules differ only in values without an effect in a run, both give the
+same history: they act alike up to the first decision on which they differ. This holds as long as
 
-* a situation is one in which all values agree outside of it, whatever the *other* rules are;
-* what a value does later (a message that carries an epoch, a file that is written) is asked for here and now, or every
-  situation in which that shows asks;
-* ``answer``, which notes nothing, is read only where the same decision was asked before, or where both answers come to
-  the same.
+* outside of the situation all values agree, whatever the *other* rules are;
+* a value's later effect (a message that carries an epoch, a file that is written) is asked for here and now, or in
+  every situation in which the effect shows;
+* ``answer``, which records nothing, is read only where the same decision was asked before, or where both answers lead
+  to the same result.
 
 `make hunt` compares runs (`tests.verification.hunt.deciding`).
 """
@@ -34,16 +34,16 @@ VALUES: Final = tuple((rule, value) for rule, spec in RULES.items() for value in
 """All values of all rules: (rule, value)."""
 _PLACES: Final = {pair: place for place, pair in enumerate(VALUES)}
 _MASKS: Final = {name: sum(1 << _PLACES[name, value] for value in spec.values) for name, spec in RULES.items()}
-"""Rule -> the bits of its values."""
+"""Rule -> bits of its values."""
 
 
 @final
 class Decision:
-    """A question that some values of a rule answer with yes.
+    """A yes/no query of a rule.
 
     Attributes:
-        answer: what the value in force answers.
-        asked: whether it decided anything.
+        answer: the answer of the current value.
+        asked: whether it had an effect.
     """
 
     __slots__ = ("answer", "asked")
@@ -53,23 +53,23 @@ class Decision:
         self.asked = False
 
     def yes(self) -> bool:
-        """Ask it, in a situation in which the other answer would lead elsewhere."""
+        """Ask, in a situation in which the other answer would act differently."""
         self.asked = True
         return self.answer
 
     def note(self) -> None:
-        """What follows depends on the answer, and the situation where it shows cannot be told from here."""
+        """Record an effect, because later behaviour depends on the answer in ways not visible here."""
         self.asked = True
 
 
 @final
 class Choice:
-    """A question with an answer for each value of a rule.
+    """A query of a rule with an answer for each value.
 
     Attributes:
         rule: its name.
-        value: the value in force.
-        against: values that would have answered otherwise at some time.
+        value: the current value.
+        against: values that would have answered differently at some time.
     """
 
     __slots__ = ("against", "rule", "value")
@@ -80,10 +80,10 @@ class Choice:
         self.against: set[str] = set()
 
     def pick(self, answers: Mapping[str, T]) -> T:
-        """The answer of the value in force.
+        """The answer of the current value.
 
         Args:
-            answers: value -> answer; where all are equal nothing is decided.
+            answers: value -> answer; if all are equal the rule has no effect.
         """
         chosen = answers[self.value]
         for value, answer in answers.items():
@@ -94,9 +94,9 @@ class Choice:
 
 @final
 class Decisions:
-    """All questions that the protocol asks of one set of rules, and which of them decided anything.
+    """All queries of one set of rules, and which of them had an effect.
 
-    Brokers with the same rules share one in a run.
+    In a run, brokers with the same rules share an object.
 
     Args:
         rules: the rules.
@@ -204,7 +204,7 @@ class Decisions:
 
     @property
     def bits(self) -> int:
-        """Values that would have decided otherwise at some time, never the rules' own: see `to_values`."""
+        """Values other than the current ones that would have acted differently at some time: see `to_values`."""
         found = 0
         for choice in self._choices:
             for value in RULES[choice.rule].values:
@@ -216,22 +216,24 @@ class Decisions:
         return found
 
     def parted(self) -> set[tuple[str, str]]:
-        """The same as (rule, value)."""
+        """`bits` as (rule, value) pairs."""
         return to_values(self.bits)
 
     def decided(self) -> list[str]:
-        """The rules that have decided anything, in their order."""
+        """The rules that had an effect, in their order."""
         bits = self.bits
         return [rule for rule, mask in _MASKS.items() if bits & mask]
 
     def answers(self) -> list[bool]:
-        """What each decision answers, in their order."""
+        """The answer of each decision, in their order."""
         return [decision.answer for decision in self._decisions]
 
 
 @cache
 def _questions() -> tuple[tuple[int, int], ...]:
-    """Of each decision the values of its rule that answer yes, and those that answer no, read off what each changes."""
+    """For each decision the values of its rule that answer yes, and those that answer no, found by trying
+    each value.
+    """
     words: dict[str, Any] = {name: spec.values[0] for name, spec in RULES.items()}
     some = Rules(**words)
     answers = [Decisions(some.override({rule: value})).answers() for rule, value in VALUES]
@@ -244,9 +246,9 @@ def _questions() -> tuple[tuple[int, int], ...]:
 
 
 def decided(tables: Iterable[Decisions]) -> int:
-    """Values against which a run decided anything, of the rules of all who took part: see `to_values`.
+    """Values that would have acted differently in a run, over the rules of all participants: see `to_values`.
 
-    Who asks may have other rules than who answers: where they differ, a rule that decided counts for all its values.
+    Participants may have different rules: if they differ in a rule with an effect, all its values count.
     """
     every = [table.bits for table in tables]
     found = 0
@@ -260,5 +262,5 @@ def decided(tables: Iterable[Decisions]) -> int:
 
 
 def to_values(bits: int) -> set[tuple[str, str]]:
-    """What a number says that has a bit for each of `VALUES`: (rule, value)."""
+    """The (rule, value) pairs of a number with a bit for each of `VALUES`."""
     return {pair for place, pair in enumerate(VALUES) if bits >> place & 1}

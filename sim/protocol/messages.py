@@ -1,8 +1,8 @@
 """Requests and replies between brokers, clients and the control plane: one slotted class per RPC.
 
-A message is a value: it holds ids and data, is never changed, and is equal to another one that says the same. A reply
-carries its request, and whoever asked looks whether that is the very request that it waits for: a reply to a request
-that was given up is dropped.
+A message is an immutable value of ids and data, equal to another with the same contents. A response carries its
+request, and the requester compares it by identity with the request in flight: a response to an abandoned request is
+dropped.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ UNKNOWN_TOPIC_ID: Final = "UNKNOWN_TOPIC_ID"
 UNKNOWN_TOPIC_OR_PARTITION: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 
 DIVERGING_EPOCH: Final = "DIVERGING_EPOCH"
-"""No error code, and never sent: a fetch is answered with a diverging epoch (see `FetchResult`)."""
+"""Not an error code, and never sent: marks a fetch response with a diverging epoch (see `FetchResult`)."""
 
 NO_EPOCH: Final = -1
-"""In a request: no leader epoch given, none is checked."""
+"""In a request: no leader epoch, so none is checked."""
 
 NO_BROKER_EPOCH: Final = -1
-"""Of a registration: there was none yet, or it is not known and not compared."""
+"""No registration yet, or its epoch is unknown and not compared."""
 
 LATEST: Final = -1
 """ListOffsets: the LEO for a replica, the HW for a client."""
 EARLIEST: Final = -2
-"""ListOffsets: the log start. A number from 0 on is a time: the first record that is not older."""
+"""ListOffsets: the log start. A number from 0 on is a time, which requests the first record that is not older."""
 
 PRODUCE: Final = 1 << KIND
 FETCH: Final = ALIKE + (2 << KIND)
@@ -71,9 +71,9 @@ CONTROLLED_SHUTDOWN: Final = 8 << KIND
 
 
 class ProduceRequest(Message):
-    """A batch on its way to the leader: records ``first_id ..``, `acks` 0, 1 or -1 (all).
+    """A batch sent to the leader: records ``first_id ..``, `acks` 0, 1 or -1 (all).
 
-    `sequence` is that of an idempotent producer.
+    `sequence` is an idempotent producer's.
     Kafka: requests.ProduceRequest.
     """
 
@@ -92,7 +92,7 @@ class ProduceRequest(Message):
         self.sequence: Final = sequence
 
     def again(self) -> ProduceRequest:
-        """The same batch once more: answers to it match no other request."""
+        """A resend of the same batch; responses to it match no other request."""
         return ProduceRequest(self.client, self.name, self.first_id, self.count, self.acks, self.sequence)
 
     def about(self) -> int:
@@ -101,11 +101,11 @@ class ProduceRequest(Message):
 
 
 class ProduceResponse(Message):
-    """Answer to a produce request: an error, or the offset of the batch's first record.
+    """Response to a produce request: an error, or the offset of the batch's first record.
 
-    With UNKNOWN_PRODUCER_ID it is the log start that comes instead.
+    With UNKNOWN_PRODUCER_ID it carries the log start instead.
 
-    For checkers, and no field on the wire: when it was sent.
+    The time at which it was sent is for checkers, and not a field on the wire.
     Kafka: requests.ProduceResponse.
     """
 
@@ -130,15 +130,15 @@ class FetchRequest(Message):
     """A fetch of a follower or a consumer. Kafka: requests.FetchRequest.
 
     Attributes:
-        node: who asks.
-        leader: the broker that is asked.
-        replica: broker id of who asks, -1 for a consumer.
+        node: the requesting node.
+        leader: the receiving broker.
+        replica: broker id of the follower, -1 for a consumer.
         broker_epoch: of the follower's registration, -1 for a consumer or if unknown.
-        positions: what is fetched.
-        leader_epochs: the leader epoch under which each position is fetched, whether the position names it or not: the
-            leader compares it under rule ``hw_needs_epoch``, the sender when the reply comes. Not a field on the wire.
-        version: of what brokers knew when it was sent (`sim.environment.network.Network.version`). Not a field on the
+        positions: the positions to fetch.
+        leader_epochs: the leader epoch in which each position is fetched, whether the position carries it or not: the
+            leader compares it under rule ``hw_needs_epoch``, the sender when the response arrives. Not a field on the
             wire.
+        version: `sim.environment.network.Network.version` when it was sent. Not a field on the wire.
     """
 
     __slots__ = (
@@ -178,19 +178,19 @@ class FetchRequest(Message):
 
 
 Diverging = tuple[int, ...] | None
-"""(diverging epoch, its end offset); `AGREES` where there is none, None from a leader that compares no epochs."""
+"""(diverging epoch, its end offset); `AGREES` without divergence, None from a leader that does not compare epochs."""
 AGREES: Final[tuple[int, ...]] = ()
 
 FetchResult = tuple[str, str, abc.Sequence[Batch], int, int, int, Diverging]
 """(partition, error, batches, the leader's HW, the leader's log start, the leader's epoch, where the logs diverge)
 
-A leader compares epochs with rule ``follower_truncation=on-fetch``; that it does, a follower learns from Kafka's
-version negotiation (ApiVersions).
+A leader compares epochs with rule ``follower_truncation=on-fetch``; in Kafka followers learn from version negotiation
+(ApiVersions) whether it does.
 """
 
 
 class FetchResponse(Message):
-    """Answer to a fetch, one result for each position. Kafka: requests.FetchResponse."""
+    """Response to a fetch, one result for each position. Kafka: requests.FetchResponse."""
 
     __slots__ = ("request", "results")
     elision_safe = True
@@ -207,17 +207,17 @@ class FetchResponse(Message):
 
 
 Ask = tuple[str, int, int]
-"""(partition, current leader epoch or `NO_EPOCH`, epoch asked for)"""
+"""(partition, current leader epoch or `NO_EPOCH`, requested epoch)"""
 
 
 class OffsetsForLeaderEpochRequest(Message):
     """OffsetsForLeaderEpoch. Kafka: OffsetsForLeaderEpochRequest (1.1-4.3).
 
     Attributes:
-        node: who asks.
-        asks: what is asked.
+        node: the requesting node.
+        asks: the requested epochs.
         leader_epochs: see `FetchRequest`.
-        with_epoch: whether this is version 1, whose reply names the epoch that the offset belongs to (KIP-279).
+        with_epoch: whether this is version 1, whose response has the epoch that the offset belongs to (KIP-279).
     """
 
     __slots__ = ("asks", "leader_epochs", "node", "with_epoch")
@@ -242,7 +242,7 @@ EpochEndResult = tuple[str, str, int, int]
 
 
 class OffsetsForLeaderEpochResponse(Message):
-    """Answer to OffsetsForLeaderEpoch, one result for each ask. Kafka: OffsetsForLeaderEpochResponse (1.1-4.3)."""
+    """Response to OffsetsForLeaderEpoch, one result for each ask. Kafka: OffsetsForLeaderEpochResponse (1.1-4.3)."""
 
     __slots__ = ("request", "results")
     needs_partition = True
@@ -279,7 +279,7 @@ class ListOffsetsRequest(Message):
 
 
 class ListOffsetsResponse(Message):
-    """Answer to ListOffsets: an error, or an offset with the answering leader's epoch.
+    """Response to ListOffsets: an error, or an offset with the responding leader's epoch.
 
     Kafka: ListOffsetsResponse (3.9-4.3), requests.ListOffsetResponse (0.10.2-2.6).
     """
@@ -300,7 +300,7 @@ class ListOffsetsResponse(Message):
 
 
 class MetadataRequest(Message):
-    """A client asks a broker who leads a partition. Kafka: requests.MetadataRequest."""
+    """A client's request for the leader of a partition. Kafka: requests.MetadataRequest."""
 
     __slots__ = ("name", "node")
     elision_safe = True
@@ -319,7 +319,7 @@ class MetadataRequest(Message):
 
 
 class MetadataResponse(Message):
-    """What that broker last heard: the leader (0: none) and its epoch. Kafka: requests.MetadataResponse."""
+    """Response: the leader (0: none) and its epoch in the broker's metadata. Kafka: requests.MetadataResponse."""
 
     __slots__ = ("leader", "leader_epoch", "request")
 
@@ -334,7 +334,7 @@ class MetadataResponse(Message):
 
 
 class LeaderAndIsr:
-    """How things stand for one partition, as ZooKeeper keeps it and as brokers are told. Kafka: LeaderAndIsr.
+    """The state of one partition, as stored in ZooKeeper and sent to brokers. Kafka: LeaderAndIsr.
 
     Attributes:
         name: the partition.
@@ -343,7 +343,7 @@ class LeaderAndIsr:
         isr: in-sync replicas, in assignment order.
         partition_epoch: raised with every change (ZooKeeper's version of the state).
         replicas: the assignment.
-        controller_epoch: of the controller that decided last.
+        controller_epoch: of the controller that made the last decision.
         joined: incarnation of each ISR member's process when it joined, for rule ``missed_bounce``; kept by ZooKeeper.
     """
 
@@ -379,7 +379,7 @@ class LeaderAndIsr:
         self.controller_epoch: Final = controller_epoch
 
     def assigned(self, replicas: tuple[int, ...]) -> LeaderAndIsr:
-        """The same with another assignment."""
+        """This state with another assignment."""
         return LeaderAndIsr(
             self.name,
             self.leader,
@@ -393,12 +393,12 @@ class LeaderAndIsr:
 
 
 class AbstractControlRequest:
-    """What the three requests of a controller have in common. Kafka: AbstractControlRequest (2.6-3.9).
+    """Base of the controller's three requests. Kafka: AbstractControlRequest (2.6-3.9).
 
     Attributes:
         controller_epoch: of the controller that sends it.
         broker_epoch: of the registration that it is meant for.
-        state: how things stand.
+        state: the partition's state.
     """
 
     __slots__ = ("broker_epoch", "controller_epoch", "state")
@@ -413,15 +413,15 @@ class AbstractControlRequest:
 
 
 class LeaderAndIsrRequest(AbstractControlRequest):
-    """Lead or follow. Kafka: requests.LeaderAndIsrRequest (0.10.2-4.1)."""
+    """Makes a broker leader or follower. Kafka: requests.LeaderAndIsrRequest (0.10.2-4.1)."""
 
     __slots__ = ()
 
 
 class UpdateMetadataRequest(AbstractControlRequest):
-    """Who leads, for clients; `live`: registered brokers with their broker epochs.
+    """The leader, for clients; `live`: registered brokers with their broker epochs.
 
-    With rule ``broker_metadata=last-sent``, `number`: its place among this controller's, from 1.
+    `number`, with rule ``broker_metadata=last-sent``: its sequence number at this controller, from 1.
     Kafka: requests.UpdateMetadataRequest (0.10.2-3.9).
     """
 
@@ -437,7 +437,9 @@ class UpdateMetadataRequest(AbstractControlRequest):
 
 
 class StopReplicaRequest(AbstractControlRequest):
-    """Stop following; with `delete` the replica goes altogether. Kafka: requests.StopReplicaRequest (0.10.2-3.9)."""
+    """Makes a broker stop following; with `delete` it also deletes the replica. Kafka: requests.StopReplicaRequest
+    (0.10.2-3.9).
+    """
 
     __slots__ = ("delete",)
 
@@ -447,7 +449,7 @@ class StopReplicaRequest(AbstractControlRequest):
 
 
 class ControllerRequestBatch(Message):
-    """Requests of a controller to one broker that belong together, in their order."""
+    """Requests of one controller step to one broker, in order."""
 
     __slots__ = ("controller", "requests")
 
@@ -456,7 +458,7 @@ class ControllerRequestBatch(Message):
         self.requests: Final = requests
 
     def again(self) -> ControllerRequestBatch:
-        """The same requests once more: answers to them match no other batch."""
+        """A resend of the same requests; responses to it match no other batch."""
         return ControllerRequestBatch(self.controller, self.requests)
 
     def has_to_wait(self, *, registered: bool) -> bool:
@@ -470,7 +472,7 @@ class ControllerRequestBatch(Message):
 
 
 class ControlResponse(Message):
-    """A broker's answer to a batch; errors are no reason for the controller to do anything."""
+    """A broker's response to a batch; the controller ignores errors."""
 
     __slots__ = ("batch", "broker")
 
@@ -484,7 +486,7 @@ class ControlResponse(Message):
 
 
 class ControlledShutdownRequest(Message):
-    """A broker asks the controller to move its leaderships. Kafka: requests.ControlledShutdownRequest (0.10.2-3.9)."""
+    """A broker's request to move its leaderships away. Kafka: requests.ControlledShutdownRequest (0.10.2-3.9)."""
 
     __slots__ = ("broker", "broker_epoch")
 
@@ -498,7 +500,9 @@ class ControlledShutdownRequest(Message):
 
 
 class ControlledShutdownResponse(Message):
-    """Answer: an error, and how many it still leads. Kafka: requests.ControlledShutdownResponse (0.10.2-3.9)."""
+    """Response: an error, and the number of partitions it still leads. Kafka: requests.ControlledShutdownResponse
+    (0.10.2-3.9).
+    """
 
     __slots__ = ("error", "remaining", "request")
 

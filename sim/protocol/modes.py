@@ -1,7 +1,7 @@
-"""Modes: named sets of rules, each what one Kafka release did, and what it promised.
+"""Modes: the replication behaviour of one Kafka release each, as a named set of rules, and its promise.
 
-A mode sets rules only; configuration comes from the scenario, with one default table for all (`sim.config`). Whoever
-calls `scenarios.single.run` may define others.
+A mode sets only rules; configuration comes from the scenario, with one default table for all modes (`sim.config`).
+Callers of `scenarios.single.run` may define other modes.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from sim.protocol.rules import RULES, Rules, RuleSpec, parse_overrides
 __all__ = ["MODES", "NO_RELEASE", "RULES", "Mode", "Promised", "RuleSpec", "mode", "parse_overrides"]
 
 NO_RELEASE: Final = "none"
-"""What stands for the release of a mode that is none."""
+"""The release of a mode that is not a release."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9.-]{0,63}")
 _RELEASE: Final = re.compile(r"[0-9]+(\.[0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """What a mode promises where modes differ; `faults.promise.promise` holds what all promise, and judges.
+    """The parts of a mode's promise in which modes differ; `faults.promise.promise` has the rest, and judges.
 
     Attributes:
-        keeps_all_shown: what consumers were shown is kept like what acks=all covered (KAFKA-15583); otherwise what only
-            acks=1 covered may be shown and lost.
+        keeps_all_shown: records that consumers read are kept like those acknowledged with acks=all (KAFKA-15583);
+            otherwise records covered only by acks=1 may be read and lost.
         never_diverges: replicas never diverge, whatever was lost or elected (KIP-279).
-        deduplicates: batches of an idempotent producer are neither there twice nor out of order (KIP-98).
-        counts_damage: records survive fewer than min.insync.replicas damaged replicas (KIP-966); otherwise as long as
-            the ISR has another member.
-        damaged_by_loss: damaged is who ended and lost the record, not who ended uncleanly: somebody looks at logs
-            (KIP-966, unclean recovery).
+        deduplicates: batches of an idempotent producer are neither duplicated nor reordered (KIP-98).
+        counts_damage: records survive fewer than min.insync.replicas damaged replicas (KIP-966); otherwise they survive
+            while the ISR has another member.
+        damaged_by_loss: a replica counts as damaged if it ended and lost the record, not if it ended uncleanly, because
+            the controller compares logs (KIP-966, unclean recovery).
     """
 
     keeps_all_shown: bool
@@ -44,7 +44,7 @@ class Promised:
     damaged_by_loss: bool
 
     def override(self, values: Mapping[str, str]) -> Promised:
-        """What is promised once some rules have other values; the rest stays."""
+        """The promise after some rules are set to other values."""
         changed: dict[str, Any] = {
             part: values[rule] in promising for part, (rule, promising) in _PROMISED_BY.items() if rule in values
         }
@@ -58,7 +58,7 @@ _PROMISED_BY: Final = {
     "counts_damage": ("elr", ("on",)),
     "damaged_by_loss": ("unclean_recovery", ("first-replies", "log-inspection")),
 }
-"""Part of a promise -> the rule that it stands and falls with, and the values with which it stands."""
+"""Part of a promise -> the rule that it depends on, and the values with which it holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,14 @@ class Mode:
 
     Attributes:
         name: ``[a-z0-9.-]+``.
-        release: the release that it equals, `NO_RELEASE` if there is none.
+        release: the Kafka release, `NO_RELEASE` if it is not one.
         summary: one line about it.
         rules: its rules.
-        promise: what it promises.
-        follows: of a mode that is no release, the one that it comes after.
+        promise: its promise.
+        follows: for a mode that is not a release, the release that it comes after.
 
     Raises:
-        InputError: the name is none, or it has no place among releases.
+        InputError: the name is invalid, or the mode has no position among releases.
     """
 
     name: str
@@ -97,11 +97,13 @@ class Mode:
 
     @property
     def place(self) -> tuple[tuple[int, ...], bool]:
-        """Its place among releases, to be compared: what is none comes right after the release that it follows."""
+        """Its position among releases, for comparison; a mode that is not a release comes right after the one it
+        follows.
+        """
         return tuple([int(number) for number in self._beside.split(".")]), self.release == NO_RELEASE
 
     def override(self, values: Mapping[str, str]) -> Mode:
-        """This mode with other values of some rules, and the promise that goes with them.
+        """This mode with other values of some rules, and the corresponding promise.
 
         Raises:
             InputError: unknown rule or value.
@@ -414,14 +416,14 @@ MODES: Final[dict[str, Mode]] = {
         ),
     )
 }
-"""The ladder of releases first, then the variants."""
+"""Releases first, in order, then variants."""
 
 
 def mode(name: str, known: Mapping[str, Mode] = MODES) -> Mode:
     """The mode of that name.
 
     Raises:
-        InputError: there is none; names the nearest.
+        InputError: there is none; the message names the nearest.
     """
     if name not in known:
         raise InputError(f"unknown mode {name!r}{did_you_mean(name, known)}")

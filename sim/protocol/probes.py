@@ -1,7 +1,7 @@
-"""Probes: places in the protocol that a run can reach. `sim.history.coverage` notes what was reached.
+"""Probes: places in the protocol that a run can reach. `sim.history.coverage` records which were reached.
 
-There are two sorts. A *transition* is something that happens to a replica, a controller, a log or a client. A *branch*
-is one value of one rule: it is reached when the rule decides, that is, where another value would have done otherwise
+There are two sorts. A *transition* is an event of a replica, a controller, a log or a client. A *branch* is one value
+of one rule: it is reached when the rule has an effect, that is, when another value would have acted differently
 (`sim.protocol.decisions`).
 """
 
@@ -31,7 +31,7 @@ RULE_BRANCH: Final = "rule branch"
 
 
 class Probe(NamedTuple):
-    """What a probe is called, which table it stands in, and what it means that a run has reached it."""
+    """A probe's name, group, and the meaning of reaching it."""
 
     group: str
     name: str
@@ -42,7 +42,7 @@ _found: list[Probe] = []
 
 
 def _probe(group: str, name: str, meaning: str) -> int:
-    """Define one; returns its number."""
+    """Define a probe; returns its number."""
     _found.append(Probe(group, name, meaning))
     return len(_found) - 1
 
@@ -228,7 +228,7 @@ OFFSET_UNAVAILABLE: Final = _client("offset-not-available", "a leader does not k
 METADATA_GOES_BACK: Final = _client("metadata-older", "a client is given older metadata than it had")
 
 TRANSITIONS: Final = len(_found)
-"""Probes below this number are transitions; from it on they are branches."""
+"""Number of transitions; probes from this number on are branches."""
 BRANCHES: Final = {
     (rule, value): _probe(RULE_BRANCH, f"{rule}={value}", f"rule {rule} decides by its value {value}")
     for rule, spec in RULES.items()

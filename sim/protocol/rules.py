@@ -1,11 +1,11 @@
-"""The rule table: every decision of the protocol that some release got different.
+"""The rule table: every decision of the protocol in which releases differ.
 
-A rule is a name and one of a few values. A mode is a full set of values (`sim.protocol.modes`), a historical bug is
-one rule switched to its broken value. Each broker has a table of its own, so that mixed versions are possible, and so
-has the control plane. The protocol asks them by `sim.protocol.decisions`.
+A rule has a name and a few possible values. A mode is a full set of values (`sim.protocol.modes`), a historical bug is
+one rule set to its broken value. Each broker and the control plane have their own table, so that versions can be mixed.
+The protocol queries rules through `sim.protocol.decisions`.
 """
 
-# Annotations stay what they say, types with data beside them: `RULES` is read off them.
+# Annotations are not postponed, because `RULES` is built from them.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Final, Literal, Self, get_args
@@ -16,13 +16,13 @@ from sim.errors import InputError, did_you_mean, parse_pairs
 
 @dataclass(frozen=True, slots=True)
 class RuleSpec:
-    """What a rule decides.
+    """Specification of a rule.
 
     Attributes:
         meaning: the decision, in one or two sentences.
         source: KIP section, Kafka class or fix.
-        where: where it decides anything.
-        values: the values it may have, oldest behaviour first: those of its type.
+        where: where it has an effect.
+        values: its possible values, oldest behaviour first, as in its type.
     """
 
     meaning: str
@@ -42,7 +42,7 @@ DEDUPLICATES: Final[Where] = (("producer_dedup", ("yes",)),)
 class Rules:
     """A full set of rule values.
 
-    They are compared with ``==``, never looked for in a tuple: then mypy finds a word that is no value of the rule.
+    Compare values with ``==``, not with ``in`` a tuple: mypy then finds words that are not values of the rule.
     """
 
     # Truncation.
@@ -634,7 +634,7 @@ class Rules:
 
     @property
     def names_epochs(self) -> bool:
-        """Whether questions and answers about an epoch's end name the epoch that is meant (KIP-279)."""
+        """Whether OffsetsForLeaderEpoch responses name the epoch (KIP-279)."""
         return self.follower_truncation == "leader-epoch-rounds" or self.follower_truncation == "on-fetch"
 
     def as_dict(self) -> dict[str, str]:
@@ -657,7 +657,7 @@ def check(name: str, value: str) -> None:
     """Refuse an unknown rule or value.
 
     Raises:
-        InputError: names the nearest valid one.
+        InputError: unknown; the message names the nearest valid one.
     """
     spec = RULES.get(name)
     if spec is None:
@@ -667,10 +667,10 @@ def check(name: str, value: str) -> None:
 
 
 def parse_overrides(pairs: Iterable[str]) -> dict[str, str]:
-    """Read ``NAME=VALUE`` words.
+    """Parse ``NAME=VALUE`` words.
 
     Raises:
-        InputError: all that is wrong with them.
+        InputError: all problems with them.
     """
     return parse_pairs(pairs, "--rule", "NAME=VALUE", _checked)
 
@@ -681,15 +681,15 @@ def _checked(name: str, value: str) -> str:
 
 
 def unmet(where: Where, in_force: Sequence[Rules]) -> Where:
-    """Why a rule or key decides nothing.
+    """Why a rule or key has no effect.
 
     Args:
-        where: where it decides.
+        where: where it has an effect.
         in_force: the rules of all brokers.
 
     Returns:
-        The first condition that none of them meets, of those of the conditions' own rules as well; empty: none is left,
-        and it may decide.
+        The first condition that no broker meets, including conditions of the conditions' own rules; empty: all are met,
+        and it may have an effect.
     """
     for name, values in where:
         if not any(getattr(rules, name) in values for rules in in_force):
