@@ -1,1 +1,1 @@
-"""What hosts run on: links, disks, and elision of exchanges while nothing changes."""
+"""The environment of hosts: links, disks, and elision of exchanges while nothing changes."""

@@ -60,7 +60,7 @@ class PeriodicFile:
     Kafka: OffsetCheckpointFile (1.1-4.3), OffsetCheckpoint (0.10.2-3.9).
 
     Attributes:
-        content: what the file says as of the last change or `catch_up`; None before the first write.
+        content: the file's content as of the last change or `catch_up`; None before the first write.
     """
 
     __slots__ = ("_first_us", "_interval_us", "_writes", "content")

@@ -74,7 +74,7 @@ class Ends(steps.Listener):
             self.missing.setdefault(broker, {}).setdefault(first, []).append(end)
 
     def on_session_end(self, step: steps.SessionEnd) -> None:
-        """See `SessionEnd`: it may be that of an incarnation that is over."""
+        """See `SessionEnd`; the session may be that of an earlier incarnation."""
         last, periods = self._last(step.broker), self._membership.up.get(step.broker)
         opened_us = periods[-1][0] if periods else -1
         if last is not None and last.forgotten_us is None and opened_us <= last.at_us:

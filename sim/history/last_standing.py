@@ -57,7 +57,7 @@ class _LastStanding(steps.Listener):
         self._removed(step.broker, step.removed)
 
     def on_log_start(self, step: steps.LogStart) -> None:
-        """See `LogStart`: whole batches below it are gone."""
+        """See `LogStart`: whole batches below it are deleted."""
         held = self._held.get(step.broker)
         if held:
             self._held[step.broker] = {batch for batch in held if batch.last_offset >= step.offset}
@@ -81,7 +81,7 @@ class _LastStanding(steps.Listener):
             self._committed.update([batch.first_id for batch in step.committed])
 
     def on_elected(self, step: steps.Elected) -> None:
-        """See `Elected`: it comes before the ISR that goes with it."""
+        """See `Elected`; this step precedes that of the corresponding ISR."""
         self._chosen(step.broker)
 
     def on_epoch_raised(self, step: steps.EpochRaised) -> None:

@@ -43,7 +43,7 @@ class Membership(steps.Listener):
         self._running[step.broker] = step.incarnation
 
     def on_registered(self, step: steps.Registered) -> None:
-        """See `Registered`: of a dead incarnation, or of a session that is open already, it says nothing."""
+        """See `Registered`: ignored for an ended incarnation, or if the session is already open."""
         broker = step.broker
         if not self.runs(broker, step.incarnation):
             return
@@ -55,7 +55,7 @@ class Membership(steps.Listener):
                 periods.append((step.at_us, None))
 
     def on_session_end(self, step: steps.SessionEnd) -> None:
-        """See `SessionEnd`: it may be that of an incarnation that is over."""
+        """See `SessionEnd`; the session may be that of an earlier incarnation."""
         self._up_no_more(step)
 
     def on_end(self, step: steps.End) -> None:

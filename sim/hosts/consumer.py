@@ -398,7 +398,7 @@ class Consumer(Client):
     # Connections.
 
     def leader_known(self) -> None:
-        """See `Client.leader_known`: a fetch that waits at another leader, or for another epoch, is given up."""
+        """See `Client.leader_known`: a fetch waiting at another leader, or in another epoch, is abandoned."""
         channel = self.channel()
         assert channel is not None
         fetch, at = self._fetch, self.at

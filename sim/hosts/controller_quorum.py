@@ -145,7 +145,9 @@ class ControllerQuorum(ControlPlane):
         return self._fail_over(self._settings.election_us)
 
     def pause_controller(self, broker: int, pause: Callable[[int], bool]) -> bool:  # noqa: ARG002
-        """See `ControlPlane.pause_controller`: the others notice, and elect one of them; it can commit no more."""
+        """See `ControlPlane.pause_controller`: the other controllers notice and elect one of them; the paused one can
+        no longer commit.
+        """
         return self._fail_over(self._settings.fetch_timeout_us + self._settings.election_us)
 
     def _fail_over(self, gap_us: int) -> bool:
@@ -164,7 +166,7 @@ class ControllerQuorum(ControlPlane):
         self.active.activate()
 
     def touch(self) -> None:
-        """See `ControlPlane.touch`: all sessions get their full timeout."""
+        """See `ControlPlane.touch`: all sessions are renewed."""
         self.sessions.touch()
 
     def append(self, records: Sequence[Record]) -> None:
@@ -282,7 +284,7 @@ class ControllerQuorum(ControlPlane):
             self.log.send(broker, 0)
 
     def has_session(self, broker: int) -> bool:
-        """See `QuorumControllerHost.has_session`: it was heard of within ``broker.session.timeout.ms``."""
+        """See `QuorumControllerHost.has_session`: a heartbeat arrived within ``broker.session.timeout.ms``."""
         return broker in self.sessions.going_on or self.sessions.is_open(broker)
 
     def holds(self, broker: int) -> bool:
@@ -377,7 +379,7 @@ class ControllerQuorum(ControlPlane):
         self.sessions.going_on.add(broker)
 
     def resume_expiry(self, broker: int, last_us: int, metadata_offset: int) -> None:
-        """See `SessionKeeper.resume_expiry`: with each heartbeat it told how much it had replayed."""
+        """See `SessionKeeper.resume_expiry`; each elided heartbeat reported the metadata offset."""
         self.sessions.going_on.discard(broker)
         if last_us >= 0:
             self.sessions.heard(broker, last_us)
@@ -399,7 +401,7 @@ class ControllerQuorum(ControlPlane):
         return True
 
     def closed(self, broker: int, broker_epoch: int) -> None:
-        """See `ControlPlane.closed`: nothing to do, since heartbeats have asked for it."""
+        """See `ControlPlane.closed`: a no-op, since heartbeats have requested the shutdown."""
 
     # ISR changes.
 
@@ -446,7 +448,9 @@ class ControllerQuorum(ControlPlane):
 
     @property
     def waits_for_operator(self) -> bool:
-        """See `ControlPlane.waits_for_operator`: nobody is electable, remembered alone, or to be asked for its log."""
+        """See `ControlPlane.waits_for_operator`: no replica is electable, is the only last known leader, or can be
+        asked for its log.
+        """
         state = self.state
         if not isinstance(state, PartitionRegistration) or state.leader or state.isr or state.elr:
             return False
@@ -484,7 +488,7 @@ class ControllerQuorum(ControlPlane):
         state = self.state
         return (state.adding, state.removing) if isinstance(state, PartitionRegistration) else ((), ())
 
-    # What an administrator does here.
+    # Operations of an administrator.
 
     def prefer(self) -> bool:
         """See `ControlPlane.prefer`."""
@@ -509,7 +513,7 @@ class ControllerQuorum(ControlPlane):
         return not self.frozen and self.state.partition_epoch >= 0 and not self.active.reassign(self._topic, replicas)
 
     def cancel_reassignment(self) -> bool:
-        """See `ControlPlane.cancel_reassignment`: unclean if nobody who could be elected is in the ISR then."""
+        """See `ControlPlane.cancel_reassignment`: unclean if no electable replica is in the resulting ISR."""
         if self.frozen or self.state.partition_epoch < 0:
             return False
         before = _candidates(self.state)

@@ -190,7 +190,7 @@ class Following(Serving):
     def send_fetch(
         self, fetcher: ReplicaFetcherThread, positions: list[Position], leader_epochs: list[int]
     ) -> FetchRequest:
-        """See `FetcherHost.send_fetch`; while the leader is down, its next start leads to another try (`peer_up`)."""
+        """See `FetcherHost.send_fetch`; while the leader is down, its next start triggers a retry (`peer_up`)."""
         leader = fetcher.leader
         node = self.node
         version = self.network.version
@@ -319,7 +319,7 @@ class Following(Serving):
             self._watch_until(leader, due_us)
 
     def peer_up(self, peer: int) -> None:
-        """See `Node.peer_up`: requests that a dead process never answered are tried again."""
+        """See `Node.peer_up`: requests that the ended process never answered are retried."""
         self._retry(peer)
 
     def disconnected(self, peer: int) -> None:

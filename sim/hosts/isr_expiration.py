@@ -50,7 +50,7 @@ class IsrExpiration(Event):
             broker.kernel.schedule(due_us, broker.life, self)
 
     def happen(self, _: Gate) -> None:
-        """See `Event.happen`: look, and watch on if there may be something to find next time."""
+        """See `Event.happen`: check, and schedule the next check if it may find something."""
         broker = self._broker
         if broker is None:
             return

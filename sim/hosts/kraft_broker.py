@@ -202,7 +202,7 @@ class KRaftBroker(Broker):
 
     @property
     def ready(self) -> bool:
-        """See `Broker.ready`: it has caught up with its own registration, and its logs are loaded."""
+        """See `Broker.ready`: the broker has replayed its own registration, and its logs are loaded."""
         return self._published_us >= 0
 
     # Heartbeats.
@@ -325,7 +325,7 @@ class KRaftBroker(Broker):
             self._apply()
 
     def _release(self) -> None:
-        """See `Broker._release`; what was replayed meanwhile comes first."""
+        """See `Broker._release`; metadata received meanwhile is applied first."""
         super()._release()
         if self.waiting is None:
             self._publish()
@@ -432,7 +432,7 @@ class KRaftBroker(Broker):
         return bool(self._sender.pending) or (self.partition is not None and bool(self.partition.state.pending))
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
-        """See `PartitionHost.propose_isr`: ask the controller."""
+        """See `PartitionHost.propose_isr`: send an AlterPartition to the controller."""
         self.note_proposal(partition, isr)
         known = partition.state.broker_epochs
         epochs = {member: known.get(member, NO_BROKER_EPOCH) for member in isr}
@@ -479,7 +479,7 @@ class KRaftBroker(Broker):
     # Controlled shutdown.
 
     def begin_shutdown(self) -> None:
-        """See `Broker.begin_shutdown`: heartbeats ask for it until the controller allows it."""
+        """See `Broker.begin_shutdown`: heartbeats request it until the controller allows it."""
         self._wants_shut_down = True
         self._lifecycle.begin_controlled_shutdown()
 

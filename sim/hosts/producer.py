@@ -235,7 +235,7 @@ class Producer(Client):
         super().disconnected(peer)
 
     def connection_lost(self) -> None:
-        """See `Client.connection_lost`: everything in flight to the leader is sent again."""
+        """See `Client.connection_lost`: all batches in flight to the leader are resent."""
         self._paused = True
         self._take_back(self.leader)
 

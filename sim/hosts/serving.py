@@ -135,7 +135,7 @@ class Serving(ElidingBroker):
             super().receive(message)
 
     def end(self) -> None:
-        """See `Node.end`. What knows this process in turn is let go of, so that it needs no garbage collector."""
+        """See `Node.end`. References back to this process are dropped, so that the garbage collector is not needed."""
         super().end()
         self.partition = None
         self.backlog = NO_BACKLOG

@@ -112,7 +112,7 @@ class ZooKeeperBroker(Broker):
         self._shutdown = ShutdownTries(self)
 
     def logs_loaded(self) -> None:
-        """See `Broker.logs_loaded`; it can be reached from now on."""
+        """See `Broker.logs_loaded`; the broker is reachable from now on."""
         self.network.join(self)
         self._isr_announced_us = self.kernel.now_us
         self._register()
@@ -270,7 +270,7 @@ class ZooKeeperBroker(Broker):
             self.on_config_changed(notice.change)
 
     def on_config_changed(self, change: tuple[str, Value]) -> None:
-        """See `Broker.on_config_changed`; the controller that may live here looks at unclean election, too."""
+        """See `Broker.on_config_changed`; a controller in this broker also handles a change of unclean election."""
         key, value = change
         if key == "unclean.leader.election.enable":
             self.module.controller.partitions.unclean_election = bool(value)

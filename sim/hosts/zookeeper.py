@@ -199,7 +199,7 @@ class ZooKeeper(ControlPlane):
         self.sessions[broker].goes_on = True
 
     def resume_expiry(self, broker: int, last_us: int, metadata_offset: int) -> None:  # noqa: ARG002 - for a quorum
-        """See `SessionKeeper.resume_expiry`; what watched the session meanwhile goes on watching it."""
+        """See `SessionKeeper.resume_expiry`; an expiry timer that is already set stays."""
         session = self.sessions[broker]
         session.goes_on = False
         session.last_us = max(session.last_us, last_us)
@@ -244,7 +244,7 @@ class ZooKeeper(ControlPlane):
         return True
 
     def expire(self, broker: int) -> bool:
-        """See `ControlPlane.expire`: the broker registers anew when it hears of it."""
+        """See `ControlPlane.expire`: the broker registers again once notified."""
         session = self.sessions.get(broker)
         if session is None:
             return False
@@ -271,7 +271,7 @@ class ZooKeeper(ControlPlane):
         self._send(broker, SessionExpired(broker_epoch))
 
     def touch(self) -> None:
-        """See `ControlPlane.touch`: all sessions get their full timeout."""
+        """See `ControlPlane.touch`: all sessions are renewed."""
         for session in self.sessions.values():
             session.last_us = self._kernel.now_us
 
@@ -333,7 +333,7 @@ class ZooKeeper(ControlPlane):
             self._notify(broker, CONTROLLER_GONE)
 
     def fail_over(self) -> bool:
-        """See `ControlPlane.fail_over`: the controller's node is deleted, and somebody is elected anew."""
+        """See `ControlPlane.fail_over`: the controller node is deleted, and another election follows."""
         if self.controller <= 0:
             return False
         self.vacate()
@@ -378,7 +378,7 @@ class ZooKeeper(ControlPlane):
         return self.state
 
     def assign(self, controller_epoch: int, replicas: tuple[int, ...], *, fenced: decisions.Decision) -> LeaderAndIsr:
-        """See `KafkaZkClient.assign`: unfenced, nobody looks who writes."""
+        """See `KafkaZkClient.assign`: without fencing, the writer's epoch is not checked."""
         if self.controller_epoch > controller_epoch and fenced.yes():
             raise ControllerMovedError
         self._check_stale(controller_epoch)
@@ -472,7 +472,7 @@ class ZooKeeper(ControlPlane):
 
     @property
     def reassignment(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """See `ControlPlane.reassignment`: members of the target that are not in the ISR, and replicas outside it."""
+        """See `ControlPlane.reassignment`: target members that are not in the ISR, and replicas outside the target."""
         if not self.target:
             return (), ()
         adding = tuple([broker for broker in self.target if broker not in self.state.isr])
@@ -495,7 +495,7 @@ class ZooKeeper(ControlPlane):
         return True
 
     def set_config(self, key: str, value: Value) -> None:
-        """See `ControlPlane.set_config`: all brokers are told."""
+        """See `ControlPlane.set_config`: all brokers are notified."""
         self.config[key] = value
         if key == MIN_ISR:
             assert isinstance(value, int)
@@ -519,7 +519,7 @@ class ScriptedZooKeeper(ZooKeeper):
         return self.controller == SCRIPT
 
     def decide(self, leader: int, isr: tuple[int, ...]) -> None:
-        """See `ControlPlane.decide`: a new leader epoch, told to all registered brokers."""
+        """See `ControlPlane.decide`: a new leader epoch, sent to all registered brokers."""
         self._write(leader, self.state.leader_epoch + 1, isr, self.state.replicas, 0)
         for broker in self.state.replicas:
             if broker in self.sessions:
@@ -565,6 +565,6 @@ class ScriptedZooKeeper(ZooKeeper):
         return super().write_isr(known, isr, members, checks)
 
     def release(self) -> None:
-        """See `ControlPlane.release`: the seat of the controller is free."""
+        """See `ControlPlane.release`: the controller node is free."""
         if self._scripted:
             self.vacate()

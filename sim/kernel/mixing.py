@@ -25,7 +25,7 @@ def mixed(key: i64, number: i64) -> int:
         key: from 0 to below 2**62.
         number: at most 62 bits, signed or unsigned.
     """
-    state = key + number  # Both builds keep the same 62 bits of what follows, whatever wraps above them.
+    state = key + number  # The sum may wrap above 62 bits in a compiled build; the masks keep the same 62 bits in both.
     state = ((state ^ (state >> 30)) * 0x3F58476D1CE4E5B9) & 0x3FFFFFFFFFFFFFFF
     return ((state ^ (state >> 27)) * 0x14D049BB133111EB) & 0x3FFFFFFFFFFFFFFF
 

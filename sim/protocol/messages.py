@@ -310,7 +310,7 @@ class MetadataRequest(Message):
         self.name: Final = name
 
     def has_to_wait(self, *, registered: bool) -> bool:
-        """See `Event.has_to_wait`: a broker that is not registered knows of no leader."""
+        """See `Event.has_to_wait`: an unregistered broker knows no leader."""
         return not registered
 
     def about(self) -> int:
@@ -462,7 +462,7 @@ class ControllerRequestBatch(Message):
         return ControllerRequestBatch(self.controller, self.requests)
 
     def has_to_wait(self, *, registered: bool) -> bool:
-        """See `Event.has_to_wait`: requests for metadata alone are taken."""
+        """See `Event.has_to_wait`: a batch with only UpdateMetadata does not wait."""
         return not registered or any(request.needs_partition for request in self.requests)
 
     def about(self) -> int:

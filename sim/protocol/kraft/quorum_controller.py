@@ -186,7 +186,7 @@ class QuorumController(ReplicationControlManager):
             broker_epoch: of its registration.
             metadata_offset: its `MetadataImage.offset`.
             want_fence: it is not ready to serve (its logs are not loaded), or no longer is.
-            want_shut_down: it wants to stop.
+            want_shut_down: it requests controlled shutdown.
         """
         known = self.image.brokers.get(broker)
         if known is None or known.broker_epoch != broker_epoch:
@@ -221,7 +221,7 @@ class QuorumController(ReplicationControlManager):
         return self._fenced(known) if state == FENCED else self._unfenced(known)
 
     def has_read(self, broker: int, metadata_offset: int) -> None:
-        """Heartbeats that changed nothing told how far a broker has read."""
+        """Note the metadata offset from elided heartbeats."""
         self._heartbeats.has_read(broker, metadata_offset)
 
     def fence(self, broker: int) -> None:

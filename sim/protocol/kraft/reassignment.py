@@ -9,8 +9,8 @@ from sim.protocol.messages import INVALID_REPLICA_ASSIGNMENT, NONE
 def begin(change: PartitionChangeBuilder, replicas: tuple[int, ...], rules: PartitionChangeRules) -> None:
     """Add the replicas of the new assignment, and mark those to be removed.
 
-    What an earlier reassignment adds or removes stays marked unless this one marks something itself, as in Kafka, or as
-    rule ``resubmitted_reassignment`` says.
+    Replicas that an earlier reassignment adds or removes stay marked unless this one marks some itself, as in Kafka, or
+    as rule ``resubmitted_reassignment`` says.
     Kafka: ReplicationControlManager#changePartitionReassignment, PartitionReassignmentReplicas.
     """
     state = change.state
