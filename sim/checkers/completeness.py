@@ -1,13 +1,13 @@
 """Early warnings ``leader-incomplete`` and ``candidate-incomplete``: a committed record is missing where it must be.
 
-A record is committed once the HW of a broker which believes it leads has passed it, whatever its acks, and whether or
-not it was acknowledged. Unless a log start has passed it, it must then be, at whatever offset,
+A record is committed once the HW of a broker which believes it leads has passed it, with any acks, acknowledged or not.
+Unless a log start has passed it, the record must then be, at any offset,
 
-- in the log of each broker that begins to lead in the newest leader epoch, and of the current leader of that epoch
-  when a leader of an older epoch commits something (Vanlightly: LeaderCompleteness). Records that such a leader lacks
-  are given up: its log is the partition's from then on, and later leaders are not checked for them;
-- in the log of each candidate: a running member of the persisted ISR or of the eligible leader replicas (ELR) that
-  the control plane knows to be available (Gustafson: StrongIsr, over the true ISR; Vanlightly:
+- in the log of each broker that begins to lead in the newest leader epoch, and of the current leader of that epoch when
+  a leader of an older epoch commits something (Vanlightly: LeaderCompleteness). Records that such a leader lacks are
+  given up: its log is the partition's from then on, and later leaders are not checked for them;
+- in the log of each candidate: a running member of the persisted ISR or of the eligible leader replicas (ELR) that the
+  control plane knows to be available (Gustafson: StrongIsr, over the true ISR; Vanlightly:
   LeaderCandidateCompleteness). With ZooKeeper it has a session and has received the partition's state in it. With KRaft
   its process was unfenced once; if fenced again it may still be elected later while it stays in ISR or ELR.
 

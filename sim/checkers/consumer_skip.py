@@ -106,7 +106,7 @@ class ConsumerSkip(Checker):
 
 
 class _Shown:
-    """What one consumer read."""
+    """The records that one consumer read."""
 
     def __init__(self, consumer: int, shown: list[Shown], when_told: int) -> None:
         self._reads = [one for one in shown if one.consumer == consumer]

@@ -578,7 +578,9 @@ class Network:
             link.loss = loss
 
     def redraw(self, number: int) -> None:
-        """Redraw latencies with a number from 1 on; messages in flight keep theirs."""
+        """Change the latencies to others of the same distribution, those of `number` (from 1); messages in flight keep
+        theirs.
+        """
         self.end_elision()
         self._key = mixed(self._key, -number)
         for (source, target), link in self._links.items():

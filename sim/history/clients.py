@@ -1,4 +1,4 @@
-"""What clients have seen: acknowledgements, records shown to consumers, exposed end offsets."""
+"""The clients' view of a run: acknowledgements, records shown to consumers, exposed end offsets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Shown:
 
 
 class Clients(steps.Listener):
-    """What the clients of one run have seen.
+    """The clients' view of one run.
 
     Attributes:
         acks: successes in order of arrival.

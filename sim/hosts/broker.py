@@ -373,7 +373,7 @@ class Broker(Following):
     # Controlled shutdown.
 
     def begin_shutdown(self) -> None:
-        """Ask the control plane to be relieved, then stop."""
+        """Request controlled shutdown from the control plane, then stop."""
         raise NotImplementedError
 
     # Callbacks from the partition.

@@ -1,4 +1,4 @@
-"""What producers and consumers share: metadata, retries with exponential back-off, and timeouts."""
+"""The common base of producers and consumers: metadata, retries with exponential back-off, and timeouts."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ class Producer(Client):
     def time_out(self, due_us: int) -> None:
         """Time out a request, and with it all others on the same connection.
 
-        The connection may be to a former leader; that says nothing about the current one.
+        The connection may be to a former leader; the timeout is no evidence about the current one.
         Kafka: NetworkClient#handleTimedOutRequests.
         """
         if due_us != self._watched_us:

@@ -1,4 +1,4 @@
-"""What all steps share: their kind, their part of the digest, and their entry in a trace."""
+"""The common base of steps: their kind, their part of the digest, and their entry in a trace."""
 
 from __future__ import annotations
 
