@@ -18,13 +18,13 @@ would see must end the elision.
 What breaks it, for the next author:
 
 - An elision-safe event that changes a HW, an ISR or the metadata log and does not end the exchange itself. Ending it
-before every event is the default, so that no host can forget to; the exceptions save exchanges that would end
-needlessly.
+  before every event is the default, so that no host can forget to; the exceptions save exchanges that would end
+  needlessly.
 - A latency that depends on how many messages were sent before: the position of an elided round would be a sum over all
-earlier rounds.
+  earlier rounds.
 - Equal latencies on all links: followers in step would be ordered by chance.
 - A ping that does more than keep the session: one that resends a pending request is simulated, and a broker in
-controlled shutdown ends elision for all brokers, because their replayed offsets decide when it may stop.
+  controlled shutdown ends elision for all brokers, because their replayed offsets decide when it may stop.
 - A follower outside the ISR: each of its fetches may let it join, so they are always simulated.
 
 With ``sim.elision = false`` everything is simulated, and the history must be the same; `make hunt` compares both. The
