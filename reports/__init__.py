@@ -1,1 +1,1 @@
-"""Statistics, comparison, replay for reading, and the command line."""
+"""Statistics and comparison of sweeps; evidence, pictures and films of runs; runs on real brokers."""

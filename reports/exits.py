@@ -1,4 +1,4 @@
-"""Which exit code a run, or several, end with; README.md beside this file lists the codes."""
+"""Exit codes of one or several runs; README.md beside this file lists them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _PRECEDENCE: Final = (INTERNAL, DIGEST_DIFFERS, UNEXPECTED, INCONCLUSIVE, EXPECT
 
 
 def worst(codes: Iterable[int]) -> int:
-    """The code that wins when several runs ended differently."""
+    """The most severe of several exit codes."""
     return min(codes, key=_PRECEDENCE.index, default=EXPECTED)
 
 
 def of_row(row: Mapping[str, Any]) -> int:
-    """The code of a single run."""
+    """Exit code of a single run."""
     if row["verdict"] == "error" and not row["error"].startswith(STORY_ERROR):
         return INTERNAL
     if not row["expected"]:

@@ -1,4 +1,4 @@
-"""Values as people read them."""
+"""Formatting of values for readers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def plain(text: str) -> str:
 
 
 def pairs(fields: Mapping[str, Any], hide: Container[str] = ()) -> str:
-    """Fields as ``name=value`` words, without those that are hidden, None or empty; lists are joined by commas."""
+    """Fields as ``name=value`` words, except hidden, None and empty ones; lists are joined by commas."""
     shown = {name: _word(value) for name, value in fields.items() if value not in (None, (), []) and name not in hide}
     return " ".join(f"{name}={word}" for name, word in shown.items())
 
@@ -36,5 +36,5 @@ def percent(share: float | None) -> str:
 
 
 def number(value: float, sign: str = "") -> str:
-    """A number with four significant digits, or more where they are whole; with `sign` "+" always with its sign."""
+    """A number with four significant digits, or all digits before the point; `sign` "+" always shows the sign."""
     return format(value, f"{sign}.0f" if abs(value) >= 1_000 else f"{sign}.4g")

@@ -1,4 +1,4 @@
-"""How the files begin that commands write where the user says: what shows that a file may be replaced."""
+"""First characters of files that commands write to paths of the user's choice: only such files are replaced."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 REPORT: Final = re.compile(rb"<title>Highwater: ")
 PICTURE: Final = re.compile(rb'<title>[^<]+, mode [^<]+, seed \d+: |\A<svg role="img" aria-label="[^"]*" xmlns=')
-"""Of a run, and of rates."""
+"""Pictures of runs and of rates."""
 FILM: Final = re.compile(rb'<meta name="generator" content="Highwater film">')
-"""Of the page of one run."""
+"""Pages of single runs."""
 PERFETTO: Final = re.compile(rb'\A\{"displayTimeUnit": "ms", "otherData": \{"title": "')
 TRACE: Final = re.compile(rb'\A\{"schema_version": \d+, "scenario": "')
 DRIVER: Final = re.compile(rb"\Aimport sys\nfrom (highwater|reports)\.cli(\.main)? import main\n")
@@ -27,11 +27,11 @@ CHECKPOINT: Final = re.compile(rb"\A0\n\d+\n")
 
 
 def check_file(option: str, file: Path, start: re.Pattern[bytes]) -> None:
-    """Check before anything runs that a file can be written, and replaces none but one of its kind.
+    """Check before anything runs that a file can be written, and replaces only a file of its own kind.
 
     Raises:
-        InputError: it is no file in a folder that exists, or another file is there.
-        StorageError: a file that is there cannot be read.
+        InputError: its folder does not exist, or another kind of file is there.
+        StorageError: the existing file cannot be read.
     """
     if file.is_dir() or not file.absolute().parent.is_dir():
         raise InputError(f"{option} {str(file)!r} cannot be written: it is no file in a folder that exists")

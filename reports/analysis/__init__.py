@@ -1,1 +1,1 @@
-"""What a sweep says: rates, intervals, paired tests, coverage."""
+"""Analysis of sweeps: rates, intervals, paired tests, coverage."""

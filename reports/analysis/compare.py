@@ -1,12 +1,11 @@
 """Counts, rates, availability and paired tables of a sweep, from its rows.
 
-What is compared are the values of one coordinate: the mode, or a setting that varied. Everything else, the other
-coordinates and the scenario, is the same within one comparison, and pairs are made of runs with the same seed; of a
-setting that the seed decides there are none.
+A comparison covers the values of one coordinate: the mode, or a setting that varied. The scenario and all other
+coordinates are fixed within a comparison. Pairs are runs with the same seed; a setting that the seed decides has none.
 
-Runs with verdict `error` decide nothing: they are counted apart and are in no n. Vacuous runs, and those that were
-given up (verdict `exhausted`), stay in n, because leaving them out would depend on the outcome; their number stands
-beside each rate. Of availability, runs that were given up tell nothing: they did not come to its end.
+Runs with verdict `error` are inconclusive: they are counted separately, and excluded from every n. Vacuous runs and
+those that used up their budget (verdict `exhausted`) stay in n, because excluding them would depend on the outcome;
+their number is shown beside each rate. Exhausted runs are excluded from availability, since they did not run to the end.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     from sim.config import Value
 
 COMPARE_VERSION: Final = 5
-"""Version 1 compared modes only: `modes` in place of `groups`, and no availability; version 2 lacks what is inside by
-damage; version 3 lacks `exhausted`; version 4 lacks `common_seeds` and the first sentence.
+"""Version 1 compares modes only: it has `modes` instead of `groups`, and no availability. Version 2 lacks the counts by
+damage, version 3 lacks `exhausted`, version 4 lacks `common_seeds` and the first sentence.
 """
 COLUMNS: Final = [
     "scenario",
@@ -52,20 +51,20 @@ COLUMNS: Final = [
     *ROUNDS,
     *AVAILABILITY,
 ]
-"""What is read of a sweep's rows, beside the settings that vary."""
+"""Columns to read, besides the settings that vary."""
 
 MODE: Final = "mode"
-"""The coordinate that is compared when nothing else is asked for."""
+"""The coordinate that is compared by default."""
 ANY: Final = "any"
-"""Stands for a violation of whatever kind."""
+"""Stands for a violation of any kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How often a kind of violation was seen: `k` of `n` runs, `low` to `high` with 95 % confidence.
+    """Rate of a kind of violation: `k` of `n` runs, with the 95 % interval `low` to `high`.
 
-    `inside` and `outside` split `k` by whether the violation breaks the mode's promise; `share_inside` of all n runs
-    were inside it.
+    `inside` and `outside` split `k` by whether the violation breaks the mode's promise; `share_inside` is the share of
+    all n runs whose faults were inside the promise.
     """
 
     kind: str
@@ -81,7 +80,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A measure of availability over the runs of a group; less is better."""
+    """A measure of availability over the runs of a group; lower is better."""
 
     measure: str
     mean: float
@@ -91,11 +90,11 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The runs with one value of what is compared: `runs`, which are each n, and beside them `errors`.
+    """The runs with one value of the compared coordinate: `runs`, which is every n, and besides them `errors`.
 
-    Of the runs, `exhausted` were given up, and may have shown more.
-    `warnings` are runs by kind of early warning; `rounds` are truncations, over all runs, that took one answer about
-    an epoch's end, two, or more. `availability` is empty where rows do not tell of it. `inside_unclean` and
+    `exhausted` of the runs used up their budget, and might have shown more violations.
+    `warnings` are runs by kind of early warning; `rounds` are truncations, over all runs, that took one response about
+    an epoch's end offset, two, or more. `availability` is empty if rows lack it. `inside_unclean` and
     `inside_lossy` are runs inside if damage is what unclean ends do, or what lossy ends do (`faults.promise.damage`),
     None in modes without eligible leader replicas.
     """
@@ -118,7 +117,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """A kind on the same seeds in two groups, with the exact McNemar p of only_a against only_b."""
+    """One kind on the same seeds in two groups, with the exact McNemar p of only_a against only_b."""
 
     kind: str
     both: int
@@ -142,7 +141,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two groups on their `n` common seeds; `equal_faults` of these had the same faults as realised."""
+    """Two groups on their `n` common seeds, `equal_faults` of which had the same realised faults."""
 
     a: str
     b: str
@@ -155,9 +154,9 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The values of the coordinate `by`, each by itself and in pairs, where all others are as `fixed` says.
+    """The values of the coordinate `by`, each by itself and in pairs, with all others as in `fixed`.
 
-    `common_seeds` are those that every group ran.
+    `common_seeds` is the number of seeds that every group ran.
     """
 
     scenario: str
@@ -169,13 +168,13 @@ class Comparison:
 
 
 def of_store(store: Store, by: str = MODE, kinds: Sequence[str] | None = None) -> list[Comparison]:
-    """Compare what a sweep has done so far; see `compare`. A setting that the seed decides will do, too: each of its
-    values has seeds of its own then, and there are no pairs.
+    """Compare the completed runs of a sweep; see `compare`. `by` may also be a setting that the seed decides: then each
+    value has its own seeds, and there are no pairs.
 
     Raises:
         InputError: `by` did not vary, or the folder holds rows of a newer version, or none.
     """
-    # One scenario after the other: a sweep of many millions of runs would not fit into memory as a whole.
+    # One scenario at a time: a sweep of many millions of runs would not fit into memory as a whole.
     names = sorted(scenario.name for scenario in store.sweep.scenarios)
     columns = [*COLUMNS, *store.grid]
     is_drawn = by not in (MODE, *store.grid)
@@ -190,7 +189,7 @@ def of_store(store: Store, by: str = MODE, kinds: Sequence[str] | None = None) -
 
 
 def read(store: Store, columns: Iterable[str], scenario: str) -> Frame:
-    """Some columns of a scenario's rows, wave by wave: as Arrow tables a million of them would take a gigabyte."""
+    """Read columns of a scenario's rows wave by wave: a million rows as Arrow tables would take a gigabyte."""
     needed = list(dict.fromkeys(["scenario", *columns]))
     several = len(store.sweep.scenarios) > 1
 
@@ -206,7 +205,7 @@ def read(store: Store, columns: Iterable[str], scenario: str) -> Frame:
 
 
 def _values_drawn(store: Store, by: str) -> tuple[Value, ...]:
-    """What a setting was drawn from, in the order of the scenario files."""
+    """The values from which a setting was drawn, in the order of the scenario files."""
     draws = [draw for variant in store.sweep.variants for draw in variant.draw_config.items()]
     if not (found := [value for key, values in draws if key == by for value in values]):
         known = dict.fromkeys([MODE, *store.grid, *(key for key, _ in draws)])
@@ -232,12 +231,12 @@ def compare(
         rows: the columns `COLUMNS` of a sweep's rows, and those of `grid`.
         grid: the settings that varied, with their values.
         by: what to compare: `MODE` or one of `grid`.
-        kinds: of violations; None: any, and each that was seen.
+        kinds: kinds of violation; None: any, and each that occurred.
         paired: whether groups have seeds in common.
 
     Returns:
-        One comparison for each scenario and combination of the other coordinates, in order; modes in order of name,
-        settings in that of the grid.
+        One comparison for each scenario and combination of the other coordinates; modes are in order of name, settings
+        in order of the grid.
 
     Raises:
         InputError: `by` did not vary.
@@ -278,9 +277,9 @@ class _Runs:
     """The runs of a group.
 
     Args:
-        name: of the group.
-        frame: of which they are rows.
-        places: where they stand there, in order of the seeds.
+        name: name of the group.
+        frame: the frame that holds their rows.
+        places: indices of their rows in it, in order of the seeds.
     """
 
     def __init__(self, name: str, frame: Frame, places: Array) -> None:
@@ -292,29 +291,29 @@ class _Runs:
         return len(self.places)
 
     def without(self, verdict: str) -> _Runs:
-        """Those that ended otherwise."""
+        """The runs with another verdict."""
         return self.only(~self.have("verdict", verdict.__eq__))
 
     def only(self, kept: Mask | Array) -> _Runs:
-        """Those of a mask, or at some places."""
+        """The runs selected by a mask or by indices."""
         return _Runs(self.name, self.frame, self.places[kept])
 
     def have(self, column: str, test: Callable[[Any], bool]) -> Mask:
-        """Which of them have a value that passes a test."""
+        """Mask of the runs whose value passes a test."""
         found: Mask = self.frame.coded(column).where(test)[self.places]
         return found
 
     def show(self, column: str, kind: str) -> Mask:
-        """Which of them have a kind in a column of kinds."""
+        """Mask of the runs that have a kind in a column of kinds."""
         return self.have(column, bool if kind == ANY else lambda cell: kind in words(cell))
 
     def numbers(self, column: str) -> Array:
-        """A column of theirs."""
+        """The runs' values in a column."""
         found: Array = self.frame.numbers(column)[self.places]
         return found
 
     def count(self, column: str, test: Callable[[Any], bool]) -> int:
-        """How many of them have a value that passes a test."""
+        """Number of runs whose value passes a test."""
         return int(self.have(column, test).sum())
 
 
@@ -420,7 +419,7 @@ def _mean(numbers: Array) -> float:
 
 
 def _known(inside: Array) -> int | None:
-    """How many runs are inside; None if that is known of no run."""
+    """Number of runs that are inside; None if no row has the information."""
     known = inside[inside != UNKNOWN]
     return int(known.sum()) if len(known) else None
 

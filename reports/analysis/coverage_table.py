@@ -1,4 +1,4 @@
-"""What a sweep has reached, and what it has not: from its ``summary.json``."""
+"""Coverage of a sweep, from its ``summary.json``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COVERAGE_VERSION: Final = 2
 """Version 1 lacks `exhausted`."""
 _MEANINGS: Final = {(probe.group, probe.name): probe.meaning for probe in PROBES if probe.group != RULE_BRANCH}
 Runs = dict[str, int]
-"""Mode -> how many runs; modes without any are left out."""
+"""Mode -> number of runs; modes without runs are omitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class ProbeGroup:
     """Probes that belong together.
 
     Attributes:
-        name: of the group.
-        probes: name -> runs that reached it.
-        never: names of those that no run reached, though a mode of the sweep could.
+        name: name of the group.
+        probes: name -> number of runs that reached it.
+        never: names of probes that no run reached, though a mode of the sweep could.
         foreign: rule branches that no mode of the sweep takes.
     """
 
@@ -37,7 +37,7 @@ class ProbeGroup:
     foreign: tuple[str, ...] = ()
 
     def meaning(self, probe: str) -> str:
-        """What a transition means; empty where this version does not know it, and for branches."""
+        """Meaning of a transition; empty for branches, and if this version does not know it."""
         return _MEANINGS.get((self.name, probe), "")
 
 
@@ -46,10 +46,10 @@ class Wake:
     """A kind of fault that took effect.
 
     Attributes:
-        kind: of the fault.
-        runs: in which it took effect.
-        reached: transition -> runs that reached it in the wake of such a fault.
-        never: transitions that no run reached there.
+        kind: kind of fault.
+        runs: number of runs in which it took effect.
+        reached: transition -> number of runs that reached it after such a fault.
+        never: transitions that no run reached after such a fault.
     """
 
     kind: str
@@ -60,17 +60,17 @@ class Wake:
 
 @dataclass(frozen=True, slots=True)
 class CoverageReport:
-    """All of it.
+    """The coverage of a sweep.
 
     Attributes:
-        runs: by mode.
-        exhausted: those of them that were given up, and might have reached more.
-        shortcomings: what keeps the sweep from being complete, one sentence each.
-        groups: of probes.
-        wakes: the kinds of faults that took effect.
-        missing: transitions that no run reached in any wake.
-        idle: kinds that were drawn and took effect in no run.
-        undrawn: kinds that no scenario of the sweep draws, nor struck otherwise.
+        runs: number of runs by mode.
+        exhausted: runs that used up their budget, and might have reached more, by mode.
+        shortcomings: why the sweep is incomplete, one sentence each.
+        groups: groups of probes.
+        wakes: kinds of faults that took effect.
+        missing: transitions that no run reached after any fault.
+        idle: kinds of faults that were drawn and took effect in no run.
+        undrawn: kinds of faults that no scenario of the sweep draws or scripts.
     """
 
     runs: Runs
@@ -84,10 +84,10 @@ class CoverageReport:
 
 
 def read(folder: str) -> CoverageReport:
-    """Look at a sweep.
+    """Read the coverage of a sweep.
 
     Args:
-        folder: its folder.
+        folder: the sweep's folder.
 
     Raises:
         InputError: there is no sweep, no wave of it is done and sound, or its rows are older than coverage.
@@ -102,7 +102,7 @@ def read(folder: str) -> CoverageReport:
         raise InputError(f"{folder} holds no coverage: schema_version {summary['schema_version']} had none")
     check_summary(f"{folder}/summary.json", summary)
     for _ in store.tables(["seed"]):
-        pass  # The counts are the summary's; what damage there is comes out as the parts are read.
+        pass  # The counts are the summary's; reading the parts reveals damage.
     if not store.covered or not any(found["runs"].values()):
         raise store.no_rows()
     return _report(store.run, tuple(store.shortcomings()), summary)
@@ -131,7 +131,7 @@ def _report(run: Mapping[str, Any], shortcomings: tuple[str, ...], summary: Mapp
 
 
 def _exhausted(results: Iterable[Mapping[str, Any]]) -> Runs:
-    """By mode; summaries of older versions know of none."""
+    """Exhausted runs by mode; empty for summaries of older versions."""
     found = Counter[str]()
     for result in results:
         found[result["mode"]] += result["verdicts"].get("exhausted", 0)

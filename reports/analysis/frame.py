@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 DRAWN: Final = "drawn_settings"
 DIFFERENT: Final = ("faults_hash",)
-"""Columns of words of which most differ."""
+"""Text columns whose values are mostly different."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """A column of few different values.
+    """A column with few different values.
 
     Attributes:
-        codes: of each row, the place of its value.
-        values: the different ones.
+        codes: index in `values` for each row.
+        values: the different values.
     """
 
     codes: Array
     values: list[Any]
 
     def where(self, test: Callable[[Any], bool]) -> Mask:
-        """The rows whose value passes a test, which is asked once of each value."""
+        """Mask of the rows whose value passes a test, which is called once per value."""
         import numpy as np
 
         passes = np.fromiter((test(value) for value in self.values), np.bool_, len(self.values))
@@ -54,7 +54,7 @@ class Frame:
 
     @classmethod
     def of_tables(cls, tables: Iterable[pa.Table]) -> Frame:
-        """The columns of several Arrow tables, one after the other; none of them is kept."""
+        """Collect the columns of several Arrow tables, without keeping the tables."""
         import numpy as np
 
         columns: dict[str, _Column] = {}
@@ -71,7 +71,7 @@ class Frame:
         return column
 
     def numbers(self, name: str) -> Array:
-        """A column of numbers, truth values, or words of which most differ."""
+        """A column of numbers, booleans, or texts that are mostly different."""
         import numpy as np
 
         column = self._columns[name]
@@ -87,7 +87,7 @@ class Frame:
         return len(column.codes) if isinstance(column, Coded) else len(column)
 
     def with_drawn(self, key: str) -> Frame:
-        """The rows whose seed decided a setting, with a column for it."""
+        """The rows whose seed decided a setting, with that setting as a column."""
         drawn = self.coded(DRAWN)
         read = [json.loads(text) for text in drawn.values]
         kept = drawn.where(lambda text: key in json.loads(text)).nonzero()[0]
@@ -102,7 +102,7 @@ class Frame:
         return found
 
     def groups(self, names: Sequence[str]) -> dict[tuple[Any, ...], Array]:
-        """The different values of some columns together -> places of the rows that have them, in order."""
+        """Combination of values of some columns -> indices of its rows, in order."""
         import numpy as np
 
         columns = [self.coded(name) for name in names]
@@ -157,12 +157,12 @@ def _code(column: Sequence[Any] | Array) -> Coded:
 
 
 def words(cell: str) -> list[str]:
-    """The words of a cell that joins them by commas."""
+    """Split a comma-separated cell."""
     return cell.split(",") if cell else []
 
 
 def kinds_in(frame: Frame, column: str, places: Array | None = None) -> set[str]:
-    """The words that the cells of a column hold."""
+    """All words in a column of comma-separated cells."""
     coded = frame.coded(column)
     codes = coded.codes if places is None else coded.codes[places]
     return {word for code in set(codes.tolist()) for word in words(coded.values[code])}

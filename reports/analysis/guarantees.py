@@ -1,4 +1,4 @@
-"""The guarantee map: what was kept, and what was violated inside and outside the promise, by faults and by settings."""
+"""The guarantee map: runs without violations, and with some inside or outside the promise, by faults and settings."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 FAULTS: Final = "fault_kinds"
 NEEDS: Final = ("scenario", "mode", "verdict", "violations", "violations_inside", FAULTS, DRAWN)
-"""Columns that are read, beside the settings that vary."""
+"""Columns to read, besides the settings that vary."""
 NONE: Final = "(no fault)"
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Some runs: how many, and how many of them violated something inside the promise, and only outside."""
+    """A set of runs: how many, how many with violations inside the promise, how many with violations only outside."""
 
     runs: int
     inside: int
@@ -37,19 +37,19 @@ class Cell:
 
     @property
     def kept(self) -> int:
-        """Runs that violated nothing."""
+        """Number of runs without violations."""
         return self.runs - self.inside - self.outside
 
     @property
     def worst(self) -> str:
-        """``inside``, ``outside``, ``kept``, or ``none`` where there is no run."""
+        """The worst outcome: ``inside``, ``outside``, ``kept``, or ``none`` without runs."""
         if not self.runs:
             return "none"
         return "inside" if self.inside else "outside" if self.outside else "kept"
 
     @property
     def said(self) -> str:
-        """The counts, and an upper bound where nothing was violated."""
+        """The counts, with an upper bound on the rate if nothing was violated."""
         if not self.runs:
             return "no run"
         if self.worst == "kept":
@@ -64,11 +64,11 @@ class Map:
     """A table of cells.
 
     Attributes:
-        title: what it tells.
-        rows_are: what its rows are,
-        columns_are: and its columns.
-        columns: their names.
-        rows: name -> cells.
+        title: its title.
+        rows_are: what rows stand for.
+        columns_are: what columns stand for.
+        columns: names of the columns.
+        rows: row name -> cells.
     """
 
     title: str
@@ -101,7 +101,7 @@ def _mode_order(name: str) -> tuple[int, str]:
 
 
 class _Maker:
-    """Makes cells of those rows that count."""
+    """Makes cells of the rows that are not errors."""
 
     def __init__(self, frame: Frame, counted: Array) -> None:
         self.frame = frame
@@ -110,18 +110,18 @@ class _Maker:
         self._outside = frame.coded("violations").where(bool)[counted] & ~self._inside
 
     def has(self, column: str, value: Any) -> Mask:
-        """The rows with a value in a column."""
+        """Mask of the rows with a value in a column."""
         found: Mask = self.frame.coded(column).where(value.__eq__)[self.counted]
         return found
 
     def cell(self, rows: Mask) -> Cell:
-        """Those of a mask."""
+        """The cell of a mask's rows."""
         return Cell(int(rows.sum()), int((rows & self._inside).sum()), int((rows & self._outside).sum()))
 
     def table(
         self, title: str, are: tuple[str, str], rows: Iterable[tuple[str, Mask]], columns: Mapping[str, Mask]
     ) -> Map:
-        """Each row with each column."""
+        """The table of all combinations of rows and columns."""
         cells = {name: tuple(self.cell(row & column) for column in columns.values()) for name, row in rows}
         return Map(title, *are, tuple(columns), cells)
 

@@ -1,4 +1,4 @@
-"""What a comparison says, in sentences with figures."""
+"""A comparison in sentences with figures."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ DOES: Final[Mapping[str, str]] = {
     "stuck-replica": "leaves a replica that never catches up",
     "no-progress": "takes no writes after healing",
 }
-"""Kind of violation -> what a mode does; of early warnings that count, their name."""
+"""Kind of violation -> what the mode does, as a verb phrase; for early warnings, their names."""
 FIRST: Final = ("committed-loss", "exposed-loss", "divergence")
-"""Kinds that the first sentence is about, the first that was seen."""
+"""Kinds for the first sentence, which is about the first of them that occurred."""
 WAITS: Final[Mapping[str, tuple[str, float, str]]] = {
     "leaderless_ms": ("without a leader", 1_000, "s"),
     "hw_wait_ms": ("waiting for the high watermark", 1_000, "s"),
     "under_min_isr_ms": ("below min.insync.replicas", 1_000, "s"),
 }
-"""Measures of availability that a sentence tells of: what a mode is for how long, and its unit."""
+"""Measures of availability for sentences: the state that is measured, and its unit."""
 BEYOND: Final = (
     "more brokers lost their disk or page cache, or ended uncleanly, than Kafka promises to survive with these settings"
 )
-"""What it means for an operator that a violation is outside the promise."""
+"""What a violation outside the promise means for an operator."""
 LEGEND: Final = (
     "k/n: of n runs, k show it; exhausted ones count, those that ended with an error do not.",
     "95 % interval: Wilson's; <= is the exact upper bound where k is 0, and does not say never.",
@@ -54,10 +54,10 @@ LEGEND: Final = (
 
 
 def check_kind(kind: str, seen: Iterable[str] = ()) -> str:
-    """A kind of violation that a user named.
+    """Check a kind of violation named by the user.
 
     Raises:
-        InputError: there is none of that name.
+        InputError: there is no such kind.
     """
     known = [*VIOLATIONS, ANY, *seen]
     if kind not in known:
@@ -66,18 +66,18 @@ def check_kind(kind: str, seen: Iterable[str] = ()) -> str:
 
 
 def does(kind: str) -> str:
-    """What a mode does that shows a kind."""
+    """Verb phrase for a mode that shows a kind of violation."""
     return DOES.get(kind, f"shows {kind}")
 
 
 def about(comparison: Comparison, kind: str | None = None) -> str:
-    """The kind that the first sentence is about."""
+    """The kind for the first sentence."""
     rates = {rate.kind: rate for group in comparison.groups for rate in group.rates if rate.k}
     return kind or next((one for one in FIRST if one in rates), next((one for one in rates if one != ANY), ANY))
 
 
 def first(comparison: Comparison, kind: str | None = None) -> str:
-    """The answer in one to three sentences: how often, what of it is inside, and what safety costs."""
+    """The result in one to three sentences: how often, how often inside the promise, and the cost of safety."""
     kind = about(comparison, kind)
     return " ".join([_often(comparison, kind), *_inside(comparison, kind), *_costs(comparison)])
 
@@ -90,14 +90,14 @@ def _often(comparison: Comparison, kind: str) -> str:
 
 
 def in_order(comparison: Comparison) -> list[Group]:
-    """The groups in the order in which they are told of: modes as they were released."""
+    """The groups in display order: modes in order of release."""
     if comparison.by != MODE:
         return list(comparison.groups)
     return sorted(comparison.groups, key=lambda group: (place_of(group.name), group.name))
 
 
 def place_of(mode: str) -> int:
-    """The place of a mode among those that come along; others after them."""
+    """Rank of a bundled mode; other modes come after them."""
     names = list(MODES)
     return names.index(mode) if mode in names else len(names)
 
@@ -143,7 +143,7 @@ def _inside(comparison: Comparison, kind: str) -> Iterator[str]:
 
 
 def _costs(comparison: Comparison) -> Iterator[str]:
-    """The newest against the oldest, where the intervals of the differences leave out 0."""
+    """Compare the newest mode with the oldest, in measures whose interval of the difference excludes 0."""
     if not comparison.pairs:
         return
     oldest, *_, newest = in_order(comparison)
@@ -163,14 +163,14 @@ def _differences(pair: Pair, sign: int) -> Iterator[str]:
 
 
 def joined(parts: list[str], word: str) -> str:
-    """Parts as a sentence lists them."""
+    """Join parts as in a sentence."""
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 
 RATE: Final = ("k/n", "rate", "95 % interval", "inside", "outside")
-"""Titles of the columns of a rate."""
+"""Column titles of a rate."""
 
 
 def rate_cells(rate: Rate) -> tuple[object, ...]:

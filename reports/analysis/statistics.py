@@ -1,6 +1,6 @@
 """Intervals and tests for counts of runs.
 
-scipy is imported where it is needed only: its import takes seconds.
+scipy is imported only where it is needed: its import takes seconds.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from reports.analysis.frame import Array
 
 CONFIDENCE: Final = 0.95
-"""Confidence of every interval that is shown."""
+"""Confidence level of all intervals."""
 
 
 def interval(k: int, n: int) -> tuple[float, float]:
     """The 95 % interval for a rate: Wilson's, and for k = 0 from 0 to the exact (Clopper-Pearson) upper bound.
 
     Args:
-        k: runs that showed it.
-        n: runs; without any, nothing is known and the interval is 0 to 1.
+        k: number of positive runs.
+        n: number of runs; if 0, the interval is 0 to 1.
 
     Returns:
         Lower and upper bound, within 0 and 1.
@@ -48,8 +48,8 @@ def mcnemar(only_a: int, only_b: int) -> float:
     """Exact two-sided McNemar test on paired seeds.
 
     Args:
-        only_a: seeds that showed it in the first mode only.
-        only_b: seeds that showed it in the second mode only.
+        only_a: seeds that are positive in the first mode only.
+        only_b: seeds that are positive in the second mode only.
 
     Returns:
         Probability of a split at least as uneven if the modes did not differ; 1 when no seed differs.
@@ -63,7 +63,7 @@ def mean_difference(differences: Sequence[int] | Array) -> tuple[float, float | 
     """The mean of paired differences and its 95 % interval (Student's t).
 
     Returns:
-        Mean, lower and upper bound; of a single pair there is no interval.
+        Mean, lower and upper bound; a single pair has no interval.
     """
     import numpy as np
 
@@ -71,7 +71,7 @@ def mean_difference(differences: Sequence[int] | Array) -> tuple[float, float | 
     mean = int(numbers.sum()) / len(numbers)
     if len(numbers) < 2:
         return mean, None, None
-    if numbers.min() == numbers.max():  # scipy would warn of cancellation.
+    if numbers.min() == numbers.max():  # scipy would warn about cancellation.
         return mean, mean, mean
     found = _scipy_stats().ttest_1samp(numbers, 0).confidence_interval(CONFIDENCE)
     return mean, float(found.low), float(found.high)

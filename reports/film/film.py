@@ -1,4 +1,4 @@
-"""A film: the steps of one run, the state at each, messages in flight, the story, and what was violated."""
+"""A film: the steps of one run with the state at each, messages in flight, the story, and the violations."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Film:
-    """One run to be shown.
+    """A film of one run.
 
     Attributes:
         observed: the run, with its steps and messages.
         changes: what each step changed.
-        story: sentences of the run.
-        curve: the share of continuations that fail, by the time up to which the run was as it was; None: not known.
+        story: the run in sentences.
+        curve: share of failing continuations, by the time up to which the run is kept; None: not computed.
     """
 
     observed: Observed
@@ -57,16 +57,16 @@ class Film:
 
     @property
     def heads(self) -> Iterator[str]:
-        """Lines that say what was run and how it ended."""
+        """Lines that name the run and its outcome."""
         return head(self.observed.result.row)
 
 
 def compared(case: Case, against: str | None) -> list[Case]:
-    """A run and, if there is one, the run to compare it with.
+    """The run and, if any, the run to compare it with.
 
     Args:
         case: the run.
-        against: another mode, or ``RULE=VALUE``; None: nothing.
+        against: another mode, or ``RULE=VALUE``; None: no comparison.
 
     Raises:
         InputError: there is no such mode, rule or value, or it changes nothing.
@@ -83,13 +83,13 @@ def compared(case: Case, against: str | None) -> list[Case]:
 
 
 def of_cases(chosen: Sequence[Case], kind: str | None, most: int | None, budget_s: float) -> list[Film]:
-    """Films of runs; that of the first, if it fails, with its point of no return.
+    """Film runs; the first film includes its point of no return if the run fails.
 
     Args:
         chosen: the runs.
         kind: the kind of violation that the stories are about; None: the first.
-        most: sentences of each; None: all.
-        budget_s: seconds for the point of no return.
+        most: maximum number of sentences in each; None: all.
+        budget_s: time limit for the point of no return, in seconds.
 
     Raises:
         InputError: the first run does not violate that kind.
@@ -113,7 +113,7 @@ def film(case: Case, kind: str = "", most: int | None = None) -> Film:
     Args:
         case: the run.
         kind: the kind of violation that the story is about; the first when not given.
-        most: sentences; None: all.
+        most: maximum number of sentences; None: all.
     """
     changes: list[StateChange] = []
     opens = steps.REGISTERED if case.mode.rules.control_plane == "zookeeper" else steps.UNFENCED
@@ -127,13 +127,13 @@ def film(case: Case, kind: str = "", most: int | None = None) -> Film:
 
 
 def with_curve(shown: Film, case: Case, symptom: Symptom, trials: Trials) -> Film:
-    """The film with the point of no return of what it violates.
+    """Add the point of no return to a film.
 
     Args:
         shown: the film of a failed run.
         case: the run.
         symptom: what it violates.
-        trials: say when the time is over; then fewer prefixes are continued.
+        trials: hold the time limit, after which no more prefixes are continued.
     """
     result = shown.observed.result
     marks = [entry["at_us"] for entry in result.violations if entry["kind"] == symptom.kind]
@@ -166,7 +166,7 @@ def as_json(shown: Film) -> dict[str, Any]:
 
 
 def _frame(step: Shown, change: StateChange) -> list[Any]:
-    """Time, node of the lane, name and sentence of a step, and its change."""
+    """Time, lane, name and sentence of a step, and its change."""
     delta: dict[str, Any] = {}
     if change.partition:
         delta["p"] = change.partition
@@ -200,7 +200,7 @@ def _is_seen(message: Message, times: Sequence[int]) -> bool:
 
 
 def _frame_at(times: Sequence[int], sentence: Sentence) -> int:
-    """The frame that a sentence is about: its step, or the last one of its time."""
+    """The frame of a sentence: its step, or the last step up to its time."""
     if sentence.line:
         return sentence.line - 2
     return max(bisect_right(times, sentence.at_us) - 1, 0)
@@ -232,7 +232,7 @@ def _curve(curve: Curve) -> dict[str, Any]:
 
 
 def first_difference(one: Observed, other: Observed) -> tuple[int, int] | None:
-    """The first frame of each of two runs in which they differ; None: they are equal throughout."""
+    """The first frames in which two runs differ; None if they are equal throughout."""
     there = [observation.step for observation in one.observations]
     here = [observation.step for observation in other.observations]
     for place, (step, against) in enumerate(zip(there, here, strict=False)):

@@ -1,7 +1,7 @@
-"""The page of a film: one HTML file with its own script and style, which asks nothing of the network.
+"""The page of a film: one HTML file with its own script and style, and no network access.
 
-The page's Content-Security-Policy allows the one script and the one style by their hashes, so text of a run could not
-run as code even if it was not escaped.
+The page's Content-Security-Policy allows only this script and style, by their hashes, so that text of a run could not
+execute even if it were not escaped.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _hash(text: str) -> str:
 
 
 def _embedded(data: dict[str, Any]) -> str:
-    """JSON that no HTML parser takes for markup."""
+    """JSON that is safe to embed in HTML."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -119,7 +119,7 @@ def _stage(number: int, shown: Film) -> str:
 
 
 def _aside(number: int, run: dict[str, Any]) -> str:
-    """Story and violations, readable without scripts; with scripts each leads to its step."""
+    """Story and violations, readable without scripts; with scripts each entry leads to its step."""
     sentences = "\n".join(
         f'<li><button type="button" class="sentence" data-run="{number}" data-frame="{frame}">'
         f"<time>{seconds(at_us)}</time>{escape(text)}</button></li>"
@@ -146,7 +146,7 @@ def _mark(number: int, mark: dict[str, Any]) -> str:
 
 
 def _picture(shown: Film) -> str:
-    """The run's picture as an image, which no policy of the page keeps from its own styles."""
+    """The run's picture as an image, whose own styles the page's policy does not block."""
     row = shown.observed.result.row
     svg = to_svg(picture(shown.observed, list(shown.heads), everything=False))
     text = base64.b64encode(svg.encode()).decode()

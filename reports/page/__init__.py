@@ -1,1 +1,1 @@
-"""A sweep as one page that needs nothing from elsewhere."""
+"""A sweep as one self-contained page."""

@@ -1,4 +1,4 @@
-"""What a report says, gathered from a sweep's folder, and the page that shows it."""
+"""A sweep's report: its contents, and the page that shows them."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
     from scenarios.sweep.store import Store
 
 POINTS: Final = 12
-"""Points of a grid that have a part of their own; of a larger grid the maps tell."""
+"""Maximum number of grid points with their own part; larger grids are shown in the maps only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is told of one scenario, at one point of a grid.
+    """The part of the report about one scenario at one point of a grid.
 
     Attributes:
-        name: for links.
+        name: name for links.
         title: scenario and settings.
-        said: the answer in sentences.
+        said: the result in sentences.
         comparison: the figures.
-        groups: its groups in the order in which they are told of.
-        kinds: of violations that were seen, inside and outside.
-        inside: a plot of the rates inside the promise, "" without any.
-        outside: the same of those outside.
+        groups: its groups in display order.
+        kinds: kinds of violations that occurred, inside and outside.
+        inside: plot of the rates inside the promise, "" without any.
+        outside: plot of the rates outside the promise, "" without any.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What is told of one scenario at all points of a grid: maps, and safety against availability."""
+    """The part of the report about one scenario at all points of a grid: maps, and safety against availability."""
 
     name: str
     title: str
@@ -72,10 +72,10 @@ def page(store: Store, found: triage.Triage | None = None) -> str:
 
     Args:
         store: the sweep.
-        found: its failures in buckets, if they were looked at.
+        found: its failures by cause, if they were examined.
 
     Raises:
-        InputError: there are no rows, or a library is not there.
+        InputError: there are no rows, or a library is missing.
     """
     parts: list[Part] = []
     abouts: list[About] = []
@@ -117,7 +117,7 @@ def page(store: Store, found: triage.Triage | None = None) -> str:
 
 
 def _pictures(found: triage.Triage) -> dict[int, str]:
-    """Number of a bucket -> its smallest run, shrunk, as SVG."""
+    """Bucket number -> its smallest run, shrunk, as SVG."""
     drawn = {}
     for place, bucket in enumerate(found.buckets):
         case = found.cases.get(triage.key(bucket))
@@ -205,7 +205,7 @@ def _trade(comparisons: list[Comparison]) -> str:
 
 
 def _coverage(store: Store) -> coverage_table.CoverageReport | None:
-    """What was reached; None where the sweep does not tell of it."""
+    """The sweep's coverage; None if its rows lack it."""
     summary = read_json(store.folder, "summary.json")
     if summary.get("coverage") is None:
         return None
@@ -213,11 +213,13 @@ def _coverage(store: Store) -> coverage_table.CoverageReport | None:
 
 
 def _reproduce(store: Store) -> Iterator[tuple[str, str]]:
-    """What to type, and what it gives."""
+    """Commands that reproduce the sweep, and what each gives."""
     run, here = store.run, shlex.quote(store.folder.shown)
     scenarios = store.sweep.scenarios
     words = ["highwater", "sweep", *(scenario.source or scenario.name for scenario in scenarios)]
-    if len({tuple(store.sweep.names(scenario)) for scenario in scenarios}) == 1:  # Else they are those of [expect].
+    if (
+        len({tuple(store.sweep.names(scenario)) for scenario in scenarios}) == 1
+    ):  # Otherwise they are those of [expect].
         words += ["--modes", ",".join(_modes(store))]
     for rule, value in run["rules"].items():
         words += ["--rule", f"{rule}={value}"]

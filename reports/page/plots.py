@@ -1,6 +1,6 @@
-"""Plots as SVG texts, drawn by Vega-Lite when the page is made: whoever reads it needs no script.
+"""Plots as SVG, rendered by Vega-Lite when the page is written: the page needs no script.
 
-Altair is imported where a plot is drawn: its import takes a second.
+Altair is imported only when a plot is drawn: its import takes a second.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 INSIDE: Final = "#d55e00"
 OUTSIDE: Final = "#0072b2"
-"""Colours that the colour-blind can tell apart (Okabe and Ito); besides, points have shapes."""
+"""Colours that colour-blind readers can tell apart (Okabe and Ito); points differ in shape, too."""
 WIDTH: Final = 560
 ROW: Final = 20
 """Height of a group's row."""
@@ -37,7 +37,7 @@ def _altair() -> Any:
 def rates(groups: Sequence[Group], kinds: Sequence[str], *, inside: bool) -> str:
     """Rates with intervals, on a logarithmic axis: a row for each group, below the name of each kind.
 
-    Of what was not seen, the upper bound is drawn, as a triangle that points down to where the rate may be.
+    For a kind that did not occur, a triangle at the upper bound points down.
     """
     alt = _altair()
     found = [_point(group, kind, inside=inside) for kind in kinds for group in groups]
@@ -111,7 +111,7 @@ def trade(points: Sequence[dict[str, Any]], what: str) -> str:
 
     Args:
         points: each with ``name``, ``group``, ``wait_s``, ``rate``, ``low`` and ``high``.
-        what: is rated.
+        what: what the rate measures.
     """
     alt = _altair()
     names = list(dict.fromkeys(point["group"] for point in points))
@@ -138,7 +138,7 @@ def trade(points: Sequence[dict[str, Any]], what: str) -> str:
 
 
 def _svg(chart: Any, title: str) -> str:
-    """The chart's SVG, as a page takes it in: with a title for whoever cannot see it."""
+    """The chart's SVG for embedding in a page, with a title for screen readers."""
     import vl_convert
 
     chart = chart.configure(font=FONT, background="white").configure_view(stroke="#ccc")
