@@ -1,11 +1,11 @@
 """Counts, rates, availability and paired tables of a sweep, from its rows.
 
 A comparison covers the values of one coordinate: the mode, or a setting that varied. The scenario and all other
-coordinates are fixed within a comparison. Pairs are runs with the same seed; a setting that the seed decides has none.
+coordinates are fixed in it. Pairs are runs with the same seed; a setting that the seed decides has none.
 
-Runs with verdict `error` are inconclusive: they are counted separately, and excluded from every n. Vacuous runs and
-those that used up their budget (verdict `exhausted`) stay in n, because excluding them would depend on the outcome;
-their number is shown beside each rate. Exhausted runs are excluded from availability, since they did not run to the end.
+Runs with verdict `error` are inconclusive: they are counted separately, and excluded from every n. Vacuous runs, and
+those that used up their budget (verdict `exhausted`), stay in n, because excluding them would depend on the outcome;
+their number is shown beside each rate. Exhausted runs are excluded from availability: they did not run to the end.
 """
 
 from __future__ import annotations

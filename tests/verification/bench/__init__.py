@@ -1,1 +1,1 @@
-"""What a run costs: `python -m tests.verification.bench`."""
+"""Cost of a run: `python -m tests.verification.bench`."""

@@ -1,4 +1,4 @@
-"""What a run costs in counts that repeat where seconds do not: instructions, misses and mispredictions, by valgrind.
+"""Cost of a run in repeatable counts instead of seconds: instructions, misses and mispredictions, by valgrind.
 
 ``python tests/verification/bench/counted.py DIR WHAT SCENARIO MODE RUNS`` makes runs with the packages in a folder,
 as they are (``run``) or as a sweep's worker makes and writes them (``sweep``). Two numbers of runs are counted in a

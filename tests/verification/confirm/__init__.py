@@ -1,1 +1,1 @@
-"""Acting scripted scenarios out on real brokers, one after the other (``make confirm``)."""
+"""Performs scripted scenarios on real brokers, one after the other (``make confirm``)."""

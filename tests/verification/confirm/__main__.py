@@ -1,4 +1,4 @@
-"""``python -m tests.verification.confirm``: run the entries, and tell which were confirmed."""
+"""``python -m tests.verification.confirm``: run the entries, and report which were confirmed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is acted out on which release."""
+"""The scenarios to perform, and the releases to perform them on."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Long searches that `make test` has no time for."""
+"""Long searches, too slow for `make test`."""

@@ -1,6 +1,6 @@
-"""`make attack`: a sample of what breaks sweeps and their stores, within ten minutes.
+"""`make attack`: attacks on sweeps and their stores, within ten minutes.
 
-Parts, each with a share of the time and figures of its own:
+Parts, each with its own share of the time and its own figures:
 
 - `drivers`: two or three drivers on one store, one of them stopped, killed or interrupted, while `compare`, `coverage`
   and `doctor` read it (`tests.verification.hunt.owners`);
@@ -46,7 +46,7 @@ RUNS: Final = 240
 """Runs of the sweep that `disk`, `workers` and `environments` disturb."""
 SWEEP: Final = ("sweep", "power", "--modes", "hw,kip101", "--seeds", f"0..{RUNS // 2}", "-q", "--chunks", "6")
 EXIT_CODES: Final = {0, 1, 2, 3, 4, 69, 74, 130, 143}
-"""What the command line may end with: all codes of reports/README.md but 70, an internal error."""
+"""Exit codes that the command line may return: all codes of reports/README.md but 70, an internal error."""
 SECONDS: Final = 120
 SLOWER: Final = 4
 """A command of a try takes at most `SECONDS`, or on a busy machine `SLOWER` times what the undisturbed sweep took."""
@@ -55,13 +55,13 @@ NO_NAMESPACE: Final = "no file system can be mounted here (unshare is missing or
 
 @dataclass(slots=True)
 class Figures:
-    """What a part found.
+    """The results of a part.
 
     Attributes:
-        tries: how many.
-        counts: what happened in them.
-        wrong: what must not happen.
-        more: other figures, for people.
+        tries: number of tries.
+        counts: outcome -> number of tries.
+        wrong: problems found.
+        more: other figures, for readers.
     """
 
     tries: int = 0
@@ -81,13 +81,13 @@ class Figures:
 
 @dataclass(slots=True)
 class Attack:
-    """What the parts share.
+    """State that the parts share.
 
     Attributes:
         folder: for stores and logs.
-        stream: draws what each try does.
-        expected: the rows of `SWEEP`, from a driver that nothing disturbed.
-        seconds: no command of a try takes longer.
+        stream: random stream for the tries.
+        expected: rows of `SWEEP`, from an undisturbed driver.
+        seconds: time limit for each command of a try.
     """
 
     folder: Path
@@ -164,7 +164,7 @@ def run(words: Sequence[str | Path], seconds: float, **more: object) -> tuple[in
 
 
 def problems_of(code: int, said: str, allowed: set[int] = EXIT_CODES) -> list[str]:
-    """What is wrong with how a command ended."""
+    """Problems in how a command ended."""
     problems = [] if code in allowed else [f"exit code {code}: {said[-300:]!r}"]
     if "Traceback" in said or "internal error" in said:
         problems.append(f"a traceback or an internal error: {said[-300:]!r}")
@@ -172,7 +172,7 @@ def problems_of(code: int, said: str, allowed: set[int] = EXIT_CODES) -> list[st
 
 
 def finished(attack: Attack, output: Path) -> list[str]:
-    """What is wrong with a store once an undisturbed driver has finished it."""
+    """Problems of a store after an undisturbed driver has finished it."""
     code, said = attack.run([*HIGHWATER, *SWEEP, "--local", "2", "--output", output])
     problems = [f"the last driver: {problem}" for problem in problems_of(code, said, {0})]
     if not problems and store.Store(output).rows() != attack.expected:
@@ -301,7 +301,7 @@ def _cpu(pid: int) -> int:
 
 
 def environments(attack: Attack, deadline_s: float) -> Figures:
-    """Sweep where something is missing or in the way."""
+    """Sweep in restricted environments."""
     figures = Figures()
     while time.monotonic() < deadline_s:
         name = attack.stream.choice(list(ENVIRONMENTS))
@@ -339,7 +339,7 @@ ENVIRONMENTS: Final[dict[str, tuple[str, ...]]] = {
     "the store is a link to nothing": (*_SHELL, 'ln -s absent {place}/store; exec "$@"', "-"),
     "the store is another's folder": (*_SHELL, 'mkdir {place}/store; touch {place}/store/.mine; exec "$@"', "-"),
 }
-"""What a sweep is started with -> the words before its command."""
+"""Environment -> the words in front of the sweep's command."""
 
 
 def random_settings(attack: Attack, deadline_s: float) -> Figures:

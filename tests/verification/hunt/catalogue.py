@@ -1,8 +1,8 @@
 """`make hunt-catalogue`: known bugs, found in drawn seeds, are explained by the right rule and the right moment.
 
-Each seed is shrunk and explained as `highwater explain` does it. The repair must be among what would have kept the
-data, and among the causes; the point of no return must be the step that `Bug.turn` describes; the story must say what
-`Bug.says` does. What the seeds are shrunk to is kept in ``tests/fixtures/explained``, where `make test` looks at it.
+Each seed is shrunk and explained as in `highwater explain`. The repair must be among the remedies and among the causes;
+the point of no return must be the step that `Bug.turn` describes; the story must contain what `Bug.says` lists. The
+shrunk runs are kept in ``tests/fixtures/explained``, where `make test` checks them.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Bug:
 
     @property
     def file(self) -> Path:
-        """Where its shrunk plan is."""
+        """File of its shrunk plan."""
         return FOLDER / f"{self.name.replace(' ', '-')}.json"
 
 
@@ -295,7 +295,7 @@ BUGS: Final = (
 
 
 def found(bug: Bug) -> Shrunk:
-    """The seed, shrunk."""
+    """Shrink the bug's seed."""
     scenario, mode = laid_over(load(bug.scenario), bug.given), mode_named(bug.mode)
     result = Case(scenario, mode, bug.seed, bug.rules).run()
     case = Case(recording.of_run(scenario, result).scenario, mode, bug.seed, bug.rules)
@@ -306,7 +306,7 @@ def found(bug: Bug) -> Shrunk:
 
 
 def in_order(says: Iterable[str], story: Iterable[Sentence]) -> list[str]:
-    """What a story does not say, or not after what it should say before."""
+    """Patterns that a story does not contain, or not in this order."""
     texts, missing = [sentence.text for sentence in story], []
     for one in says:
         place = next((place for place, text in enumerate(texts) if re.search(one, text)), None)
@@ -318,7 +318,7 @@ def in_order(says: Iterable[str], story: Iterable[Sentence]) -> list[str]:
 
 
 def wrong(bug: Bug, case: Case, explained: Explained) -> Iterator[str]:
-    """What of an explanation is not right."""
+    """Problems of an explanation."""
     keeping = [one.change for one in explained.remedies if one.keeps]
     if bug.repair not in keeping:
         yield f"{bug.repair} does not keep the data"
@@ -338,7 +338,7 @@ def wrong(bug: Bug, case: Case, explained: Explained) -> Iterator[str]:
 
 
 def look(bug: Bug, folder: Path | None = None) -> tuple[list[str], list[str]]:
-    """What a bug's explanation says, and what is wrong with it."""
+    """A bug's explanation, and its problems."""
     prepare_process()
     smallest = found(bug)
     case = shrunk_run.as_found(smallest, bug.file)

@@ -1,12 +1,12 @@
-"""Faults that a violation cannot depend on: leave one out, and the violation must stay.
+"""Faults that a violation cannot depend on: without one of them, the violation must still occur.
 
-The causal past of a violation is taken generously: every fault is in it, but for three sorts.
+The causal past of a violation is an overestimate: it contains every fault, except for three sorts.
 
-- ``later``: all that it did, it did after the violation had happened.
-- ``idle``: it took no effect. (Not so what stops a broker: even if it finds the broker stopped, it starts it when its
-  time is over.)
-- ``unmet``: a cut that no message met. None was under way or sent in its direction, neither end's process ended, so
-  that nobody noticed.
+- ``later``: all of its effects came after the violation.
+- ``idle``: it had no effect. (This excludes faults that stop a broker: even if the broker is stopped already, they
+  start it at the end of their duration.)
+- ``unmet``: a cut that met no message. None was under way or sent in its direction, and no process at either end
+  ended, so no node noticed.
 
 That two nodes exchanged no message for so long that a fault of one could not reach the other is no sort of its own:
 pings and fetches connect all of them every few seconds.
@@ -71,7 +71,7 @@ NEVER_US: Final = 1 << 62
 
 @contextmanager
 def planned(change: Callable[[Plan], Plan]) -> Iterator[None]:
-    """Let runs follow another plan than the one that is drawn."""
+    """Replace the random plan of runs by another one."""
     original = vars(execution)["draw"]
 
     def draw(*words: Any) -> tuple[Plan, tuple[PlannedSend, ...]]:
@@ -115,7 +115,7 @@ class Observed:
 
 
 def observe(scenario: Scenario, mode: str, seed: int, without: int = -1) -> Observed:
-    """Run, perhaps without one fault of the plan."""
+    """Run, optionally without one fault of the plan."""
     seen = Observed()
     links: list[tuple[int, Link]] = []
 
@@ -168,7 +168,7 @@ def observe(scenario: Scenario, mode: str, seed: int, without: int = -1) -> Obse
 
 
 class _Copies:
-    """Which logs hold what, on disks, too; and since when nobody has it any more."""
+    """Tracks which logs, also on disks, hold each record, and when the last copy was lost."""
 
     def __init__(self) -> None:
         self._logs: dict[int, list[tuple[int, int, int]]] = {}
@@ -283,7 +283,7 @@ def outside(seen: Observed) -> list[tuple[int, str, list[str]]]:
 
 
 def differs(seen: Observed, other: Observed, number: int, sort: str) -> str:
-    """What of a run without a fault is not as it must be; empty if all is."""
+    """How a run without a fault differs from what is required; empty if it does not."""
     steps, others = seen.trace, other.trace
     if sort == LATER:
         begin_us = min(at_us for at_us, _ in seen.strikes[number])

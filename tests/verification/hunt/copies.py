@@ -1,4 +1,4 @@
-"""A run is copied in its middle: original and copy go on with the same inputs, and end with the same row.
+"""A run is copied midway: original and copy continue with the same inputs, and end with the same row.
 
 The row has the digest of all steps, so each state machine of the protocol (controllers, partitions, fetchers, logs,
 epoch caches, producer state, clients) made the same calls with the same answers in both. Messages are values, which
@@ -44,7 +44,7 @@ PAIRS: Final = (
     ("reassignments", "kip320"),
 )
 STEP_US: Final = 1_000
-"""So much later a run is looked at again that cannot be copied."""
+"""Delay before the next attempt to copy a run that cannot be copied yet."""
 
 
 def _itself(value: Any, _: object) -> Any:
@@ -52,7 +52,7 @@ def _itself(value: Any, _: object) -> Any:
 
 
 def copied(run: Execution) -> Execution:
-    """A copy of a run between two events that shares only what is never changed."""
+    """A copy of a run between two events, which shares only immutable objects with it."""
     shared = (run.scenario, run.mode, run.config, run.rules, PENDING, MOVED, ALWAYS)
     memo: dict[int, Any] = {id(one): one for one in shared}
     with (
@@ -64,7 +64,7 @@ def copied(run: Execution) -> Execution:
 
 
 def can_be_copied(run: Execution) -> bool:
-    """Whether nothing is asked of ZooKeeper at present."""
+    """Whether no request to ZooKeeper is pending."""
     brokers = [one for one in run.cluster.running.values() if isinstance(one, ZooKeeperBroker)]
     return not any(one.zookeeper.pending or one.module.controller._events.is_handling for one in brokers)
 
@@ -82,7 +82,7 @@ def begun(name: str, mode: str, seed: int) -> Execution:
 
 
 def ended(run: Execution) -> Row:
-    """The row of a run that goes on to its end."""
+    """Continue a run to its end, and return its row."""
     run.kernel.run_until(run.horizon_us)
     run._heal()
     run._check()
@@ -98,7 +98,7 @@ def differs(name: str, mode: str, seed: int) -> str:
 
 
 def main() -> int:
-    """Copy runs; 1 if a copy ended otherwise."""
+    """Copy runs; 1 if a copy ended differently."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200, help="how many")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Stores that were damaged, each named and repaired: `python -m tests.verification.hunt.damaged`.
+"""Damaged stores, whose damage is detected and repaired: `python -m tests.verification.hunt.damaged`.
 
 Every damage of `tests.scenarios.sweep.test_checkup`, to each wave of a store that processes wrote and of one of
 Spark's.

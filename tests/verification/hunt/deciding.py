@@ -1,9 +1,10 @@
 """`make hunt`: two runs have equal histories if the rules in which they differ decided nothing in the first.
 
-A plan is run with some rules and once more with others: those of another mode, or with one value replaced. Where no
-value that is other then is among those against which the first run decided anything (`sim.protocol.decisions`), the
-second has to be equal in everything but what is judged by the mode. How often histories are equal, and how often the
-first run can tell, is printed for each pair of modes.
+
+A plan is run with some rules and again with others: those of another mode, or with one value replaced. If the first
+run made no decision against any of the replaced values (`sim.protocol.decisions`), the second must be equal in
+everything except what depends on the mode's promise. For each pair of modes, the hunt prints how often histories are
+equal, and how often the first run predicts it.
 
 What must hold is said in `sim/protocol/decisions.py`. What breaks it: a situation in which a value acts otherwise
 and that does not ask.
@@ -83,7 +84,7 @@ PAIRED = (
 
 @dataclass(slots=True)
 class Found:
-    """What a few plans have shown.
+    """Results of some plans.
 
     Attributes:
         pairs: runs that were compared.
@@ -98,7 +99,7 @@ class Found:
     differ: list[tuple[str, int, str, str, list[str]]] = field(default_factory=list)
 
     def add(self, other: Found) -> None:
-        """Take what others have shown."""
+        """Add other results."""
         self.pairs += other.pairs
         self.told += other.told
         self.equal += other.equal
@@ -140,13 +141,13 @@ def ran(scenario: str, mode: Mode, seed: int) -> Ran:
 
 
 def differing(one: Mode, other: Mode) -> set[tuple[str, str]]:
-    """The values of the other in which they differ."""
+    """The other mode's values that differ."""
     mine = one.rules.as_dict()
     return {(rule, value) for rule, value in other.rules.as_dict().items() if value != mine[rule]}
 
 
 def compare(found: Found, scenario: str, seed: int, modes: tuple[Mode, Mode], runs: tuple[Ran, Ran]) -> None:
-    """Whether the second run is as the first one says."""
+    """Check that the second run is as the first one predicts."""
     one, other = modes
     first, second = runs
     if first.older != second.older:
@@ -181,7 +182,7 @@ def overridden(mode: Mode, turn: int, count: int) -> Iterator[Mode]:
 
 
 def hunt(task: tuple[str, tuple[str, ...], int, int, int]) -> Found:
-    """Look at some seeds."""
+    """Check some seeds."""
     scenario, names, begin, end, overrides = task
     prepare_process()
     found = Found()

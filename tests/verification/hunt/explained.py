@@ -1,4 +1,4 @@
-"""`make hunt`: many drawn seeds in several modes; what one of them violates inside its promise must be explained.
+"""`make hunt`: many random seeds in several modes; each violation inside the promise must be explained.
 
 A violation is explained if the same seed and plan do not show it inside the promise when one rule is given its
 repaired value (definitions of the promise: `faults.promise.promise`). What shows up in its place must be explained in

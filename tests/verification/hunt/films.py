@@ -1,4 +1,4 @@
-"""Films of drawn runs against their histories: what a page shows at a row was so at that row.
+"""Checks films of random runs against their histories: each row of a page must show the state at its step.
 
 ``python -m tests.verification.hunt.films`` looks at 2,000 runs of all drawn scenarios, in modes by turns; some minutes.
 """
@@ -17,7 +17,7 @@ from tests.reports.film.truth import problems
 
 
 def main() -> int:
-    """Look at films, and print each row that was not so; 1 if there is any."""
+    """Check films, and print each wrong row; 1 if there is any."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=2_000)
     parser.add_argument("--first", type=int, default=0)

@@ -1,4 +1,4 @@
-"""`make hunt`: after how many seeds drawn scenarios find each known bug.
+"""`make hunt`: number of seeds that random scenarios need to find each known bug.
 
 Seeds are swept until one shows a kind that the bug causes, in a mode that has it, and the kind is gone when the bug
 alone is repaired: one rule, or one setting, has its other value. What a second repair must, or must not, cure tells two

@@ -1,4 +1,4 @@
-"""`make hunt`: a fault, a batch or a broker that is taken out of a run moves no latency of the rest.
+"""`make hunt`: removing a fault, a batch or a broker from a run does not change the latencies of the rest.
 
 Of the messages that are sent with and without it, 99 % must have the latency that they had. A message is the same if
 link, type and all that it says are the same, and as many like it were sent before. Of what takes longer by a fault the
@@ -64,7 +64,7 @@ class Kept:
     at_once: dict[str, Counter[bool]] = field(default_factory=lambda: {what: Counter() for what in WHATS})
 
     def add(self, other: Kept) -> None:
-        """Count what another one has counted."""
+        """Add another tally."""
         for what in WHATS:
             self.same[what] += other.same[what]
             self.at_once[what] += other.at_once[what]
@@ -133,7 +133,7 @@ def observe(
 
 
 def without(scenario: Scenario, mode: str, seed: int) -> Kept:
-    """Take a fault, a batch and a broker out of a run, each drawn by its seed."""
+    """Remove a fault, a batch and a broker from a run, each chosen at random by its seed."""
     found = Kept()
     plans: list[Plan] = []
     drawn: list[Batches] = []

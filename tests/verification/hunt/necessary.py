@@ -1,4 +1,4 @@
-"""`make hunt-shrink`: what is said to be necessary is, and whether it is enough.
+"""`make hunt-shrink`: events reported as necessary are necessary, and often suffice.
 
 Failures as those that `tests.verification.hunt.shrink` takes are shrunk, and each is asked what it takes. Each fault,
 batch and message of the set is left out once more, of a run that is made here: what is left out must have been there,
@@ -122,7 +122,7 @@ def without_way(case: Case, route: Route) -> Row:
 
 
 def wrong(case: Case, kept: Symptom, takes: Necessity) -> Iterator[str]:
-    """What is not necessary, or is and is not said to be."""
+    """Events wrongly reported as necessary, or wrongly not reported."""
     faults, sends = case.faults, case.sends
     for place, (_, goes) in enumerate(takes.faults):
         row = case.with_faults((*faults[:place], *faults[place + 1 :])).row()

@@ -1,4 +1,4 @@
-"""`make hunt-settings`: drawn scenarios with drawn settings, faults and workloads in clusters of any shape.
+"""`make hunt-settings`: random scenarios with random settings, faults and workloads in clusters of any shape.
 
 Each number stands for a scenario file (a bundled one with other brokers, faults and bursts), a mode, a seed, and
 settings drawn over their whole ranges, extremes and "never" included. Each is run as a user runs it, by

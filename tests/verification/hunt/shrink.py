@@ -1,4 +1,4 @@
-"""`make hunt-shrink`: many failures are shrunk, and what must hold of the result is looked at.
+"""`make hunt-shrink`: shrink many failures, and check the properties of the results.
 
 Its plan, written and read, runs by itself with the same digest; it is 1-minimal in faults and batches, which is tried
 by leaving out each; it violates the same kind on the same side of the promise, cured by the same single repairs. How

@@ -1,4 +1,4 @@
-"""What a sweep of `elr-chaos` says about last replicas standing: who loses by them, who saves whom, at what cost.
+"""Last replicas standing in a sweep of `elr-chaos`: which modes lose data by them, which save it, and at what cost.
 
 Reads a sweep's folder (``highwater sweep elr-chaos --output DIR ...``) and prints, for each mode, the seeds that lost
 acknowledged records, and those of them in which a last replica standing lacked these when it was chosen to lead
@@ -26,7 +26,7 @@ COLUMNS: Final = ("mode", "seed", "verdict", "violations", "violations_inside", 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What is looked at of one run: whether it lost acknowledged records, inside the promise, by the story."""
+    """One run: whether it lost acknowledged records, inside the promise, by a last replica standing."""
 
     lost: bool
     inside: bool

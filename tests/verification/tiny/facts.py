@@ -1,4 +1,4 @@
-"""What is claimed of the modes at tiny scale, and the fault model under which each claim holds.
+"""Claims about the modes at tiny scale, each with the fault model under which it holds.
 
 Each fact says which kinds of violation can happen within its bounds; all others cannot, in any order of events. Common
 to all: no log loses anything in a crash, elections are clean, batches hold one record.

@@ -206,7 +206,7 @@ class Machine:
         return self._number_down(broker, Log(), LeaderEpochCheckpointFile(), 0)
 
     def step(self, snapshot: int, event: Event) -> Outcome:
-        """What an event makes of a broker."""
+        """A broker's state after an event."""
         known = self._outcomes.get((snapshot, event))
         if known is None:
             known = self._outcomes[snapshot, event] = self._compute(snapshot, event)

@@ -79,7 +79,7 @@ class Decision(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A request or reply on its way; a stale request is one whose reply nobody waits for any more."""
+    """A request or response in flight; a request is stale if its sender no longer waits for the response."""
 
     follower: int
     leader: int
@@ -297,7 +297,7 @@ class World:
     # In words.
 
     def tell(self, action: Action, after: State) -> str:
-        """An action, and how things stand afterwards."""
+        """An action and the state after it."""
         kind, *details = action
         what = {
             "elect": "the controller elects {0}, which is in the ISR",
@@ -316,7 +316,7 @@ class World:
         return f"{what:<48} {self.describe(after)}"
 
     def describe(self, state: State) -> str:
-        """How things stand: ZooKeeper, then each broker: role, epoch, log with epochs, HW."""
+        """The state: ZooKeeper, then each broker's role, epoch, log with epochs, and HW."""
         parts = [f"zk {state.leader}@{state.epoch} isr {','.join(map(str, state.isr))}"]
         for broker, number in zip(self.brokers, state.snapshots, strict=True):
             view = self.machine.views[number]
@@ -375,7 +375,7 @@ class _Step:
         )
 
     def decide(self, leader: int, isr: tuple[int, ...]) -> _Step:
-        """The controller writes another leader or ISR, and tells everybody who has a session."""
+        """The controller writes another leader or ISR, and notifies every broker with a session."""
         self.leader = leader
         self.epoch += 1
         self.isr = isr

@@ -1,4 +1,4 @@
-"""Driver of kind ``leader_reply_to_fetch``: what a leader makes of the epoch of a follower's last record.
+"""Driver of kind ``leader_reply_to_fetch``: a leader's response to the epoch of a follower's last record.
 
 The followers' side of it is in kinds ``conversation`` and ``truncation_decision``.
 """

@@ -1,4 +1,4 @@
-"""Driver of kind ``log_recovery``: what a log and its machine remember, and what a new process makes of it."""
+"""Driver of kind ``log_recovery``: what a log and its machine keep, and what a new process recovers from it."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Machine:
         )
 
     def shut_down_during_recovery(self, _: Fields) -> Seen:
-        """A broker is told to stop before its logs are loaded."""
+        """Shut a broker down before its logs are loaded."""
         broker = LoadingBroker(self.rules, clean=self.previous_shutdown != "unclean")
         broker.shut_down()
         return Seen(clean_shutdown_file=broker.storage.clean_shutdown)

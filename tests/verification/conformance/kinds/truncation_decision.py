@@ -1,4 +1,4 @@
-"""Driver of kind ``truncation_decision``: what a follower makes of a leader's answer to its epoch request.
+"""Driver of kind ``truncation_decision``: a follower's reaction to a leader's response to its epoch request.
 
 Source: ReplicaFetcherThreadTest, whose follower answers look-ups in its own epoch cache from a table; see
 `tests.verification.conformance.world.entries_answering`.

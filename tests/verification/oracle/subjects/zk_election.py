@@ -1,4 +1,4 @@
-"""Who is elected under ZooKeeper: Kafka's PartitionLeaderElectionAlgorithms against `sim.protocol.zookeeper.election`.
+"""Elections under ZooKeeper: Kafka's PartitionLeaderElectionAlgorithms against `sim.protocol.zookeeper.election`.
 
 A case is one election: ``kind assignment isr live shutting-down``. To be seen is the leader, 0 for none. All
 combinations of three brokers are tried, in an order of their own; the seeds after them draw from five brokers.
