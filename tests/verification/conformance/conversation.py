@@ -46,7 +46,7 @@ _STATES: Final = {ReplicaState.TRUNCATING: "truncating"}
 
 
 class Leader(Protocol):
-    """Who answers a fetcher."""
+    """The leader that answers a fetcher."""
 
     def epoch_ends(self, request: OffsetsForLeaderEpochRequest) -> list[EpochEndResult]:
         """Answers to OffsetsForLeaderEpoch."""

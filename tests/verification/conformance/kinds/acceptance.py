@@ -74,11 +74,11 @@ class Acceptance:
         self.cluster.write(2, op["records_each"])
 
     def bounce_leader(self, _: Any) -> None:
-        """Restart who leads."""
+        """Restart the leader."""
         self.cluster.bounce(self.cluster.leader)
 
     def bounce_follower(self, _: Any) -> None:
-        """Restart who follows."""
+        """Restart the follower."""
         self.cluster.bounce(next(broker for broker in self.brokers if broker != self.cluster.leader))
 
     def repeat(self, op: Fields) -> None:
