@@ -248,7 +248,6 @@ TYPES_IN_CIRCLES = (
     ("sim.history.steps", "base", "clients", "control_plane", "listener", "log", "processes", "replication"),
     ("sim.hosts", "serving", "waiting"),
     ("sim.hosts", "broker", "control_plane", "isr_expiration", "zk_controller", "zk_messages"),
-    ("sim.hosts", "broker_heartbeat_tracker", "controller_quorum"),
     ("sim.hosts", "zk_broker", "zk_client", "zk_shutdown"),
 )
 """Modules of a folder that name one another's types, and import no code in a circle.

@@ -7,18 +7,33 @@ together are fenced one after the other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from sim.kernel.scheduler import Event, Gate, Kernel
 
 if TYPE_CHECKING:
-    from sim.hosts.controller_quorum import ControllerQuorum
+    from sim.protocol.kraft.quorum_controller import QuorumController
 
 LOOKS: Final = 8
 """Checks for expired sessions per timeout. Kafka: QuorumController#maybeFenceStaleBrokerPeriodNs (4.1-4.3)."""
 _LEAST_US: Final = 1_000
 AGAIN_US: Final = 10_000
 """How soon sessions are checked again after fencing one. Kafka: PeriodicTask#DEFAULT_IMMEDIATE_PERIOD_NS (4.1-4.3)."""
+
+
+class Quorum(Protocol):
+    """What keeps sessions: the quorum of a simulation, or a test's.
+
+    Attributes:
+        life: through which timers come.
+        active: the active controller, which fences.
+    """
+
+    life: Gate
+    active: QuorumController
+
+    def end_elision(self) -> None:
+        """End elided exchanges: brokers will be told something."""
 
 
 class _SessionTimeout(Event):
@@ -49,7 +64,7 @@ class BrokerHeartbeatTracker:
         unfenced: the unfenced brokers.
     """
 
-    def __init__(self, quorum: ControllerQuorum, session_us: int, kernel: Kernel, *, keeps_fenced: bool) -> None:
+    def __init__(self, quorum: Quorum, session_us: int, kernel: Kernel, *, keeps_fenced: bool) -> None:
         self._quorum = quorum
         self._session_us = session_us
         self._kernel = kernel

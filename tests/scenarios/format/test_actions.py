@@ -5,12 +5,14 @@ import pytest
 from faults.kinds.registry import KINDS
 from faults.kinds.retention import Retention
 from scenarios.format.actions import ACTIONS, with_faults
+from tests.plain import needs_sources
 
 
 def test_every_kind_of_fault_is_an_action() -> None:
     assert KINDS.keys() < ACTIONS.keys()
 
 
+@needs_sources
 def test_a_kind_of_fault_cannot_replace_an_action() -> None:
     class DeleteRecords(Retention):
         name = "delete-records"

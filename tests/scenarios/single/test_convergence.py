@@ -164,6 +164,7 @@ def test_a_reassignment_that_does_not_complete(monkeypatch: pytest.MonkeyPatch) 
     )
 
 
+@needs_sources
 def test_an_isr_change_that_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     world = quorum()
     world.cluster.kill(3)

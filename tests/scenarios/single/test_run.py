@@ -147,6 +147,7 @@ def test_no_memory_is_no_verdict(power: Scenario, monkeypatch: pytest.MonkeyPatc
         list(map(partial(run_row, power, "hw"), range(8)))
 
 
+@needs_sources
 def test_an_interruption_is_not_swallowed(power: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
