@@ -19,9 +19,7 @@ Value = int | str | bool
 NEVER: Final = 9223372036854775807
 """Long.MAX_VALUE: Kafka's way to write "never"; scenario files may say ``"never"``."""
 Where = tuple[tuple[str, tuple[str, ...]], ...]
-"""Where a rule or key has an effect: rules with values. Each rule must have one of its values, and must itself have an
-effect there.
-"""
+"""Where a rule or key has an effect: rules, each of which must have one of these values and itself an effect."""
 EVERYWHERE: Final[Where] = ()
 ZOOKEEPER: Final[Where] = (("control_plane", ("zookeeper",)),)
 KRAFT: Final[Where] = (("control_plane", ("kraft",)),)

@@ -16,9 +16,7 @@ ANY_RECORD: Final = "any-record"
 ALL_RECORDS: Final = "all-records"
 """Covered if all its records are, except those that retention deleted, or if it has none."""
 READABLE: Final = "readable"
-"""Covered if consumers may rely on one of its records: one acknowledged with acks=all, or any if the HW waits for min
-ISR.
-"""
+"""Covered if one of its records was acknowledged with acks=all; any record counts if the HW waits for min ISR."""
 RECORDS_OR_NONE: Final = "records-or-none"
 """As `ANY_RECORD`, and covered if it has none."""
 IDEMPOTENT: Final = "idempotent"

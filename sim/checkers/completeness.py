@@ -245,9 +245,7 @@ class Completeness(Checker):
             del self._required[batch]
 
     def _judge_all(self, kind: str, broker: int, now_us: int) -> list[Batch]:
-        """`_judge` all required batches, except those that the broker's log was found to hold and has not
-        lost since.
-        """
+        """`_judge` all required batches, except those that the broker's log was found to hold and still has."""
         required, order, log = self._required, self._order, self._logs[broker]
         found, log_start = self._sound.get(broker, (0, 0))
         if log.log_start < log_start:

@@ -71,9 +71,7 @@ class ElidingBroker(Node):
         return 0
 
     def ping_again(self, channel: Channel[Any], sent_us: int, next_us: int) -> None:
-        """Resume pings: the last was sent at `sent_us`, and it or its response may be in flight; the next is due at
-        `next_us`.
-        """
+        """Resume pings: the last was sent at `sent_us`; it or its response may be in flight."""
         raise NotImplementedError
 
 

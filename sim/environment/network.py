@@ -42,8 +42,8 @@ _BEFORE: Final = 40
 USUAL: Final = 128
 """Index of the median latency."""
 FIXED_STEPS_US: Final = (7, 11)
-"""With ``sim.network.latency = fixed`` a link takes the median plus these steps times the ids of its two ends, so that
-messages sent to several nodes at once arrive at different times.
+"""With ``sim.network.latency = fixed`` a link takes the median plus a little that depends on the ids of its two ends,
+so that messages sent to several nodes at once arrive at different times.
 """
 RESEND_US: Final = 1_000_000
 """A duplicate of a resent request (`Message.again`) arrives within this time."""
@@ -578,9 +578,7 @@ class Network:
             link.loss = loss
 
     def redraw(self, number: int) -> None:
-        """Change the latencies to others of the same distribution, those of `number` (from 1); messages in flight keep
-        theirs.
-        """
+        """Draw all latencies again, for a `number` from 1; messages in flight keep theirs."""
         self.end_elision()
         self._key = mixed(self._key, -number)
         for (source, target), link in self._links.items():

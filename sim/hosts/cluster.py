@@ -39,9 +39,7 @@ VALIDATOR: Final = 1003
 BOOT_GAP_US: Final = 5_000
 """Gap between broker starts, so that brokers register in order of id."""
 CALL_SIZE: Final = 4
-"""Weight of a pending call in `Cluster.size`: it takes more memory than other objects, and many of them
-slow the queue.
-"""
+"""Weight of a pending call in `Cluster.size`: it takes more memory than other objects, and slows the queue."""
 CLOSING_US: Final = 300
 """Delay until the control plane learns that a stopping broker closed its session."""
 

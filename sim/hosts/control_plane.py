@@ -33,9 +33,7 @@ ELECTIONS: Final = {
     "unclean": UNCLEAN,
     "designated": DESIGNATED,
 }
-"""Elections that an administrator may request without a leader, by their names in scenario files; plans hold indices
-into it.
-"""
+"""Elections to request without a leader, by their names in scenario files; plans hold indices into it."""
 
 
 @dataclass(slots=True)

@@ -135,9 +135,7 @@ class ControllerQuorum(ControlPlane):
                 self._every(interval_us, task)
 
     def event_failed(self) -> None:
-        """Make the controller resign, because an event threw an unexpected error. Kafka:
-        QuorumController#handleEventException.
-        """
+        """Resign after an unexpected error in an event. Kafka: QuorumController#handleEventException."""
         self._fail_over(self._settings.election_us)
 
     def fail_over(self) -> bool:
@@ -145,9 +143,7 @@ class ControllerQuorum(ControlPlane):
         return self._fail_over(self._settings.election_us)
 
     def pause_controller(self, broker: int, pause: Callable[[int], bool]) -> bool:  # noqa: ARG002
-        """See `ControlPlane.pause_controller`: the other controllers notice and elect one of them; the paused one can
-        no longer commit.
-        """
+        """See `ControlPlane.pause_controller`: the others elect one of them; the paused one can no longer commit."""
         return self._fail_over(self._settings.fetch_timeout_us + self._settings.election_us)
 
     def _fail_over(self, gap_us: int) -> bool:

@@ -134,9 +134,7 @@ class KRaftBroker(Broker):
     # Life cycle.
 
     def start(self) -> None:
-        """Register, and load the logs meanwhile. The broker is reachable before they are loaded. Kafka:
-        BrokerServer#startup.
-        """
+        """Register and load the logs; the broker is reachable meanwhile. Kafka: BrokerServer#startup."""
         self.network.join(self)
         self._previous_broker_epoch = self.storage.clean_broker_epoch
         self._lifecycle.start()
@@ -410,9 +408,7 @@ class KRaftBroker(Broker):
         return self.node in state.replicas and place != self.storage.directory
 
     def _assign_directory(self, retry_us: int) -> None:
-        """Report the log directory to the controller until the metadata has it. Kafka:
-        AssignmentsManager#onAssignment.
-        """
+        """Report the log directory until the metadata has it. Kafka: AssignmentsManager#onAssignment."""
         partition = self.partition
         state = self.known
         if partition is None or not isinstance(state, PartitionRegistration) or not self._is_elsewhere(state):

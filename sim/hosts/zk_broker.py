@@ -319,7 +319,7 @@ class ZooKeeperBroker(Broker):
         return error
 
     def stop_replica(self, request: StopReplicaRequest) -> str:
-        """Handle StopReplica: stop following, or delete the replica; returns an error, if any. Kafka:
+        """Handle StopReplica: stop following or delete the replica; returns an error. Kafka:
         ReplicaManager#stopReplicas.
         """
         partition = self.partition

@@ -231,9 +231,7 @@ class Decisions:
 
 @cache
 def _questions() -> tuple[tuple[int, int], ...]:
-    """For each decision the values of its rule that answer yes, and those that answer no, found by trying
-    each value.
-    """
+    """For each decision the values of its rule that answer yes, and those that answer no, found by trying each."""
     words: dict[str, Any] = {name: spec.values[0] for name, spec in RULES.items()}
     some = Rules(**words)
     answers = [Decisions(some.override({rule: value})).answers() for rule, value in VALUES]

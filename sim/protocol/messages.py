@@ -437,9 +437,7 @@ class UpdateMetadataRequest(AbstractControlRequest):
 
 
 class StopReplicaRequest(AbstractControlRequest):
-    """Makes a broker stop following; with `delete` it also deletes the replica. Kafka: requests.StopReplicaRequest
-    (0.10.2-3.9).
-    """
+    """Stops a follower; with `delete` its replica is deleted. Kafka: requests.StopReplicaRequest (0.10.2-3.9)."""
 
     __slots__ = ("delete",)
 
@@ -500,9 +498,7 @@ class ControlledShutdownRequest(Message):
 
 
 class ControlledShutdownResponse(Message):
-    """Response: an error, and the number of partitions it still leads. Kafka: requests.ControlledShutdownResponse
-    (0.10.2-3.9).
-    """
+    """Response: an error, and how many it still leads. Kafka: requests.ControlledShutdownResponse (0.10.2-3.9)."""
 
     __slots__ = ("error", "remaining", "request")
 

@@ -97,9 +97,7 @@ class Mode:
 
     @property
     def place(self) -> tuple[tuple[int, ...], bool]:
-        """Its position among releases, for comparison; a mode that is not a release comes right after the one it
-        follows.
-        """
+        """Its position among releases; a mode that is not a release comes right after the one it follows."""
         return tuple([int(number) for number in self._beside.split(".")]), self.release == NO_RELEASE
 
     def override(self, values: Mapping[str, str]) -> Mode:

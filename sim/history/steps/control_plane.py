@@ -355,9 +355,7 @@ UNFENCED: Final[StepKind] = StepKind(
 
 
 class Registered(Step):
-    """A process registered; `opens`: this opened its session. As `UNFENCED`: it was unfenced after it had
-    registered.
-    """
+    """A process registered; `opens`: this opened its session. As `UNFENCED`: it had registered before."""
 
     __slots__ = ("incarnation", "kind", "opens")
 

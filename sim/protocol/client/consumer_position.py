@@ -122,16 +122,14 @@ class ConsumerPosition:
         return self.state == AWAIT_VALIDATION
 
     def consumed(self, offset: int, offset_epoch: int) -> None:
-        """Advance after records were returned: next offset, and epoch of the last batch. Kafka:
+        """Advance past returned records: next offset, and epoch of the last batch. Kafka:
         SubscriptionState#position.
         """
         self.offset = offset
         self.offset_epoch = offset_epoch
 
     def complete_validation(self) -> None:
-        """End validation: the position is valid, or the leader cannot validate it. Kafka:
-        SubscriptionState#completeValidation (2.6-4.3).
-        """
+        """End validation: valid, or not checkable. Kafka: SubscriptionState#completeValidation (2.6-4.3)."""
         if self.offset >= 0:
             self.state = FETCHING
 
@@ -166,8 +164,8 @@ class ConsumerPosition:
         return None
 
     def request_reset(self, strategy: str = "") -> None:
-        """Request a reset to the log's start or end (default: the policy). Kafka: SubscriptionState#requestOffsetReset
-        (1.1-4.3).
+        """Request a reset to start or end (default: the policy). Kafka:
+        SubscriptionState#requestOffsetReset (1.1-4.3).
         """
         self._place(FetchPosition(-1))
         self.state = AWAIT_RESET

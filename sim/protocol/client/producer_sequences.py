@@ -238,8 +238,8 @@ class ProducerSequences:
         return True
 
     def expired(self, batch: Sequenced) -> None:
-        """Note an expired batch, which may be in the log if it was retried. Kafka:
-        TransactionManager#markSequenceUnresolved (1.1-4.3).
+        """Note an expired batch, which a retry may have logged. Kafka: TransactionManager#markSequenceUnresolved
+        (1.1-4.3).
         """
         self._forget(batch)
         if batch.is_retry:

@@ -136,9 +136,7 @@ class Sender:
 
     @property
     def next_expiry_us(self) -> int:
-        """When the next batch expires; beyond `NEVER_US`: never. Kafka: RecordAccumulator#nextExpiryTimeMs
-        (2.6-4.3).
-        """
+        """When the next batch expires; past `NEVER_US`: never. Kafka: RecordAccumulator#nextExpiryTimeMs (2.6-4.3)."""
         due_us = self.queue[0].due_us if self.queue else NEVER_US
         if self.in_flight and self.in_flight[0].due_us < due_us:
             due_us = self.in_flight[0].due_us

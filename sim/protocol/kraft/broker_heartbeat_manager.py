@@ -67,9 +67,7 @@ class BrokerHeartbeatManager:
     def next_state(
         self, known: BrokerRegistration, *, caught_up: bool, leads: bool, want_fence: bool, want_shut_down: bool
     ) -> str:
-        """The next state of a broker and the result of a heartbeat. Kafka:
-        BrokerHeartbeatManager#calculateNextBrokerState.
-        """
+        """A broker's next state after a heartbeat. Kafka: BrokerHeartbeatManager#calculateNextBrokerState."""
         state = self.state(known)
         if state == CONTROLLED_SHUTDOWN:
             waits = leads or self._shutdown_offsets[known.broker] > self._lowest_read()

@@ -36,14 +36,10 @@ class LifecycleHost(Protocol):
     """Callbacks to the broker."""
 
     def send_registration(self) -> None:
-        """Send a registration; `registered` or `failed` follows. Kafka:
-        BrokerLifecycleManager#sendBrokerRegistration.
-        """
+        """Register; `registered` or `failed` follows. Kafka: BrokerLifecycleManager#sendBrokerRegistration."""
 
     def send_heartbeat(self, *, want_fence: bool, want_shut_down: bool) -> None:
-        """Send a heartbeat; `heartbeat_answered` or `failed` follows. Kafka:
-        BrokerLifecycleManager#sendBrokerHeartbeat.
-        """
+        """Send one; `heartbeat_answered` or `failed` follows. Kafka: BrokerLifecycleManager#sendBrokerHeartbeat."""
 
     def communicate_after(self, after_us: int, number: int) -> None:
         """Call `communicate` with the number after that time."""
@@ -108,9 +104,7 @@ class BrokerLifecycleManager:
         self._register()
 
     def set_ready_to_unfence(self) -> None:
-        """Allow unfencing: logs are loaded and the first metadata was published. Kafka:
-        BrokerLifecycleManager#setReadyToUnfence.
-        """
+        """Allow unfencing: logs are loaded, metadata was published. Kafka: BrokerLifecycleManager#setReadyToUnfence."""
         self._ready_to_unfence = True
         self._communicate_after(0)
 
@@ -205,7 +199,7 @@ class BrokerLifecycleManager:
         self._host.send_registration()
 
     def _communicate_after(self, after_us: int) -> None:
-        """Schedule the next request; the latest call replaces earlier ones. Kafka:
+        """Schedule the next request, replacing an earlier one. Kafka:
         BrokerLifecycleManager#scheduleNextCommunication.
         """
         wait_us = 0 if self._next_at_once else after_us

@@ -66,9 +66,7 @@ class IsrValidation:
 
 
 def _is_possible(wanted: Change, state: PartitionRegistration) -> bool:
-    """Whether the ISR is well-formed, and recovery is claimed only by a recovering leader. Kafka:
-    Replicas#validateIsr.
-    """
+    """Whether the ISR is well-formed, and only a recovering leader claims recovery. Kafka: Replicas#validateIsr."""
     isr = wanted.isr
     if len(set(isr)) < len(isr) or not set(isr) <= set(state.replicas) or state.leader not in isr:
         return False

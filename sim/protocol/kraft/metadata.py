@@ -93,9 +93,7 @@ class PartitionRegistration(LeaderAndIsr):
         last_known_elr: tuple[int, ...],
         leader_epoch: int | None = None,
     ) -> PartitionRegistration:
-        """The partition with other replica lists and the next partition epoch; the leader epoch changes
-        only if given.
-        """
+        """The partition with other replica lists and the next partition epoch; the leader epoch changes if given."""
         return PartitionRegistration(
             self.name,
             self.leader,

@@ -171,9 +171,7 @@ class PartitionChangeBuilder:
             change_rules.reached(probes.REASSIGNMENT_WAITS)
 
     def _populate_elr(self) -> None:
-        """Members that leave an ISR below min ISR stay electable. Kafka:
-        PartitionChangeBuilder#maybePopulateTargetElr.
-        """
+        """Members leaving an ISR below min ISR stay electable. Kafka: PartitionChangeBuilder#maybePopulateTargetElr."""
         change_rules = self._change_rules
         if not change_rules.elr:
             return
@@ -215,9 +213,7 @@ class PartitionChangeBuilder:
         return NOBODY
 
     def _is_valid(self, broker: int) -> bool:
-        """Whether electing a broker is clean; the previous ELR counts too. Kafka:
-        PartitionChangeBuilder#isValidNewLeader.
-        """
+        """Whether electing it is clean; the old ELR counts too. Kafka: PartitionChangeBuilder#isValidNewLeader."""
         return broker in (self.isr or self.elr) and self._acceptable(broker)
 
     def _is_last_known_elected(self) -> bool:

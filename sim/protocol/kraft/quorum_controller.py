@@ -154,9 +154,7 @@ class QuorumController(ReplicationControlManager):
         return change
 
     def _struck(self, state: PartitionRegistration, broker: int) -> PartitionRegistration:
-        """The partition with a broker removed from its lists, and no other change
-        (``unclean_registration=removes``).
-        """
+        """The partition with only a broker removed from its lists (``unclean_registration=removes``)."""
         if broker in state.elr:
             self._host.reached(probes.ELR_EJECTED)
         return state.relisted(without(state.isr, (broker,)), without(state.elr, (broker,)), state.last_known_elr)
@@ -210,9 +208,7 @@ class QuorumController(ReplicationControlManager):
         return broker_heartbeat_manager.accepted(after, caught_up=caught_up)
 
     def _enters(self, known: BrokerRegistration, state: str) -> list[Record]:
-        """Changes that follow from a broker's change of state. Kafka:
-        ReplicationControlManager#processBrokerHeartbeat.
-        """
+        """Records for a broker's change of state. Kafka: ReplicationControlManager#processBrokerHeartbeat."""
         if state == CONTROLLED_SHUTDOWN:
             return self._relieved(known)
         if state == SHUTDOWN_NOW:

@@ -90,9 +90,7 @@ class BrokerHeartbeatRequest(Message):
 
 
 class BrokerHeartbeatResponse(Message):
-    """Response: an error, or whether the broker has caught up, is fenced, may stop. Kafka:
-    requests.BrokerHeartbeatResponse.
-    """
+    """Response: an error, or whether it has caught up, is fenced, may stop. Kafka: requests.BrokerHeartbeatResponse."""
 
     __slots__ = ("error", "is_caught_up", "is_fenced", "request", "should_shut_down")
     elision_safe = True
@@ -150,9 +148,7 @@ def subject_of(record: Record) -> int:
 
 
 class AssignReplicasToDirsRequest(Message):
-    """Reports a replica's log directory that differs from the metadata (KIP-858). Kafka:
-    requests.AssignReplicasToDirsRequest.
-    """
+    """Reports a replica's new log directory (KIP-858). Kafka: requests.AssignReplicasToDirsRequest."""
 
     __slots__ = ("broker", "broker_epoch", "directory", "name")
 

@@ -138,9 +138,7 @@ class ReplicationControlManager:
         return bool(self.value(UNCLEAN_ELECTION, False))
 
     def min_isr(self, state: PartitionRegistration) -> int:
-        """``min.insync.replicas``, capped by the number of replicas. Kafka:
-        ReplicationControlManager#getTopicEffectiveMinIsr.
-        """
+        """``min.insync.replicas``, capped by replicas. Kafka: ReplicationControlManager#getTopicEffectiveMinIsr."""
         return min(int(self.value(MIN_ISR, 1)), len(state.replicas))
 
     def value(self, key: str, default: Value) -> Value:

@@ -125,9 +125,7 @@ class UncleanRecovery:
         return AGGRESSIVE if self._controller.unclean_enabled else BALANCED
 
     def wanted(self, state: PartitionRegistration) -> str | None:
-        """The strategy of the recovery that is needed now, None if none is (KIP-966, unclean recovery, the
-        four steps).
-        """
+        """The strategy of the recovery needed now, or None (KIP-966, unclean recovery, the four steps)."""
         strategy = self.strategy
         active = self._controller.image.is_active
         candidates = state.isr or state.elr

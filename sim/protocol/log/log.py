@@ -13,9 +13,7 @@ from sim.protocol.log.producer_state_manager import ProducerStateManager
 
 NO_OFFSET: Final = -1
 place_of: Final = bisect_left
-"""Index of the batch with an offset, by last offsets. An alias, because compiled code looks up imported names at each
-call.
-"""
+"""Index of the batch with an offset, by last offsets. An alias: compiled code looks up imports at each call."""
 
 
 class UnexpectedAppendOffsetError(Exception):

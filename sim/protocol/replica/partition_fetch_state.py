@@ -17,9 +17,7 @@ class ReplicaState(IntEnum):
     ASKING_LATEST = 2
     ASKING_EARLIEST = 3
     AWAITING = 4
-    """Truncation is delayed until records from the HW on arrive (rule
-    ``follower_truncation=high-watermark-delayed``).
-    """
+    """Truncates once records from the HW on arrive (rule ``follower_truncation=high-watermark-delayed``)."""
     COMPARING = 5
     """Fetching, but the leader has not yet confirmed the log in this leader epoch by a response without a diverging
     epoch, so truncation may follow (rule ``follower_truncation=on-fetch``). Kafka calls this fetching.

@@ -353,9 +353,7 @@ class ReplicaFetcherThread:
     # Fetching.
 
     def on_fetch_reply(self, reply: FetchResponse, now_us: int) -> None:
-        """Handle a fetch response: append records, apply HW and log start, fetch again. Kafka:
-        AbstractFetcherThread#processFetchRequest.
-        """
+        """Append records, apply HW and log start, fetch again. Kafka: AbstractFetcherThread#processFetchRequest."""
         request = reply.request
         if request is not self.in_flight:
             return
@@ -456,9 +454,7 @@ class ReplicaFetcherThread:
             self._delay(fetch, now_us)
 
     def _on_fenced(self, name: str, fetch: PartitionFetchState, now_us: int) -> None:
-        """Handle fencing: the leader has a newer epoch than this broker. Kafka: AbstractFetcherThread#onPartitionFenced
-        (2.6-4.3).
-        """
+        """Fenced: the leader has a newer epoch. Kafka: AbstractFetcherThread#onPartitionFenced (2.6-4.3)."""
         value = self._decide.fenced_fetcher.pick(_FENCED)
         if value == "retries":
             self._delay(fetch, now_us)

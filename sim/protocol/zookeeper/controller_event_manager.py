@@ -46,9 +46,7 @@ class ControllerEventManager:
             self.handle_next()
 
     def handle_next(self) -> None:
-        """Handle events until a handler waits for ZooKeeper. Kafka: ControllerEventManager.ControllerEventThread#doWork
-        (1.1-3.9).
-        """
+        """Handle events until a handler waits. Kafka: ControllerEventManager.ControllerEventThread#doWork (1.1-3.9)."""
         while self._queue:
             self._handling = self._queue.popleft()
             if self._go_on(None):

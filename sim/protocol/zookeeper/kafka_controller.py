@@ -96,9 +96,7 @@ class KafkaController:
             self._events.finish()
 
     def resign(self) -> None:
-        """Resign, because another controller is active or has to be elected. Kafka:
-        KafkaController#onControllerResignation.
-        """
+        """Resign: there is, or will be, another controller. Kafka: KafkaController#onControllerResignation."""
         if self.context.epoch < 0:
             return
         self._events.clear()

@@ -89,9 +89,7 @@ class PartitionStateMachine:
         yield from self.elect_and_tell(decide)
 
     def elect_preferred(self) -> Steps:
-        """Elect the preferred replica, if possible. Kafka: PreferredReplicaPartitionLeaderElectionStrategy
-        (1.1-3.9).
-        """
+        """Elect the first replica, if possible. Kafka: PreferredReplicaPartitionLeaderElectionStrategy (1.1-3.9)."""
 
         def decide(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
             choice = election.preferred(state.replicas, state.isr, self.electable(state, registry))
