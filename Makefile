@@ -22,19 +22,19 @@ venv: .venv/installed
 # at once. Python compiles what is imported; all of it would take as long as installing.
 .venv/installed: pyproject.toml .ci/constraints.txt
 	@test ! -e .venv || test -e .venv/others.txt || { echo ".venv is there, and make did not make it: move it elsewhere"; exit 2; }
-	$(PYTHON) -m venv --clear .venv
-	awk '/^[a-z]/ { part = /^pyspark=/ ? "spark" : "others" } part { print > (".venv/" part ".txt") }' .ci/constraints.txt
-	$(MAKE) --no-print-directory -j 2 .venv/spark.locked .venv/editable
-	$(BIN)/pip check --disable-pip-version-check
-	touch $@
+	@$(PYTHON) -m venv --clear .venv
+	@awk '/^[a-z]/ { part = /^pyspark=/ ? "spark" : "others" } part { print > (".venv/" part ".txt") }' .ci/constraints.txt
+	@$(MAKE) --no-print-directory -j 2 .venv/spark.locked .venv/editable
+	@$(BIN)/pip check --quiet --disable-pip-version-check
+	@touch $@
 
 .venv/editable: .venv/others.locked
-	$(PLAIN)
-	touch $@
+	@$(PLAIN)
+	@touch $@
 
 .venv/%.locked:
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r .venv/$*.txt
-	touch $@
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r .venv/$*.txt
+	@touch $@
 
 # The scripted scenarios, a line each; the first story of KIP-101 in sentences; what ELR buys, by 4,000 drawn runs on Spark, with
 # their report; one seed that it saves, told and as a page. A sweep that is already there is resumed; one of other code is
@@ -44,7 +44,7 @@ demo: venv
 	@$(BIN)/highwater explain kip101-scenario-1 --mode hw --brief --most 6
 	@$(BIN)/highwater sweep elr-chaos --modes kraft,elr-4.3 --seeds 0..2000 --output $(DEMO) --brief
 	@$(BIN)/highwater report $(DEMO) -o $(DEMO)/report.html --triage 6 --local 2 -q >/dev/null
-	@$(BIN)/highwater explain $(DEMO) --mode kraft --seed 17 --brief --most 3 -q
+	@$(BIN)/highwater explain $(DEMO) --mode kraft --seed 17 --brief --most 2 -q
 	@$(BIN)/highwater show $(DEMO) --mode kraft --seed 17 --against elr-4.3 --output $(DEMO)/17-kraft.html -q >/dev/null
 	@echo "Open the report of the sweep:  $(DEMO)/report.html"
 	@echo "Step through this run:         $(DEMO)/17-kraft.html"
@@ -103,7 +103,7 @@ test-browser: venv
 
 # The pictures of the first page, from the sweep of `make demo`.
 pictures: venv
-	$(BIN)/python -c "import highwater as hw; hw.compare('$(DEMO)', kind='committed-loss').plots()[0].save('notebooks/pictures/rates.svg')"
+	$(BIN)/python -c "import highwater as hw; hw.compare('$(DEMO)', kind='committed-loss').plots(inside=False)[0].save('notebooks/pictures/rates.svg')"
 	$(BIN)/highwater draw kip101-scenario-1 --mode hw --output notebooks/pictures/run.svg
 
 # Without a compiler, of the sources alone.
