@@ -175,7 +175,9 @@ def finished(attack: Attack, output: Path) -> list[str]:
     """Problems of a store after an undisturbed driver has finished it."""
     code, said = attack.run([*HIGHWATER, *SWEEP, "--local", "2", "--output", output])
     problems = [f"the last driver: {problem}" for problem in problems_of(code, said, {0})]
-    if not problems and store.Store(output).rows() != attack.expected:
+    if problems:
+        return problems
+    if store.Store(output).rows() != attack.expected:
         problems.append("rows are lost, doubled or different")
     found = checkup.check(open_folder(output)).findings
     return problems + [str(one) for one in found if "has no _MANIFEST.json" not in one.what]

@@ -128,10 +128,10 @@ class Tries:
         if store.Store(output).rows() != self._expected:
             problems.append("rows are not those of one driver")
         found = checkup.check(open_folder(output))
-        # Attempts of drivers that were killed are named, and count for nothing.
-        problems += [
-            str(one) for one in found.findings if "has no _MANIFEST.json" not in one.what and "dead" not in one.what
-        ]
+        # Attempts of killed drivers are named, and count for nothing. Without claims, both drivers may complete a wave:
+        # `doctor` names it, and readers count its rows once.
+        excused = ("has no _MANIFEST.json", "dead", *(() if heed else ("has the same rows as other waves",)))
+        problems += [str(one) for one in found.findings if not any(words in one.what for words in excused)]
         text = log.read_text()
         if "Traceback" in text or "internal error" in text:
             problems.append("a command said more than one line")
