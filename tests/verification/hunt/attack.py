@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Final
 from scenarios.sweep import checkup, store
 from scenarios.sweep.folder import open_folder
 from scenarios.version import PLAIN, build
+from sim import exit_codes
 from tests.places import ROOT
 from tests.verification.hunt import fuzz, owners, settings
 
@@ -313,7 +314,8 @@ def environments(attack: Attack, deadline_s: float) -> Figures:
             [part.format(place=place) for part in ENVIRONMENTS[name]] + _sweep_words(output), cwd=place
         )
         problems = problems_of(code, said)
-        if output.is_dir() and not output.is_symlink():
+        # A refused folder holds nothing of ours to finish.
+        if output.is_dir() and not output.is_symlink() and code != exit_codes.BAD_INPUT:
             problems += finished(attack, output)
         figures.note(f"{name} ({code})", problems)
         shutil.rmtree(place)
