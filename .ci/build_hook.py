@@ -160,7 +160,7 @@ def main() -> None:
     extensions = mypycify(sys.argv[2:], opt_level=LEVEL, debug_level="0", multi_file=True)
     if _is_gcc():
         for extension in extensions:
-            extension.extra_compile_args += DIRECT
+            extension.extra_compile_args += list(DIRECT)
 
     def compile_with(*flags: str) -> None:
         for extension in extensions:
