@@ -25,8 +25,7 @@ from sim.history import steps
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from reports.evidence.sentences import sentence
-from reports.film.film import Film
+    from reports.film.film import Film
 
 CURVE_NOTE: Final = (
     "Curve: the share of runs that fail if everything up to this step stays the same and the rest is drawn anew. "

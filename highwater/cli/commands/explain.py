@@ -163,8 +163,7 @@ def _tell_script(
         _show_story(ui, story)
         keep = [remedy.change for remedy in tried if remedy.keeps]
         if fails:
-            found = f"Prevented in newer modes: {', '.join(keep)}" if keep else "No newer mode prevents it"
-            ui.line(found)
+            ui.line(f"Prevented in newer modes: {', '.join(keep)}" if keep else "No newer mode prevents it")
     return exit_codes.EXPECTED
 
 
