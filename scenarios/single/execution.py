@@ -21,10 +21,12 @@ from scenarios.single.convergence import Convergence
 from scenarios.single.draws import draw
 from scenarios.single.final_logs import VALIDATION_IDS
 from scenarios.single.script import RulesInForce, Script, Story
+from scenarios.single.standstill import needless_wait
 from sim.checkers.checker import RunEnd
 from sim.checkers.registry import Checkers
 from sim.config import Value, integer, resolve
 from sim.history.availability import Waiting, waiting
+from sim.history.findings import Violation
 from sim.history.recorder import Recorder
 from sim.hosts.cluster import Cluster
 from sim.hosts.settings import acks_number, convergence_deadline_us
@@ -240,14 +242,17 @@ class Execution:
     def _check(self) -> None:
         """The final checks, then the labels."""
         cluster, now_us = self.cluster, self.kernel.now_us
-        failure = self.convergence.failure(now_us)
-        self.stalled = failure is not None and cluster.control.waits_for_operator
-        if failure is not None and not self.stalled:
-            cluster.recorder.history.findings.violations.append(failure)
         leader = cluster.leader
         # A removed replica whose broker does not know it yet still has a log, which does not count.
         running = {broker: cluster.running.get(broker) for broker in cluster.replicas}
         live = {broker: process.partition for broker, process in running.items() if process and process.partition}
+        failure = self.convergence.failure(now_us)
+        if failure is not None and cluster.control.waits_for_operator:
+            needless = needless_wait(cluster.recorder.history, {broker: one.log for broker, one in live.items()})
+            failure = Violation(failure.kind, now_us, needless) if needless else None
+            self.stalled = failure is None
+        if failure is not None:
+            cluster.recorder.history.findings.violations.append(failure)
         logs = [storage.log for storage in cluster.machines.storages.values()]
         self.checkers.final(RunEnd(leader.partition if leader is not None else None, logs, live, now_us))
         self._label()
