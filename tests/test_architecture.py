@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from functools import cache
+from functools import cache, cached_property
+from importlib import import_module
+from types import FunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -225,6 +227,28 @@ def imported_at_once(name: str) -> frozenset[str]:
 def test_heavy_packages_are_imported_when_they_are_needed() -> None:
     light = [name for name in FILES if not name.startswith("scenarios")]
     assert modules_with(lambda name: {other.split(".")[0] for other in imported_at_once(name)} & HEAVY, light) == {}
+
+
+def documentable(owner: type) -> Iterator[tuple[str, object]]:
+    """Public methods and properties that a class declares."""
+    kinds = (FunctionType, MethodDescriptorType, property, cached_property, classmethod, staticmethod)
+    return ((name, one) for name, one in vars(owner).items() if isinstance(one, kinds) and not name.startswith("_"))
+
+
+def without_meaning(name: str) -> Iterator[str]:
+    """Public methods of public classes without a docstring that override none."""
+    for owner in vars(import_module(name)).values():
+        if isinstance(owner, type) and owner.__module__ == name and not owner.__name__.startswith("_"):
+            for method, one in documentable(owner):
+                if not one.__doc__ and not any(hasattr(base, method) for base in owner.__bases__):
+                    yield f"{owner.__name__}.{method}"
+
+
+def test_a_method_is_documented_where_it_is_first_declared() -> None:
+    found = modules_with(without_meaning, FILES.keys() - {"highwater.__main__"})
+    listener = found.pop("sim.history.steps.listener")
+    assert all(re.fullmatch(r"Listener\.on(_[a-z]+)+", one) for one in listener)
+    assert found == {}
 
 
 def in_circles(imports_of: Callable[[str], Iterable[str]]) -> set[frozenset[str]]:

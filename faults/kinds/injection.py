@@ -63,7 +63,6 @@ class Strike(Event):
         self.fault = fault
 
     def happen(self, _: Gate) -> None:
-        """See `Event.happen`."""
         self._injection.strike(self.fault)
 
 

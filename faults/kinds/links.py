@@ -32,6 +32,5 @@ class LinkFault(FaultKind):
             cluster.links.mend(self.step, source, destination, fault.value, fault)
 
     def draw(self, stream: Stream, limits: Limits) -> Fault:
-        """See `aim_link`."""
         fault = aim_link(self.name, stream, limits)
         return fault if self.amount is None else replace(fault, value=self.draw_value(stream, limits))

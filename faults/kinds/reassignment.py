@@ -36,5 +36,4 @@ class Reassignment(FaultKind):
         return {"replicas": Param("brokers", required=True)}
 
     def scripted(self, params: Mapping[str, Any], at_us: int) -> Fault:
-        """See `Kind.scripted`."""
         return Fault(self.name, at_us, (self.targets.implied,), replicas=tuple(params["replicas"]))

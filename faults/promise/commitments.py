@@ -40,7 +40,6 @@ class Commitments(steps.Listener):
         """Broker -> when it was deposed."""
 
     def on_elected(self, step: steps.Elected) -> None:
-        """See `Elected`."""
         leader = step.broker
         if leader != self._leader:
             self._deposed.setdefault(self._leader, step.at_us)
@@ -48,22 +47,18 @@ class Commitments(steps.Listener):
             self._leader = leader
 
     def on_session_end(self, step: steps.SessionEnd) -> None:
-        """See `SessionEnd`."""
         if step.broker == self._leader:
             self._deposed.setdefault(step.broker, step.at_us)
 
     def on_registered(self, step: steps.Registered) -> None:
-        """See `Registered`: the elected leader may have a session again."""
         if step.opens and step.broker == self._leader and self._membership.runs(step.broker, step.incarnation):
             self._deposed.pop(step.broker, None)
 
     def on_min_isr(self, step: steps.MinIsr) -> None:
-        """See `MinIsr`; repeated values are skipped."""
         if not self.min_isrs or self.min_isrs[-1][1] != step.size:
             self.min_isrs.append((step.at_us, step.size))
 
     def on_hw(self, step: steps.HighWatermark) -> None:
-        """See `HighWatermark`."""
         if not step.committed:
             return
         at_us = self._deposed.get(step.broker, step.at_us)

@@ -58,32 +58,26 @@ class _Logs(steps.Listener):
         self.assignments: list[tuple[int, tuple[int, ...]]] = []
 
     def on_append(self, step: steps.Append) -> None:
-        """See `Append`."""
         self.made_us.setdefault(step.batch, step.at_us)
         self._note_leo(step, step.batch.last_offset + 1)
 
     def on_truncate(self, step: steps.Truncate) -> None:
-        """See `Truncate`."""
         self._note_leo(step, step.offset)
         self._note_lost(step, step.removed)
 
     def on_recovered(self, step: steps.Recovered) -> None:
-        """See `Recovered`."""
         self._note_leo(step, step.leo)
 
     def on_deleted(self, step: steps.Deleted) -> None:
-        """See `Deleted`."""
         self._note_leo(step, step.leo)
         self.dropped_us = step.at_us
 
     def on_end(self, step: steps.End) -> None:
-        """See `End`."""
         if not step.was_down:
             self._note_leo(step, -1)
         self._note_lost(step, step.lost)
 
     def on_assigned(self, step: steps.Assigned) -> None:
-        """See `Assigned`."""
         replicas, _ = step.before
         if step.replicas != replicas:
             self.assignments.append((step.at_us, step.replicas))

@@ -79,16 +79,13 @@ class Premises(steps.Listener):
         self._isr: tuple[int, ...] = ()
 
     def on_isr(self, step: steps.Isr) -> None:
-        """See `Isr`."""
         self._isr = step.isr
 
     def on_elected(self, step: steps.Elected) -> None:
-        """See `Elected`."""
         if step.by_isr and step.broker > 0 and step.broker not in self._isr:
             self.unclean_election = True
 
     def on_fact(self, step: steps.Fact) -> None:
-        """See `Fact`."""
         if step.kind is steps.UNCLEAN_ELECTION:
             self.unclean_election = True
         elif step.kind is steps.SYNCED_LOST:
@@ -97,7 +94,6 @@ class Premises(steps.Listener):
             self.elr_was_off = True
 
     def on_end(self, step: steps.End) -> None:
-        """See `End`."""
         if step.lost:
             self.lossy = True
         if step.unclean:

@@ -106,7 +106,6 @@ class LocalFolder(Folder):
         self.spark_uri = f"file://{path.absolute()}"
 
     def read(self, name: str) -> bytes:
-        """See `Folder`."""
         # Opening a FIFO would wait for a writer that may never come.
         handle = os.open(self._path / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as file:
@@ -115,7 +114,6 @@ class LocalFolder(Folder):
             return file.read()
 
     def write(self, name: str, content: bytes) -> None:
-        """See `Folder`."""
         path = self._reached(name)
         with _named(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -146,7 +144,6 @@ class LocalFolder(Folder):
         return self._path / name
 
     def entries(self) -> dict[str, str]:
-        """See `Folder`."""
         try:
             with os.scandir(self._path) as found:
                 return {entry.name: _kind(entry) for entry in found}
@@ -154,7 +151,6 @@ class LocalFolder(Folder):
             return {}
 
     def files(self, under: str = "") -> dict[str, Entry]:
-        """See `Folder`."""
         found: dict[str, Entry] = {}
         for place, _, names in os.walk(self._path / under):
             for name in names:
@@ -167,11 +163,9 @@ class LocalFolder(Folder):
         return dict(sorted(found.items()))
 
     def remove(self, name: str) -> None:
-        """See `Folder`."""
         self._reached(name).unlink(missing_ok=True)
 
     def prune(self, name: str) -> None:
-        """See `Folder`."""
         top = self._reached(name)
         if not top.is_symlink():
             for place, _, _ in os.walk(top, topdown=False):
@@ -180,7 +174,6 @@ class LocalFolder(Folder):
                         Path(place).rmdir()
 
     def vanish(self) -> None:
-        """See `Folder`."""
         for place in self._absent:
             with contextlib.suppress(OSError):
                 place.rmdir()
@@ -235,13 +228,11 @@ class RemoteFolder(Folder):
         self._made: bool | None = None
 
     def read(self, name: str) -> bytes:
-        """See `Folder`."""
         with _failing(), self._system.open_input_file(f"{self._path}/{name}") as file:
             content: bytes = file.read()
             return content
 
     def write(self, name: str, content: bytes) -> None:
-        """See `Folder`."""
         path = f"{self._path}/{name}"
         with _failing():
             if self._made is None:
@@ -252,11 +243,9 @@ class RemoteFolder(Folder):
                 file.write(content)
 
     def entries(self) -> dict[str, str]:
-        """See `Folder`."""
         return {info.base_name: FILE if info.is_file else FOLDER for info in self._listed("", recursive=False)}
 
     def files(self, under: str = "") -> dict[str, Entry]:
-        """See `Folder`."""
         found = {
             info.path.removeprefix(f"{self._path}/"): Entry(info.size, (info.mtime_ns or 0) / 1e9)
             for info in self._listed(under)
@@ -273,12 +262,10 @@ class RemoteFolder(Folder):
         return found
 
     def remove(self, name: str) -> None:
-        """See `Folder`."""
         with contextlib.suppress(FileNotFoundError), _failing():
             self._system.delete_file(f"{self._path}/{name}")
 
     def prune(self, name: str) -> None:
-        """See `Folder`."""
         # Empty objects that represent folders, and real folders elsewhere.
         place = f"{self._path}/{name}".rstrip("/")
         below = [info.path.removeprefix(f"{place}/").split("/") for info in self._listed(name) if not info.is_file]
@@ -287,7 +274,6 @@ class RemoteFolder(Folder):
                 self._system.delete_dir(place)
 
     def vanish(self) -> None:
-        """See `Folder`."""
         if self._made:
             self.prune("")
 

@@ -40,17 +40,14 @@ class AckUnderMinIsr(Checker):
         """Records concerned; one violation collects them all."""
 
     def on_isr(self, step: steps.Isr) -> None:
-        """See `Isr`."""
         self._isr = step.isr
 
     def on_acknowledges(self, step: steps.Acknowledges) -> None:
-        """See `Acknowledges`."""
         isr = self._isr
         if len(isr) < step.min_isr:
             self._short.append((step.reply, isr))
 
     def on_ack(self, step: steps.Ack) -> None:
-        """See `Ack`."""
         for reply, isr in self._short:
             if reply is not step.reply:
                 continue

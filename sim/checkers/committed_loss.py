@@ -84,7 +84,6 @@ class CommittedLoss(Checker):
         self._history = history
 
     def final(self, end: RunEnd) -> None:
-        """See `Checker.final`."""
         if end.leader is not None:
             log = end.leader.log
             self._findings.losses = check(self._history, [log], log.log_start, end.now_us)

@@ -82,41 +82,32 @@ class Completeness(Checker):
         self._reported: set[tuple[str, int, int]] = set()
 
     def on_elected(self, step: steps.Elected) -> None:
-        """See `Elected`."""
         self.elected(step.epoch)
 
     def on_lead(self, step: steps.Lead) -> None:
-        """See `Lead`."""
         self.lead(step.broker, step.epoch, step.at_us)
 
     def on_follow(self, step: steps.Follow) -> None:
-        """See `Follow`."""
         self.told(step.broker, step.at_us)
 
     def on_isr(self, step: steps.Isr) -> None:
-        """See `Isr`."""
         self.isr(step.isr, step.elr, step.at_us)
 
     def on_elr(self, step: steps.Elr) -> None:
-        """See `Elr`."""
         self.isr(self._isr, step.elr, step.at_us)
 
     def on_hw(self, step: steps.HighWatermark) -> None:
-        """See `HighWatermark`."""
         if step.committed:
             self.committed(step.broker, step.epoch, step.committed, step.at_us)
 
     def on_truncate(self, step: steps.Truncate) -> None:
-        """See `Truncate`."""
         if step.removed:
             self.truncated(step.broker, step.removed, step.at_us)
 
     def on_start(self, step: steps.Start) -> None:
-        """See `Start`."""
         self._running[step.broker] = step.incarnation
 
     def on_registered(self, step: steps.Registered) -> None:
-        """See `Registered`."""
         if not (step.opens and self._running.get(step.broker) == step.incarnation):
             return
         if step.kind is steps.UNFENCED:
@@ -125,21 +116,17 @@ class Completeness(Checker):
             self.session(step.broker)
 
     def on_session_end(self, step: steps.SessionEnd) -> None:
-        """See `SessionEnd`."""
         if not step.fenced:
             self.session_end(step.broker)
 
     def on_recovered(self, step: steps.Recovered) -> None:
-        """See `Recovered`."""
         self.loaded(step.broker, step.replica)
 
     def on_deleted(self, step: steps.Deleted) -> None:
-        """See `Deleted`."""
         self.removed(step.broker, step.removed)
         self.loaded(step.broker, step.replica)
 
     def on_end(self, step: steps.End) -> None:
-        """See `End`."""
         if not step.was_down:
             self.ended(step.broker)
         self.removed(step.broker, step.lost)

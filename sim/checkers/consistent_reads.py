@@ -59,29 +59,23 @@ class ConsistentReads(Checker):
         """Broker -> (its log's batches, length of the prefix of reads that they were found to match, its log start)."""
 
     def on_elected(self, step: steps.Elected) -> None:
-        """See `Elected`."""
         self.elected(step.epoch)
 
     def on_lead(self, step: steps.Lead) -> None:
-        """See `Lead`."""
         self.lead(step.broker, step.epoch, step.partition.log, step.at_us)
 
     def on_read(self, step: steps.Read) -> None:
-        """See `Read`."""
         if step.epoch != self.epoch:
             self.read(len(step.batches), step.at_us)
 
     def on_truncate(self, step: steps.Truncate) -> None:
-        """See `Truncate`."""
         if step.removed:
             self.removed(step.broker, step.removed)
 
     def on_deleted(self, step: steps.Deleted) -> None:
-        """See `Deleted`."""
         self.removed(step.broker, step.removed)
 
     def on_end(self, step: steps.End) -> None:
-        """See `End`."""
         if not step.was_down:
             self.ended(step.broker)
         self.removed(step.broker, step.lost)

@@ -46,7 +46,6 @@ class ConsumerSkip(Checker):
         """Consumer -> number of reads of all consumers at that time."""
 
     def on_read(self, step: steps.Read) -> None:
-        """See `Read`."""
         ranges = self._passed.get(step.consumer)
         if ranges is None:
             self._passed[step.consumer] = [(step.position, step.end)]
@@ -70,7 +69,6 @@ class ConsumerSkip(Checker):
             self._passed[consumer] = [(start, min(end, offset)) for start, end in ranges if start < offset]
 
     def final(self, end: RunEnd) -> None:
-        """See `Checker.final`."""
         if end.leader is not None:
             self.check(end.leader.log, end.leader.hw, end.now_us)
 

@@ -93,42 +93,33 @@ class Divergence(Checker):
         self._epoch = -1
 
     def on_hw(self, step: steps.HighWatermark) -> None:
-        """See `HighWatermark`."""
         self.compare(step.broker, step.at_us)
 
     def on_lead(self, step: steps.Lead) -> None:
-        """See `Lead`."""
         self.settled(step.broker, step.epoch, step.at_us)
 
     def on_follow(self, step: steps.Follow) -> None:
-        """See `Follow`."""
         if step.restarts:
             self.unsettled(step.broker)
 
     def on_settled(self, step: steps.Settled) -> None:
-        """See `Settled`."""
         self.settled(step.broker, step.epoch, step.at_us)
 
     def on_truncate(self, step: steps.Truncate) -> None:
-        """See `Truncate`."""
         self.truncated(step.broker, step.offset)
 
     def on_recovered(self, step: steps.Recovered) -> None:
-        """See `Recovered`."""
         self.loaded(step.broker, step.replica)
 
     def on_deleted(self, step: steps.Deleted) -> None:
-        """See `Deleted`."""
         self.ended(step.broker)
         self.loaded(step.broker, step.replica)
 
     def on_end(self, step: steps.End) -> None:
-        """See `End`."""
         if not step.was_down:
             self.ended(step.broker)
 
     def final(self, end: RunEnd) -> None:
-        """See `Checker.final`."""
         self.compare_all(end.live, end.now_us)
 
     def loaded(self, broker: int, replica: Replica) -> None:
@@ -145,7 +136,6 @@ class Divergence(Checker):
         self._settled.pop(broker, None)
 
     def dispose(self) -> None:
-        """See `sim.hosts.cluster.Cluster.dispose`."""
         self._replicas.clear()
         self._settled.clear()
 

@@ -33,7 +33,6 @@ class EpochLeaders(Checker):
         self._leaders: dict[int, int] = {}
 
     def on_lead(self, step: steps.Lead) -> None:
-        """See `Lead`."""
         self.lead(step.broker, step.epoch, step.at_us)
 
     def lead(self, broker: int, epoch: int, now_us: int) -> None:

@@ -59,6 +59,5 @@ class ExposedLoss(Checker):
         self._history = history
 
     def final(self, end: RunEnd) -> None:
-        """See `Checker.final`."""
         if end.leader is not None:
             check(self._history, end.leader.log, end.now_us)

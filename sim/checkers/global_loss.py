@@ -47,21 +47,17 @@ class GlobalLoss(Checker):
         self._reported: set[int] = set()
 
     def on_truncate(self, step: steps.Truncate) -> None:
-        """See `Truncate`."""
         if step.removed:
             self.removed(step.removed, step.at_us)
 
     def on_recovered(self, step: steps.Recovered) -> None:
-        """See `Recovered`."""
         self.loaded(step.broker, step.replica)
 
     def on_deleted(self, step: steps.Deleted) -> None:
-        """See `Deleted`."""
         self.loaded(step.broker, step.replica)
         self.removed(step.removed, step.at_us)
 
     def on_end(self, step: steps.End) -> None:
-        """See `End`."""
         self.lost(step.broker, step.lost, step.at_us)
 
     def loaded(self, broker: int, replica: Replica) -> None:

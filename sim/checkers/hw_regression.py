@@ -58,5 +58,4 @@ class HwRegression(Checker):
         self._history = history
 
     def on_end_offset(self, step: steps.EndOffset) -> None:
-        """See `EndOffset`."""
         check_answer(self._history, step.known, step.offset, step.epoch, step.at_us)

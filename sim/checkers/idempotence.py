@@ -47,6 +47,5 @@ class Idempotence(Checker):
     FINDINGS: ClassVar = (Finding("duplicate", IDEMPOTENT), Finding("reordered", IDEMPOTENT))
 
     def final(self, end: RunEnd) -> None:
-        """See `Checker.final`."""
         if end.leader is not None:
             check(self._findings, end.leader.log, end.now_us)

@@ -47,7 +47,6 @@ class LogMatching(Checker):
         self._logs: dict[int, Log] = {}
 
     def on_append(self, step: steps.Append) -> None:
-        """See `Append`."""
         broker, batch, before, now_us = step.broker, step.batch, step.before, step.at_us
         expected = self._before.get(batch)
         if expected is None:
@@ -61,15 +60,12 @@ class LogMatching(Checker):
             self._report(broker, batch, before, expected, now_us)
 
     def on_recovered(self, step: steps.Recovered) -> None:
-        """See `Recovered`."""
         self.loaded(step.broker, step.replica)
 
     def on_deleted(self, step: steps.Deleted) -> None:
-        """See `Deleted`."""
         self.loaded(step.broker, step.replica)
 
     def on_end(self, step: steps.End) -> None:
-        """See `End`."""
         self.lost(step.broker, step.lost)
 
     def loaded(self, broker: int, replica: Replica) -> None:

@@ -52,29 +52,23 @@ class MaximalIsr(Checker):
         self._said: set[str] = set()
 
     def on_elected(self, step: steps.Elected) -> None:
-        """See `Elected`."""
         self.elected(step.epoch)
 
     def on_isr(self, step: steps.Isr) -> None:
-        """See `Isr`."""
         self.persisted(step.isr, step.elr, step.epoch, step.at_us)
 
     def on_elr(self, step: steps.Elr) -> None:
-        """See `Elr`."""
         if step.elr != self._elr:
             self.persisted(self._isr, step.elr, step.epoch, step.at_us)
 
     def on_lead(self, step: steps.Lead) -> None:
-        """See `Lead`."""
         self.lead(step.partition, step.decision, step.at_us)
 
     def on_hw(self, step: steps.HighWatermark) -> None:
-        """See `HighWatermark`."""
         if step.committed is not None and step.isr is not self._found_good:
             self._look(self._partitions[step.broker], step.at_us, moves=True)
 
     def dispose(self) -> None:
-        """See `sim.hosts.cluster.Cluster.dispose`."""
         self._leading = None
         self._partitions.clear()
 

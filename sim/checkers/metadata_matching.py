@@ -39,7 +39,6 @@ class MetadataMatching(Checker):
         self._reported: set[tuple[int, int]] = set()
 
     def on_metadata(self, step: steps.Metadata) -> None:
-        """See `Metadata`: the first replayed record that differs is reported."""
         log = self._log
         if step.kind is steps.COMMITTED_METADATA:
             log += step.entries

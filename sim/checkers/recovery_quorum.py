@@ -52,7 +52,6 @@ class RecoveryQuorum(Checker):
         self._min_isr = 0
 
     def on_partition_changed(self, step: steps.PartitionChanged) -> None:
-        """See `PartitionChanged`."""
         self.changed(step.state, step.min_isr, step.unclean, step.at_us, remembers=step.remembers)
 
     def changed(

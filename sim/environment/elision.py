@@ -177,12 +177,10 @@ class ElidedPings(ElidedExchange):
         self._interval_us = interval_us
 
     def begin(self) -> None:
-        """See `ElidedExchange.begin`."""
         self._sessions.suspend_expiry(self._pinger.node)
         super().begin()
 
     def settle(self, now_us: int) -> None:
-        """See `ElidedExchange.settle`."""
         interval_us = self._interval_us
         sent_us = now_us - (now_us - self._sent_us) % interval_us
         arrives_us = sent_us + self._channel.usual_us

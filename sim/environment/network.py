@@ -252,7 +252,6 @@ class Channel(Gate, Generic[Target]):
         self.held = None if cut else held
 
     def receive(self, message: Event) -> None:
-        """See `Gate.receive`."""
         self._node.receive(message)
 
     def send(self, message: Message) -> None:

@@ -69,32 +69,25 @@ class Availability(steps.Listener):
         self.window_us = (0, 0)
 
     def on_elected(self, step: steps.Elected) -> None:
-        """See `Elected`."""
         self.elected(step.broker, step.epoch, step.at_us)
 
     def on_lead(self, step: steps.Lead) -> None:
-        """See `Lead`."""
         self.leads(step.broker, step.epoch, step.at_us)
 
     def on_follow(self, step: steps.Follow) -> None:
-        """See `Follow`."""
         self.leads_no_more(step.broker, step.at_us)
 
     def on_deleted(self, step: steps.Deleted) -> None:
-        """See `Deleted`."""
         self.leads_no_more(step.broker, step.at_us)
 
     def on_end(self, step: steps.End) -> None:
-        """See `End`."""
         if not step.was_down:
             self.ended(step.broker, step.at_us)
 
     def on_pause(self, step: steps.Pause) -> None:
-        """See `Pause`."""
         self.stands_still(step.broker, step.at_us, STANDS_STILL[step.kind])
 
     def on_refused(self, step: steps.Refused) -> None:
-        """See `Refused`."""
         self.told(step.request.first_id, step.error)
 
     def begin(self, now_us: int) -> None:

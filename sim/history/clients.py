@@ -36,17 +36,14 @@ class Clients(steps.Listener):
         self.exposed: Exposed | None = None
 
     def on_ack(self, step: steps.Ack) -> None:
-        """See `Ack`."""
         self.acks.append(step)
 
     def on_read(self, step: steps.Read) -> None:
-        """See `Read`."""
         for batch in step.batches:
             self.shown.append(Shown(batch, max(step.position, batch.base_offset), step.at_us, step.consumer))
         self.expose(step.leader_epoch, step.end)
 
     def on_end_offset(self, step: steps.EndOffset) -> None:
-        """See `EndOffset`."""
         self.expose(step.epoch, step.offset)
 
     def expose(self, leader_epoch: int, end_offset: int) -> None:

@@ -32,7 +32,6 @@ class Commits(steps.Listener):
         """Cache of `ids_between`: the last arguments and number of batches, with the result."""
 
     def on_hw(self, step: steps.HighWatermark) -> None:
-        """See `HighWatermark`."""
         if step.committed:
             first_us = self.first_us
             for batch in step.committed:

@@ -26,20 +26,16 @@ class Counts(Listener):
         """Broker -> whether its last end lost records."""
 
     def on_elected(self, step: Elected) -> None:
-        """See `Elected`."""
         self.elections += step.broker > 0
 
     def on_truncate(self, step: Truncate) -> None:
-        """See `Truncate`."""
         self.truncations += bool(step.removed)
 
     def on_settled(self, step: Settled) -> None:
-        """See `Settled`."""
         if step.rounds:
             self.rounds[min(step.rounds, 3) - 1] += 1
 
     def on_end(self, step: End) -> None:
-        """See `End`."""
         before = self._was_lossy.get(step.broker, True) if step.was_down else False
         if step.lost and not before:
             self.lossy_ends += 1

@@ -62,7 +62,6 @@ class Coverage(steps.Listener):
         self._until_us = NEVER_US
 
     def on_truncate(self, step: steps.Truncate) -> None:
-        """See `Truncate`."""
         if step.removed:
             self.reached(probes.TRUNCATION_REMOVES)
             if step.removed[0].base_offset < step.offset:
@@ -71,31 +70,25 @@ class Coverage(steps.Listener):
             self.reached(probes.TRUNCATION_BELOW_HW)
 
     def on_log_start(self, step: steps.LogStart) -> None:  # noqa: ARG002
-        """See `LogStart`."""
         self.reached(probes.LOG_START_MOVES)
 
     def on_hw(self, step: steps.HighWatermark) -> None:
-        """See `HighWatermark`."""
         if step.offset < step.other:
             self.reached(probes.HW_GOES_BACK)
 
     def on_lead(self, step: steps.Lead) -> None:
-        """See `Lead`."""
         self.reached(probes.LEADER_LEADS_ON if step.partition.is_leader else probes.LEADER_BEGINS)
         if step.other < step.offset:
             self.reached(probes.LEADER_BEHIND)
 
     def on_follow(self, step: steps.Follow) -> None:
-        """See `Follow`."""
         self.reached(probes.FOLLOWER_BEGINS if step.restarts else probes.FOLLOWER_GOES_ON)
 
     def on_settled(self, step: steps.Settled) -> None:
-        """See `Settled`."""
         if step.rounds:
             self.reached(probes.ROUNDS[min(step.rounds, 3) - 1])
 
     def on_isr(self, step: steps.Isr) -> None:
-        """See `Isr`."""
         if step.before is None:
             return
         size, before = len(step.isr), len(step.before)
@@ -105,26 +98,21 @@ class Coverage(steps.Listener):
             self.reached(probes.ISR_SINGLE)
 
     def on_controller(self, step: steps.Controller) -> None:
-        """See `Controller`."""
         if step.epoch > 1:
             self.reached(probes.CONTROLLER_FAILOVER)
 
     def on_epoch_raised(self, step: steps.EpochRaised) -> None:  # noqa: ARG002
-        """See `EpochRaised`."""
         self.reached(probes.EPOCH_RAISED)
 
     def on_deleted(self, step: steps.Deleted) -> None:  # noqa: ARG002
-        """See `Deleted`."""
         self.reached(probes.REPLICA_DELETED)
 
     def on_position(self, step: steps.Position) -> None:
-        """See `Position`."""
         probe = _OF_CONSUMERS.get(step.kind)
         if probe is not None:
             self.reached(probe)
 
     def on_end(self, step: steps.End) -> None:
-        """See `End`."""
         if step.lost and step.kind in _OF_ENDS:
             self.reached(_OF_ENDS[step.kind])
 

@@ -74,7 +74,6 @@ class Ends(steps.Listener):
             self.missing.setdefault(broker, {}).setdefault(first, []).append(end)
 
     def on_session_end(self, step: steps.SessionEnd) -> None:
-        """See `SessionEnd`; the session may be that of an earlier incarnation."""
         last, periods = self._last(step.broker), self._membership.up.get(step.broker)
         opened_us = periods[-1][0] if periods else -1
         if last is not None and last.forgotten_us is None and opened_us <= last.at_us:
@@ -97,7 +96,6 @@ class Regained(steps.Listener):
         self._ends = ends
 
     def on_append(self, step: steps.Append) -> None:
-        """See `Append`."""
         all_missing = self._ends.missing
         if not all_missing:
             return

@@ -48,26 +48,21 @@ class _LastStanding(steps.Listener):
         self.taken: set[int] = set()
 
     def on_append(self, step: steps.Append) -> None:
-        """See `Append`."""
         if not self._lost.isdisjoint(step.batch.ids()):
             self._held.setdefault(step.broker, set()).add(step.batch)
 
     def on_truncate(self, step: steps.Truncate) -> None:
-        """See `Truncate`."""
         self._removed(step.broker, step.removed)
 
     def on_log_start(self, step: steps.LogStart) -> None:
-        """See `LogStart`: whole batches below it are deleted."""
         held = self._held.get(step.broker)
         if held:
             self._held[step.broker] = {batch for batch in held if batch.last_offset >= step.offset}
 
     def on_end(self, step: steps.End) -> None:
-        """See `End`."""
         self._removed(step.broker, step.lost)
 
     def on_deleted(self, step: steps.Deleted) -> None:
-        """See `Deleted`."""
         self._held.pop(step.broker, None)
 
     def _removed(self, broker: int, batches: list[Batch]) -> None:
@@ -76,16 +71,13 @@ class _LastStanding(steps.Listener):
             held.difference_update(batches)
 
     def on_hw(self, step: steps.HighWatermark) -> None:
-        """See `HighWatermark`."""
         if step.committed:
             self._committed.update([batch.first_id for batch in step.committed])
 
     def on_elected(self, step: steps.Elected) -> None:
-        """See `Elected`; this step precedes that of the corresponding ISR."""
         self._chosen(step.broker)
 
     def on_epoch_raised(self, step: steps.EpochRaised) -> None:
-        """See `EpochRaised`."""
         self._chosen(step.broker)
 
     def _chosen(self, leader: int) -> None:

@@ -35,15 +35,12 @@ class Membership(steps.Listener):
         return self._running.get(broker) == incarnation
 
     def on_isr(self, step: steps.Isr) -> None:
-        """See `Isr`."""
         self.isr_history.append((step.at_us, step.isr))
 
     def on_start(self, step: steps.Start) -> None:
-        """See `Start`."""
         self._running[step.broker] = step.incarnation
 
     def on_registered(self, step: steps.Registered) -> None:
-        """See `Registered`: ignored for an ended incarnation, or if the session is already open."""
         broker = step.broker
         if not self.runs(broker, step.incarnation):
             return
@@ -55,11 +52,9 @@ class Membership(steps.Listener):
                 periods.append((step.at_us, None))
 
     def on_session_end(self, step: steps.SessionEnd) -> None:
-        """See `SessionEnd`; the session may be that of an earlier incarnation."""
         self._up_no_more(step)
 
     def on_end(self, step: steps.End) -> None:
-        """See `End`."""
         if not step.was_down:
             self._running.pop(step.broker, None)
             self._up_no_more(step)

@@ -37,11 +37,9 @@ class Metrics(steps.Listener):
         self._recoveries: list[tuple[int, int, int, int]] = []
 
     def on_decided(self, step: steps.Decided) -> None:
-        """See `Decided`."""
         self.decided(step.state, step.min_isr, step.at_us)
 
     def on_recoveries(self, step: steps.Recoveries) -> None:
-        """See `Recoveries`."""
         self.recoveries(step.running, step.finished, step.manual, step.at_us)
 
     def decided(self, state: LeaderAndIsr, min_isr: int, now_us: int) -> None:

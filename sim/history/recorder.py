@@ -40,7 +40,6 @@ class _Trace(Listener):
         self.observers: list[Callable[[Shown], None]] = []
 
     def on_step(self, step: Step) -> None:
-        """See `Listener`."""
         for fields in step.shown():
             entry = {"t": step.at_us, "step": step.kind.name, **fields}
             for observer in self.observers:
@@ -79,7 +78,6 @@ class _Moments(Listener):
                 del self._due[due]
 
     def on_step(self, step: Step) -> None:
-        """See `Listener`."""
         for moment, broker in step.moments():
             count = self._counts[moment] = self._counts.get(moment, 0) + 1
             for waits in self._due.pop((moment, count), ()):

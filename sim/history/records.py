@@ -28,7 +28,6 @@ class Records(steps.Listener):
         """First id -> its batches: one for each time it was appended; built lazily."""
 
     def on_retention(self, step: steps.Retention) -> None:
-        """See `Retention`."""
         self.deleted.update(step.ids)
 
     def survive_in(self, log: Log, batch: Batch) -> bool:

@@ -216,7 +216,6 @@ class Broker(Following):
         self.kernel.call_at(self.kernel.now_us, self.life, self.exit, reason)
 
     def end(self) -> None:
-        """See `Following.end`."""
         super().end()
         self._isr_expiration.end()
         self._loaded = self._exits = nothing
@@ -288,7 +287,6 @@ class Broker(Following):
         self._release()
 
     def freeze(self, now_us: int) -> None:
-        """See `Node.freeze`."""
         if self.leads:
             self._isr_expiration.watch()
         super().freeze(now_us)
@@ -346,7 +344,6 @@ class Broker(Following):
         self.fetch_from(partition, decision, restarts=restarts)
 
     def acknowledges(self, reply: ProduceResponse) -> None:
-        """See `Serving.acknowledges`."""
         assert self.partition is not None
         self._recorder.record(steps.Acknowledges(self.node, reply, self.partition.min_insync_replicas))
 

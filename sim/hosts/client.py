@@ -107,7 +107,6 @@ class Client(Node):
         self._tries = 0
 
     def receive(self, message: Event) -> None:
-        """See `Node.receive`."""
         if isinstance(message, MetadataResponse):
             self.on_metadata_reply(message)
         else:
@@ -246,7 +245,6 @@ class Client(Node):
     # Connections.
 
     def disconnected(self, peer: int) -> None:
-        """See `Node.disconnected`."""
         if self._asked is not None and self.channel() is None:
             self._asked = None
         if peer == self.leader:

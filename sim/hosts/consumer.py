@@ -95,7 +95,6 @@ class Consumer(Client):
         self._lookup: ListOffsetsRequest | None = None
 
     def receive(self, message: Event) -> None:
-        """See `Node.receive`."""
         if isinstance(message, FetchResponse):
             self.on_fetch_reply(message)
         elif isinstance(message, ListOffsetsResponse):
@@ -140,7 +139,6 @@ class Consumer(Client):
         return self.leader_epoch if self.decide.fences_clients.answer else NO_EPOCH
 
     def would_repeat(self, request: FetchRequest, hw: int, log_start: int) -> bool:  # noqa: ARG002
-        """See `Node.would_repeat`."""
         at = self.at
         position = request.positions[0]
         return (
@@ -151,7 +149,6 @@ class Consumer(Client):
         )
 
     def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:  # noqa: ARG002
-        """See `Node.fetched_again`."""
         if answers and request is self._fetch:
             self._timed = None
             self.succeeded()
@@ -411,5 +408,4 @@ class Consumer(Client):
         self.fetch()
 
     def connection_lost(self) -> None:
-        """See `Client.connection_lost`."""
         self._fetch = self._reset = self._validation = None

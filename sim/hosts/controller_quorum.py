@@ -84,15 +84,12 @@ class ControllerQuorum(ControlPlane):
         self._take_over()
 
     def dispose(self) -> None:
-        """See `Cluster.dispose`."""
         del self.active, self.log, self.sessions
 
     def broker(self, startup: Startup) -> Broker:
-        """See `ControlPlane.broker`."""
         return KRaftBroker(startup, self.log.records)
 
     def receive(self, message: Event) -> None:
-        """See `Node.receive`."""
         if isinstance(message, BrokerHeartbeatRequest):
             self.on_heartbeat(message)
         elif isinstance(message, AlterPartitionRequest):
@@ -139,7 +136,6 @@ class ControllerQuorum(ControlPlane):
         self._fail_over(self._settings.election_us)
 
     def fail_over(self) -> bool:
-        """See `ControlPlane.fail_over`."""
         return self._fail_over(self._settings.election_us)
 
     def pause_controller(self, broker: int, pause: Callable[[int], bool]) -> bool:  # noqa: ARG002
@@ -194,7 +190,6 @@ class ControllerQuorum(ControlPlane):
         return 0
 
     def lag(self, broker: int, by_us: int) -> bool:
-        """See `ControlPlane.lag`."""
         self.end_elision()
         self.log.lag(broker, by_us)
         return True
@@ -284,7 +279,6 @@ class ControllerQuorum(ControlPlane):
         return broker in self.sessions.going_on or self.sessions.is_open(broker)
 
     def holds(self, broker: int) -> bool:
-        """See `ControlPlane.holds`."""
         return self.has_session(broker)
 
     def on_heartbeat(self, heartbeat: BrokerHeartbeatRequest) -> None:
@@ -371,7 +365,6 @@ class ControllerQuorum(ControlPlane):
         channel.deliver_at(arrives_us, reply)
 
     def suspend_expiry(self, broker: int) -> None:
-        """See `SessionKeeper.suspend_expiry`."""
         self.sessions.going_on.add(broker)
 
     def resume_expiry(self, broker: int, last_us: int, metadata_offset: int) -> None:
@@ -387,7 +380,6 @@ class ControllerQuorum(ControlPlane):
         return self.forget(broker)
 
     def forget(self, broker: int) -> bool:
-        """See `ControlPlane.forget`."""
         known = self.active.image.brokers.get(broker)
         if known is None or known.fenced or self.frozen:
             return False
@@ -454,14 +446,12 @@ class ControllerQuorum(ControlPlane):
         return len(state.last_known_elr) != 1 if recovery is None else recovery.manual_count > 0
 
     def unsettled_brokers(self, brokers: Iterable[int], running: Mapping[int, Broker]) -> str:
-        """See `ControlPlane.unsettled_brokers`."""
         image, end = self.active.image, len(self.log.records)
         fenced = [broker for broker in brokers if not image.is_active(broker)]
         behind = sorted(broker for broker, process in running.items() if process.metadata_offset != end)
         return f"fenced or shutting down: {fenced}, behind the metadata log: {behind}" if fenced or behind else ""
 
     def unsettled_work(self, leader: Broker | None, *, writes_answered: bool) -> str:
-        """See `ControlPlane.unsettled_work`."""
         state = self.state
         found = []
         if leader is not None and leader.changes_isr:
@@ -474,20 +464,17 @@ class ControllerQuorum(ControlPlane):
 
     @property
     def eligible(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """See `ControlPlane.eligible`."""
         state = self.state
         return (state.elr, state.last_known_elr) if isinstance(state, PartitionRegistration) else None
 
     @property
     def reassignment(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """See `ControlPlane.reassignment`."""
         state = self.state
         return (state.adding, state.removing) if isinstance(state, PartitionRegistration) else ((), ())
 
     # Operations of an administrator.
 
     def prefer(self) -> bool:
-        """See `ControlPlane.prefer`."""
         return self.elect_leader(PREFERRED)
 
     def elect_leader(self, kind: str, desired: int = NO_LEADER) -> bool:

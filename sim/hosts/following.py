@@ -104,12 +104,10 @@ class Following(Serving):
         self._asked_us = 0
 
     def end(self) -> None:
-        """See `Serving.end`."""
         super().end()
         self._fetchers.clear()
 
     def receive(self, message: Event) -> None:
-        """See `Node.receive`."""
         if isinstance(message, FetchResponse):
             self.on_fetch_reply(message)
         elif isinstance(message, OffsetsForLeaderEpochResponse):
@@ -323,7 +321,6 @@ class Following(Serving):
         self._retry(peer)
 
     def disconnected(self, peer: int) -> None:
-        """See `Node.disconnected`."""
         if peer in self.network.nodes:
             self.peer_up(peer)
 
@@ -335,7 +332,6 @@ class Following(Serving):
     # Elision of idle fetches: see `sim.environment.elision`.
 
     def would_repeat(self, request: FetchRequest, hw: int, log_start: int) -> bool:
-        """See `Node.would_repeat`."""
         partition = self.partition
         if (
             partition is None
@@ -348,7 +344,6 @@ class Following(Serving):
         return fetcher is not None and fetcher.repeats(request, log_start)
 
     def outlasts_timeout(self, peer: int, answered_us: int, period_us: int) -> bool:
-        """See `Node.outlasts_timeout`."""
         timeout_us = self.settings.socket_timeout_us
         return answered_us < self._sent_us[peer] + timeout_us and period_us < timeout_us
 

@@ -117,7 +117,6 @@ class KRaftBroker(Broker):
         self._asked: AlterPartitionRequest | None = None
 
     def receive(self, message: Event) -> None:
-        """See `Node.receive`."""
         if isinstance(message, BrokerHeartbeatResponse):
             self.on_heartbeat_reply(message)
         elif isinstance(message, MetadataRecords):
@@ -141,14 +140,12 @@ class KRaftBroker(Broker):
         super().start()
 
     def end(self) -> None:
-        """See `Broker.end`."""
         super().end()
         self._log = ()
         self._said = None
         self._sender = AlterPartitionManager(self)
 
     def dispose(self) -> None:
-        """See `Cluster.dispose`."""
         del self._lifecycle, self._sender
         self._asked = None
 
@@ -186,16 +183,13 @@ class KRaftBroker(Broker):
         self.exit(SHUTDOWN if self._wants_shut_down else NOT_REGISTERED)
 
     def logs_loaded(self) -> None:
-        """See `Broker.logs_loaded`."""
         self._publish()
 
     def close_unloaded(self) -> None:
-        """See `Broker.close_unloaded`."""
         self.storage.close_unloaded(self.decide, self.broker_epoch)
 
     @property
     def metadata_offset(self) -> int:
-        """See `ElidingBroker.metadata_offset`."""
         return self.image.offset
 
     @property
@@ -260,7 +254,6 @@ class KRaftBroker(Broker):
         )
 
     def ping_again(self, channel: Channel[QuorumSessions], sent_us: int, next_us: int) -> None:
-        """See `ElidingBroker.ping_again`."""
         now_us = self.kernel.now_us
         arrives_us, answered_us = sent_us + channel.usual_us, sent_us + self._round_us(channel)
         if answered_us <= now_us:
@@ -424,7 +417,6 @@ class KRaftBroker(Broker):
 
     @property
     def changes_isr(self) -> bool:
-        """See `Broker.changes_isr`."""
         return bool(self._sender.pending) or (self.partition is not None and bool(self.partition.state.pending))
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:

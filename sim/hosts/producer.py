@@ -64,7 +64,6 @@ class Producer(Client):
         self._sender = self._new_sender()
 
     def receive(self, message: Event) -> None:
-        """See `Node.receive`."""
         if isinstance(message, ProduceResponse):
             self.on_produce_reply(message)
         else:
@@ -224,7 +223,6 @@ class Producer(Client):
         return None
 
     def leader_known(self) -> None:
-        """See `Client.leader_known`."""
         self._paused = False
         self._pump()
 

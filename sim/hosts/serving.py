@@ -120,7 +120,6 @@ class Serving(ElidingBroker):
         self._delayed_consumers: list[DelayedFetch] = []
 
     def receive(self, message: Event) -> None:
-        """See `Node.receive`."""
         if isinstance(message, FetchRequest):
             self.on_fetch(message)
         elif isinstance(message, ProduceRequest):
@@ -283,7 +282,6 @@ class Serving(ElidingBroker):
         return partition.name, NONE, [], partition.hw, log_start, epoch, partition.agrees
 
     def refetched(self, delayed: DelayedFetch, at_us: int) -> None:
-        """See `ElidingBroker.refetched`."""
         delayed.since_us = at_us
         replica = delayed.request.replica
         if replica >= 0:
@@ -291,15 +289,12 @@ class Serving(ElidingBroker):
             self.partition.followers.states[replica].refetched(at_us)
 
     def waits_until(self, delayed: DelayedFetch, expires_us: int) -> None:
-        """See `ElidingBroker.waits_until`."""
         self.kernel.schedule_first(expires_us, self.life, _FetchExpiry(self, delayed))
 
     def answered(self, request: FetchRequest, result: FetchResult, channel: Channel[Any], arrives_us: int) -> None:
-        """See `ElidingBroker.answered`."""
         channel.deliver_at(arrives_us, FetchResponse(request, [result]))
 
     def cancel_wait(self, delayed: DelayedFetch) -> None:
-        """See `ElidingBroker.cancel_wait`."""
         delayed.waits = False
         fetches = self._delayed_followers if delayed.request.replica >= 0 else self._delayed_consumers
         fetches.remove(delayed)

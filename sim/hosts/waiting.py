@@ -30,7 +30,6 @@ class PartitionBacklog(Backlog):
         self._broker = broker
 
     def put(self, gate: Gate, event: Event) -> None:
-        """See `Backlog.put`."""
         if event.has_to_wait(registered=self._broker.broker_epoch >= 0):
             self.events.append((gate, event))
         else:

@@ -120,11 +120,9 @@ class ZooKeeperBroker(Broker):
 
     @property
     def ready(self) -> bool:
-        """See `Broker.ready`."""
         return self.broker_epoch >= 0
 
     def receive(self, message: Event) -> None:
-        """See `Node.receive`."""
         if isinstance(message, ControllerRequestBatch):
             self.on_control(message)
         elif isinstance(message, ControlResponse):
@@ -147,18 +145,15 @@ class ZooKeeperBroker(Broker):
             super().receive(message)
 
     def end(self) -> None:
-        """See `Broker.end`."""
         super().end()
         self.zookeeper.end()
         self.module.end()
         self._shutdown.end()
 
     def dispose(self) -> None:
-        """See `Cluster.dispose`."""
         self.module.dispose()
 
     def peer_up(self, peer: int) -> None:
-        """See `Node.peer_up`."""
         super().peer_up(peer)
         self.module.peer_up(peer)
 
@@ -224,7 +219,6 @@ class ZooKeeperBroker(Broker):
         )
 
     def ping_again(self, channel: Channel[ZooKeeperSessions], sent_us: int, next_us: int) -> None:
-        """See `ElidingBroker.ping_again`."""
         arrives_us = sent_us + channel.usual_us
         if arrives_us > self.kernel.now_us:
             channel.deliver_at(arrives_us, self._sign_of_life())
@@ -436,7 +430,6 @@ class ZooKeeperBroker(Broker):
     # Controlled shutdown.
 
     def begin_shutdown(self) -> None:
-        """See `Broker.begin_shutdown`."""
         if self.zookeeper.session < 0:
             self.exit(SHUTDOWN)
         else:

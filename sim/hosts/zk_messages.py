@@ -42,7 +42,6 @@ class Register(Message):
         self.info: Final = info
 
     def about(self) -> int:
-        """See `Message.about`."""
         return REGISTER + self.info.incarnation
 
 
@@ -61,7 +60,6 @@ class Registered(Message):
         self.config: Final = config
 
     def about(self) -> int:
-        """See `Message.about`."""
         return REPLY + self.request.about()
 
 
@@ -85,7 +83,6 @@ class Ping(Message):
         self.partition_epoch: Final = partition_epoch
 
     def about(self) -> int:
-        """See `Message.about`."""
         return PING
 
 
@@ -130,7 +127,6 @@ class WatchedEvent(Message):
         self.partition_epoch: Final = partition_epoch
 
     def about(self) -> int:
-        """See `Message.about`."""
         return NOTICE + (self.what << ABOUT) + self.partition_epoch
 
 
@@ -165,7 +161,6 @@ class Request(Message):
         return self is other  # The operation is a function, which has no value equality.
 
     def about(self) -> int:
-        """See `Message.about`."""
         return REQUEST + self.concerns
 
 
@@ -178,7 +173,6 @@ class Answer(Message):
         self.request: Final = request
 
     def about(self) -> int:
-        """See `Message.about`."""
         return self.request.about()
 
 
@@ -191,7 +185,6 @@ class SessionExpired(Message):
         self.broker_epoch: Final = broker_epoch
 
     def about(self) -> int:
-        """See `Message.about`."""
         return EXPIRED + self.broker_epoch
 
 
@@ -206,7 +199,6 @@ class Decision(Message):
         self.live: Final = live
 
     def about(self) -> int:
-        """See `Message.about`."""
         return DECISION + self.state.partition_epoch
 
 

@@ -120,11 +120,9 @@ class ZooKeeper(ControlPlane):
         self._watches_brokers = False
 
     def broker(self, startup: Startup) -> Broker:
-        """See `ControlPlane.broker`."""
         return ZooKeeperBroker(startup)
 
     def receive(self, message: Event) -> None:
-        """See `Node.receive`."""
         if isinstance(message, Request):
             self.on_request(message)
         elif isinstance(message, Ping):
@@ -195,7 +193,6 @@ class ZooKeeper(ControlPlane):
         return max(arrives_us - self.sessions[broker].last_us, interval_us) < self.session_us
 
     def suspend_expiry(self, broker: int) -> None:
-        """See `SessionKeeper.suspend_expiry`."""
         self.sessions[broker].goes_on = True
 
     def resume_expiry(self, broker: int, last_us: int, metadata_offset: int) -> None:  # noqa: ARG002 - for a quorum
@@ -253,17 +250,14 @@ class ZooKeeper(ControlPlane):
         return True
 
     def forget(self, broker: int) -> bool:
-        """See `ControlPlane.forget`."""
         return self.end_session(broker)
 
     def closed(self, broker: int, broker_epoch: int) -> None:
-        """See `ControlPlane.closed`."""
         session = self.sessions.get(broker)
         if session is not None and session.broker_epoch == broker_epoch:
             self.end_session(broker)
 
     def holds(self, broker: int) -> bool:
-        """See `ControlPlane.holds`."""
         return broker in self.sessions
 
     def tell_expired(self, broker: int, broker_epoch: int) -> None:
@@ -481,12 +475,10 @@ class ZooKeeper(ControlPlane):
     # Operations of an administrator.
 
     def prefer(self) -> bool:
-        """See `ControlPlane.prefer`."""
         self._tell_controller(PREFERRED_ELECTION)
         return self.controller in self.sessions
 
     def reassign(self, replicas: tuple[int, ...]) -> bool:
-        """See `ControlPlane.reassign`."""
         if self.target or replicas == self.state.replicas:
             return False
         self.target = replicas
@@ -537,7 +529,6 @@ class ScriptedZooKeeper(ZooKeeper):
             channel.send(Decision(self.state, live))
 
     def on_register(self, request: Register) -> None:
-        """See `ZooKeeper.on_register`."""
         session = self.sessions.get(request.broker)
         if self._scripted and session is not None and session.incarnation < request.info.incarnation:
             self.end_session(request.broker)
@@ -546,12 +537,10 @@ class ScriptedZooKeeper(ZooKeeper):
             self._tell(request.broker)
 
     def has_heard(self, broker: int, broker_epoch: int, noticed: int, partition_epoch: int) -> bool:
-        """See `ZooKeeper.has_heard`."""
         current = not self._scripted or partition_epoch >= self.state.partition_epoch
         return current and super().has_heard(broker, broker_epoch, noticed, partition_epoch)
 
     def on_ping(self, ping: Ping) -> None:
-        """See `ZooKeeper.on_ping`."""
         super().on_ping(ping)
         if self._scripted and ping.partition_epoch < self.state.partition_epoch and ping.broker in self.sessions:
             self._tell(ping.broker)
@@ -559,7 +548,6 @@ class ScriptedZooKeeper(ZooKeeper):
     def write_isr(
         self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int], checks: decisions.Decision
     ) -> tuple[str, LeaderAndIsr]:
-        """See `ZooKeeper.write_isr`."""
         if self._scripted:  # An error that undoes the proposal, also with rule ``isr_update=alter-partition``.
             return OPERATION_NOT_ATTEMPTED, self.state
         return super().write_isr(known, isr, members, checks)

@@ -37,11 +37,9 @@ class ChoosingKernel(Kernel):
         self._behind: dict[Gate, list[Waiting]] = {}
 
     def schedule(self, at_us: int, gate: Gate, event: Event) -> None:
-        """See `Kernel.schedule`."""
         self._choose(at_us, CALL, gate, event)
 
     def schedule_first(self, at_us: int, gate: Gate, event: Event) -> None:
-        """See `Kernel.schedule_first`."""
         self._choose(at_us, FIRST, gate, event)
 
     def _choose(self, at_us: int, tie: int, gate: Gate, event: Event) -> None:
@@ -95,9 +93,7 @@ class _Arrival(Event):
         self.elision_safe = event.elision_safe
 
     def has_to_wait(self, *, registered: bool) -> bool:
-        """See `Event.has_to_wait`."""
         return self._event.has_to_wait(registered=registered)
 
     def happen(self, gate: Gate) -> None:
-        """See `Event.happen`."""
         self._kernel.arrive(self._place, gate, self._event)

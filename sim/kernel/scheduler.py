@@ -74,7 +74,6 @@ class Call(Event):
         self.argument = argument
 
     def happen(self, _: Gate) -> None:
-        """See `Event.happen`."""
         self.handler(self.argument)
 
 
@@ -258,11 +257,9 @@ class ObservedEvent(Event):
         self.made_us = self.first = self.end = -1
 
     def has_to_wait(self, *, registered: bool) -> bool:
-        """See `Event.has_to_wait`."""
         return self.event.has_to_wait(registered=registered)
 
     def happen(self, gate: Gate) -> None:
-        """See `Event.happen`."""
         kernel, watcher = self._kernel, self._watcher
         around = watcher.current
         watcher.current = self
@@ -521,7 +518,6 @@ class ShuffledKernel(Kernel):
         self._bits = stream.getrandbits
 
     def schedule(self, at_us: int, gate: Gate, event: Event) -> None:
-        """See `Kernel.schedule`."""
         self.add(at_us, 1 + self._bits(30), gate, event)
 
 
@@ -543,7 +539,6 @@ class PriorityKernel(Kernel):
         self._drops = {int(stream.random() * length): rank for rank in range(depth - 1)}
 
     def schedule(self, at_us: int, gate: Gate, event: Event) -> None:
-        """See `Kernel.schedule`."""
         owner = gate.owner
         priority = self._priorities.get(owner)
         if priority is None:

@@ -96,7 +96,6 @@ class ProduceRequest(Message):
         return ProduceRequest(self.client, self.name, self.first_id, self.count, self.acks, self.sequence)
 
     def about(self) -> int:
-        """See `Message.about`."""
         return PRODUCE + self.first_id
 
 
@@ -118,7 +117,6 @@ class ProduceResponse(Message):
         self.answered_us: Final = answered_us
 
     def about(self) -> int:
-        """See `Message.about`."""
         return REPLY + (self.base_offset << ABOUT) + self.request.about()
 
 
@@ -172,7 +170,6 @@ class FetchRequest(Message):
         self.version: Final = version
 
     def about(self) -> int:
-        """See `Message.about`."""
         _, offset, epoch, _ = self.positions[0]
         return FETCH + (offset << ABOUT) + epoch
 
@@ -201,7 +198,6 @@ class FetchResponse(Message):
         self.results: Final = results
 
     def about(self) -> int:
-        """See `Message.about`."""
         batches = self.results[0][2]
         return REPLY + (FETCHED + batches[0].first_id if batches else self.request.about())
 
@@ -232,7 +228,6 @@ class OffsetsForLeaderEpochRequest(Message):
         self.with_epoch: Final = with_epoch
 
     def about(self) -> int:
-        """See `Message.about`."""
         _, current_epoch, epoch = self.asks[0]
         return EPOCH_END + (epoch << ABOUT) + current_epoch
 
@@ -252,7 +247,6 @@ class OffsetsForLeaderEpochResponse(Message):
         self.results: Final = results
 
     def about(self) -> int:
-        """See `Message.about`."""
         return REPLY + self.request.about()
 
 
@@ -274,7 +268,6 @@ class ListOffsetsRequest(Message):
         self.leader_epoch: Final = leader_epoch
 
     def about(self) -> int:
-        """See `Message.about`."""
         return LIST_OFFSETS + (self.timestamp << ABOUT) + self.leader_epoch
 
 
@@ -295,7 +288,6 @@ class ListOffsetsResponse(Message):
         self.leader_epoch: Final = leader_epoch
 
     def about(self) -> int:
-        """See `Message.about`."""
         return REPLY + LIST_OFFSETS + (self.offset << ABOUT) + self.leader_epoch
 
 
@@ -314,7 +306,6 @@ class MetadataRequest(Message):
         return not registered
 
     def about(self) -> int:
-        """See `Message.about`."""
         return METADATA
 
 
@@ -329,7 +320,6 @@ class MetadataResponse(Message):
         self.leader_epoch: Final = leader_epoch
 
     def about(self) -> int:
-        """See `Message.about`."""
         return REPLY + METADATA + self.leader_epoch
 
 
@@ -464,7 +454,6 @@ class ControllerRequestBatch(Message):
         return not registered or any(request.needs_partition for request in self.requests)
 
     def about(self) -> int:
-        """See `Message.about`."""
         state = self.requests[0].state
         return CONTROL + (state.partition_epoch << ABOUT) + state.leader_epoch
 
@@ -479,7 +468,6 @@ class ControlResponse(Message):
         self.batch: Final = batch
 
     def about(self) -> int:
-        """See `Message.about`."""
         return REPLY + self.batch.about()
 
 
@@ -493,7 +481,6 @@ class ControlledShutdownRequest(Message):
         self.broker_epoch: Final = broker_epoch
 
     def about(self) -> int:
-        """See `Message.about`."""
         return CONTROLLED_SHUTDOWN + self.broker_epoch
 
 
@@ -508,5 +495,4 @@ class ControlledShutdownResponse(Message):
         self.remaining: Final = remaining
 
     def about(self) -> int:
-        """See `Message.about`."""
         return REPLY + self.request.about()

@@ -42,7 +42,6 @@ class BrokerRegistrationRequest(Message):
         self.previous_broker_epoch: Final = previous_broker_epoch
 
     def about(self) -> int:
-        """See `Message.about`."""
         return BROKER_REGISTRATION + self.incarnation
 
 
@@ -57,7 +56,6 @@ class BrokerRegistrationResponse(Message):
         self.broker_epoch: Final = broker_epoch
 
     def about(self) -> int:
-        """See `Message.about`."""
         return REPLY + self.request.about()
 
 
@@ -85,7 +83,6 @@ class BrokerHeartbeatRequest(Message):
         self.want_shut_down: Final = want_shut_down
 
     def about(self) -> int:
-        """See `Message.about`."""
         return HEARTBEAT
 
 
@@ -111,7 +108,6 @@ class BrokerHeartbeatResponse(Message):
         self.should_shut_down: Final = should_shut_down
 
     def about(self) -> int:
-        """See `Message.about`."""
         return REPLY + HEARTBEAT
 
 
@@ -134,7 +130,6 @@ class MetadataRecords(Message):
         self.subject: Final = subject
 
     def about(self) -> int:
-        """See `Message.about`."""
         return self.subject
 
 
@@ -159,7 +154,6 @@ class AssignReplicasToDirsRequest(Message):
         self.directory: Final = directory
 
     def about(self) -> int:
-        """See `Message.about`."""
         return ASSIGN_REPLICAS_TO_DIRS + self.directory
 
 
@@ -174,7 +168,6 @@ class AlterPartitionRequest(Message):
         self.changes: Final = changes
 
     def about(self) -> int:
-        """See `Message.about`."""
         change = self.changes[0]
         return ALTER_PARTITION + (change.partition_epoch << ABOUT) + change.leader_epoch
 
@@ -191,7 +184,6 @@ class AlterPartitionResponse(Message):
         self.results: Final = results
 
     def about(self) -> int:
-        """See `Message.about`."""
         return REPLY + self.request.about()
 
 
@@ -206,7 +198,6 @@ class GetReplicaLogInfoRequest(Message):
         self.name: Final = name
 
     def about(self) -> int:
-        """See `Message.about`."""
         return REPLICA_LOG_INFO
 
 
@@ -233,5 +224,4 @@ class GetReplicaLogInfoResponse(Message):
         self.leader_epoch: Final = leader_epoch
 
     def about(self) -> int:
-        """See `Message.about`."""
         return REPLY + REPLICA_LOG_INFO
