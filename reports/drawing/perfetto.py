@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from reports.drawing.picture import Arrow, Band, Picture, Row
+    from reports.drawing.bands import Band
+    from reports.drawing.picture import Arrow, Picture, Row
 
 STEPS: Final = 1
 """Thread for steps and messages."""

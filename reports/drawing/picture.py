@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from reports.drawing.bands import Band, ClusterState, bands
 from reports.drawing.observed import ZOOKEEPER
 from reports.evidence.sentences import sentence
-from reports.evidence.states import after, beginning
 from reports.evidence.story import violation_line
 from reports.formatting import seconds
 from scenarios.single.execution import CLIENTS_BEGIN_US
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from reports.drawing.observed import LogView, Message, Observation, Observed
-    from reports.evidence.states import ClusterState
     from sim.history.steps import Shown, StepKind
 
 CLIENTS: Final = {PRODUCER: "producer", CONSUMER: "consumer", VALIDATOR: "validator"}
@@ -56,8 +55,6 @@ REPEATS: Final = 9
 """From this number on, rows that differ only in time are folded into one."""
 ALIKE: Final = 3
 """From this number on, successive rows of one lane about single batches are merged into one."""
-PAINTED: Final = ("replica", "isr", "elr", "down", "up", "still", "fenced", "leader")
-"""Kinds of bands, in painting order: later ones cover earlier ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,25 +95,6 @@ class Arrow:
     message: Message
     source_row: int | None
     target_row: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Band:
-    """A state of a broker over an interval of time.
-
-    Attributes:
-        node: the broker.
-        kind: one of `PAINTED`.
-        since_us: beginning of the interval.
-        until_us: end of the interval; None: the end of the run.
-        epoch: leader epoch of a leader.
-    """
-
-    node: int
-    kind: str
-    since_us: int
-    until_us: int | None
-    epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +155,9 @@ def picture(observed: Observed, title: list[str], *, everything: bool) -> Pictur
     seen = [one for one in observed.observations if one.at_us <= last_us]
     logs = {one.step["broker"]: one.log for one in seen if one.log is not None}
     acked = frozenset(one.step["record"] for one in seen if kind_of(one.step) is steps.ACK)
-    return Picture(title, lanes, rows, arrows, _bands(observed, seen), dict(sorted(logs.items())), acked)
+    state = ClusterState(observed.isr, zookeeper=observed.control == ZOOKEEPER)
+    shaded = bands(sorted(brokers), state, [one.step for one in seen])
+    return Picture(title, lanes, rows, arrows, shaded, dict(sorted(logs.items())), acked)
 
 
 def _folded(rows: list[Row]) -> list[Row]:
@@ -338,37 +318,3 @@ def _that_led_to(messages: Iterable[Message], rows: Mapping[int, int]) -> list[M
             if asked is not None:
                 chosen[asked.call] = asked
     return sorted(chosen.values(), key=lambda message: (message.arrived_us, message.call))
-
-
-def _bands(observed: Observed, seen: Iterable[Observation]) -> list[Band]:
-    """Bands of the brokers' states, folded from the steps, in painting order."""
-    brokers = [replica.broker for replica in observed.result.replicas]
-    state = beginning(brokers, observed.isr, zookeeper=observed.control == ZOOKEEPER)
-    found: list[Band] = []
-    there: dict[tuple[int, str, int], int] = {}
-    for at_us, step in ((0, None), *((one.at_us, one.step) for one in seen)):
-        state = state if step is None else after(state, step)
-        now = {(broker, kind, epoch) for broker in brokers for kind, epoch in _kinds(state, broker)}
-        for node, kind, epoch in [one for one in there if one not in now]:
-            since_us = there.pop((node, kind, epoch))
-            if since_us < at_us:
-                found.append(Band(node, kind, since_us, at_us, epoch))
-        for one in sorted(now - there.keys()):
-            there[one] = at_us
-    still = [Band(node, kind, since_us, None, epoch) for (node, kind, epoch), since_us in there.items()]
-    return sorted([*found, *still], key=lambda band: PAINTED.index(band.kind))
-
-
-def _kinds(state: ClusterState, number: int) -> Iterator[tuple[str, int]]:
-    """The kinds of bands of a broker in a state, each with the leader epoch if it leads."""
-    broker = state.brokers[number]
-    for kind, members in (("replica", state.replicas), ("isr", state.isr), ("elr", state.elr)):
-        if number in members:
-            yield kind, -1
-    yield ("up" if broker.running else "down"), -1
-    if broker.pauses or broker.stalls:
-        yield "still", -1
-    if broker.session_ended:
-        yield "fenced", -1
-    if state.leader == number:
-        yield "leader", state.leader_epoch

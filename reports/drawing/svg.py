@@ -9,10 +9,11 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from reports.drawing.picture import FAULTS, Arrow, Band, Picture, Row
+from reports.drawing.picture import FAULTS, Arrow, Picture, Row
 from sim.history.steps import CLIENTS
 
 if TYPE_CHECKING:
+    from reports.drawing.bands import Band
     from reports.drawing.observed import LogView
 
 WIDTH: Final = 1_200

@@ -1,8 +1,8 @@
 """The state of a cluster at each step of a run, read from the running cluster right after the step.
 
-A film shows three things that no trace contains and that `reports.evidence.states` therefore cannot derive: how far
-each log is flushed (a flush is no step), the HW checkpoint of a broker that is down, and whether a paused process has
-really resumed (calls that it held back run before). So the film reads the cluster; the other module folds a trace.
+A film shows three things that no trace contains: how far each log is flushed (a flush is no step), the HW checkpoint
+of a broker that is down, and whether a paused process has really resumed (calls that it held back run before). So the
+film reads the cluster, while the bands of a picture are folded from the steps (`reports.drawing.bands`).
 
 Only changed fields are kept: a film has thousands of steps, and most change one field of one broker.
 """

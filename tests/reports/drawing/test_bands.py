@@ -1,4 +1,4 @@
-"""The states that are folded from a trace are those of the cluster, after every step."""
+"""The states that are folded from the steps of a run are those of the cluster, after every step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reports.evidence.states import BrokerState, after, beginning
+from reports.drawing.bands import ClusterState
 from scenarios.format.catalogue import load
 from scenarios.single.run import run
 from sim.history import steps
@@ -34,53 +34,37 @@ class Comparison:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.state = beginning(cluster.settings, cluster.replicas, zookeeper=isinstance(cluster.control, ZooKeeper))
+        self.state = ClusterState(cluster.replicas, zookeeper=isinstance(cluster.control, ZooKeeper))
         self.steps = 0
         self._resumed: dict[int, int] = {}
-        self._starts_moved: set[int] = set()
 
     def see(self, step: Shown) -> None:
         self.steps += 1
-        self.state = after(self.state, step)
+        self.state.take(step)
         kind = kind_of(step)
         if kind is steps.RESUME:
             self._resumed[step["broker"]] = step["t"]
         if kind not in DECIDED and self.state.leader_epoch >= 0:
             self._compare_decisions(step)
-        for number, broker in self.state.brokers.items():
-            self._compare(number, broker, step, kind)
+        for number in self.cluster.settings:
+            self._compare(number, step)
 
     def _compare_decisions(self, step: Shown) -> None:
-        state, control = self.state, self.cluster.control
-        there = control.state
+        state, there = self.state, self.cluster.control.state
+        members = {kind: tuple(brokers) for kind, brokers in state.members.items()}
         assert (state.leader, state.leader_epoch) == (there.leader, there.leader_epoch), step
-        assert (state.isr, state.replicas) == (there.isr, there.replicas), step
+        assert (members["isr"], members["replica"]) == (there.isr, there.replicas), step
         if isinstance(there, PartitionRegistration):
-            assert (state.elr, state.last_known_elr, state.target) == (there.elr, there.last_known_elr, there.target)
-        elif isinstance(control, ZooKeeper):
-            assert state.target == control.target, step
+            assert members["elr"] == there.elr
 
-    def _compare(self, number: int, broker: BrokerState, step: Shown, kind: steps.StepKind) -> None:
-        process, log = self.cluster.running.get(number), self.cluster.machines.storages[number].log
-        own = step.get("broker") == number
-        if own and number in self._starts_moved:  # A log start that moves is the next step of its broker.
-            self._starts_moved.remove(number)
-            assert kind is steps.LOG_START, (number, step)
-        assert broker.running == (process is not None), (number, step)
-        partition = None if process is None else process.partition
-        if own and partition is not None and broker.log_start < log.log_start:
-            self._starts_moved.add(number)
-            return
-        batches = [(one.base_offset, one.last_offset, one.leader_epoch, one.first_id) for one in log.batches]
-        assert list(broker.log) == batches, (number, step)
-        if process is None or partition is None:
+    def _compare(self, number: int, step: Shown) -> None:
+        process, state = self.cluster.running.get(number), self.state
+        assert (number in state.running) == (process is not None), (number, step)
+        if process is None or process.partition is None:
             return
         resumes = self._resumed.get(number) == step["t"]  # What was held back is handled before it counts as going on.
-        assert resumes or (broker.pauses > 0) == process.frozen, (number, step)
-        assert (broker.stalls > 0) == (process.disk_stalled_us is not None), (number, step)
-        assert (broker.leo, broker.log_start) == (log.leo, log.log_start), (number, step)
-        if kind is not steps.LEAD:
-            assert broker.hw == partition.hw, (number, step)
+        assert resumes or (state.pauses[number] > 0) == process.frozen, (number, step)
+        assert (state.stalls[number] > 0) == (process.disk_stalled_us is not None), (number, step)
 
 
 def check(scenario: str, mode: str, seed: int) -> int:
