@@ -15,7 +15,7 @@ import click
 from click.shell_completion import shell_complete
 
 from highwater.cli.console import Ui, to_nowhere
-from highwater.cli.options import SuggestingGroup, ui_options
+from highwater.cli.options import SuggestingGroup
 from highwater.cli.overview import GROUPS
 from scenarios import memory
 from sim import exit_codes
@@ -75,7 +75,6 @@ def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 @click.option(
     "-V", "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version."
 )
-@ui_options
 def highwater() -> None:
     """Highwater: a deterministic chaos testbed for Kafka's replication protocol."""
     from scenarios.version import check_build

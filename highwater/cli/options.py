@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
-from functools import wraps
+from functools import reduce, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -14,6 +14,7 @@ from highwater.cli.overview import EXAMPLES
 from highwater.requests import RunRequest
 from highwater.requests import seed as read
 from sim.errors import InputError, did_you_mean, parse_pairs
+from sim.protocol.rules import parse_overrides
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -27,8 +28,46 @@ F = TypeVar("F", bound="Callable[..., Any] | click.Command")
 _DURATION: Final = re.compile(r"(?P<number>[0-9]{1,6}(\.[0-9]{1,3})?)(?P<unit>[sm]?)", re.ASCII)
 
 
+PATH: Final = click.Path(path_type=Path)
+
+
+def _remember(ctx: click.Context, option: click.Parameter, value: Any) -> None:
+    """Callback of the options that every command takes before and after its name: put the value into the `Ui`."""
+    if value and ctx.meta.setdefault(f"{__name__}.{option.name}", value) != value:
+        raise InputError(f"--{option.name} is given twice, but takes one value")
+    if value:
+        setattr(ctx.obj, str(option.name), value)
+
+
+_UI_OPTIONS: Final = (
+    click.Option(
+        ["-q", "--quiet"], is_flag=True, callback=_remember, expose_value=False, help="No progress and no notes."
+    ),
+    click.Option(
+        ["-v", "--verbose"],
+        is_flag=True,
+        callback=_remember,
+        expose_value=False,
+        help="Tracebacks on stderr; 'run' prints every run in full.",
+    ),
+    click.Option(
+        ["--color"],
+        type=click.Choice(["auto", "always", "never"]),
+        callback=_remember,
+        expose_value=False,
+        help="When to use colours; NO_COLOR is honoured.",
+    ),
+)
+
+
 class Command(click.Command):
-    """A command that refuses a repeated option (click would keep the last value) and words that are not text."""
+    """A command with -q, -v and --color, that refuses words that are not text, and a repeated option, of which click
+    would keep the last value.
+    """
+
+    def __init__(self, *args: Any, **given: Any) -> None:
+        super().__init__(*args, **given)
+        self.params += _UI_OPTIONS
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Check the words before click parses them.
@@ -48,7 +87,6 @@ class Command(click.Command):
         return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The command's example, after its options."""
         super().format_epilog(ctx, formatter)
         if example := EXAMPLES.get(ctx.command_path.partition(" ")[2]):
             with formatter.section("Example"):
@@ -69,183 +107,27 @@ class SuggestingGroup(Command, click.Group):
     command_class = Command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Show the help if there are no arguments."""
         return super().parse_args(ctx, args or ["--help"])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or fail with a hint."""
         if not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
             raise InputError(f"no such command {args[0]!r}{did_you_mean(args[0], self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
 
 
-def _ui(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    def remember(ctx: click.Context, _: click.Parameter, value: Any) -> None:
-        if value and ctx.meta.setdefault(f"{__name__}.{name}", value) != value:
-            raise InputError(f"--{name} is given twice, but takes one value")
-        if value:
-            setattr(ctx.obj, name, value)
-
-    return remember
+def _read_rules(_ctx: click.Context, _param: click.Parameter, pairs: Iterable[str]) -> dict[str, str]:
+    return parse_overrides(pairs)
 
 
-def ui_options(command: F) -> F:
-    """-q, -v and --color, which every command takes before and after its name."""
-    for option in (
-        click.option(
-            "--color",
-            type=click.Choice(["auto", "always", "never"]),
-            callback=_ui("color"),
-            expose_value=False,
-            help="When to use colours; NO_COLOR is honoured.",
-        ),
-        click.option(
-            "-v",
-            "--verbose",
-            is_flag=True,
-            callback=_ui("verbose"),
-            expose_value=False,
-            help="Tracebacks on stderr; 'run' prints every run in full.",
-        ),
-        click.option(
-            "-q", "--quiet", is_flag=True, callback=_ui("quiet"), expose_value=False, help="No progress and no notes."
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def json_option(command: F) -> F:
-    """--json: the result as one object."""
-    return click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")(command)
-
-
-def rule_option(command: F) -> F:
-    """--rule NAME=VALUE, repeatable; the command receives a dict."""
-    text = "Override one rule of the mode (see 'highwater modes show')."
-    return _pairs_option("--rule", "rules", "NAME=VALUE", _rules, text)(command)
-
-
-def set_option(command: F) -> F:
-    """--set KEY=VALUE, repeatable; the command receives a dict."""
-    text = "Override one setting of the scenario (see 'highwater scenarios show --resolved')."
-    return _pairs_option("--set", "settings", "KEY=VALUE", _settings, text)(command)
-
-
-def grid_option(command: F) -> F:
-    """--set KEY=VALUE[,VALUE...], repeatable; the command receives each key's values."""
-    text = "Override one setting of the scenarios; of several values, sweep every combination."
-    return _pairs_option("--set", "settings", "KEY=VALUE[,VALUE...]", setting_lists, text)(command)
-
-
-def _pairs_option(
-    option: str, name: str, form: str, read: Callable[[Iterable[str]], object], text: str
-) -> Callable[[F], F]:
-    return click.option(
-        option, name, metavar=form, multiple=True, callback=lambda _ctx, _param, pairs: read(pairs), help=text
-    )
-
-
-def _settings(pairs: Iterable[str]) -> dict[str, Value]:
+def _read_settings(_ctx: click.Context, _param: click.Parameter, pairs: Iterable[str]) -> dict[str, Value]:
     from scenarios.format.selection import settings
 
     return settings(pairs)
 
 
-def _rules(pairs: Iterable[str]) -> dict[str, str]:
-    from sim.protocol.modes import parse_overrides
-
-    return parse_overrides(pairs)
-
-
-def strict_option(command: F) -> F:
-    """--strict: treat early warnings as violations."""
-    text = "Treat early warnings as violations (see 'sim/checkers/README.md')."
-    return click.option("--strict", is_flag=True, help=text)(command)
-
-
-def run_options(
-    source: str = "DIR|SCENARIO|PLAN",
-    seed: str = "Seed, decimal or 0x; a plan has its own.",
-    mode: str = "Mode; required if there are several.",
-    modes: str = "MODE",
-    plan: str = "",
-) -> Callable[[F], F]:
-    """Options that identify a run. The command receives them as `asked`, a `RunRequest`.
-
-    Args:
-        source: the argument; optional if there is --plan.
-        seed: help text of --seed.
-        mode: help text of --mode.
-        modes: type of --mode.
-        plan: help text of --plan; empty: no such option.
-    """
-
-    def decorate(command: F) -> F:
-        recorded = click.option("--plan", metavar="FILE", type=click.Path(path_type=Path), help=plan)
-        for option in (
-            click.option("--scenario", metavar="NAME", help="Scenario, if the sweep has several."),
-            click.option("--mode", "--modes", metavar=modes, help=mode),
-            click.option("--seed", "--seeds", metavar="N", callback=read_seed, help=seed),
-            *([recorded] if plan else ()),
-            click.argument("source", metavar=source, required=not plan),
-        ):
-            command = option(command)
-
-        @wraps(command)
-        def with_request(**given: Any) -> Any:
-            asked = RunRequest(**{one.name: given.pop(one.name) for one in fields(RunRequest) if one.name in given})
-            return command(asked=asked, **given)
-
-        return cast("F", with_request)
-
-    return decorate
-
-
-def failed_run_options(verb: str) -> Callable[[F], F]:
-    """`run_options` of a command that also accepts a recorded run.
-
-    Args:
-        verb: what the command does with it, for the help text.
-    """
-    seed = "Seed, decimal or 0x; a recorded run has its own."
-    mode = "Mode; required if the sweep or [expect] has several."
-    return run_options("DIR|SCENARIO", seed, mode, plan=f"{verb} a recorded run, the plan.json of replay.")
-
-
-def one_run_options(command: F) -> F:
-    """`run_options` of a command about one run, with --rule, --set and --strict."""
-    for option in (
-        strict_option,
-        set_option,
-        rule_option,
-        run_options(seed="Seed, decimal or 0x; a scripted scenario and a plan need none."),
-    ):
-        command = option(command)
-    return command
-
-
-def evidence_options(part: str) -> Callable[[F], F]:
-    """Options of a command that runs one seed and writes its evidence: --rule, --set, --strict, --output, --json and
-    those of every command.
-
-    Args:
-        part: the folder created in --output, for the help text.
-    """
-
-    def decorate(command: F) -> F:
-        text = f"Gets {part}/<seed>-<mode>/."
-        output = click.option("--output", metavar="DIR", type=click.Path(path_type=Path), help=text)
-        for option in (ui_options, json_option, output, strict_option, set_option, rule_option):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-def setting_lists(pairs: Iterable[str]) -> dict[str, tuple[Value, ...]]:
+def _read_grid(_ctx: click.Context, _param: click.Parameter, pairs: Iterable[str]) -> dict[str, tuple[Value, ...]]:
     """Read ``KEY=VALUE,VALUE`` words of a sweep.
 
     Raises:
@@ -262,9 +144,101 @@ def setting_lists(pairs: Iterable[str]) -> dict[str, tuple[Value, ...]]:
     return parse_pairs(pairs, "--set", "KEY=VALUE[,VALUE...]", read)
 
 
-def all_modes_option(command: F) -> F:
-    """--all-modes, for commands that take modes."""
-    return click.option("--all-modes", is_flag=True, help="Run every mode.")(command)
+def read_seed(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:
+    """Callback of --seed."""
+    return None if text is None else read(text)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+rule_option = click.option(
+    "--rule",
+    "rules",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=_read_rules,
+    help="Override one rule of the mode (see 'highwater modes show').",
+)
+"""--rule, repeatable; the command receives a dict."""
+set_option = click.option(
+    "--set",
+    "settings",
+    metavar="KEY=VALUE",
+    multiple=True,
+    callback=_read_settings,
+    help="Override one setting of the scenario (see 'highwater scenarios show --resolved').",
+)
+"""--set, repeatable; the command receives a dict."""
+grid_option = click.option(
+    "--set",
+    "settings",
+    metavar="KEY=VALUE[,VALUE...]",
+    multiple=True,
+    callback=_read_grid,
+    help="Override one setting of the scenarios; of several values, sweep every combination.",
+)
+"""--set of a sweep, repeatable; the command receives each key's values."""
+strict_option = click.option(
+    "--strict", is_flag=True, help="Treat early warnings as violations (see 'sim/checkers/README.md')."
+)
+all_modes_option = click.option("--all-modes", is_flag=True, help="Run every mode.")
+
+
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one decorator, in the order in which the help text lists them."""
+    return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
+
+
+def run_options(
+    source: str = "DIR|SCENARIO|PLAN",
+    seed: str = "Seed, decimal or 0x; a plan has its own.",
+    mode: str = "Mode; required if there are several.",
+    modes: str = "MODE",
+    plan: str = "",
+) -> Callable[[F], F]:
+    """Options that identify a run, by their help texts. The command receives them as `asked`, a `RunRequest`.
+
+    SOURCE is optional if there is --plan.
+    """
+    listed = [
+        click.argument("source", metavar=source, required=not plan),
+        click.option("--seed", "--seeds", metavar="N", callback=read_seed, help=seed),
+        click.option("--mode", "--modes", metavar=modes, help=mode),
+        click.option("--scenario", metavar="NAME", help="Scenario, if the sweep has several."),
+    ]
+    if plan:
+        listed.insert(1, click.option("--plan", metavar="FILE", type=PATH, help=plan))
+
+    def decorate(command: F) -> F:
+        @wraps(command)
+        def with_request(**given: Any) -> Any:
+            asked = RunRequest(**{one.name: given.pop(one.name) for one in fields(RunRequest) if one.name in given})
+            return command(asked=asked, **given)
+
+        return together(*listed)(cast("F", with_request))
+
+    return decorate
+
+
+def failed_run_options(verb: str) -> Callable[[F], F]:
+    """`run_options` of a command that also accepts a recorded run; `verb` is what it does with it."""
+    seed = "Seed, decimal or 0x; a recorded run has its own."
+    mode = "Mode; required if the sweep or [expect] has several."
+    return run_options("DIR|SCENARIO", seed, mode, plan=f"{verb} a recorded run, the plan.json of replay.")
+
+
+one_run_options = together(
+    run_options(seed="Seed, decimal or 0x; a scripted scenario and a plan need none."),
+    rule_option,
+    set_option,
+    strict_option,
+)
+"""Options of a command about one run, with --rule, --set and --strict."""
+
+
+def evidence_options(part: str) -> Callable[[F], F]:
+    """Options of a command that runs one seed and writes its evidence to --output, into the folder `part`."""
+    output = click.option("--output", metavar="DIR", type=PATH, help=f"Gets {part}/<seed>-<mode>/.")
+    return together(rule_option, set_option, strict_option, output, json_option)
 
 
 def tell_idle(
@@ -275,11 +249,6 @@ def tell_idle(
 
     for line in idle([(scenario, mode) for mode in modes], rules, settings):
         ui.note(line)
-
-
-def read_seed(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:
-    """Callback of --seed."""
-    return None if text is None else read(text)
 
 
 def duration(option: str, text: str) -> float:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from highwater.cli.options import Command, json_option, ui_options
+from highwater.cli.options import Command, json_option
 from sim import exit_codes
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 @click.command("columns", cls=Command)
 @json_option
-@ui_options
 @click.pass_obj
 def command(ui: Ui, as_json: bool) -> int:
     """List the columns of rows: type, the schema version that introduced them, their value in older rows, meaning."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from highwater.cli.options import Command, json_option, ui_options
+from highwater.cli.options import Command, json_option
 from highwater.cli.tables import Markdown, Paper, Terminal
 from reports.formatting import number, percent
 from sim import exit_codes
@@ -31,7 +31,6 @@ NAMES: Final = 14
     "--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="Tables as text, or as Markdown."
 )
 @json_option
-@ui_options
 @click.pass_obj
 def command(ui: Ui, folder: str, by: str, kind: str | None, brief: bool, form: str, as_json: bool) -> int:
     """Compare the modes of a sweep, or the values of a setting: rates with 95 % intervals, and paired tables."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from highwater.cli.options import Command, json_option, rule_option, set_option, ui_options
+from highwater.cli.options import PATH, Command, json_option, rule_option, set_option
 from reports import exits
 from reports.brokers.confirm.request import ATTEMPTS, LIMIT_SECONDS, PACE, ConfirmRequest, said
 from sim import exit_codes
@@ -28,7 +28,7 @@ CONFIRM_VERSION: Final = 1
 @click.option("--mode", metavar="MODE", help="Mode of the simulation; by default that of the release.")
 @rule_option
 @set_option
-@click.option("--keep", metavar="DIR", type=click.Path(path_type=Path), help="Keep logs and data of the brokers.")
+@click.option("--keep", metavar="DIR", type=PATH, help="Keep logs and data of the brokers.")
 @click.option("--repeat", metavar="N", type=click.IntRange(1, 1000), default=1, show_default=True, help="Real runs.")
 @click.option(
     "--limit",
@@ -55,7 +55,6 @@ CONFIRM_VERSION: Final = 1
     help="Scenario seconds per real second; starts of JVMs are not faster.",
 )
 @json_option
-@ui_options
 @click.pass_obj
 def command(
     ui: Ui,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from highwater.cli.options import Command, json_option, ui_options
+from highwater.cli.options import Command, json_option
 from sim import exit_codes
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 @click.command("coverage", cls=Command)
 @click.argument("folder", metavar="DIR")
 @json_option
-@ui_options
 @click.pass_obj
 def command(ui: Ui, folder: str, as_json: bool) -> int:
     """Show the coverage of a sweep: transitions, rule branches, and transitions after each kind of fault."""

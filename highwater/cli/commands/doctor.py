@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from highwater.cli.options import Command, json_option, ui_options
+from highwater.cli.options import Command, json_option
 from sim import exit_codes
 from sim.errors import InputError, UserError
 
@@ -30,7 +30,6 @@ SELF_TEST: Final = ("power", "kip101", 1)
     "--local", metavar="N", type=click.IntRange(min=1), help="Processes for --repair; by default one per core."
 )
 @json_option
-@ui_options
 @click.pass_obj
 def command(ui: Ui, folder: str | None, repair: bool, local: int | None, as_json: bool) -> int:
     """Show versions, look for Java and PySpark, and run one seed three times: the digests must be equal.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from highwater.cli.options import Command, one_run_options, ui_options
+from highwater.cli.options import PATH, Command, one_run_options
 from reports import starts
 from scenarios import paths
 from sim import exit_codes
@@ -27,8 +27,7 @@ FORMATS: Final = {"svg": (".svg", starts.PICTURE), "perfetto": (".json", starts.
     "--all", "everything", is_flag=True, help="All steps and messages, not only those that violations may follow from."
 )
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="svg", help="SVG, or a trace for Perfetto.")
-@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="[default: SCENARIO-MODE-SEED.svg]")
-@ui_options
+@click.option("--output", metavar="FILE", type=PATH, help="[default: SCENARIO-MODE-SEED.svg]")
 @click.pass_obj
 def command(
     ui: Ui,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from highwater.cli.options import SuggestingGroup, json_option, ui_options
+from highwater.cli.options import SuggestingGroup, json_option
 from sim import exit_codes
 
 if TYPE_CHECKING:
@@ -16,14 +16,12 @@ if TYPE_CHECKING:
 
 
 @click.group("kafka", cls=SuggestingGroup)
-@ui_options
 def command() -> None:
     """List or fetch the pinned releases of Kafka."""
 
 
 @command.command("list")
 @json_option
-@ui_options
 @click.pass_obj
 def list_releases(ui: Ui, as_json: bool) -> int:
     """List the releases and their modes."""
@@ -47,7 +45,6 @@ def list_releases(ui: Ui, as_json: bool) -> int:
 
 @command.command("fetch")
 @click.argument("release", nargs=-1, required=True)
-@ui_options
 @click.pass_obj
 def fetch(ui: Ui, release: tuple[str, ...]) -> int:
     """Fetch releases into the user's cache: 15 to 50 MB each, checked against pinned checksums."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from highwater.cli.options import SuggestingGroup, json_option, ui_options
+from highwater.cli.options import SuggestingGroup, json_option
 from sim import exit_codes
 
 if TYPE_CHECKING:
@@ -16,14 +16,12 @@ if TYPE_CHECKING:
 
 
 @click.group("modes", cls=SuggestingGroup)
-@ui_options
 def command() -> None:
     """List modes, or show one with its rules."""
 
 
 @command.command("list")
 @json_option
-@ui_options
 @click.pass_obj
 def list_modes(ui: Ui, as_json: bool) -> int:
     """List the modes."""
@@ -41,7 +39,6 @@ def list_modes(ui: Ui, as_json: bool) -> int:
 @command.command("show")
 @click.argument("mode")
 @json_option
-@ui_options
 @click.pass_obj
 def show(ui: Ui, mode: str, as_json: bool) -> int:
     """Show a mode's page and its rules: name, value, other values, source."""

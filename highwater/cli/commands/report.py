@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from highwater.cli.commands.triage import SHRINKS, progress
-from highwater.cli.options import Command, ui_options
+from highwater.cli.options import PATH, Command
 from reports import starts
 from scenarios import paths
 from sim import exit_codes
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 @click.command("report", cls=Command)
 @click.argument("folder", metavar="DIR")
-@click.option(
-    "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), default=Path("report.html"), show_default=True
-)
+@click.option("-o", "--output", metavar="FILE", type=PATH, default=Path("report.html"), show_default=True)
 @click.option(
     "--triage",
     "most",
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     help="Group N failures by cause, and draw the smallest run of the first groups.",
 )
 @click.option("--local", metavar="N", type=click.IntRange(1, 64), help="Processes for --triage; by default 1.")
-@ui_options
 @click.pass_obj
 def command(ui: Ui, folder: str, output: Path, most: int | None, local: int | None) -> int:
     """Write a sweep's report: one HTML file without network access or scripts.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from highwater.cli import options, outcome
-from highwater.cli.options import Command, json_option, rule_option, set_option, strict_option, ui_options
+from highwater.cli.options import PATH, Command, json_option, rule_option, set_option, strict_option
 from reports import exits, starts
 from reports.evidence import folder as evidence
 from reports.evidence import outcome as single
@@ -38,7 +38,7 @@ RUN_VERSION: Final = 1
 @click.option(
     "--plan",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Run a recorded run, the plan.json of replay, instead of drawing one.",
 )
 @click.option("--mode", "--modes", metavar="A,B", help="Modes to run; by default those of the scenario's [expect].")
@@ -53,10 +53,9 @@ RUN_VERSION: Final = 1
 @rule_option
 @set_option
 @strict_option
-@click.option("--trace", metavar="FILE", type=click.Path(path_type=Path), help="Write the trace as JSON lines.")
-@click.option("--show", metavar="FILE", type=click.Path(path_type=Path), help="Write the run as an HTML page, too.")
+@click.option("--trace", metavar="FILE", type=PATH, help="Write the trace as JSON lines.")
+@click.option("--show", metavar="FILE", type=PATH, help="Write the run as an HTML page, too.")
 @json_option
-@ui_options
 @click.pass_obj
 def command(
     ui: Ui,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from highwater.cli import outline
-from highwater.cli.options import SuggestingGroup, json_option, ui_options
+from highwater.cli.options import SuggestingGroup, json_option
 from sim import exit_codes
 from sim.errors import UserError
 
@@ -17,14 +17,12 @@ if TYPE_CHECKING:
 
 
 @click.group("scenarios", cls=SuggestingGroup)
-@ui_options
 def command() -> None:
     """List, show or validate scenarios."""
 
 
 @command.command("list")
 @json_option
-@ui_options
 @click.pass_obj
 def list_scenarios(ui: Ui, as_json: bool) -> int:
     """List the bundled scenarios and what they expect of each mode."""
@@ -43,7 +41,6 @@ def list_scenarios(ui: Ui, as_json: bool) -> int:
 @click.argument("scenario")
 @click.option("--resolved", is_flag=True, help="Show every setting, including defaults.")
 @json_option
-@ui_options
 @click.pass_obj
 def show(ui: Ui, scenario: str, resolved: bool, as_json: bool) -> int:
     """Show SCENARIO (a name or a .toml file): settings, faults, script, story, expectations."""
@@ -60,7 +57,6 @@ def show(ui: Ui, scenario: str, resolved: bool, as_json: bool) -> int:
 @command.command("validate")
 @click.argument("files", metavar="SCENARIO...", nargs=-1, required=True)
 @json_option
-@ui_options
 @click.pass_obj
 def validate(ui: Ui, files: tuple[str, ...], as_json: bool) -> int:
     """Check scenario files, and list every mistake."""

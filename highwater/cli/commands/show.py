@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from highwater.cli import options
-from highwater.cli.options import Command, one_run_options, ui_options
+from highwater.cli.options import PATH, Command, one_run_options
 from reports import starts
 from scenarios import paths
 from sim import exit_codes
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 @click.option("--kind", metavar="KIND", help="The violation to explain; by default the first.")
 @click.option("--all", "everything", is_flag=True, help="All sentences of the story, not only the most important.")
 @click.option("--budget", metavar="TIME", default="10s", show_default=True, help="For the point of no return.")
-@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="[default: SCENARIO-MODE-SEED.html]")
-@ui_options
+@click.option("--output", metavar="FILE", type=PATH, help="[default: SCENARIO-MODE-SEED.html]")
 @click.pass_obj
 def command(
     ui: Ui,

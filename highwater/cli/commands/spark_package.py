@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from highwater.cli.options import Command, ui_options
+from highwater.cli.options import PATH, Command
 from reports import starts
 from scenarios import paths
 from sim import exit_codes
@@ -29,11 +29,10 @@ sys.exit(main())
     "-o",
     "--output",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default="dist",
     help="Output folder.  [default: dist]",
 )
-@ui_options
 @click.pass_obj
 def command(ui: Ui, output: Path) -> int:
     """Pack this build of Highwater and its requirements, except Python and Spark, for a cluster's workers.

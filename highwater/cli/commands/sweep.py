@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from highwater.cli import options
-from highwater.cli.options import Command, grid_option, json_option, rule_option, strict_option, ui_options
+from highwater.cli.options import Command, grid_option, json_option, rule_option, strict_option
 from highwater.requests import SweepRequest, seed_range
 from reports.formatting import percent
 from sim import exit_codes
@@ -66,7 +66,6 @@ SHOWN_FAILURES: Final = 10
 @strict_option
 @click.option("--brief", is_flag=True, help="Print only the comparison of the modes.")
 @json_option
-@ui_options
 @click.pass_obj
 def command(
     ui: Ui,

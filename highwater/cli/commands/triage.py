@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from highwater.cli.options import Command, json_option, ui_options
+from highwater.cli.options import Command, json_option
 from reports.formatting import percent
 from sim import exit_codes
 
@@ -32,7 +32,6 @@ SHRINKS: Final = "shrunk the smallest seed of {} of {} buckets"
 )
 @click.option("--local", metavar="N", type=click.IntRange(1, 64), default=1, help="Use N processes of this machine.")
 @json_option
-@ui_options
 @click.pass_obj
 def command(ui: Ui, folder: str, kind: str | None, most: int, local: int, as_json: bool) -> int:
     """Group the failures of a sweep by cause: the single repairs that cure them.
