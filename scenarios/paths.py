@@ -14,14 +14,12 @@ import os
 import re
 import stat
 import tomllib
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from sim.errors import InputError, StorageError, UserError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 NAME_MAX: Final = 100
 """Characters of a name, so that a path made of several stays below every file system's limit."""

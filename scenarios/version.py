@@ -6,17 +6,15 @@ import hashlib
 import json
 import platform
 import sys
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from sim import errors
 from sim.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from importlib.resources.abc import Traversable
 
 CODE: Final = ("faults", "scenarios", "sim")
 """The packages that determine a row."""

@@ -26,8 +26,6 @@ class Commitments(steps.Listener):
         min_isrs: (time, effective ``min.insync.replicas``) of the control plane.
     """
 
-    __slots__ = ("_deposed", "_leader", "_membership", "at_us", "copies", "isr", "min_isr", "min_isrs")
-
     def __init__(self, membership: Membership) -> None:
         self.at_us: dict[int, int] = {}
         self.copies: dict[Batch, int] = {}

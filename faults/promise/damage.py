@@ -16,16 +16,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from faults.promise.commitments import Commitments
 from sim.history import steps
-
-if TYPE_CHECKING:
-    from faults.promise.commitments import Commitments
-    from sim.history.ends import Ends, IncarnationEnd
-    from sim.history.history import History
-    from sim.history.membership import Membership
-    from sim.protocol.batch import Batch
+from sim.history.ends import Ends, IncarnationEnd
+from sim.history.history import History
+from sim.history.membership import Membership
+from sim.protocol.batch import Batch
 
 FOREVER_US: Final = 1 << 62
 
@@ -47,8 +45,6 @@ class _Logs(steps.Listener):
         dropped_us: the last time at which a replica was deleted.
         assignments: (time, replicas) of each change.
     """
-
-    __slots__ = ("assignments", "dropped_us", "gone_us", "leos", "made_us")
 
     def __init__(self) -> None:
         self.leos: dict[int, list[tuple[int, int]]] = {}

@@ -68,8 +68,6 @@ class Premises(steps.Listener):
         unclean: whether an end left no clean-shutdown marker with its broker epoch.
     """
 
-    __slots__ = ("_isr", "elr_was_off", "lossy", "synced_lost", "unclean", "unclean_election")
-
     def __init__(self) -> None:
         self.unclean_election = False
         self.synced_lost = False

@@ -5,16 +5,12 @@ Each kind of fault declares its own script parameters (`faults.kind.FaultKind`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from faults.kind import Param
+from faults.kind import FaultKind, Param
 from faults.kinds.registry import KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from faults.kind import FaultKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from scenarios.format.actions import ACTIONS
 from sim.errors import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 LISTS: Final = ("script", "story", "final", "also", "sends", "faults")
 """Arrays of tables, whose entries are numbered from 1."""

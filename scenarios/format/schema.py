@@ -5,10 +5,11 @@ Runs on the driver only.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, replace
 from dataclasses import Field as DataclassField
 from dataclasses import fields as dataclass_fields
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, Union
+from typing import Annotated, Any, Final, Literal, Self, Union
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model, model_validator
 
@@ -25,9 +26,6 @@ from sim.history.steps import ACK, APPEND, ELR, ISR, READ, SETTLED, STEPS
 from sim.hosts.control_plane import ELECTIONS
 from sim.protocol.modes import MODES
 from sim.protocol.modes import mode as mode_named
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 
 def _check(check: Callable[[Any, fields.Facts], object]) -> AfterValidator:

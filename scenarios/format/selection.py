@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from scenarios.format import control_planes, kafka_checks
 from scenarios.format.catalogue import load
-from sim.config import KEYS, parse
+from scenarios.format.scenario import Scenario
+from sim.config import KEYS, Value, parse
 from sim.errors import InputError, parse_pairs
-from sim.protocol.modes import MODES, mode
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
-
-    from scenarios.format.scenario import Scenario
-    from sim.config import Value
-    from sim.protocol.modes import Mode
+from sim.protocol.modes import MODES, Mode, mode
 
 
 def settings(pairs: Iterable[str]) -> dict[str, Value]:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from faults.kinds.registry import KINDS
 from faults.plan import Fault, Plan
 from scenarios.format.scenario import Continuation, Expectation, PlannedSend, Recorded, Scenario
 from scenarios.single import run as single
-from sim.config import refusals
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scenarios.single.result import RunResult
-    from scenarios.single.rows import Row
-    from sim.config import Value
-    from sim.kernel.scheduler import Kernel
-    from sim.protocol.modes import Mode
+from scenarios.single.result import RunResult
+from scenarios.single.rows import Row
+from sim.config import Value, refusals
+from sim.kernel.scheduler import Kernel
+from sim.protocol.modes import Mode
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,19 +6,15 @@ A *repair* gives one rule a later release's value, or one setting the value that
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from scenarios.format.relevance import in_force
-from sim.config import shown
+from scenarios.shrinking.case import Case
+from sim.config import Value, shown
+from sim.protocol.modes import Mode
 from sim.protocol.rules import RULES, unmet
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from scenarios.shrinking.case import Case
-    from sim.config import Value
-    from sim.protocol.modes import Mode
 
 NO_REPAIRS: Final = ("control_plane", "elr", "hw_needs_min_isr", "unclean_recovery")
 """Rules that are not tried as repairs: another value is another control plane or promise, and would cure anything."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import Repair, repairs
+from scenarios.single.rows import Row
 from sim.errors import InputError, did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from scenarios.shrinking.case import Case
-    from scenarios.single.rows import Row
-
 
 BUDGET: Final = "sim.event.budget"
 STALLED: Final = "stalled"

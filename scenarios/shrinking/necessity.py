@@ -17,25 +17,21 @@ because they change nothing.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from faults.kinds.injection import Strike
-from scenarios.shrinking.criterion import BUDGET, OutOfTimeError
+from faults.plan import Fault
+from scenarios.format.scenario import PlannedSend
+from scenarios.shrinking.case import Case
+from scenarios.shrinking.criterion import BUDGET, OutOfTimeError, Symptom, Trials
 from scenarios.shrinking.no_return import FROM_THE_BEGINNING, SETUP
 from scenarios.single.execution import CLIENTS_BEGIN_US
+from scenarios.single.result import RunResult
 from sim.kernel.choosing import ChoosingKernel
 from sim.kernel.message import Message
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Sequence
-
-    from faults.plan import Fault
-    from scenarios.format.scenario import PlannedSend
-    from scenarios.shrinking.case import Case
-    from scenarios.shrinking.criterion import Symptom, Trials
-    from scenarios.single.result import RunResult
-    from sim.kernel.scheduler import Event, Gate
+from sim.kernel.scheduler import Event, Gate
 
 EVENTS: Final = 150_000
 """Budget for testing messages and for the tries, in events."""

@@ -11,17 +11,13 @@ prefixes get all continuations. Shares between landmarks are unknown, so a rise 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from scenarios.shrinking.criterion import OutOfTimeError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scenarios.shrinking.case import Case
-    from scenarios.shrinking.criterion import Symptom, Trials
+from scenarios.shrinking.case import Case
+from scenarios.shrinking.criterion import OutOfTimeError, Symptom, Trials
 
 CONTINUATIONS: Final = 200
 """Continuations of a reported prefix."""

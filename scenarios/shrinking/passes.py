@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from faults.kinds.registry import KINDS, LINKS
 from faults.plan import FOLLOWERS, LAST_TARGET, STEP_BROKER, Fault
+from scenarios.format.scenario import PlannedSend
+from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import FACTOR
-from sim.config import KEYS, resolve
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from scenarios.format.scenario import PlannedSend
-    from scenarios.shrinking.case import Case
-    from sim.config import Value
+from sim.config import KEYS, Value, resolve
 
 RealisedFault = dict[str, object]
 MS: Final = 1_000

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from scenarios.format import control_planes
+from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import FACTOR, Repair, repairs
+from scenarios.shrinking.criterion import Symptom, Trials
 from sim.errors import InputError
 from sim.protocol.modes import MODES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from scenarios.shrinking.case import Case
-    from scenarios.shrinking.criterion import Symptom, Trials
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,29 +7,25 @@ only if it has the same violation.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from faults.kind import LINK
 from faults.kinds.registry import KINDS
+from faults.plan import Fault
+from scenarios.format.scenario import Scenario
+from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import FACTOR
-from scenarios.shrinking.criterion import STALLED
+from scenarios.shrinking.criterion import STALLED, Symptom
 from scenarios.shrinking.passes import SPARE, changed_settings
 from scenarios.single.execution import CLIENTS_BEGIN_US, PAUSE_US
+from scenarios.single.result import RunResult
 from scenarios.single.run import run
 from sim.config import shown
 from sim.errors import InputError
 from sim.history.steps import ACK, ELECTED, ENDS, LEAD, TRUNCATE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from faults.plan import Fault
-    from scenarios.format.scenario import Scenario
-    from scenarios.shrinking.case import Case
-    from scenarios.shrinking.criterion import Symptom
-    from scenarios.single.result import RunResult
 
 Line = tuple[int, dict[str, Any]]
 """Time, and the other fields of a script line."""

@@ -20,19 +20,16 @@ of the cause, and the result stays larger. For that reason, latencies are functi
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from faults.plan import Fault
 from scenarios.shrinking import passes
+from scenarios.shrinking.case import Case
+from scenarios.shrinking.cause import Repair
 from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Trials
 from scenarios.shrinking.ddmin import ddmin
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from faults.plan import Fault
-    from scenarios.shrinking.case import Case
-    from scenarios.shrinking.cause import Repair
 
 ROUNDS: Final = 4
 """Most rounds of all passes; one pass may enable another."""

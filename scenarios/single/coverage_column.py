@@ -7,16 +7,13 @@ sweep has one version, and its summary contains the names.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable
+from typing import Any, Final
 
+from faults.kinds.injection import RealisedFault
 from faults.kinds.registry import KINDS as FAULTS
+from sim.history.coverage import Coverage
 from sim.protocol.probes import PROBES, TRANSITIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from faults.kinds.injection import RealisedFault
-    from sim.history.coverage import Coverage
 
 KINDS: Final = {kind: number for number, kind in enumerate(FAULTS)}
 BITS: Final = len(PROBES) + len(KINDS) * (1 + TRANSITIONS)

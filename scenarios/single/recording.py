@@ -8,11 +8,13 @@ used with a scenario, from which all else is drawn.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import Field as DataclassField
 from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
@@ -23,18 +25,13 @@ from scenarios import paths
 from scenarios.format import fields
 from scenarios.format.scenario import Expectation, Recorded, Scenario
 from scenarios.format.validation import Table, checked, validated
+from scenarios.single.result import RunResult
 from sim.config import Value, parse, resolve
 from sim.errors import InputError, UserError, did_you_mean
 from sim.history.steps import MOMENTS
 from sim.kernel.streams import SEED_END
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import check as check_rule
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from scenarios.single.result import RunResult
 
 RECORDING_VERSION: Final = 1
 _LINE_MAX: Final = 8

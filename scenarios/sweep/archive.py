@@ -9,17 +9,15 @@ import secrets
 import sys
 import tarfile
 import zlib
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib import metadata, resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from scenarios.paths import of_os
 from scenarios.version import PACKAGES, check_build, compiled_files
 from sim.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 EXCLUDED: Final = frozenset({"__pycache__", "tests"})
 """Folders that are not archived."""

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from scenarios.single.rows import key
 from scenarios.sweep import claim, manifest, ownership
 from scenarios.sweep.claim import Claim
-from scenarios.sweep.extent import Extent, merged
+from scenarios.sweep.driver import Backend, Progress, run_sweep
+from scenarios.sweep.extent import Extent, Piece, merged
+from scenarios.sweep.folder import Entry, Folder
 from scenarios.sweep.manifest import DamageError, digest_of
 from scenarios.sweep.parts import RESULTS, is_part, wave_path
-from scenarios.sweep.store import IDENTITY, Store, pieces_in, read_json, write_json
+from scenarios.sweep.store import IDENTITY, Store, Wave, pieces_in, read_json, write_json
 from scenarios.sweep.store_checks import check_run
 from scenarios.sweep.units import from_run, seed_ranges
 from scenarios.version import code_version
 from sim.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-
-    from scenarios.sweep.driver import Backend, Progress
-    from scenarios.sweep.extent import Piece
-    from scenarios.sweep.folder import Entry, Folder
-    from scenarios.sweep.store import Wave
 
 FOREIGN: Final = "does not belong to the sweep: move it elsewhere"
 """Foreign files are never moved or removed."""
@@ -242,8 +237,6 @@ def repair(
         InputError: another version made the sweep, or a foreign file is at a path that the sweep writes.
         UnavailableError: another driver is at work.
     """
-    from scenarios.sweep.driver import run_sweep
-
     run, _ = _run(folder, folder.files())
     if run["code_version"] != code_version():
         raise InputError(

@@ -14,18 +14,15 @@ import secrets
 import socket
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from scenarios.format.validation import OpenTable, validated
+from scenarios.sweep.folder import Folder
 from scenarios.sweep.ownership import CLAIMS
 from sim.errors import InputError, UnavailableError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from scenarios.sweep.folder import Folder
 
 RENEW_SECONDS: Final = 10.0
 STALE_SECONDS: Final = 60.0

@@ -6,19 +6,22 @@ import errno
 import signal
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, Protocol
 
 from scenarios import memory
 from scenarios.paths import of_os
 from scenarios.single.rows import ROWS_VERSION
 from scenarios.sweep import claim, manifest, ownership
 from scenarios.sweep.claim import Claim
-from scenarios.sweep.extent import Extent, merged, split, take, units
+from scenarios.sweep.extent import Extent, Piece, merged, split, take, units
 from scenarios.sweep.folder import Folder, open_folder
-from scenarios.sweep.manifest import Manifest
+from scenarios.sweep.manifest import Manifest, Part
 from scenarios.sweep.parts import RESULTS, wave_path
 from scenarios.sweep.store import Store, differences, pieces_in, read_back, read_json, write_json
 from scenarios.sweep.store_checks import check_run
@@ -28,15 +31,6 @@ from scenarios.sweep.units import chunk_count, rows_of, seed_ranges
 from scenarios.version import PLAIN, build, code_version, versions
 from sim import exit_codes
 from sim.errors import InputError, StorageError, UnavailableError, UserError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
-    from types import FrameType
-
-    from scenarios.sweep.extent import Piece
-    from scenarios.sweep.manifest import Part
-
 
 PILOT_UNITS: Final = 25
 PILOT_SECONDS: Final = 1.0

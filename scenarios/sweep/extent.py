@@ -6,10 +6,7 @@ A *variant* is a scenario at one point of a grid, identified by its index in `sc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 Piece = tuple[int, int, int]
 

@@ -13,18 +13,16 @@ import re
 import secrets
 import stat
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from sim.errors import InputError, UnavailableError, did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):/")
 _S3: Final = ("s3", "s3a")

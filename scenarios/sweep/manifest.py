@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Strict
 
 from scenarios.format.validation import OpenTable, validated
 from scenarios.single.rows import ROWS_VERSION
+from scenarios.sweep.extent import Piece
 from sim.errors import InputError, StorageError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scenarios.sweep.extent import Piece
 
 NAME: Final = "_MANIFEST.json"
 """Name of the file; Spark and pyarrow ignore names with an underscore."""

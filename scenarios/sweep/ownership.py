@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from scenarios.paths import is_own, json_start
-from scenarios.sweep.folder import FILE, FOLDER
+from scenarios.sweep.folder import FILE, FOLDER, Entry, Folder
 from scenarios.sweep.parts import RESULTS, VERSION_KEY
 from sim.errors import InputError
-
-if TYPE_CHECKING:
-    from scenarios.sweep.folder import Entry, Folder
 
 CLAIMS: Final = "claims"
 RUN: Final = "run.json"

@@ -21,35 +21,29 @@ one folder and damages stores.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from scenarios.format.grid import Grid
 from scenarios.paths import of_os, parse_json
 from scenarios.single import rows as row_columns
 from scenarios.single.rows import COLUMNS, ROWS_VERSION
 from scenarios.sweep import manifest, ownership
-from scenarios.sweep.extent import Extent, runs_of
-from scenarios.sweep.folder import open_folder
+from scenarios.sweep.extent import Extent, Piece, runs_of
+from scenarios.sweep.folder import Entry, Folder, open_folder
 from scenarios.sweep.manifest import DamageError, Manifest, Part, digest_of
 from scenarios.sweep.parts import RESULTS, VERSION_KEY, fields_of, is_part, schema, wave_path
 from scenarios.sweep.store_checks import check_run
-from scenarios.sweep.units import from_run, seed_ranges
+from scenarios.sweep.units import Sweep, from_run, seed_ranges
 from sim.errors import InputError
 from sim.kernel.streams import SEED_END
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from scenarios.format.grid import Grid
-    from scenarios.sweep.extent import Piece
-    from scenarios.sweep.folder import Entry, Folder
-    from scenarios.sweep.units import Sweep
 
 IDENTITY: Final = ("scenarios", "code_version", "modes", "own_modes", "rules", "grid")
 """Fields of ``run.json`` that must not change; seeds may be added."""

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from scenarios.format.scenario import Expectation, Scenario
 from scenarios.single import coverage_column as coverage
-from scenarios.single.rows import BY_DAMAGE, ROUNDS, ROWS_VERSION, STORY_ERROR, UNKNOWN
+from scenarios.single.rows import BY_DAMAGE, ROUNDS, ROWS_VERSION, STORY_ERROR, UNKNOWN, Row
+from scenarios.sweep.extent import Extent
+from scenarios.sweep.units import Sweep
 from sim import exit_codes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pyarrow as pa
-
-    from scenarios.single.rows import Row
-    from scenarios.sweep.extent import Extent
-    from scenarios.sweep.units import Sweep
 
 VACUOUS_MAX: Final = 0.05
 """Share of vacuous runs of a random scenario above which a sweep is inconclusive."""

@@ -10,27 +10,22 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from scenarios.format import relevance
-from scenarios.format.grid import points
+from scenarios.format.grid import Grid, points
 from scenarios.format.scenario import Scenario, from_json
 from scenarios.single import run
-from scenarios.sweep.extent import Extent, merged
+from scenarios.single.rows import Row
+from scenarios.sweep.extent import Extent, Piece, merged
 from sim.errors import InputError
 from sim.kernel.streams import SEED_END
 from sim.protocol.modes import MODES, Mode, Promised
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import Rules
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from scenarios.format.grid import Grid
-    from scenarios.single.rows import Row
-    from scenarios.sweep.extent import Piece
 
 TASKS_PER_SLOT: Final = 8
 """Tasks of a long wave per slot."""

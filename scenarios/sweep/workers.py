@@ -8,16 +8,13 @@ import signal
 import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
-from types import ModuleType
-from typing import TYPE_CHECKING, Self
+from types import ModuleType, TracebackType
+from typing import Self
 
 from scenarios import memory
 from scenarios.single.run import prepare_process
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-    from types import TracebackType
 
 
 class Workers:

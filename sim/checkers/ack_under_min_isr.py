@@ -9,15 +9,13 @@ a change of the ISR is in flight to it; no mode promises otherwise.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from sim.checkers.checker import NOT_PROMISED, Checker, Finding
 from sim.history import steps
 from sim.history.findings import Violation
 from sim.history.history import History
-
-if TYPE_CHECKING:
-    from sim.protocol.messages import ProduceResponse
+from sim.protocol.messages import ProduceResponse
 
 
 class AckUnderMinIsr(Checker):
@@ -26,8 +24,6 @@ class AckUnderMinIsr(Checker):
     Args:
         history: receives violations.
     """
-
-    __slots__ = ("_ids", "_isr", "_short")
 
     FINDINGS: ClassVar = (Finding("ack-under-min-isr", NOT_PROMISED),)
 

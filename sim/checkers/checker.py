@@ -63,8 +63,6 @@ class RunEnd:
         now_us: the time.
     """
 
-    __slots__ = ("leader", "live", "logs", "now_us")
-
     def __init__(
         self, leader: Partition | None, logs: Sequence[Log], live: Mapping[int, Partition], now_us: int
     ) -> None:
@@ -80,8 +78,6 @@ class Checker(Listener):
     Args:
         history: the run's history; receives findings.
     """
-
-    __slots__ = ("_findings",)
 
     FINDINGS: ClassVar[tuple[Finding, ...]] = ()
     """The kinds of findings it may report."""

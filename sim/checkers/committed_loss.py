@@ -75,8 +75,6 @@ class CommittedLoss(Checker):
         history: has the acknowledgements; receives violations.
     """
 
-    __slots__ = ("_history",)
-
     FINDINGS: ClassVar = (Finding("committed-loss", ANY_RECORD),)
 
     def __init__(self, history: History) -> None:

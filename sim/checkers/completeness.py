@@ -23,17 +23,15 @@ violation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
 from sim.history.history import History
 from sim.plurals import counted
-
-if TYPE_CHECKING:
-    from sim.protocol.batch import Batch
-    from sim.protocol.log.log import Log
-    from sim.protocol.replica.replica import Replica
+from sim.protocol.batch import Batch
+from sim.protocol.log.log import Log
+from sim.protocol.replica.replica import Replica
 
 
 class Completeness(Checker):
@@ -42,22 +40,6 @@ class Completeness(Checker):
     Args:
         history: has retention's deletions; receives warnings.
     """
-
-    __slots__ = (
-        "_candidates",
-        "_epoch",
-        "_isr",
-        "_leader",
-        "_logs",
-        "_order",
-        "_records",
-        "_reported",
-        "_required",
-        "_running",
-        "_sessions",
-        "_sound",
-        "_up",
-    )
 
     FINDINGS: ClassVar = (warning("leader-incomplete"), warning("candidate-incomplete"))
 

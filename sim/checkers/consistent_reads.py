@@ -14,19 +14,16 @@ newest epoch has no leader, until it has one; the order of reads, or skipped rec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable
+from typing import ClassVar
 
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
+from sim.history.clients import Shown
 from sim.history.history import History
 from sim.plurals import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from sim.history.clients import Shown
-    from sim.protocol.batch import Batch
-    from sim.protocol.log.log import Log
+from sim.protocol.batch import Batch
+from sim.protocol.log.log import Log
 
 
 class ConsistentReads(Checker):
@@ -38,8 +35,6 @@ class ConsistentReads(Checker):
     Attributes:
         epoch: the newest leader epoch.
     """
-
-    __slots__ = ("_clients", "_first", "_leader", "_log", "_placed", "_records", "_reported", "_sound", "epoch")
 
     FINDINGS: ClassVar = (warning("inconsistent-read"),)
 

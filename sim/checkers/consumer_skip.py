@@ -33,8 +33,6 @@ class ConsumerSkip(Checker):
         history: has the reads; receives violations.
     """
 
-    __slots__ = ("_clients", "_passed", "_shown_when_told")
-
     FINDINGS: ClassVar = (Finding("consumer-skip", ANY_RECORD),)
 
     def __init__(self, history: History) -> None:

@@ -79,8 +79,6 @@ class Divergence(Checker):
         history: receives violations.
     """
 
-    __slots__ = ("_checked", "_epoch", "_replicas", "_reported", "_settled")
-
     FINDINGS: ClassVar = (Finding("divergence", NEVER_DIVERGES),)
 
     def __init__(self, history: History) -> None:

@@ -24,8 +24,6 @@ class EpochLeaders(Checker):
         history: receives warnings.
     """
 
-    __slots__ = ("_leaders",)
-
     FINDINGS: ClassVar = (warning("two-leaders-one-epoch"),)
 
     def __init__(self, history: History) -> None:

@@ -50,8 +50,6 @@ class ExposedLoss(Checker):
         history: has the reads; receives violations.
     """
 
-    __slots__ = ("_history",)
-
     FINDINGS: ClassVar = (Finding("exposed-loss", READABLE),)
 
     def __init__(self, history: History) -> None:

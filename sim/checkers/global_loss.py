@@ -15,17 +15,15 @@ not processed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
 from sim.history.history import History
 from sim.plurals import counted
-
-if TYPE_CHECKING:
-    from sim.protocol.batch import Batch
-    from sim.protocol.log.log import Log
-    from sim.protocol.replica.replica import Replica
+from sim.protocol.batch import Batch
+from sim.protocol.log.log import Log
+from sim.protocol.replica.replica import Replica
 
 
 class GlobalLoss(Checker):
@@ -34,8 +32,6 @@ class GlobalLoss(Checker):
     Args:
         history: has the commits; receives warnings.
     """
-
-    __slots__ = ("_commits", "_logs", "_records", "_reported")
 
     FINDINGS: ClassVar = (warning("global-loss"),)
 

@@ -49,8 +49,6 @@ class HwRegression(Checker):
         history: has the commits; receives violations.
     """
 
-    __slots__ = ("_history",)
-
     FINDINGS: ClassVar = (Finding("hw-regression", ALL_RECORDS),)
 
     def __init__(self, history: History) -> None:

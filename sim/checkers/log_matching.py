@@ -15,16 +15,14 @@ truncated; offsets below a log start; batches of a fetch response that was in fl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
 from sim.history.history import History
-
-if TYPE_CHECKING:
-    from sim.protocol.batch import Batch
-    from sim.protocol.log.log import Log
-    from sim.protocol.replica.replica import Replica
+from sim.protocol.batch import Batch
+from sim.protocol.log.log import Log
+from sim.protocol.replica.replica import Replica
 
 
 class LogMatching(Checker):
@@ -33,8 +31,6 @@ class LogMatching(Checker):
     Args:
         history: receives warnings.
     """
-
-    __slots__ = ("_before", "_ends", "_logs")
 
     FINDINGS: ClassVar = (warning("log-mismatch"),)
 

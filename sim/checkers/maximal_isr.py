@@ -18,15 +18,13 @@ pending, since its partition is locked until the result arrives.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
 from sim.history.history import History
-
-if TYPE_CHECKING:
-    from sim.protocol.messages import LeaderAndIsr
-    from sim.protocol.replica.partition import Partition
+from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.replica.partition import Partition
 
 
 class MaximalIsr(Checker):
@@ -35,8 +33,6 @@ class MaximalIsr(Checker):
     Args:
         history: receives warnings.
     """
-
-    __slots__ = ("_elr", "_epoch", "_found_good", "_isr", "_leading", "_partitions", "_said")
 
     FINDINGS: ClassVar = (warning("quorum-not-superset"),)
 

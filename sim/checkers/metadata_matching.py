@@ -12,14 +12,12 @@ modelled; control planes without a log.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
 from sim.history.history import History
-
-if TYPE_CHECKING:
-    from sim.protocol.kraft.metadata import Record
+from sim.protocol.kraft.metadata import Record
 
 
 class MetadataMatching(Checker):
@@ -28,8 +26,6 @@ class MetadataMatching(Checker):
     Args:
         history: receives warnings.
     """
-
-    __slots__ = ("_log", "_reported")
 
     FINDINGS: ClassVar = (warning("metadata-mismatch"),)
 

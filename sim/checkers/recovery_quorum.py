@@ -23,14 +23,12 @@ registration really had an unclean shutdown; modes without ELR, where one member
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
 from sim.history.history import History
-
-if TYPE_CHECKING:
-    from sim.protocol.kraft.metadata import PartitionRegistration
+from sim.protocol.kraft.metadata import PartitionRegistration
 
 
 class RecoveryQuorum(Checker):
@@ -39,8 +37,6 @@ class RecoveryQuorum(Checker):
     Args:
         history: receives warnings.
     """
-
-    __slots__ = ("_before", "_ejected", "_min_isr")
 
     FINDINGS: ClassVar = (warning("recovery-quorum"),)
 

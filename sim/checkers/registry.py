@@ -59,8 +59,6 @@ class Checkers:
         recorder: passes steps to them.
     """
 
-    __slots__ = ("_all",)
-
     def __init__(self, recorder: Recorder) -> None:
         self._all = [kind(recorder.history) for kind in CHECKERS]
         recorder.attach(self._all)

@@ -33,15 +33,13 @@ decisions and their tests are in sim/environment/DESIGN.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sim.environment.network import Channel, Node
 from sim.kernel.message import REPLY
 from sim.kernel.scheduler import ElidedExchange
-
-if TYPE_CHECKING:
-    from sim.protocol.messages import FetchRequest, FetchResult
-    from sim.protocol.replica.delayed_fetch import DelayedFetch
+from sim.protocol.messages import FetchRequest, FetchResult
+from sim.protocol.replica.delayed_fetch import DelayedFetch
 
 
 class ElidingBroker(Node):

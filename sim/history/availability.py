@@ -41,20 +41,6 @@ class Availability(steps.Listener):
         window_us: start and end of counting.
     """
 
-    __slots__ = (
-        "_counting",
-        "_epoch",
-        "_leader",
-        "_leaderless_since_us",
-        "_leads",
-        "_still",
-        "disturbed_us",
-        "leaderless_us",
-        "refused",
-        "refused_after_append",
-        "window_us",
-    )
-
     def __init__(self) -> None:
         self._counting = False
         self._leader = NO_LEADER

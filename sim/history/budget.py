@@ -12,8 +12,6 @@ class RecordBudget:
         records: the budget.
     """
 
-    __slots__ = ("_left", "_records")
-
     def __init__(self, records: int) -> None:
         self._records = self._left = records
 

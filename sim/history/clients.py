@@ -28,8 +28,6 @@ class Clients(steps.Listener):
         exposed: end offsets exposed by reads and ListOffsets responses.
     """
 
-    __slots__ = ("acks", "exposed", "shown")
-
     def __init__(self) -> None:
         self.acks: list[steps.Ack] = []
         self.shown: list[Shown] = []

@@ -18,8 +18,6 @@ class Commits(steps.Listener):
         batches: in the order in which leaders' HWs passed them.
     """
 
-    __slots__ = ("_ascending", "_ascents", "_found", "_known", "batches", "first_us")
-
     def __init__(self) -> None:
         self.first_us: dict[int, int] = {}
         self.batches: list[Batch] = []

@@ -15,8 +15,6 @@ class Counts(Listener):
         rounds: completed truncations that took one, two, or more OffsetsForLeaderEpoch responses.
     """
 
-    __slots__ = ("_was_lossy", "elections", "lossy_ends", "rounds", "truncations")
-
     def __init__(self) -> None:
         self.elections = 0
         self.truncations = 0

@@ -6,17 +6,14 @@ a (fault, transition) pair that no run of a sweep has shows that the step was ne
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Container, Mapping
+from typing import Final
 
 from sim.history import steps
+from sim.kernel.scheduler import Kernel
 from sim.protocol import probes
 from sim.protocol.decisions import Decisions, decided
 from sim.protocol.probes import BRANCHES, PROBES, TRANSITIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
-
-    from sim.kernel.scheduler import Kernel
 
 WAKE_US: Final = 20_000_000
 """Longer than the session timeout, which most elections wait for."""
@@ -49,8 +46,6 @@ class Coverage(steps.Listener):
     Attributes:
         decisions: the decisions of all participants, which know whether they were asked.
     """
-
-    __slots__ = ("_calm", "_kernel", "_until_us", "_wake", "_wakes", "decisions")
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel

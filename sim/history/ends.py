@@ -46,8 +46,6 @@ class Ends(steps.Listener):
         missing: broker -> first id -> the ends that lost that batch, while the broker lacks it.
     """
 
-    __slots__ = ("_membership", "ends", "missing")
-
     def __init__(self, membership: Membership) -> None:
         self.ends: list[IncarnationEnd] = []
         self.missing: dict[int, dict[int, list[IncarnationEnd]]] = {}
@@ -89,8 +87,6 @@ class Regained(steps.Listener):
     Args:
         ends: receives each step before this listener.
     """
-
-    __slots__ = ("_ends",)
 
     def __init__(self, ends: Ends) -> None:
         self._ends = ends

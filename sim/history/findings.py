@@ -28,8 +28,6 @@ class Violation:
 class LossCount:
     """The fate of acknowledged records: `lost`, `acks1_lost`, `relocated`."""
 
-    __slots__ = ("acks1_lost", "lost", "relocated")
-
     def __init__(self) -> None:
         self.lost = 0
         self.acks1_lost = 0
@@ -45,8 +43,6 @@ class Findings:
         stale_reads: ListOffsets responses of an older epoch below an exposed offset.
         losses: the fate of acknowledged records, set at the end of the run.
     """
-
-    __slots__ = ("losses", "stale_reads", "violations", "warnings")
 
     def __init__(self) -> None:
         self.violations: list[Violation] = []

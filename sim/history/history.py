@@ -31,8 +31,6 @@ class History:
         findings: the checkers' findings.
     """
 
-    __slots__ = ("budget", "clients", "commits", "findings", "records", "steps")
-
     def __init__(self, record_budget: int = 1_000_000) -> None:
         self.budget = RecordBudget(record_budget)
         self.steps: list[Step] = []

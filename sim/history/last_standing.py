@@ -37,8 +37,6 @@ def taken(history: History, lost: AbstractSet[int]) -> set[int]:
 class _LastStanding(steps.Listener):
     """Tracks which logs hold the records in question, and checks each election."""
 
-    __slots__ = ("_committed", "_ends", "_held", "_lost", "_membership", "taken")
-
     def __init__(self, membership: Membership, ends: Ends, lost: AbstractSet[int]) -> None:
         self._membership = membership
         self._ends = ends

@@ -17,8 +17,6 @@ class Membership(steps.Listener):
         registrations: broker -> when its processes registered, while they ran.
     """
 
-    __slots__ = ("_running", "isr_history", "registrations", "up")
-
     def __init__(self) -> None:
         self.isr_history: list[tuple[int, tuple[int, ...]]] = []
         self.up: dict[int, list[tuple[int, int | None]]] = {}

@@ -30,8 +30,6 @@ Series = list[tuple[int, int]]
 class Metrics(steps.Listener):
     """Keeps the decisions from which metrics are computed."""
 
-    __slots__ = ("_decisions", "_recoveries")
-
     def __init__(self) -> None:
         self._decisions: list[tuple[int, LeaderAndIsr, int]] = []
         self._recoveries: list[tuple[int, int, int, int]] = []

@@ -34,8 +34,6 @@ _OF_MOMENTS: Final = {moment: kind for kind in KINDS for moment in kind.moments}
 class _Trace(Listener):
     """Passes every step to observers, as a trace shows it."""
 
-    __slots__ = ("observers",)
-
     def __init__(self) -> None:
         self.observers: list[Callable[[Shown], None]] = []
 
@@ -52,8 +50,6 @@ class _Moments(Listener):
     Attributes:
         armed: moment -> callback -> number of the occurrence that it waits for.
     """
-
-    __slots__ = ("_counts", "_due", "armed")
 
     def __init__(self) -> None:
         self.armed: dict[str, dict[Callable[[int], None], int]] = {}
@@ -98,25 +94,6 @@ class Recorder:
         coverage: probes reached.
         counts: numbers of elections and truncations.
     """
-
-    __slots__ = (
-        "_budget",
-        "_buffer",
-        "_hash",
-        "_kept",
-        "_kernel",
-        "_listeners",
-        "_moments",
-        "_nothing_removed",
-        "_refusals",
-        "_trace",
-        "_used",
-        "availability",
-        "counts",
-        "coverage",
-        "history",
-        "metrics",
-    )
 
     def __init__(self, kernel: Kernel, record_budget: int = 1_000_000) -> None:
         self.history = History(record_budget)

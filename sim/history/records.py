@@ -17,8 +17,6 @@ class Records(steps.Listener):
         deleted: ids of the records that a leader's retention deleted.
     """
 
-    __slots__ = ("_copies", "_kept", "_looked_at", "deleted")
-
     def __init__(self, kept: list[steps.Step]) -> None:
         self.deleted: set[int] = set()
         self._kept = kept

@@ -7,12 +7,10 @@ together are fenced one after the other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from sim.kernel.scheduler import Event, Gate, Kernel
-
-if TYPE_CHECKING:
-    from sim.protocol.kraft.quorum_controller import QuorumController
+from sim.protocol.kraft.quorum_controller import QuorumController
 
 LOOKS: Final = 8
 """Checks for expired sessions per timeout. Kafka: QuorumController#maybeFenceStaleBrokerPeriodNs (4.1-4.3)."""

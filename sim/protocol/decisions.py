@@ -20,13 +20,11 @@ same history: they act alike up to the first decision on which they differ. This
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 from sim.protocol.rules import RULES, Rules
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 T = TypeVar("T")
 

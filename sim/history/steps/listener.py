@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 class Listener:
     """Receives the steps for which its class overrides a method."""
 
-    __slots__ = ()
-
     def on_step(self, step: Step) -> None:
         """Receives each step whose own method is not overridden."""
 

@@ -5,16 +5,12 @@ Kafka's TransactionManager without transactions, for one partition.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Callable
+from typing import Final, Protocol
 
-from sim.protocol.batch import NO_SEQUENCE
+from sim.protocol.batch import NO_SEQUENCE, Sequence
+from sim.protocol.decisions import Decisions
 from sim.protocol.messages import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from sim.protocol.batch import Sequence
-    from sim.protocol.decisions import Decisions
 
 SEQUENCE_ERRORS: Final = (OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, UNKNOWN_PRODUCER_ID)
 """The errors that are not retriable as such; all others that a producer meets are."""

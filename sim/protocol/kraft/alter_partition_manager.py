@@ -5,12 +5,10 @@ A broker has at most one request in flight, and each partition one pending chang
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Mapping
+from typing import Final, Protocol
 
 from sim.protocol.messages import NO_EPOCH, NONE, OPERATION_NOT_ATTEMPTED
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 RETRY_US: Final = 50_000
 """Back-off after a request that failed as a whole."""

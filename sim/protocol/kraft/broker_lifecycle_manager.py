@@ -5,10 +5,9 @@ At most one request is in flight.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
-if TYPE_CHECKING:
-    from sim.protocol.decisions import Decisions
+from sim.protocol.decisions import Decisions
 
 NOT_RUNNING: Final = "not running"
 STARTING: Final = "starting"

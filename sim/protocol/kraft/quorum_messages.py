@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from sim.kernel.message import ABOUT, ALIKE, KIND, REPLY, Message
-from sim.protocol.kraft.metadata import BrokerRegistration, PartitionRegistration
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from sim.protocol.kraft.alter_partition_manager import Change, Result
-    from sim.protocol.kraft.metadata import Record
+from sim.protocol.kraft.alter_partition_manager import Change, Result
+from sim.protocol.kraft.metadata import BrokerRegistration, PartitionRegistration, Record
 
 BROKER_REGISTRATION: Final = 32 << KIND
 HEARTBEAT: Final = ALIKE + (33 << KIND)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from bisect import insort
 from operator import itemgetter
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from sim.protocol import probes
-from sim.protocol.messages import NONE, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER
-
-if TYPE_CHECKING:
-    from sim.protocol.messages import ProduceRequest
+from sim.protocol.messages import NONE, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER, ProduceRequest
 
 
 class ProduceHost(Protocol):

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from sim.protocol.decisions import Decisions
 from sim.protocol.messages import FENCED_LEADER_EPOCH, NO_EPOCH, NONE, UNKNOWN_LEADER_EPOCH
-
-if TYPE_CHECKING:
-    from sim.protocol.decisions import Decisions
 
 
 class LeaderEpochFencing:

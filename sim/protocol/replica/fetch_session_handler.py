@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sim.protocol.messages import NO_EPOCH
-from sim.protocol.replica.partition_fetch_state import AWAITING
-
-if TYPE_CHECKING:
-    from sim.protocol.decisions import Decisions
-    from sim.protocol.messages import Position
-    from sim.protocol.replica.partition_fetch_state import PartitionFetchState
+from sim.protocol.decisions import Decisions
+from sim.protocol.messages import NO_EPOCH, Position
+from sim.protocol.replica.partition_fetch_state import AWAITING, PartitionFetchState
 
 
 class FetchSessionHandler:

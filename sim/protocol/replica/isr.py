@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
+from sim.protocol.decisions import Decisions
 from sim.protocol.messages import (
     FENCED_LEADER_EPOCH,
     INELIGIBLE_REPLICA,
@@ -15,11 +16,7 @@ from sim.protocol.messages import (
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from sim.protocol.replica.followers import UNKNOWN_LEO
-
-if TYPE_CHECKING:
-    from sim.protocol.decisions import Decisions
-    from sim.protocol.replica.followers import Followers, FollowerState
+from sim.protocol.replica.followers import UNKNOWN_LEO, Followers, FollowerState
 
 UNREGISTERED: Final = -1
 ROLLED_BACK: Final = frozenset({OPERATION_NOT_ATTEMPTED, INELIGIBLE_REPLICA})

@@ -11,9 +11,12 @@ OffsetsForLeaderEpoch response, and fetches again. The HW of such a response is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Sequence
+from typing import Final, Protocol
 
 from sim.protocol import probes
+from sim.protocol.batch import Batch
+from sim.protocol.decisions import Decision, Decisions
 from sim.protocol.log.leader_epoch_file_cache import UNDEFINED_OFFSET
 from sim.protocol.log.log import UnexpectedAppendOffsetError
 from sim.protocol.messages import (
@@ -45,15 +48,9 @@ from sim.protocol.replica.partition_fetch_state import (
     PartitionFetchState,
     ReplicaState,
 )
+from sim.protocol.replica.replica import Replica
 from sim.protocol.replica.truncation import truncation_state
 from sim.protocol.rules import RULES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sim.protocol.batch import Batch
-    from sim.protocol.decisions import Decision, Decisions
-    from sim.protocol.replica.replica import Replica
 
 Request = FetchRequest | OffsetsForLeaderEpochRequest | ListOffsetsRequest
 

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sim.protocol.log.leader_epoch_file_cache import UNDEFINED_EPOCH, UNDEFINED_OFFSET
-
-if TYPE_CHECKING:
-    from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
+from sim.protocol.log.leader_epoch_file_cache import UNDEFINED_EPOCH, UNDEFINED_OFFSET, LeaderEpochFileCache
 
 
 def truncation_state(
