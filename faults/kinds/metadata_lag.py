@@ -27,8 +27,8 @@ class MetadataLag(FaultKind):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Delay metadata to the broker, also to later processes of it; False under ZooKeeper."""
-        return cluster.control.lag(target, fault.value)
+        return cluster.control.delay_metadata(target, fault.value)
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
         """Stop delaying metadata that is committed from now on."""
-        cluster.control.lag(target, -fault.value)
+        cluster.control.delay_metadata(target, -fault.value)

@@ -20,4 +20,4 @@ class PreferredElection(FaultKind):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """Elect it; False if that changed nothing at once."""
-        return cluster.control.prefer()
+        return cluster.control.elect_preferred()

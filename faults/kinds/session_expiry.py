@@ -19,4 +19,4 @@ class SessionExpiry(FaultKind):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """Expire the session; False if there is none."""
-        return cluster.control.expire(target)
+        return cluster.control.expire_session(target)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 from sim.hosts.cluster import CONSUMER, PRODUCER, VALIDATOR
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.zk_messages import (
-    Answer,
-    Decision,
     Ping,
     Register,
     Registered,
-    Request,
+    ScriptedDecision,
     SessionExpired,
     WatchedEvent,
+    ZooKeeperRequest,
+    ZooKeeperResponse,
 )
 from sim.protocol.kraft.quorum_messages import (
     AlterPartitionRequest,
@@ -81,11 +81,11 @@ WORDS: Final[Mapping[type[Message], str]] = {
     GetReplicaLogInfoRequest: "GetReplicaLogInfo",
     GetReplicaLogInfoResponse: "GetReplicaLogInfo response",
     Ping: "ZooKeeper ping",
-    Request: "ZooKeeper request",
-    Answer: "ZooKeeper response",
+    ZooKeeperRequest: "ZooKeeper request",
+    ZooKeeperResponse: "ZooKeeper response",
     WatchedEvent: "ZooKeeper watch event",
     SessionExpired: "ZooKeeper session expired",
-    Decision: "decision",
+    ScriptedDecision: "decision",
 }
 """Message type -> its name; for a controller's batch of requests, the name unless a request in it has a better one."""
 

@@ -103,7 +103,7 @@ class MaximalIsr(Checker):
 
     @staticmethod
     def _quorum(partition: Partition) -> set[int]:
-        waited_for = (state.broker for state in partition.followers.states.values() if state.holds_hw)
+        waited_for = (state.broker for state in partition.followers.states.values() if state.in_maximal_isr)
         return {partition.broker, *partition.state.isr, *waited_for}
 
     def _compare(self, partition: Partition, quorum: set[int], now_us: int, *, moves: bool) -> bool:

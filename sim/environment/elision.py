@@ -47,15 +47,17 @@ class ElidingBroker(Node):
 
     __slots__ = ()
 
-    def refetched(self, delayed: DelayedFetch, at_us: int) -> None:
+    def note_elided_fetches(self, delayed: DelayedFetch, at_us: int) -> None:
         """Account for elided arrivals of the same fetch; `at_us` is the latest."""
         raise NotImplementedError
 
-    def waits_until(self, delayed: DelayedFetch, expires_us: int) -> None:
+    def resume_wait(self, delayed: DelayedFetch, expires_us: int) -> None:
         """Resume the wait of the fetch, until `expires_us`."""
         raise NotImplementedError
 
-    def answered(self, request: FetchRequest, result: FetchResult, channel: Channel[Any], arrives_us: int) -> None:
+    def deliver_response(
+        self, request: FetchRequest, result: FetchResult, channel: Channel[Any], arrives_us: int
+    ) -> None:
         """Schedule the empty response, which is in flight and arrives at `arrives_us`."""
         raise NotImplementedError
 
@@ -68,7 +70,7 @@ class ElidingBroker(Node):
         """How far the broker has replayed the metadata log, as its heartbeats report it; 0 with ZooKeeper."""
         return 0
 
-    def ping_again(self, channel: Channel[Any], sent_us: int, next_us: int) -> None:
+    def resume_pings(self, channel: Channel[Any], sent_us: int, next_us: int) -> None:
         """Resume pings: the last was sent at `sent_us`; it or its response may be in flight."""
         raise NotImplementedError
 
@@ -88,7 +90,7 @@ class SessionKeeper(Node):
 
 
 class ElidedFetch(ElidedExchange):
-    """An idle fetch that repeats. The fetching node implements `Node.fetched_again`.
+    """An idle fetch that repeats. The fetching node implements `Node.note_elided_rounds`.
 
     Args:
         server: the broker where it waits.
@@ -128,9 +130,9 @@ class ElidedFetch(ElidedExchange):
         asker: Node = self._back.target
         request = delayed.request
         if now_us < self._arrived_us + wait_us:
-            asker.fetched_again(request, -1, 0)
+            asker.note_elided_rounds(request, -1, 0)
             if delayed.waits:
-                server.waits_until(delayed, self._arrived_us + wait_us)
+                server.resume_wait(delayed, self._arrived_us + wait_us)
             return
         about = request.about()
         there_us, back_us = self._there.latency_us(about), self._back.latency_us(REPLY + about)
@@ -139,18 +141,18 @@ class ElidedFetch(ElidedExchange):
         arrived_us = self._arrived_us + rounds * period_us
         answered_us = arrived_us + wait_us + back_us
         if rounds:
-            server.refetched(delayed, arrived_us)
+            server.note_elided_fetches(delayed, arrived_us)
         if phase_us < wait_us:
-            asker.fetched_again(request, arrived_us - there_us, rounds)
+            asker.note_elided_rounds(request, arrived_us - there_us, rounds)
             if delayed.waits:
-                server.waits_until(delayed, arrived_us + wait_us)
+                server.resume_wait(delayed, arrived_us + wait_us)
             return
         server.cancel_wait(delayed)
         if phase_us < wait_us + back_us:
-            asker.fetched_again(request, arrived_us - there_us, rounds)
-            server.answered(request, self._result, self._back, answered_us)
+            asker.note_elided_rounds(request, arrived_us - there_us, rounds)
+            server.deliver_response(request, self._result, self._back, answered_us)
         else:
-            asker.fetched_again(request, answered_us, rounds + 1)
+            asker.note_elided_rounds(request, answered_us, rounds + 1)
             self._there.deliver_at(answered_us + there_us, request)
 
 
@@ -186,4 +188,4 @@ class ElidedPings(ElidedExchange):
         if heard_us < self._sent_us:
             heard_us = -1
         self._sessions.resume_expiry(self._pinger.node, heard_us, self._pinger.metadata_offset)
-        self._pinger.ping_again(self._channel, sent_us, sent_us + interval_us)
+        self._pinger.resume_pings(self._channel, sent_us, sent_us + interval_us)

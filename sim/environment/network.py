@@ -190,7 +190,7 @@ class Node:
         """Whether neither this fetch, answered at `answered_us`, nor its repeats, each `period_us` long, time out."""
         return True
 
-    def fetched_again(self, request: Any, sent_us: int, answers: int) -> None:
+    def note_elided_rounds(self, request: Any, sent_us: int, answers: int) -> None:
         """Account for elided rounds: `answers` empty responses came, and the same fetch was last sent at `sent_us`."""
 
 

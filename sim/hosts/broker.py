@@ -21,7 +21,7 @@ from sim.hosts.control_plane import CONTROL
 from sim.hosts.following import Following
 from sim.hosts.isr_expiration import IsrExpiration
 from sim.hosts.settings import BrokerSettings
-from sim.hosts.zk_controller import nothing
+from sim.hosts.zk_controller import noop
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Kernel
 from sim.protocol import probes
@@ -218,7 +218,7 @@ class Broker(Following):
     def end(self) -> None:
         super().end()
         self._isr_expiration.end()
-        self._loaded = self._exits = nothing
+        self._loaded = self._exits = noop
 
     def exit(self, reason: str) -> None:
         """Exit at once."""
@@ -240,7 +240,7 @@ class Broker(Following):
         if key == "min.insync.replicas":
             assert isinstance(value, int)
             self.settings = replace(self.settings, min_insync_replicas=value)
-            partition.min_isr_changed(value)
+            partition.set_min_isr(value)
         elif key == "unclean.leader.election.enable":
             allowed = bool(value)
             self.settings = replace(self.settings, unclean_election=allowed)
@@ -283,31 +283,31 @@ class Broker(Following):
         """Stall the disk, so that events which need the partition wait; or resume it and deliver them."""
         self.end_elision()
         self._stalled = stalled
-        self._isr_expiration.watch()
-        self._release()
+        self._isr_expiration.schedule()
+        self._deliver_backlog()
 
     def freeze(self, now_us: int) -> None:
         if self.leads:
-            self._isr_expiration.watch()
+            self._isr_expiration.schedule()
         super().freeze(now_us)
 
-    def _release(self) -> None:
+    def _deliver_backlog(self) -> None:
         """Deliver waiting events in order, until one makes the rest wait again."""
         partition = self.partition
         assert partition is not None
-        self._wait(waits=not self.ready or self._stalled or partition.state.locked)
+        self._set_waiting(waits=not self.ready or self._stalled or partition.state.locked)
         events = self.backlog.events
         while events and self.waiting is None:
             gate, event = events.popleft()
             self.end_elision()
             event.happen(gate)
 
-    def _wait(self, *, waits: bool) -> None:
+    def _set_waiting(self, *, waits: bool) -> None:
         """Set whether events that need the partition have to wait."""
         if waits != (self.waiting is not None):
             self.network.wait(self, self.backlog if waits else None)
 
-    def _know(self, state: LeaderAndIsr | None, live: Mapping[int, int]) -> None:
+    def _set_metadata(self, state: LeaderAndIsr | None, live: Mapping[int, int]) -> None:
         """Adopt metadata; if it changes the answer to clients, release elided retries."""
         before = self.known_leader
         self.known, self.live = state, live
@@ -328,22 +328,22 @@ class Broker(Following):
             self.checkpointing = True
             self.storage.begin_hw_checkpoints(first_us, self.kernel.now_us)
 
-    def _lead(self, partition: Partition, decision: LeaderAndIsr) -> None:
+    def _become_leader(self, partition: Partition, decision: LeaderAndIsr) -> None:
         now_us = self.kernel.now_us
         self.stop_fetching()
         self._recorder.record(steps.Lead(self.node, partition, decision))
         partition.become_leader(decision, now_us)
-        self._isr_expiration.watch()
+        self._isr_expiration.schedule()
 
-    def _follow(self, partition: Partition, decision: LeaderAndIsr) -> None:
-        restarts = not self.fetches_from(decision.leader, partition.name) or restarts_fetcher(
+    def _become_follower(self, partition: Partition, decision: LeaderAndIsr) -> None:
+        restarts = not self.is_fetching_from(decision.leader, partition.name) or restarts_fetcher(
             self.decide, partition.leader, partition.leader_epoch, decision
         )
         partition.become_follower(decision)
         self.wake_all()
         self.fetch_from(partition, decision, restarts=restarts)
 
-    def acknowledges(self, reply: ProduceResponse) -> None:
+    def record_ack(self, reply: ProduceResponse) -> None:
         assert self.partition is not None
         self._recorder.record(steps.Acknowledges(self.node, reply, self.partition.min_insync_replicas))
 
@@ -356,7 +356,7 @@ class Broker(Following):
     def note_proposal(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """Prepare for a proposed ISR: make sure that isr-expiration checks again."""
         self.end_elision()
-        self._isr_expiration.watch()
+        self._isr_expiration.schedule()
         self._recorder.record(steps.IsrSent(partition, isr))
 
     def is_alive(self, broker: int) -> bool:
@@ -379,8 +379,8 @@ class Broker(Following):
         """See `ReplicaHost.appended`: wakes the fetches that wait for data."""
         self._recorder.record(steps.Append(self.node, replica.log, batch))
         self.storage.appended(batch, self.kernel.now_us)
-        if not self._isr_expiration.watching and self.leads:
-            self._isr_expiration.watch()
+        if not self._isr_expiration.scheduled and self.leads:
+            self._isr_expiration.schedule()
         self.wake_followers()
 
     def truncated(self, replica: Replica, removed: list[Batch]) -> None:
@@ -410,6 +410,6 @@ class Broker(Following):
 
     def replicated(self, partition: Partition, follower: int, leo: int) -> None:
         """See `PartitionHost.replicated`. A follower whose disk was replaced lags though nothing was appended."""
-        if not self._isr_expiration.watching and leo < partition.log.leo:
-            self._isr_expiration.watch()
+        if not self._isr_expiration.scheduled and leo < partition.log.leo:
+            self._isr_expiration.schedule()
         self._recorder.record(steps.Replicated(self.node, partition.leader_epoch, follower, leo))

@@ -12,10 +12,10 @@ from typing import Final, Protocol
 from sim.kernel.scheduler import Event, Gate, Kernel
 from sim.protocol.kraft.quorum_controller import QuorumController
 
-LOOKS: Final = 8
+CHECKS_PER_TIMEOUT: Final = 8
 """Checks for expired sessions per timeout. Kafka: QuorumController#maybeFenceStaleBrokerPeriodNs (4.1-4.3)."""
-_LEAST_US: Final = 1_000
-AGAIN_US: Final = 10_000
+_SHORTEST_PERIOD_US: Final = 1_000
+RECHECK_US: Final = 10_000
 """How soon sessions are checked again after fencing one. Kafka: PeriodicTask#DEFAULT_IMMEDIATE_PERIOD_NS (4.1-4.3)."""
 
 
@@ -58,7 +58,7 @@ class BrokerHeartbeatTracker:
         keeps_fenced: whether fenced brokers keep sessions (rule ``fenced_session``).
 
     Attributes:
-        going_on: brokers whose heartbeats are elided, so that their sessions do not expire.
+        suspended: brokers whose heartbeats are elided, so that their sessions do not expire.
         unfenced: the unfenced brokers.
     """
 
@@ -67,13 +67,13 @@ class BrokerHeartbeatTracker:
         self._session_us = session_us
         self._kernel = kernel
         self._keeps_fenced = keeps_fenced
-        self._period_us = max(_LEAST_US, session_us // LOOKS)
-        self._look_us = 0
+        self._period_us = max(_SHORTEST_PERIOD_US, session_us // CHECKS_PER_TIMEOUT)
+        self._next_check_us = 0
         self._registered: set[int] = set()
         self._heard_us: dict[int, int] = {}
-        self._watched: dict[int, int] = {}
+        self._checks_us: dict[int, int] = {}
         self.unfenced: set[int] = set()
-        self.going_on: set[int] = set()
+        self.suspended: set[int] = set()
 
     @property
     def brokers(self) -> list[int]:
@@ -85,19 +85,19 @@ class BrokerHeartbeatTracker:
         self._registered.add(broker)
         self.end(broker)
 
-    def heard(self, broker: int, at_us: int) -> None:
+    def note_heartbeat(self, broker: int, at_us: int) -> None:
         """Note a heartbeat.
 
         Kafka: BrokerHeartbeatTracker#updateContactTime (4.1-4.3), BrokerHeartbeatManager#touch.
         """
         self._heard_us[broker] = max(self._heard_us.get(broker, 0), at_us)
         if self._keeps_fenced:
-            self.watch(broker)
+            self.schedule_check(broker)
 
-    def registered_again(self, broker: int) -> None:
+    def note_reregistration(self, broker: int) -> None:
         """Note that the same incarnation registered again: up to 3.9 this renews its session, unless it is fenced."""
         if not self._keeps_fenced and broker in self.unfenced:
-            self.heard(broker, self._kernel.now_us)
+            self.note_heartbeat(broker, self._kernel.now_us)
 
     def end(self, broker: int) -> None:
         """End a broker's session, if it has one."""
@@ -105,12 +105,12 @@ class BrokerHeartbeatTracker:
 
     def begin(self) -> None:
         """Begin as a new active controller: unfenced brokers get fresh sessions, others none."""
-        self._look_us = self._kernel.now_us + self._period_us
+        self._next_check_us = self._kernel.now_us + self._period_us
         self._heard_us = dict.fromkeys(sorted(self.unfenced), self._kernel.now_us)
         if self._keeps_fenced:
-            self._watch_all()
+            self._reschedule_checks()
 
-    def touch(self) -> None:
+    def renew_sessions(self) -> None:
         """Renew all sessions."""
         for broker in self._heard_us:
             if self._keeps_fenced or broker in self.unfenced:
@@ -128,55 +128,55 @@ class BrokerHeartbeatTracker:
         """
         return self.valid_until_us(broker) >= self._kernel.now_us
 
-    def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
+    def cannot_expire(self, broker: int, arrives_us: int, interval_us: int) -> bool:
         """Whether a session cannot expire if a heartbeat arrives at that time and others follow at that interval."""
         return max(arrives_us - self._heard_us[broker], interval_us) <= self._session_us
 
-    def watch(self, broker: int) -> None:
+    def schedule_check(self, broker: int) -> None:
         """Schedule the check of a session's expiry."""
-        if broker not in self._watched and broker in self._heard_us:
-            due_us = self._watched[broker] = self._ends_us(broker)
+        if broker not in self._checks_us and broker in self._heard_us:
+            due_us = self._checks_us[broker] = self._fenced_at_us(broker)
             self._kernel.schedule(due_us, self._quorum.life, _SessionTimeout(self, broker))
 
-    def _watch_all(self) -> None:
+    def _reschedule_checks(self) -> None:
         """Reschedule all checks."""
-        self._watched.clear()
+        self._checks_us.clear()
         for broker in sorted(self._heard_us):
-            if broker not in self.going_on:
-                self.watch(broker)
+            if broker not in self.suspended:
+                self.schedule_check(broker)
 
-    def _ends_us(self, broker: int) -> int:
+    def _fenced_at_us(self, broker: int) -> int:
         """When a broker is fenced unless another heartbeat arrives."""
         over_us = self.valid_until_us(broker)
         if not self._keeps_fenced:
             return over_us + 1
-        looks = (over_us - self._look_us) // self._period_us + 1
-        return self._look_us + max(0, looks) * self._period_us
+        checks = (over_us - self._next_check_us) // self._period_us + 1
+        return self._next_check_us + max(0, checks) * self._period_us
 
     def check(self, broker: int) -> None:
-        """Fence expired brokers: up to 3.9 all, by id, since several may be due at once after `touch`; since 4.0 the
-        first only, and the others at later checks.
+        """Fence expired brokers: up to 3.9 all, by id, since several may be due at once after `renew_sessions`; since
+        4.0 the first only, and the others at later checks.
 
         Kafka: BrokerHeartbeatTracker#maybeRemoveExpired (4.1-4.3), BrokerHeartbeatManager#findOneStaleBroker (3.9),
         ReplicationControlManager#maybeFenceOneStaleBroker.
         """
         now_us = self._kernel.now_us
-        if not 0 <= self._watched.get(broker, -1) <= now_us:
+        if not 0 <= self._checks_us.get(broker, -1) <= now_us:
             return  # The check was rescheduled.
-        del self._watched[broker]
+        del self._checks_us[broker]
         watched = sorted(self._heard_us if self._keeps_fenced else self.unfenced)
-        if broker not in watched or broker in self.going_on:
+        if broker not in watched or broker in self.suspended:
             return
-        if self._ends_us(broker) > now_us:
-            self.watch(broker)
+        if self._fenced_at_us(broker) > now_us:
+            self.schedule_check(broker)
             return
         self._quorum.end_elision()
-        due = [other for other in watched if self._ends_us(other) <= now_us]
+        due = [other for other in watched if self._fenced_at_us(other) <= now_us]
         if self._keeps_fenced:
             del due[1:]
-            self._look_us = now_us + AGAIN_US
+            self._next_check_us = now_us + RECHECK_US
         for other in due:
             self.end(other)
             self._quorum.active.fence(other)
         if self._keeps_fenced:
-            self._watch_all()
+            self._reschedule_checks()

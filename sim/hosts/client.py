@@ -16,7 +16,7 @@ from sim.protocol.replica.partition import NO_LEADER
 
 
 @dataclass(slots=True)
-class Access:
+class ClientSetup:
     """Shared arguments of one partition's clients.
 
     Attributes:
@@ -55,7 +55,7 @@ class Client(Node):
 
     Args:
         node: its node id, above 1000.
-        access: its shared arguments.
+        setup: its shared arguments.
 
     Attributes:
         leader: the leader according to its current metadata, `NO_LEADER` if unknown.
@@ -67,12 +67,12 @@ class Client(Node):
         "_asked_us",
         "_brokers",
         "_failures",
+        "_metadata_timer_set",
         "_newest_epoch",
+        "_next_broker",
         "_refreshing",
         "_tries",
-        "_turn",
         "_version",
-        "_watching_metadata",
         "decide",
         "kernel",
         "leader",
@@ -83,24 +83,24 @@ class Client(Node):
         "topic",
     )
 
-    def __init__(self, node: int, access: Access) -> None:
+    def __init__(self, node: int, setup: ClientSetup) -> None:
         super().__init__(node)
-        self.topic = access.topic
-        self.settings = access.settings
-        self.decide = access.decide
-        self.kernel = access.kernel
-        self.recorder = access.recorder
-        self.reached = access.recorder.coverage.reached
-        self.network = access.network
+        self.topic = setup.topic
+        self.settings = setup.settings
+        self.decide = setup.decide
+        self.kernel = setup.kernel
+        self.recorder = setup.recorder
+        self.reached = setup.recorder.coverage.reached
+        self.network = setup.network
         self.timeout_us = self.settings.request_timeout_us
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
         self._newest_epoch = NO_EPOCH
-        self._brokers = access.brokers
-        self._turn = 0
+        self._brokers = setup.brokers
+        self._next_broker = 0
         self._asked: MetadataRequest | None = None
         self._asked_us = 0
-        self._watching_metadata = False
+        self._metadata_timer_set = False
         self._failures = 0
         self._refreshing = False
         self._version = -1
@@ -116,11 +116,13 @@ class Client(Node):
         """Request metadata now and at each multiple of ``metadata.max.age.ms``."""
         self.refresh()
         now_us, age_us = self.kernel.now_us, self.settings.metadata_age_us
-        self.kernel.schedule(now_us + age_us - now_us % age_us, self.life, IdleCall(self._age, None))
+        self.kernel.schedule(now_us + age_us - now_us % age_us, self.life, IdleCall(self._refresh_periodically, None))
 
-    def _age(self, _: object) -> None:
+    def _refresh_periodically(self, _: object) -> None:
         self.refresh()
-        self.kernel.schedule(self.kernel.now_us + self.settings.metadata_age_us, self.life, IdleCall(self._age, None))
+        self.kernel.schedule(
+            self.kernel.now_us + self.settings.metadata_age_us, self.life, IdleCall(self._refresh_periodically, None)
+        )
 
     # For subclasses.
 
@@ -137,7 +139,7 @@ class Client(Node):
         leader = self.leader
         return None if leader == NO_LEADER else self.out.get(leader) or self.reach(leader)
 
-    def succeeded(self) -> None:
+    def reset_backoff(self) -> None:
         """Reset the back-off after a successful response."""
         self._failures = 0
 
@@ -180,33 +182,33 @@ class Client(Node):
             self._tries = 0
         self._tries += 1
         for _ in self._brokers:
-            broker = self._brokers[self._turn % len(self._brokers)]
-            self._turn += 1
+            broker = self._brokers[self._next_broker % len(self._brokers)]
+            self._next_broker += 1
             channel = self.reach(broker)
             if channel is not None:
                 self._asked = MetadataRequest(self.node, self.topic)
                 channel.send(self._asked)
                 self._asked_us = self.kernel.now_us
-                self._watch_metadata()
+                self._set_metadata_timeout()
                 return
         self.retry_later()
 
-    def _watch_metadata(self) -> None:
+    def _set_metadata_timeout(self) -> None:
         """Time out a metadata request; one timer serves all of them."""
-        if not self._watching_metadata:
-            self._watching_metadata = True
+        if not self._metadata_timer_set:
+            self._metadata_timer_set = True
             due_us = self._asked_us + self.settings.request_timeout_us
             self.kernel.schedule(due_us, self.life, IdleCall(self._metadata_timed_out, None))
 
     def _metadata_timed_out(self, _: object) -> None:
-        self._watching_metadata = False
+        self._metadata_timer_set = False
         if self._asked is None:
             return
         if self._asked_us + self.settings.request_timeout_us <= self.kernel.now_us:
             self._asked = None
             self.refresh()
         else:
-            self._watch_metadata()
+            self._set_metadata_timeout()
 
     def on_metadata_reply(self, reply: MetadataResponse) -> None:
         """Handle metadata; older metadata may be ignored (KIP-232). Kafka: clients.Metadata#update."""
@@ -226,7 +228,7 @@ class Client(Node):
         else:
             self.leader_known()
 
-    def epoch_seen(self, epoch: int) -> None:
+    def note_epoch(self, epoch: int) -> None:
         """Note a leader epoch seen in a response: metadata of older epochs is no longer accepted.
 
         Only if the client compares epochs and knows one to compare with.

@@ -15,9 +15,9 @@ from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.hosts.administrator import Administrator, note_settings
 from sim.hosts.broker import NOT_REGISTERED, REFUSED, SHUTDOWN, Broker, Startup
-from sim.hosts.client import Access
+from sim.hosts.client import ClientSetup
 from sim.hosts.consumer import Consumer
-from sim.hosts.control_plane import CONTROL, Setup
+from sim.hosts.control_plane import CONTROL, ControlPlaneSetup
 from sim.hosts.control_planes import control_plane
 from sim.hosts.links import Links
 from sim.hosts.machines import SILENT, Machines
@@ -114,7 +114,7 @@ class Cluster:
         replicas = tuple(range(1, replication_factor + 1))
         decide = self._decisions(client_rules)
         decide.has_quorum.note()
-        setup = Setup(TOPIC, replicas, len(self.settings), decide, config, kernel, self.recorder)
+        setup = ControlPlaneSetup(TOPIC, replicas, len(self.settings), decide, config, kernel, self.recorder)
         self.control = control_plane(setup, scripted=scripted)
         heeds_unclean = heeds_unclean_election(config, client_rules)
         self.administrator = Administrator(
@@ -122,11 +122,11 @@ class Cluster:
         )
         self.control.ended = self._session_ended
         self._first = first
-        self._access = Access(
+        self._client_setup = ClientSetup(
             TOPIC, tuple(self.settings), client_settings(config), kernel, self.network, self.recorder, decide
         )
-        self.producer = Producer(PRODUCER, self._access)
-        self.consumer = Consumer(CONSUMER, self._access)
+        self.producer = Producer(PRODUCER, self._client_setup)
+        self.consumer = Consumer(CONSUMER, self._client_setup)
 
     def _decisions(self, rules: Rules) -> Decisions:
         """The `Decisions` of a set of rules, shared by all brokers with these rules."""
@@ -178,9 +178,9 @@ class Cluster:
         """The assignment."""
         return self.control.state.replicas
 
-    def validator(self, position: int, shows: Callable[[Sequence[Batch]], None]) -> Consumer:
+    def validator(self, position: int, observe: Callable[[Sequence[Batch]], None]) -> Consumer:
         """A new consumer that reads from an offset on and passes each read to a callback."""
-        consumer = Consumer(VALIDATOR, self._access, position=position, shows=shows)
+        consumer = Consumer(VALIDATOR, self._client_setup, position=position, observe=observe)
         consumer.leader = self.producer.leader
         consumer.leader_epoch = self.producer.leader_epoch
         self.recorder.record(steps.Position(steps.SEEK, VALIDATOR, position))
@@ -249,7 +249,7 @@ class Cluster:
             return False
         self.recorder.record(steps.Pause(steps.RESUME, node))
         if node == CONTROL:
-            self.control.touch()
+            self.control.renew_sessions()
         self.network.resume(process)
         return True
 
@@ -271,7 +271,7 @@ class Cluster:
             return
         refused = reason == REFUSED
         self.end(broker, steps.EXIT if refused or reason == NOT_REGISTERED else steps.HALT)
-        self._supervisor.exited(broker, in_vain=refused and self.control.holds(broker))
+        self._supervisor.exited(broker, in_vain=refused and self.control.has_session(broker))
 
     def _session_ended(self, broker: int) -> None:
         process = self.running.get(broker)
@@ -311,7 +311,7 @@ class Cluster:
             )
 
     def _session_closed(self, entry: tuple[int, int]) -> None:
-        self.control.closed(*entry)
+        self.control.close_session(*entry)
 
     # The control plane.
 
@@ -325,7 +325,7 @@ class Cluster:
         process = self.running.get(broker)
         if process is None or process.zombie:
             return False
-        self.control.forget(broker)
+        self.control.expire_silently(broker)
         process.zombie = True
         return True
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from sim.environment.network import Channel
 from sim.history import steps
 from sim.history.steps import Exposed
-from sim.hosts.client import Access, Client
+from sim.hosts.client import Client, ClientSetup
 from sim.hosts.peers import Server
 from sim.kernel.scheduler import Event, IdleCall
 from sim.protocol import probes
@@ -49,48 +49,53 @@ class Consumer(Client):
 
     Args:
         node: see `Client`.
-        access: see `Client`.
+        setup: see `Client`.
         position: first offset to read.
-        shows: called with the batches of each read, if given.
+        observe: called with the batches of each read, if given.
 
     Attributes:
-        at: its position.
+        cursor: its position.
         paused: whether the application has paused reading.
-        raised: whether the application received an error that only a seek or a restart clears.
+        has_error: whether the application received an error that only a seek or a restart clears.
     """
 
     __slots__ = (
-        "_ask",
         "_committed",
+        "_end_offset_request",
+        "_exposed_when_asked",
         "_fetch",
-        "_known",
         "_lookup",
-        "_reset",
-        "_shows",
-        "_timed",
+        "_observe",
+        "_reset_request",
+        "_timed_fetch",
         "_validation",
-        "at",
+        "cursor",
+        "has_error",
         "paused",
-        "raised",
     )
 
     def __init__(
-        self, node: int, access: Access, *, position: int = 0, shows: Callable[[Sequence[Batch]], None] | None = None
+        self,
+        node: int,
+        setup: ClientSetup,
+        *,
+        position: int = 0,
+        observe: Callable[[Sequence[Batch]], None] | None = None,
     ) -> None:
-        super().__init__(node, access)
-        self.at = ConsumerPosition(self.settings.offset_reset)
-        self.at.seek_validated(FetchPosition(position))
+        super().__init__(node, setup)
+        self.cursor = ConsumerPosition(self.settings.offset_reset)
+        self.cursor.seek_validated(FetchPosition(position))
         self.paused = False
-        self.raised = False
+        self.has_error = False
         self.decide.fences_clients.note()  # This decides whether its requests carry an epoch.
-        self._shows = shows
+        self._observe = observe
         self._committed: tuple[int, int] | None = None
         self._fetch: FetchRequest | None = None
-        self._timed: FetchRequest | None = None
-        self._reset: ListOffsetsRequest | None = None
+        self._timed_fetch: FetchRequest | None = None
+        self._reset_request: ListOffsetsRequest | None = None
         self._validation: tuple[OffsetsForLeaderEpochRequest, FetchPosition] | None = None
-        self._ask: ListOffsetsRequest | None = None
-        self._known: Exposed | None = None
+        self._end_offset_request: ListOffsetsRequest | None = None
+        self._exposed_when_asked: Exposed | None = None
         self._asked_us = 0
         self._lookup: ListOffsetsRequest | None = None
 
@@ -114,20 +119,20 @@ class Consumer(Client):
         Args:
             again: the last response was empty, so the fetch may be elided (`sim.environment.elision`).
         """
-        if self._fetch is not None or self.paused or self.raised:
+        if self._fetch is not None or self.paused or self.has_error:
             return
         channel = self.channel()
         if channel is None:
             self.retry_later()
             return
-        at = self.at
+        at = self.cursor
         if at.state != FETCHING:
             self._prepare(channel)
             return
         position = (self.topic, at.offset, self._epoch(), NO_EPOCH)
         self._fetch = FetchRequest(self.node, self.leader, -1, -1, [position], [])
         if self.network.loss:
-            self._timed = self._fetch
+            self._timed_fetch = self._fetch
             self.kernel.call_at(self.kernel.now_us + self.timeout_us, self.life, self._fetch_timed_out, self._fetch)
         if again:
             channel.send_beside(self._fetch)
@@ -139,23 +144,23 @@ class Consumer(Client):
         return self.leader_epoch if self.decide.fences_clients.answer else NO_EPOCH
 
     def would_repeat(self, request: FetchRequest, hw: int, log_start: int) -> bool:  # noqa: ARG002
-        at = self.at
+        at = self.cursor
         position = request.positions[0]
         return (
             request is self._fetch
-            and not (self.paused or self.raised)
+            and not (self.paused or self.has_error)
             and at.state == FETCHING
             and (at.offset, self._epoch(), self.leader) == (position[1], position[2], request.leader)
         )
 
-    def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:  # noqa: ARG002
+    def note_elided_rounds(self, request: FetchRequest, sent_us: int, answers: int) -> None:  # noqa: ARG002
         if answers and request is self._fetch:
-            self._timed = None
-            self.succeeded()
+            self._timed_fetch = None
+            self.reset_backoff()
 
     def _fetch_timed_out(self, fetch: FetchRequest) -> None:
         """Fetch again after a timeout: with message loss a waiting fetch looks like a lost one."""
-        if fetch is self._fetch and fetch is self._timed:  # Not an equal fetch sent since.
+        if fetch is self._fetch and fetch is self._timed_fetch:  # Not an equal fetch sent since.
             self.connection_lost()
             self.retry_later(always=True)
 
@@ -171,14 +176,14 @@ class Consumer(Client):
             self._refused(error)
             self.retry_later()
         else:
-            self.succeeded()
+            self.reset_backoff()
             if batches:
-                at = self.at
+                at = self.cursor
                 last = batches[-1]
                 self.recorder.record(steps.Read(self.node, batches, at.offset, leader_epoch))
                 at.consumed(last.last_offset + 1, last.leader_epoch)
-                if self._shows is not None:
-                    self._shows(batches)
+                if self._observe is not None:
+                    self._observe(batches)
             self.fetch(again=not batches)
 
     def _refused(self, error: str) -> None:
@@ -190,28 +195,28 @@ class Consumer(Client):
 
         Kafka: consumer.internals.Fetcher#handleOffsetOutOfRange (2.6), FetchCollector#handleInitializeErrors (3.9-4.3).
         """
-        self.recorder.record(steps.Position(steps.OUT_OF_RANGE, self.node, self.at.offset))
+        self.recorder.record(steps.Position(steps.OUT_OF_RANGE, self.node, self.cursor.offset))
         self._reset_by_policy()
 
     def _reset_by_policy(self) -> None:
         if self.settings.offset_reset == "none":
-            self.raised = True
+            self.has_error = True
         else:
-            self.at.request_reset()
+            self.cursor.request_reset()
             self.fetch()
 
     # Before reading.
 
     def _prepare(self, channel: Channel[Server]) -> None:
         """Find a position, or validate it."""
-        if self.at.state == AWAIT_VALIDATION:
+        if self.cursor.state == AWAIT_VALIDATION:
             self._validate(channel)
-        elif self.at.state != AWAIT_RESET:
+        elif self.cursor.state != AWAIT_RESET:
             self._initialize()
-        elif self._reset is None:
-            timestamp = EARLIEST if self.at.reset_strategy == "earliest" else LATEST
-            self._reset = self._ask_offset(channel, timestamp)
-            self._watch(self._reset)
+        elif self._reset_request is None:
+            timestamp = EARLIEST if self.cursor.reset_strategy == "earliest" else LATEST
+            self._reset_request = self._ask_offset(channel, timestamp)
+            self._set_timeout(self._reset_request)
 
     def _initialize(self) -> None:
         """Read on from the committed offset.
@@ -227,8 +232,8 @@ class Consumer(Client):
     def _place(self, offset: int, epoch: int) -> None:
         """Set the position; an epoch ahead of the metadata makes it wait for newer metadata."""
         self._fetch = None
-        self.epoch_seen(epoch)
-        self.at.seek_unvalidated(FetchPosition(offset, epoch, self.leader, self.leader_epoch))
+        self.note_epoch(epoch)
+        self.cursor.seek_unvalidated(FetchPosition(offset, epoch, self.leader, self.leader_epoch))
         self.fetch()
 
     def _can_validate(self, channel: Channel[Server]) -> bool:
@@ -240,7 +245,7 @@ class Consumer(Client):
 
         Kafka: consumer.internals.Fetcher#validateOffsetsAsync (2.6), OffsetFetcher#validatePositionsAsync (3.9-4.3).
         """
-        at = self.at
+        at = self.cursor
         if not self._can_validate(channel):
             at.complete_validation()
             self.fetch()
@@ -252,7 +257,7 @@ class Consumer(Client):
             self._validation = (request, position)
             self.reached(probes.CONSUMER_VALIDATES)
             channel.send(request)
-            self._watch(request)
+            self._set_timeout(request)
 
     def on_epoch_end_reply(self, reply: OffsetsForLeaderEpochResponse) -> None:
         """Handle the end offset of an epoch. All errors are retriable."""
@@ -264,26 +269,26 @@ class Consumer(Client):
         if error:
             self.retry_later()
             return
-        truncation = self.at.epoch_end(asked, epoch, end_offset)
+        truncation = self.cursor.epoch_end(asked, epoch, end_offset)
         if truncation is not None:
             self._truncated(truncation)
-        elif self.at.state == FETCHING and self.at.offset < asked.offset:
-            went_back = steps.Position(steps.REWIND, self.node, self.at.offset, NO_EPOCH, "position", asked.offset)
+        elif self.cursor.state == FETCHING and self.cursor.offset < asked.offset:
+            went_back = steps.Position(steps.REWIND, self.node, self.cursor.offset, NO_EPOCH, "position", asked.offset)
             self.recorder.record(went_back)
         self.fetch()
 
     def _truncated(self, truncation: LogTruncation) -> None:
-        self.raised = True
+        self.has_error = True
         offset, epoch, divergent = truncation.position.offset, truncation.divergent_epoch, truncation.divergent_offset
         self.recorder.record(
             steps.Position(steps.TRUNCATION_DETECTED, self.node, offset, epoch, "divergent_offset", divergent)
         )
 
-    def _watch(self, request: object) -> None:
-        self.kernel.call_at(self.kernel.now_us + self.timeout_us, self.life, self._give_up, request)
+    def _set_timeout(self, request: object) -> None:
+        self.kernel.call_at(self.kernel.now_us + self.timeout_us, self.life, self._time_out, request)
 
-    def _give_up(self, request: object) -> None:
-        if request is self._reset or (self._validation is not None and request is self._validation[0]):
+    def _time_out(self, request: object) -> None:
+        if request is self._reset_request or (self._validation is not None and request is self._validation[0]):
             self.connection_lost()
             self.retry_later(always=True)
 
@@ -302,12 +307,12 @@ class Consumer(Client):
     def seek(self, offset: int, epoch: int = NO_EPOCH) -> None:
         """Read on from an offset, with the epoch of the record before it if the application has stored it."""
         self.recorder.record(steps.Position(steps.SEEK, self.node, offset, epoch))
-        self.raised = False
+        self.has_error = False
         self._place(offset, epoch if epoch != NO_EPOCH and self.decide.validates_position.yes() else NO_EPOCH)
 
     def commit(self) -> None:
         """Store the position, with the last record's epoch if known. Kafka: ConsumerCoordinator#commitOffsetsSync."""
-        at = self.at
+        at = self.cursor
         if at.state == FETCHING:
             offset, epoch = at.offset, at.offset_epoch
             if epoch != NO_EPOCH and not self.decide.validates_position.yes():
@@ -318,11 +323,11 @@ class Consumer(Client):
     def restart(self) -> None:
         """Replace the process by a new one, which begins at the committed offset."""
         self.connection_lost()
-        self._ask = self._lookup = None
+        self._end_offset_request = self._lookup = None
         self.forget_leader()
         self._newest_epoch = NO_EPOCH
-        self.at = ConsumerPosition(self.settings.offset_reset)
-        self.paused = self.raised = False
+        self.cursor = ConsumerPosition(self.settings.offset_reset)
+        self.paused = self.has_error = False
         offset = -1 if self._committed is None else self._committed[0]
         self.recorder.record(steps.Position(steps.RESTART_CONSUMER, self.node, offset))
         self.refresh()
@@ -338,9 +343,9 @@ class Consumer(Client):
         """Send ListOffsets(latest) now, replacing an unanswered earlier one. Kafka: KafkaConsumer#endOffsets."""
         channel = self.channel()
         if channel is not None:
-            self._known = self.recorder.history.clients.exposed
+            self._exposed_when_asked = self.recorder.history.clients.exposed
             self._asked_us = self.kernel.now_us
-            self._ask = self._ask_offset(channel, LATEST)
+            self._end_offset_request = self._ask_offset(channel, LATEST)
 
     def ask_regularly_from(self, first_us: int) -> None:
         """Send ListOffsets(latest) at a time, and again every ``sim.end.offsets.interval.ms``."""
@@ -359,12 +364,14 @@ class Consumer(Client):
     def on_list_offsets_reply(self, reply: ListOffsetsResponse) -> None:
         """Handle an offset: for the application, or to reset the position."""
         request = reply.request
-        if request is not self._ask:
+        if request is not self._end_offset_request:
             self.end_elision()
-        if request is self._ask:
-            self._ask = None
+        if request is self._end_offset_request:
+            self._end_offset_request = None
             if not reply.error:
-                self.recorder.record(steps.EndOffset(self._known, self._asked_us, reply.offset, reply.leader_epoch))
+                self.recorder.record(
+                    steps.EndOffset(self._exposed_when_asked, self._asked_us, reply.offset, reply.leader_epoch)
+                )
             elif reply.error == OFFSET_NOT_AVAILABLE:
                 self.reached(probes.OFFSET_UNAVAILABLE)
             else:
@@ -378,8 +385,8 @@ class Consumer(Client):
                 epoch, record = reply.leader_epoch, request.timestamp
                 found = steps.Position(steps.OFFSET_FOR_TIME, self.node, reply.offset, epoch, "record", record)
                 self.recorder.record(found)
-        elif request is self._reset:
-            self._reset = None
+        elif request is self._reset_request:
+            self._reset_request = None
             if reply.error:
                 self.retry_later(always=True)
             else:
@@ -388,7 +395,7 @@ class Consumer(Client):
     def _reset_to(self, timestamp: int, offset: int) -> None:
         strategy = "earliest" if timestamp == EARLIEST else "latest"
         # Without a last epoch, so that the position is not validated (OffsetFetcher.resetOffsetIfNeeded).
-        if self.at.reset_to(strategy, FetchPosition(offset, NO_EPOCH, self.leader, self.leader_epoch)):
+        if self.cursor.reset_to(strategy, FetchPosition(offset, NO_EPOCH, self.leader, self.leader_epoch)):
             self.recorder.record(steps.Position(steps.RESET, self.node, offset))
         self.fetch()
 
@@ -398,14 +405,14 @@ class Consumer(Client):
         """See `Client.leader_known`: a fetch waiting at another leader, or in another epoch, is abandoned."""
         channel = self.channel()
         assert channel is not None
-        fetch, at = self._fetch, self.at
+        fetch, at = self._fetch, self.cursor
         moved = self.leader != at.leader or self.leader_epoch != at.leader_epoch
         if (moved and at.offset_epoch != NO_EPOCH) or at.state == AWAIT_VALIDATION:
             self.decide.validates_position.note()
-        doubtful = self.at.leader_seen(self.leader, self.leader_epoch, can_validate=self._can_validate(channel))
+        doubtful = self.cursor.leader_seen(self.leader, self.leader_epoch, can_validate=self._can_validate(channel))
         if fetch is not None and (doubtful or fetch.leader != self.leader or fetch.positions[0][2] != self._epoch()):
             self._fetch = None
         self.fetch()
 
     def connection_lost(self) -> None:
-        self._fetch = self._reset = self._validation = None
+        self._fetch = self._reset_request = self._validation = None

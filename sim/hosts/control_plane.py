@@ -37,7 +37,7 @@ ELECTIONS: Final = {
 
 
 @dataclass(slots=True)
-class Setup:
+class ControlPlaneSetup:
     """Arguments of a control plane.
 
     Attributes:
@@ -78,7 +78,7 @@ class ControlPlane(SessionKeeper):
     controller = 0
     session_us: int
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: ControlPlaneSetup) -> None:
         super().__init__(CONTROL)
         min_isr = setup.config[MIN_ISR]
         assert isinstance(min_isr, int)
@@ -92,28 +92,28 @@ class ControlPlane(SessionKeeper):
         self.ended: Callable[[int], None] | None = None
         self.state = LeaderAndIsr(setup.topic, NO_LEADER, -1, setup.replicas, -1, setup.replicas)
         self._recorder.record(steps.Isr(setup.replicas, -1))
-        self.decided()
+        self.record_state()
 
     def broker(self, startup: Startup) -> Broker:
         """A new broker process of the class for this control plane."""
         raise NotImplementedError
 
-    def decided(self) -> None:
+    def record_state(self) -> None:
         """Record that `state` or ``min.insync.replicas`` changed."""
         self._recorder.record(steps.Decided(self.state, min(self._min_isr, len(self.state.replicas))))
 
-    def min_isr_changed(self, min_isr: int) -> None:
+    def set_min_isr(self, min_isr: int) -> None:
         """Handle a change of ``min.insync.replicas``."""
         self._min_isr = min_isr
-        self.decided()
+        self.record_state()
 
     # Faults.
 
-    def expire(self, broker: int) -> bool:
+    def expire_session(self, broker: int) -> bool:
         """Expire a live broker's session and notify the broker; False if there is none."""
         raise NotImplementedError
 
-    def forget(self, broker: int) -> bool:
+    def expire_silently(self, broker: int) -> bool:
         """Expire a session without notifying the broker; False if there is none."""
         raise NotImplementedError
 
@@ -126,7 +126,7 @@ class ControlPlane(SessionKeeper):
         """
         return broker > 0 and pause(broker)
 
-    def closed(self, broker: int, broker_epoch: int) -> None:
+    def close_session(self, broker: int, broker_epoch: int) -> None:
         """Close the session of a broker after its controlled shutdown."""
         raise NotImplementedError
 
@@ -134,11 +134,11 @@ class ControlPlane(SessionKeeper):
         """Make the active controller resign; False if there is none."""
         raise NotImplementedError
 
-    def touch(self) -> None:
+    def renew_sessions(self) -> None:
         """Renew sessions after a pause of the control plane."""
         raise NotImplementedError
 
-    def holds(self, broker: int) -> bool:
+    def has_session(self, broker: int) -> bool:
         """Whether the broker has an open session."""
         raise NotImplementedError
 
@@ -172,7 +172,7 @@ class ControlPlane(SessionKeeper):
 
     # Operations of an administrator.
 
-    def prefer(self) -> bool:
+    def elect_preferred(self) -> bool:
         """Request a preferred election; False without an active controller."""
         raise NotImplementedError
 
@@ -180,7 +180,7 @@ class ControlPlane(SessionKeeper):
         """Request an election of a kind; False without an active controller, or if it elects no leader."""
         return False
 
-    def lag(self, broker: int, by_us: int) -> bool:  # noqa: ARG002 - for a quorum
+    def delay_metadata(self, broker: int, by_us: int) -> bool:  # noqa: ARG002 - for a quorum
         """Deliver committed records to a broker `by_us` later; a negative value removes a delay. False if brokers do
         not replay a log.
         """

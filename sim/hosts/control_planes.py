@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sim.hosts.control_plane import ControlPlane, Setup
+from sim.hosts.control_plane import ControlPlane, ControlPlaneSetup
 from sim.hosts.controller_quorum import ControllerQuorum
 from sim.hosts.zookeeper import ScriptedZooKeeper, ZooKeeper
 
@@ -12,7 +12,7 @@ CONTROL_PLANES: Final[dict[str, type[ControlPlane]]] = {"zookeeper": ZooKeeper, 
 """Value of rule ``control_plane`` -> class."""
 
 
-def control_plane(setup: Setup, *, scripted: bool) -> ControlPlane:
+def control_plane(setup: ControlPlaneSetup, *, scripted: bool) -> ControlPlane:
     """A cluster's control plane: the one that its rules name, or one driven by a script."""
     kind = ScriptedZooKeeper if scripted else CONTROL_PLANES[setup.decide.rules.control_plane]
     return kind(setup)

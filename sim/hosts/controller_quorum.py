@@ -14,7 +14,7 @@ from sim.config import Value
 from sim.history import steps
 from sim.hosts.broker import Broker, Startup
 from sim.hosts.broker_heartbeat_tracker import BrokerHeartbeatTracker
-from sim.hosts.control_plane import CONTROL, ControlPlane, Setup
+from sim.hosts.control_plane import CONTROL, ControlPlane, ControlPlaneSetup
 from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.metadata_log import MetadataLog
 from sim.hosts.settings import quorum_settings
@@ -68,7 +68,7 @@ class ControllerQuorum(ControlPlane):
 
     active: QuorumController
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: ControlPlaneSetup) -> None:
         super().__init__(setup)
         self.log = MetadataLog(self, setup.kernel)
         self.epoch = 0
@@ -157,9 +157,9 @@ class ControllerQuorum(ControlPlane):
         self.network.resume(self)
         self.active.activate()
 
-    def touch(self) -> None:
-        """See `ControlPlane.touch`: all sessions are renewed."""
-        self.sessions.touch()
+    def renew_sessions(self) -> None:
+        """See `ControlPlane.renew_sessions`: all sessions are renewed."""
+        self.sessions.renew_sessions()
 
     def append(self, records: Sequence[Record]) -> None:
         """See `QuorumControllerHost.append`. Kafka: QuorumController#appendWriteEvent."""
@@ -177,7 +177,7 @@ class ControllerQuorum(ControlPlane):
             elif isinstance(record, BrokerRegistration):
                 self._note_broker(record)
         self._note_min_isr()
-        self.log.spread(first, self.sessions.brokers)
+        self.log.send_to_all(first, self.sessions.brokers)
         if self.changed is not None:
             self.changed()
 
@@ -189,9 +189,9 @@ class ControllerQuorum(ControlPlane):
                 return record.broker
         return 0
 
-    def lag(self, broker: int, by_us: int) -> bool:
+    def delay_metadata(self, broker: int, by_us: int) -> bool:
         self.end_elision()
-        self.log.lag(broker, by_us)
+        self.log.delay(broker, by_us)
         return True
 
     def _send(self, broker: int, message: Message) -> None:
@@ -222,7 +222,7 @@ class ControllerQuorum(ControlPlane):
         known = (old.elr, old.last_known_elr) if isinstance(old, PartitionRegistration) else ((), ())
         if (record.elr, record.last_known_elr) != known:
             recorder.record(steps.Elr(record.elr, record.last_known_elr, record.leader_epoch))
-        self.decided()
+        self.record_state()
 
     def _note_forced(self, leader: int, before: LeaderAndIsr) -> None:
         """Note a forced election of a replica that is not known to have all committed records."""
@@ -240,7 +240,7 @@ class ControllerQuorum(ControlPlane):
         if not record.fenced and broker not in unfenced:
             unfenced.add(broker)
             self._recorder.record(steps.Registered(steps.UNFENCED, broker, record.incarnation))
-            self.sessions.watch(broker)
+            self.sessions.schedule_check(broker)
         elif record.fenced and broker in unfenced:
             unfenced.remove(broker)
             self._recorder.record(steps.SessionEnd(broker, fenced=True))
@@ -266,7 +266,7 @@ class ControllerQuorum(ControlPlane):
         except NotAssignedError:
             self.event_failed()
         if not error and again:
-            self.sessions.registered_again(broker)
+            self.sessions.note_reregistration(broker)
         elif not error:
             self.sessions.registered(broker)
             self._recorder.record(steps.Registered(steps.REGISTERED, broker, request.incarnation, opens=False))
@@ -276,10 +276,7 @@ class ControllerQuorum(ControlPlane):
 
     def has_session(self, broker: int) -> bool:
         """See `QuorumControllerHost.has_session`: a heartbeat arrived within ``broker.session.timeout.ms``."""
-        return broker in self.sessions.going_on or self.sessions.is_open(broker)
-
-    def holds(self, broker: int) -> bool:
-        return self.has_session(broker)
+        return broker in self.sessions.suspended or self.sessions.is_open(broker)
 
     def on_heartbeat(self, heartbeat: BrokerHeartbeatRequest) -> None:
         """Handle a heartbeat.
@@ -290,9 +287,9 @@ class ControllerQuorum(ControlPlane):
         known = self.active.image.brokers.get(broker)
         if known is None or known.broker_epoch != heartbeat.broker_epoch:
             return
-        if not self.has_heard(broker, heartbeat.broker_epoch, heartbeat.metadata_offset):
+        if not self.is_keepalive(broker, heartbeat.broker_epoch, heartbeat.metadata_offset):
             self.end_elision()
-        self.sessions.heard(broker, self._kernel.now_us)
+        self.sessions.note_heartbeat(broker, self._kernel.now_us)
         try:
             answer = self.active.heartbeat(
                 broker,
@@ -328,7 +325,7 @@ class ControllerQuorum(ControlPlane):
         if len(brokers) == self._brokers and all(self.active.image.is_active(broker) for broker in brokers):
             self.active.create_partition(self._topic, self.state.replicas)
 
-    def has_heard(self, broker: int, broker_epoch: int, metadata_offset: int) -> bool:
+    def is_keepalive(self, broker: int, broker_epoch: int, metadata_offset: int) -> bool:
         """Whether a heartbeat would only keep the session.
 
         A broker that has replayed the whole log gets later records in time while its link is steady.
@@ -344,42 +341,42 @@ class ControllerQuorum(ControlPlane):
             and known.broker_epoch == broker_epoch
             and not known.fenced
             and not any(entry.shutting_down for entry in self.active.image.brokers.values())
-            and self.log.reaches(broker, metadata_offset)
+            and self.log.keeps_up(broker, metadata_offset)
         )
 
-    def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
-        """See `BrokerHeartbeatTracker.outlasts`."""
-        return self.sessions.outlasts(broker, arrives_us, interval_us)
+    def cannot_expire(self, broker: int, arrives_us: int, interval_us: int) -> bool:
+        """See `BrokerHeartbeatTracker.cannot_expire`."""
+        return self.sessions.cannot_expire(broker, arrives_us, interval_us)
 
-    def answer_us(self, broker: int) -> int:
-        """See `QuorumSessions.answer_us`."""
+    def response_latency_us(self, broker: int) -> int:
+        """See `QuorumSessions.response_latency_us`."""
         channel = self.reach(broker)
         assert channel is not None
         return channel.usual_us
 
-    def answered(self, heartbeat: BrokerHeartbeatRequest, arrives_us: int) -> None:
-        """See `QuorumSessions.answered`."""
+    def deliver_response(self, heartbeat: BrokerHeartbeatRequest, arrives_us: int) -> None:
+        """See `QuorumSessions.deliver_response`."""
         channel = self.reach(heartbeat.broker)
         assert channel is not None
         reply = BrokerHeartbeatResponse(heartbeat, NONE, is_caught_up=True)
         channel.deliver_at(arrives_us, reply)
 
     def suspend_expiry(self, broker: int) -> None:
-        self.sessions.going_on.add(broker)
+        self.sessions.suspended.add(broker)
 
     def resume_expiry(self, broker: int, last_us: int, metadata_offset: int) -> None:
         """See `SessionKeeper.resume_expiry`; each elided heartbeat reported the metadata offset."""
-        self.sessions.going_on.discard(broker)
+        self.sessions.suspended.discard(broker)
         if last_us >= 0:
-            self.sessions.heard(broker, last_us)
+            self.sessions.note_heartbeat(broker, last_us)
             self.active.has_read(broker, metadata_offset)
-        self.sessions.watch(broker)
+        self.sessions.schedule_check(broker)
 
-    def expire(self, broker: int) -> bool:
-        """See `ControlPlane.expire`: the broker is fenced, and unfenced by its next heartbeat."""
-        return self.forget(broker)
+    def expire_session(self, broker: int) -> bool:
+        """See `ControlPlane.expire_session`: the broker is fenced, and unfenced by its next heartbeat."""
+        return self.expire_silently(broker)
 
-    def forget(self, broker: int) -> bool:
+    def expire_silently(self, broker: int) -> bool:
         known = self.active.image.brokers.get(broker)
         if known is None or known.fenced or self.frozen:
             return False
@@ -388,8 +385,8 @@ class ControllerQuorum(ControlPlane):
         self.active.fence(broker)
         return True
 
-    def closed(self, broker: int, broker_epoch: int) -> None:
-        """See `ControlPlane.closed`: a no-op, since heartbeats have requested the shutdown."""
+    def close_session(self, broker: int, broker_epoch: int) -> None:
+        """See `ControlPlane.close_session`: a no-op, since heartbeats have requested the shutdown."""
 
     # ISR changes.
 
@@ -474,7 +471,7 @@ class ControllerQuorum(ControlPlane):
 
     # Operations of an administrator.
 
-    def prefer(self) -> bool:
+    def elect_preferred(self) -> bool:
         return self.elect_leader(PREFERRED)
 
     def elect_leader(self, kind: str, desired: int = NO_LEADER) -> bool:
@@ -515,7 +512,7 @@ class ControllerQuorum(ControlPlane):
         key, value = change
         self.active.set(key, value)
         if key == MIN_ISR:
-            self.min_isr_changed(int(value))
+            self.set_min_isr(int(value))
 
 
 def _candidates(state: LeaderAndIsr) -> tuple[int, ...]:

@@ -72,15 +72,15 @@ class Following(Serving):
     """
 
     __slots__ = (
-        "_answered_alike",
+        "_after_empty_response",
         "_asked_us",
-        "_conversation",
         "_fetchers",
-        "_fetches_again",
+        "_last_exchange",
         "_recorder",
         "_refused",
+        "_repeated_asks",
         "_sent_us",
-        "_watched",
+        "_timers_set",
         "decide",
     )
 
@@ -93,13 +93,13 @@ class Following(Serving):
         self._recorder = recorder
         self._fetchers: dict[int, ReplicaFetcherThread] = {}
         self._sent_us: dict[int, int] = {}
-        self._fetches_again = False
+        self._after_empty_response = False
         """Set while an empty response is handled: the next fetch may be elided (`sim.environment.elision`)."""
-        self._watched: set[int] = set()
+        self._timers_set: set[int] = set()
         self._refused: dict[int, int] = {}
-        self._conversation: tuple[Sequence[Ask], Sequence[EpochEndResult]] = ([], [])
+        self._last_exchange: tuple[Sequence[Ask], Sequence[EpochEndResult]] = ([], [])
         """Last OffsetsForLeaderEpoch request of an incomplete truncation, and its response."""
-        self._answered_alike: Sequence[Ask] = []
+        self._repeated_asks: Sequence[Ask] = []
         """That request, if it got the same response twice."""
         self._asked_us = 0
 
@@ -137,15 +137,15 @@ class Following(Serving):
             # partitions stays dead.
             self._fetchers = {decision.leader: fetcher}
             fetcher.remove(partition.name)
-            self._forget_conversation()
+            self._forget_exchange()
             fetcher.add(partition, decision.leader_epoch, self.kernel.now_us)
         else:
             self._recorder.record(steps.Follow(self.node, partition, restarts=False))
             fetch.leader_epoch = decision.leader_epoch
             if fetch.state is FETCHING:
-                self.settled(partition, decision.leader_epoch, 0)
+                self.truncation_completed(partition, decision.leader_epoch, 0)
 
-    def fetches_from(self, leader: int, name: str) -> bool:
+    def is_fetching_from(self, leader: int, name: str) -> bool:
         """Whether it fetches a partition from that broker now."""
         fetcher = self._fetchers.get(leader)
         return fetcher is not None and name in fetcher.partitions
@@ -173,15 +173,15 @@ class Following(Serving):
             unclean_election=self.settings.unclean_election,
         )
 
-    def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
-        """See `FetcherHost.settled`."""
+    def truncation_completed(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
+        """See `FetcherHost.truncation_completed`."""
         assert replica is self.partition
-        self._forget_conversation()
+        self._forget_exchange()
         self._recorder.record(steps.Settled(self.node, leader_epoch, rounds))
 
-    def _forget_conversation(self) -> None:
-        self._conversation = ([], [])
-        self._answered_alike = []
+    def _forget_exchange(self) -> None:
+        self._last_exchange = ([], [])
+        self._repeated_asks = []
 
     # Requests to a leader, and its answers.
 
@@ -195,11 +195,11 @@ class Following(Serving):
         request = FetchRequest(node, leader, node, self.broker_epoch, positions, leader_epochs, version)
         channel: Channel[Any] | None = self.out.get(leader) or self.reach(leader)
         if channel is not None:
-            if self._fetches_again:
+            if self._after_empty_response:
                 channel.send_beside(request)
             else:
                 channel.send(request)
-            self._watch(fetcher)
+            self._set_timeout(fetcher)
         return request
 
     def send_epoch_end(
@@ -207,7 +207,7 @@ class Following(Serving):
     ) -> OffsetsForLeaderEpochRequest:
         """See `FetcherHost.send_epoch_end`."""
         request = OffsetsForLeaderEpochRequest(self.node, asks, leader_epochs, with_epoch=with_epoch)
-        if self._answered_alike == asks and self.network.elides:
+        if self._repeated_asks == asks and self.network.elides:
             # A truncation that never completes (KAFKA-10706): the next response would lead to the same request again.
             round_us = self.kernel.now_us - self._asked_us
             retry = Call(self._send_epoch_end, (fetcher, request))
@@ -222,7 +222,7 @@ class Following(Serving):
         if channel is not None and (fetcher.in_flight is None or fetcher.in_flight is request):
             self._asked_us = self.kernel.now_us
             channel.send(request)
-            self._watch(fetcher)
+            self._set_timeout(fetcher)
 
     def send_list_offsets(
         self, fetcher: ReplicaFetcherThread, name: str, timestamp: int, leader_epoch: int
@@ -232,7 +232,7 @@ class Following(Serving):
         channel = self.reach(fetcher.leader)
         if channel is not None:
             channel.send(request)
-            self._watch(fetcher)
+            self._set_timeout(fetcher)
         return request
 
     def on_fetch_reply(self, reply: FetchResponse) -> None:
@@ -243,18 +243,18 @@ class Following(Serving):
             result = reply.results[0]
             if result[1] == NOT_LEADER_OR_FOLLOWER:
                 self._refused[request.leader] = request.version
-            self._fetches_again = not (result[1] or result[2])
+            self._after_empty_response = not (result[1] or result[2])
             fetcher.on_fetch_reply(reply, self.kernel.now_us)
-            self._fetches_again = False
+            self._after_empty_response = False
 
     def on_epoch_end_reply(self, reply: OffsetsForLeaderEpochResponse) -> None:
         """Handle a response to OffsetsForLeaderEpoch."""
         # Not a late response.
         if any(fetcher.in_flight is reply.request for fetcher in self._fetchers.values()):
             conversation = (reply.request.asks, reply.results)
-            alike = conversation == self._conversation and not any(error for _, error, _, _ in reply.results)
-            self._answered_alike = reply.request.asks if alike else []
-            self._conversation = conversation
+            alike = conversation == self._last_exchange and not any(error for _, error, _, _ in reply.results)
+            self._repeated_asks = reply.request.asks if alike else []
+            self._last_exchange = conversation
         for fetcher in self._fetchers.values():
             fetcher.on_epoch_end_reply(reply, self.kernel.now_us)
 
@@ -283,17 +283,17 @@ class Following(Serving):
     def _fetch_backoff_us(self) -> int:
         return self.settings.fetch_backoff_us
 
-    def _watch(self, fetcher: ReplicaFetcherThread) -> None:
+    def _set_timeout(self, fetcher: ReplicaFetcherThread) -> None:
         """Time out a request after ``replica.socket.timeout.ms``; one timer serves all requests to a leader."""
-        self._watch_from(fetcher.leader, self.kernel.now_us)
+        self._set_timeout_from(fetcher.leader, self.kernel.now_us)
 
-    def _watch_from(self, leader: int, sent_us: int) -> None:
+    def _set_timeout_from(self, leader: int, sent_us: int) -> None:
         self._sent_us[leader] = sent_us
-        if leader not in self._watched:
-            self._watch_until(leader, sent_us + self.settings.socket_timeout_us)
+        if leader not in self._timers_set:
+            self._set_timeout_at(leader, sent_us + self.settings.socket_timeout_us)
 
-    def _watch_until(self, leader: int, due_us: int) -> None:
-        self._watched.add(leader)
+    def _set_timeout_at(self, leader: int, due_us: int) -> None:
+        self._timers_set.add(leader)
         timeout = _RequestTimeout(self, leader, due_us)
         self.kernel.schedule(max(due_us, self.kernel.now_us), self.life, timeout)
 
@@ -302,7 +302,7 @@ class Following(Serving):
         if self.frozen:  # The broker is resuming: it reads what has arrived first (NetworkClient.poll).
             self.kernel.schedule(self.kernel.now_us, self.life, timeout)
             return
-        self._watched.discard(leader)
+        self._timers_set.discard(leader)
         fetcher = self._fetchers.get(leader)
         request = fetcher.in_flight if fetcher is not None else None
         if fetcher is None or request is None or leader not in self.out:
@@ -314,7 +314,7 @@ class Following(Serving):
         if due_us <= until_us:
             fetcher.request_failed(request, self.kernel.now_us)
         else:
-            self._watch_until(leader, due_us)
+            self._set_timeout_at(leader, due_us)
 
     def peer_up(self, peer: int) -> None:
         """See `Node.peer_up`: requests that the ended process never answered are retried."""
@@ -341,13 +341,13 @@ class Following(Serving):
         ):
             return False
         fetcher = self._fetchers.get(request.leader)
-        return fetcher is not None and fetcher.repeats(request, log_start)
+        return fetcher is not None and fetcher.would_repeat(request, log_start)
 
     def outlasts_timeout(self, peer: int, answered_us: int, period_us: int) -> bool:
         timeout_us = self.settings.socket_timeout_us
         return answered_us < self._sent_us[peer] + timeout_us and period_us < timeout_us
 
-    def fetched_again(self, request: FetchRequest, sent_us: int, answers: int) -> None:
-        """See `Node.fetched_again`; the first of these fetches may have arrived long before it began to wait."""
+    def note_elided_rounds(self, request: FetchRequest, sent_us: int, answers: int) -> None:
+        """See `Node.note_elided_rounds`; the first of these fetches may have arrived long before it began to wait."""
         leader = request.leader
-        self._watch_from(leader, sent_us if answers else self._sent_us[leader])
+        self._set_timeout_from(leader, sent_us if answers else self._sent_us[leader])

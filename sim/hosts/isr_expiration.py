@@ -20,17 +20,17 @@ class IsrExpiration(Event):
         broker: the broker.
 
     Attributes:
-        watching: whether a check is scheduled.
+        scheduled: whether a check is scheduled.
     """
 
-    __slots__ = ("_began_us", "_broker", "watching")
+    __slots__ = ("_began_us", "_broker", "scheduled")
     elision_safe = True
     needs_partition = True
 
     def __init__(self, broker: Broker) -> None:
         self._broker: Broker | None = broker
         self._began_us = 0
-        self.watching = False
+        self.scheduled = False
 
     def begin(self, now_us: int) -> None:
         """Start the task."""
@@ -40,11 +40,11 @@ class IsrExpiration(Event):
         """Stop the task, because the process ended."""
         self._broker = None
 
-    def watch(self) -> None:
+    def schedule(self) -> None:
         """Schedule the next check, since it may find something."""
         broker = self._broker
-        if not self.watching and broker is not None:
-            self.watching = True
+        if not self.scheduled and broker is not None:
+            self.scheduled = True
             now_us, half_us = broker.kernel.now_us, broker.settings.lag_us // 2
             due_us = now_us + half_us - (now_us - self._began_us) % half_us
             broker.kernel.schedule(due_us, broker.life, self)
@@ -54,11 +54,11 @@ class IsrExpiration(Event):
         broker = self._broker
         if broker is None:
             return
-        self.watching = False
+        self.scheduled = False
         partition = broker.partition
         if partition is not None and partition.is_leader:
             if partition.has_laggards:
                 broker.end_elision()  # Followers' lag depends on elided fetches.
             partition.shrink_isr(broker.kernel.now_us)
             if partition.has_laggards or not broker.network.elides:
-                self.watch()
+                self.schedule()

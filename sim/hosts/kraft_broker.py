@@ -17,7 +17,7 @@ from sim.hosts.peers import QuorumSessions
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Event, Gate, IdleCall
 from sim.protocol import probes
-from sim.protocol.kraft.alter_partition_manager import AlterPartitionManager, Change
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, AlterPartitionManager
 from sim.protocol.kraft.broker_lifecycle_manager import RECOVERY, BrokerLifecycleManager
 from sim.protocol.kraft.metadata import FIRST_DIRECTORY, ConfigRecord, MetadataImage, PartitionRegistration, Record
 from sim.protocol.kraft.quorum_messages import (
@@ -85,14 +85,14 @@ class KRaftBroker(Broker):
 
     __deletable__ = ("_lifecycle", "_sender")
     __slots__ = (
-        "_asked",
+        "_alter_request",
         "_assigning",
         "_lifecycle",
+        "_lifecycle_request",
         "_log",
         "_previous_broker_epoch",
         "_published_us",
         "_received",
-        "_said",
         "_sender",
         "_wants_shut_down",
         "fenced",
@@ -105,7 +105,7 @@ class KRaftBroker(Broker):
         self.fenced = True
         settings = self.settings
         self._lifecycle = BrokerLifecycleManager(self, self.decide, settings.heartbeat_us, settings.session_us)
-        self._said: BrokerRegistrationRequest | BrokerHeartbeatRequest | None = None
+        self._lifecycle_request: BrokerRegistrationRequest | BrokerHeartbeatRequest | None = None
         self._previous_broker_epoch = -1
         self._published_us = -1
         self._log = log
@@ -114,7 +114,7 @@ class KRaftBroker(Broker):
         self._wants_shut_down = False
         self._assigning = False
         self._sender = AlterPartitionManager(self)
-        self._asked: AlterPartitionRequest | None = None
+        self._alter_request: AlterPartitionRequest | None = None
 
     def receive(self, message: Event) -> None:
         if isinstance(message, BrokerHeartbeatResponse):
@@ -142,12 +142,12 @@ class KRaftBroker(Broker):
     def end(self) -> None:
         super().end()
         self._log = ()
-        self._said = None
+        self._lifecycle_request = None
         self._sender = AlterPartitionManager(self)
 
     def dispose(self) -> None:
         del self._lifecycle, self._sender
-        self._asked = None
+        self._alter_request = None
 
     def send_registration(self) -> None:
         """See `LifecycleHost.send_registration`."""
@@ -159,9 +159,9 @@ class KRaftBroker(Broker):
 
     def on_registered(self, reply: BrokerRegistrationResponse) -> None:
         """Handle the response to a registration, which is refused while an earlier incarnation may be alive."""
-        if reply.request is not self._said:
+        if reply.request is not self._lifecycle_request:
             return
-        self._said = None
+        self._lifecycle_request = None
         if reply.error:
             self.reached(probes.REGISTRATION_REFUSED)
             self._lifecycle.failed()
@@ -202,8 +202,8 @@ class KRaftBroker(Broker):
     def send_heartbeat(self, *, want_fence: bool, want_shut_down: bool) -> None:
         """See `LifecycleHost.send_heartbeat`."""
         channel: Channel[QuorumSessions] | None = self.out.get(CONTROL)
-        if channel is not None and self._only_keeps_session(channel):
-            interval_us = self._round_us(channel) + self.settings.heartbeat_us
+        if channel is not None and self._can_elide_pings(channel):
+            interval_us = self._round_trip_us(channel) + self.settings.heartbeat_us
             if self._elide_pings(channel, interval_us):
                 return
         request = BrokerHeartbeatRequest(
@@ -215,9 +215,9 @@ class KRaftBroker(Broker):
             channel.send_usually(request)
         self._await_answer(request, self.kernel.now_us)
 
-    def _round_us(self, channel: Channel[QuorumSessions]) -> int:
+    def _round_trip_us(self, channel: Channel[QuorumSessions]) -> int:
         """Round trip of an elided heartbeat."""
-        return channel.usual_us + channel.target.answer_us(self.node)
+        return channel.usual_us + channel.target.response_latency_us(self.node)
 
     @property
     def _timeout_us(self) -> int:
@@ -229,7 +229,7 @@ class KRaftBroker(Broker):
         return self.settings.session_us // 2
 
     def _await_answer(self, request: BrokerRegistrationRequest | BrokerHeartbeatRequest, sent_us: int) -> None:
-        self._said = request
+        self._lifecycle_request = request
         self.kernel.schedule(sent_us + self._timeout_us, self.life, _ResponseTimeout(self, request))
 
     def communicate_after(self, after_us: int, number: int) -> None:
@@ -237,27 +237,27 @@ class KRaftBroker(Broker):
         communication = _Communication(self._lifecycle, number)
         self.kernel.schedule_first(self.kernel.now_us + after_us, self.life, communication)
 
-    def _only_keeps_session(self, channel: Channel[QuorumSessions]) -> bool:
+    def _can_elide_pings(self, channel: Channel[QuorumSessions]) -> bool:
         """Whether this and later heartbeats and their responses will arrive and change nothing but the session."""
-        if self.zombie or self.fenced or not self._lifecycle.only_beats:
+        if self.zombie or self.fenced or not self._lifecycle.is_steady:
             return False
         controller = channel.target
         if not self.network.steady(self.node, CONTROL):
             return False
-        round_us = self._round_us(channel)
+        round_us = self._round_trip_us(channel)
         return (
             round_us < self._timeout_us
-            and controller.has_heard(self.node, self.broker_epoch, self.image.offset)
-            and controller.outlasts(
+            and controller.is_keepalive(self.node, self.broker_epoch, self.image.offset)
+            and controller.cannot_expire(
                 self.node, self.kernel.now_us + channel.usual_us, round_us + self.settings.heartbeat_us
             )
         )
 
-    def ping_again(self, channel: Channel[QuorumSessions], sent_us: int, next_us: int) -> None:
+    def resume_pings(self, channel: Channel[QuorumSessions], sent_us: int, next_us: int) -> None:
         now_us = self.kernel.now_us
-        arrives_us, answered_us = sent_us + channel.usual_us, sent_us + self._round_us(channel)
+        arrives_us, answered_us = sent_us + channel.usual_us, sent_us + self._round_trip_us(channel)
         if answered_us <= now_us:
-            self._lifecycle.went_on(next_us - now_us)
+            self._lifecycle.resume(next_us - now_us)
             return
         request = BrokerHeartbeatRequest(
             self.node, self.broker_epoch, self.image.offset, want_fence=False, want_shut_down=False
@@ -266,13 +266,13 @@ class KRaftBroker(Broker):
         if arrives_us > now_us:
             channel.deliver_at(arrives_us, request)
         else:
-            channel.target.answered(request, answered_us)
+            channel.target.deliver_response(request, answered_us)
 
     def on_heartbeat_reply(self, reply: BrokerHeartbeatResponse) -> None:
         """Handle the response to a heartbeat."""
-        if reply.request is not self._said:
+        if reply.request is not self._lifecycle_request:
             return
-        self._said = None
+        self._lifecycle_request = None
         if reply.error:
             self._lifecycle.failed()
             return
@@ -283,9 +283,9 @@ class KRaftBroker(Broker):
 
     def caught_up(self) -> None:
         """See `LifecycleHost.caught_up`."""
-        self._may_be_unfenced()
+        self._request_unfencing()
 
-    def _may_be_unfenced(self) -> None:
+    def _request_unfencing(self) -> None:
         """Ask to be unfenced once the controller knows that the broker has caught up, and metadata was published."""
         if self.ready and self._lifecycle.state == RECOVERY:
             self._lifecycle.set_ready_to_unfence()
@@ -309,19 +309,19 @@ class KRaftBroker(Broker):
             if self._received < self.broker_epoch:
                 return
             self._published_us = self.kernel.now_us
-            self._apply()
-            self._release()
-            self._may_be_unfenced()
+            self._replay()
+            self._deliver_backlog()
+            self._request_unfencing()
         elif self.waiting is None and self.image.offset < self._received:
-            self._apply()
+            self._replay()
 
-    def _release(self) -> None:
-        """See `Broker._release`; metadata received meanwhile is applied first."""
-        super()._release()
+    def _deliver_backlog(self) -> None:
+        """See `Broker._deliver_backlog`; metadata received meanwhile is applied first."""
+        super()._deliver_backlog()
         if self.waiting is None:
             self._publish()
 
-    def _apply(self) -> None:
+    def _replay(self) -> None:
         """Replay received records, then act on the resulting state. Kafka: BrokerMetadataPublisher#onMetadataUpdate."""
         image = self.image
         partition = self.partition
@@ -339,15 +339,15 @@ class KRaftBroker(Broker):
         state = image.partitions.get(partition.name)
         if live != self.live or state is not self.known:
             moved = state is not self.known
-            self._know(state, live)
+            self._set_metadata(state, live)
             if moved and state is not None:
-                self._take(state)
+                self._apply_decision(state)
 
     def is_alive(self, broker: int) -> bool:
         """See `MetadataCache.is_alive`: neither fenced nor shutting down (KIP-841)."""
         return self.image.is_active(broker)
 
-    def _take(self, state: PartitionRegistration) -> None:
+    def _apply_decision(self, state: PartitionRegistration) -> None:
         """Lead, follow or delete the replica, as the new state says.
 
         A leader that knows the partition epoch already, from its AlterPartition response, adopts the state again and so
@@ -358,24 +358,24 @@ class KRaftBroker(Broker):
         partition = self.partition
         assert partition is not None
         if self.node not in state.replicas:
-            self._drop(partition)
+            self._delete_replica(partition)
             return
         if state.partition_epoch < partition.partition_epoch:
             return
-        if not self._assigning and self._is_elsewhere(state) and self.decide.knows_directories.yes():
+        if not self._assigning and self._directory_differs(state) and self.decide.knows_directories.yes():
             self._assigning = True
             self._assign_directory(FIRST_ASSIGN_RETRY_US)
         if state.leader == self.node:
             if state.leader_epoch > partition.leader_epoch:
-                self._lead(partition, state)
+                self._become_leader(partition, state)
             else:
                 partition.become_leader(state, self.kernel.now_us)
-                self._isr_expiration.watch()
+                self._isr_expiration.schedule()
             self.network.changed()
         elif stops_fetcher(self.node, state, shutting_down=self._wants_shut_down):
             self._await_leader(partition, state)
         elif state.leader_epoch > partition.leader_epoch:
-            self._follow(partition, state)
+            self._become_follower(partition, state)
         else:
             partition.become_follower(state)
         self._checkpoint_hw(self._published_us)
@@ -387,7 +387,7 @@ class KRaftBroker(Broker):
         self.wake_all()
         self._recorder.record(steps.Follow(self.node, partition, restarts=True))
 
-    def _drop(self, partition: Partition) -> None:
+    def _delete_replica(self, partition: Partition) -> None:
         """Delete the log, because the broker is no longer a replica. Kafka: ReplicaManager#stopPartitions."""
         if partition.leader_epoch < 0 and not partition.log.leo:
             return
@@ -395,7 +395,7 @@ class KRaftBroker(Broker):
 
     # Log directories.
 
-    def _is_elsewhere(self, state: PartitionRegistration) -> bool:
+    def _directory_differs(self, state: PartitionRegistration) -> bool:
         """Whether the replica's log directory differs from the one in the metadata."""
         place = state.directories.get(self.node, FIRST_DIRECTORY)
         return self.node in state.replicas and place != self.storage.directory
@@ -404,7 +404,7 @@ class KRaftBroker(Broker):
         """Report the log directory until the metadata has it. Kafka: AssignmentsManager#onAssignment."""
         partition = self.partition
         state = self.known
-        if partition is None or not isinstance(state, PartitionRegistration) or not self._is_elsewhere(state):
+        if partition is None or not isinstance(state, PartitionRegistration) or not self._directory_differs(state):
             self._assigning = False
             return
         request = AssignReplicasToDirsRequest(self.node, self.broker_epoch, partition.name, self.storage.directory)
@@ -425,43 +425,43 @@ class KRaftBroker(Broker):
         known = partition.state.broker_epochs
         epochs = {member: known.get(member, NO_BROKER_EPOCH) for member in isr}
         epochs[self.node] = self.broker_epoch
-        change = Change(partition.name, isr, partition.leader_epoch, partition.partition_epoch, epochs)
+        change = AlterPartitionItem(partition.name, isr, partition.leader_epoch, partition.partition_epoch, epochs)
         self._sender.submit(partition, change, self.kernel.now_us)
 
-    def send_alter_partition(self, changes: Sequence[Change]) -> None:
+    def send_alter_partition(self, changes: Sequence[AlterPartitionItem]) -> None:
         """See `AlterPartitionHost.send_alter_partition`; the request is resent after a timeout.
 
         Kafka: DefaultAlterPartitionManager#sendRequest.
         """
-        request = self._asked = AlterPartitionRequest(self.node, self.broker_epoch, changes)
+        request = self._alter_request = AlterPartitionRequest(self.node, self.broker_epoch, changes)
         self.to_control(request)
         due_us = self.kernel.now_us + self.settings.controller_socket_timeout_us
         self.kernel.schedule(due_us, self.life, _ResponseTimeout(self, request))
 
     def retry_alter_partition(self, after_us: int) -> None:
         """See `AlterPartitionHost.retry_alter_partition`."""
-        self.kernel.call_at(self.kernel.now_us + after_us, self.life, self._send_again, None)
+        self.kernel.call_at(self.kernel.now_us + after_us, self.life, self._resend, None)
 
-    def _send_again(self, _: object) -> None:
+    def _resend(self, _: object) -> None:
         self._sender.send()
 
     def time_out_request(self, request: Message) -> None:
         """Handle a request timeout; an AlterPartition is resent unchanged. Kafka: NodeToControllerChannelManager."""
-        if request is self._said:
+        if request is self._lifecycle_request:
             self.end_elision()
-            self._said = None
+            self._lifecycle_request = None
             self._lifecycle.failed()
-        elif request is self._asked:
+        elif request is self._alter_request:
             self.end_elision()
-            self.send_alter_partition(self._asked.changes)
+            self.send_alter_partition(self._alter_request.changes)
 
     def on_alter_partition_reply(self, reply: AlterPartitionResponse) -> None:
         """Handle the response to an AlterPartition."""
-        if reply.request is not self._asked:
+        if reply.request is not self._alter_request:
             return
-        self._asked = None
+        self._alter_request = None
         self._sender.on_reply(reply.error, reply.results, self.kernel.now_us)
-        self._isr_expiration.watch()
+        self._isr_expiration.schedule()
         self.network.changed()
 
     # Controlled shutdown.

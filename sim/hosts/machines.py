@@ -130,7 +130,7 @@ class Machines:
             return False
         process.disk_stalled_us = None
         self._recorder.record(steps.Pause(steps.DISK_WORKS, broker))
-        process.perform(_go_on, process)
+        process.perform(_resume_disk, process)
         return True
 
     # State left by processes.
@@ -176,5 +176,5 @@ class Machines:
         return storage.clean_shutdown and storage.clean_broker_epoch == process.broker_epoch >= 0
 
 
-def _go_on(process: Broker) -> None:
+def _resume_disk(process: Broker) -> None:
     process.stall(stalled=False)

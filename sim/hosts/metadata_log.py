@@ -31,7 +31,7 @@ class _FetchTimeout(Event):
         self._broker = broker
 
     def happen(self, _: Gate) -> None:
-        self._log.send_lost(self._broker)
+        self._log.resend_lost(self._broker)
 
 
 class MetadataLog:
@@ -50,15 +50,15 @@ class MetadataLog:
         self._kernel = kernel
         self.records: list[Record] = []
         self._sent_us: list[int] = []
-        self._late_us: dict[int, int] = {}
-        self._watched: set[int] = set()
+        self._delays_us: dict[int, int] = {}
+        self._resend_scheduled: set[int] = set()
 
     def append(self, record: Record) -> None:
         """Commit a record."""
         self.records.append(record)
         self._sent_us.append(self._kernel.now_us)
 
-    def spread(self, first: int, brokers: Iterable[int]) -> None:
+    def send_to_all(self, first: int, brokers: Iterable[int]) -> None:
         """Send the log from a record on to all registered brokers."""
         for broker in brokers:
             self.send(broker, first)
@@ -68,33 +68,33 @@ class MetadataLog:
         end = len(self.records)
         if first == end:
             return
-        self._watch(broker)
+        self._schedule_resend(broker)
         if not self._controller.network.link(broker, CONTROL).cuts:
             message = MetadataRecords(first, end, subject_of(self.records[first]))
-            late_us = self._late_us.get(broker, 0)
+            late_us = self._delays_us.get(broker, 0)
             if late_us:
                 at_us = self._kernel.now_us + late_us
-                self._kernel.call_at(at_us, self._controller.life, self._arrive, (broker, message))
+                self._kernel.call_at(at_us, self._controller.life, self._send_delayed, (broker, message))
             else:
-                self._arrive((broker, message))
+                self._send_delayed((broker, message))
 
-    def _arrive(self, entry: tuple[int, MetadataRecords]) -> None:
+    def _send_delayed(self, entry: tuple[int, MetadataRecords]) -> None:
         """Send delayed records; a broker that has received them meanwhile ignores them."""
         broker, message = entry
         channel = self._controller.out.get(broker) or self._controller.reach(broker)
         if channel is not None:
             channel.send(message)
 
-    def _watch(self, broker: int) -> None:
+    def _schedule_resend(self, broker: int) -> None:
         """Schedule a check that resends lost records to a broker."""
-        if broker not in self._watched:
-            self._watched.add(broker)
-            due_us = self._kernel.now_us + FETCH_TIMEOUT_US + self._late_us.get(broker, 0)
+        if broker not in self._resend_scheduled:
+            self._resend_scheduled.add(broker)
+            due_us = self._kernel.now_us + FETCH_TIMEOUT_US + self._delays_us.get(broker, 0)
             self._kernel.schedule(due_us, self._controller.life, _FetchTimeout(self, broker))
 
-    def send_lost(self, broker: int) -> None:
+    def resend_lost(self, broker: int) -> None:
         """Resend records that a broker was sent long ago and has not replayed, unless it is paused."""
-        self._watched.discard(broker)
+        self._resend_scheduled.discard(broker)
         node = self._controller.network.nodes.get(broker)
         if node is None:
             return
@@ -102,16 +102,16 @@ class MetadataLog:
         replayed = node.metadata_offset
         if replayed >= len(self.records):
             return
-        lost_us = FETCH_TIMEOUT_US + self._late_us.get(broker, 0)
+        lost_us = FETCH_TIMEOUT_US + self._delays_us.get(broker, 0)
         if node.frozen or self._sent_us[replayed] + lost_us > self._kernel.now_us:
-            self._watch(broker)
+            self._schedule_resend(broker)
         else:
             self.send(broker, replayed)
 
-    def lag(self, broker: int, by_us: int) -> None:
-        """See `ControlPlane.lag`."""
-        self._late_us[broker] = self._late_us.get(broker, 0) + by_us
+    def delay(self, broker: int, by_us: int) -> None:
+        """See `ControlPlane.delay`."""
+        self._delays_us[broker] = self._delays_us.get(broker, 0) + by_us
 
-    def reaches(self, broker: int, replayed: int) -> bool:
+    def keeps_up(self, broker: int, replayed: int) -> bool:
         """Whether a broker that has replayed `replayed` records has all of them and gets later ones in time."""
-        return replayed == len(self.records) and not self._late_us.get(broker)
+        return replayed == len(self.records) and not self._delays_us.get(broker)

@@ -21,24 +21,24 @@ class Server(Protocol):
 class ZooKeeperSessions(Protocol):
     """ZooKeeper as nodes with a session see it."""
 
-    def has_heard(self, broker: int, broker_epoch: int, noticed: int, partition_epoch: int) -> bool:
+    def is_keepalive(self, broker: int, broker_epoch: int, last_event: int, partition_epoch: int) -> bool:
         """Whether a ping would only keep the session."""
 
-    def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
+    def cannot_expire(self, broker: int, arrives_us: int, interval_us: int) -> bool:
         """Whether a session cannot expire if a ping arrives at that time and others follow at that interval."""
 
 
 class QuorumSessions(Protocol):
     """The active controller of a quorum as brokers with a session see it."""
 
-    def has_heard(self, broker: int, broker_epoch: int, metadata_offset: int) -> bool:
+    def is_keepalive(self, broker: int, broker_epoch: int, metadata_offset: int) -> bool:
         """Whether a heartbeat would only keep the session."""
 
-    def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
+    def cannot_expire(self, broker: int, arrives_us: int, interval_us: int) -> bool:
         """Whether a session cannot expire if a heartbeat arrives at that time and others follow at that interval."""
 
-    def answer_us(self, broker: int) -> int:
+    def response_latency_us(self, broker: int) -> int:
         """Latency of the response to a heartbeat."""
 
-    def answered(self, heartbeat: BrokerHeartbeatRequest, arrives_us: int) -> None:
+    def deliver_response(self, heartbeat: BrokerHeartbeatRequest, arrives_us: int) -> None:
         """Schedule the response to an elided heartbeat, which arrives at that time."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import count
 
 from sim.history import steps
-from sim.hosts.client import Access, Client
+from sim.hosts.client import Client, ClientSetup
 from sim.kernel.scheduler import Event, Gate
 from sim.protocol import probes
 from sim.protocol.client.producer_sequences import SEQUENCE_ERRORS, ProducerSequences
@@ -49,16 +49,16 @@ class Producer(Client):
 
     Args:
         node: see `Client`.
-        access: see `Client`.
+        setup: see `Client`.
     """
 
-    __slots__ = ("_ids", "_paused", "_plan", "_requests", "_sender", "_watched_us")
+    __slots__ = ("_ids", "_paused", "_plan", "_requests", "_sender", "_timer_us")
 
-    def __init__(self, node: int, access: Access) -> None:
-        super().__init__(node, access)
+    def __init__(self, node: int, setup: ClientSetup) -> None:
+        super().__init__(node, setup)
         self._plan: list[ProducerBatch] = []
         self._requests: list[tuple[ProduceRequest, ProducerBatch]] = []
-        self._watched_us = NEVER_US
+        self._timer_us = NEVER_US
         self._paused = False
         self._ids = count(1)
         self._sender = self._new_sender()
@@ -72,7 +72,7 @@ class Producer(Client):
     def _new_sender(self) -> Sender:
         sequences = None
         if self.settings.idempotence:
-            sequences = ProducerSequences(self.decide, lambda: next(self._ids), self._go_on_as)
+            sequences = ProducerSequences(self.decide, lambda: next(self._ids), self._record_producer_id)
         return Sender(
             self.decide,
             sequences,
@@ -80,7 +80,7 @@ class Producer(Client):
             delivery_timeout_us=self.settings.delivery_timeout_us,
         )
 
-    def _go_on_as(self, producer_id: int, producer_epoch: int) -> None:
+    def _record_producer_id(self, producer_id: int, producer_epoch: int) -> None:
         self.reached(probes.PRODUCER_ANEW)
         self.recorder.record(steps.ProducerId(self.node, producer_id, producer_epoch))
 
@@ -142,10 +142,10 @@ class Producer(Client):
             if not (queue and self._has_room()):
                 break
         if sender.sequences is not None and sender.sequences.is_dead:
-            self._replace()
+            self._replace_sender()
         # A batch sent for the first time is younger than those that the timer is set for.
-        if is_old or queue or now_us + self.timeout_us < self._watched_us:
-            self._watch()
+        if is_old or queue or now_us + self.timeout_us < self._timer_us:
+            self._set_timer()
 
     def _has_room(self) -> bool:
         """Whether another request may be sent to the current leader. Kafka: InFlightRequests#canSendMore."""
@@ -159,22 +159,22 @@ class Producer(Client):
                 count += 1
         return count < most
 
-    def _replace(self) -> None:
+    def _replace_sender(self) -> None:
         """Replace a fatally fenced producer, as the application would."""
         self._sender = self._new_sender()
         self._requests.clear()
         sequences = self._sender.sequences
         assert sequences is not None
-        self._go_on_as(sequences.producer_id, sequences.producer_epoch)
+        self._record_producer_id(sequences.producer_id, sequences.producer_epoch)
 
-    def _watch(self) -> None:
+    def _set_timer(self) -> None:
         """Set the timer for the earliest request timeout or batch expiry; one timer serves all."""
         due_us = self._sender.next_expiry_us
         for _, send in self._requests:
             due_us = min(due_us, send.sent_us + self.timeout_us)
             break
-        if due_us < self._watched_us:
-            self._watched_us = due_us
+        if due_us < self._timer_us:
+            self._timer_us = due_us
             self.kernel.schedule(due_us, self.life, _RequestTimeout(self, due_us))
 
     def time_out(self, due_us: int) -> None:
@@ -183,13 +183,13 @@ class Producer(Client):
         The connection may be to a former leader; the timeout is no evidence about the current one.
         Kafka: NetworkClient#handleTimedOutRequests.
         """
-        if due_us != self._watched_us:
+        if due_us != self._timer_us:
             return  # The timer was set again for an earlier time.
-        self._watched_us = NEVER_US
+        self._timer_us = NEVER_US
         oldest = self._requests[0][1] if self._requests else None
         if oldest is not None and oldest.sent_us + self.timeout_us <= self.kernel.now_us:
             self.reached(probes.WRITE_TIMES_OUT)
-            self._take_back(oldest.leader)
+            self._requeue(oldest.leader)
         self._run()
 
     def on_produce_reply(self, reply: ProduceResponse) -> None:
@@ -198,7 +198,7 @@ class Producer(Client):
         if send is None:
             return
         if reply.error == NONE:
-            self.succeeded()
+            self.reset_backoff()
             if self._sender.completed(send, reply.base_offset):
                 self.recorder.record(steps.Ack(reply))
                 if send.done is not None:
@@ -229,15 +229,15 @@ class Producer(Client):
     def disconnected(self, peer: int) -> None:
         """See `Client.disconnected`: requests to a former leader are lost, too."""
         if peer != self.leader:
-            self._take_back(peer)
+            self._requeue(peer)
         super().disconnected(peer)
 
     def connection_lost(self) -> None:
         """See `Client.connection_lost`: all batches in flight to the leader are resent."""
         self._paused = True
-        self._take_back(self.leader)
+        self._requeue(self.leader)
 
-    def _take_back(self, broker: int) -> None:
+    def _requeue(self, broker: int) -> None:
         """Requeue the batches of all requests to a broker, which will not be answered."""
         lost = [send for _, send in self._requests if send.leader == broker]
         if lost:

@@ -144,10 +144,10 @@ class Serving(ElidingBroker):
         if request.acks:
             reply = ProduceResponse(request, error, base_offset, self.kernel.now_us)
             if request.acks < 0 and not error:
-                self.acknowledges(reply)
+                self.record_ack(reply)
             self._reply(request.client, reply)
 
-    def acknowledges(self, reply: ProduceResponse) -> None:
+    def record_ack(self, reply: ProduceResponse) -> None:
         """Called before a success for acks=all is sent."""
         raise NotImplementedError
 
@@ -172,7 +172,7 @@ class Serving(ElidingBroker):
         error = partition.check_fetch(offset, epoch, last_epoch, request.replica < 0)
         if error:
             if request.replica >= 0 and error != DIVERGING_EPOCH:
-                partition.fetch_refused(request.replica)
+                partition.note_refused_fetch(request.replica)
             self._refuse_fetch(request, error)
             return
         now_us = self.kernel.now_us
@@ -213,7 +213,7 @@ class Serving(ElidingBroker):
             return
         wait_us = self._wait_us(delayed.request)
         if wait_us:
-            self.waits_until(delayed, delayed.since_us + wait_us)
+            self.resume_wait(delayed, delayed.since_us + wait_us)
         else:
             # A fetch with wait time 0 is answered at once (ReplicaManager.fetchMessages).
             self.make(self.life, _FetchExpiry(self, delayed))
@@ -232,7 +232,7 @@ class Serving(ElidingBroker):
             self.cancel_wait(delayed)
             channel: Channel[Any] | None = self.out.get(request.node) or self.reach(request.node)
             if channel is not None:
-                channel.send_beside(FetchResponse(request, [self._nothing_new]))
+                channel.send_beside(FetchResponse(request, [self._empty_result]))
 
     # Elision of idle fetches: see `sim.environment.elision`.
 
@@ -254,7 +254,7 @@ class Serving(ElidingBroker):
         if not network.steady(self.node, request.node):
             return False
         _, offset, epoch, last_epoch = request.positions[0]
-        if request.replica >= 0 and not partition.knows(request.replica, offset, request.leader_epochs[0]):
+        if request.replica >= 0 and not partition.fetch_is_noop(request.replica, offset, request.leader_epochs[0]):
             return False
         if delayed.since_us < self.kernel.now_us and partition.check_fetch(
             offset, epoch, last_epoch, request.replica < 0
@@ -270,28 +270,30 @@ class Serving(ElidingBroker):
         answer_us = wait_us + back.longest_us
         if not asker.outlasts_timeout(self.node, delayed.since_us + answer_us, there.longest_us + answer_us):
             return False
-        ElidedFetch(self, delayed, self._nothing_new, there, back, wait_us).begin()
+        ElidedFetch(self, delayed, self._empty_result, there, back, wait_us).begin()
         return True
 
     @property
-    def _nothing_new(self) -> FetchResult:
+    def _empty_result(self) -> FetchResult:
         """The empty result of a fetch that timed out."""
         partition = self.partition
         assert partition is not None
         log_start, epoch = partition.log.log_start, partition.leader_epoch
         return partition.name, NONE, [], partition.hw, log_start, epoch, partition.agrees
 
-    def refetched(self, delayed: DelayedFetch, at_us: int) -> None:
+    def note_elided_fetches(self, delayed: DelayedFetch, at_us: int) -> None:
         delayed.since_us = at_us
         replica = delayed.request.replica
         if replica >= 0:
             assert self.partition is not None
-            self.partition.followers.states[replica].refetched(at_us)
+            self.partition.followers.states[replica].note_elided_fetches(at_us)
 
-    def waits_until(self, delayed: DelayedFetch, expires_us: int) -> None:
+    def resume_wait(self, delayed: DelayedFetch, expires_us: int) -> None:
         self.kernel.schedule_first(expires_us, self.life, _FetchExpiry(self, delayed))
 
-    def answered(self, request: FetchRequest, result: FetchResult, channel: Channel[Any], arrives_us: int) -> None:
+    def deliver_response(
+        self, request: FetchRequest, result: FetchResult, channel: Channel[Any], arrives_us: int
+    ) -> None:
         channel.deliver_at(arrives_us, FetchResponse(request, [result]))
 
     def cancel_wait(self, delayed: DelayedFetch) -> None:

@@ -24,13 +24,13 @@ from sim.hosts.zk_messages import (
     TOPIC_CREATED,
     WRITE_ISR,
     ZOOKEEPER,
-    Answer,
-    Decision,
     Ping,
     Register,
     Registered,
+    ScriptedDecision,
     SessionExpired,
     WatchedEvent,
+    ZooKeeperResponse,
 )
 from sim.hosts.zk_shutdown import ShutdownTries
 from sim.kernel.message import ABOUT
@@ -90,8 +90,8 @@ class ZooKeeperBroker(Broker):
         "_decided_by",
         "_isr_announced_us",
         "_isr_changed_us",
+        "_last_event",
         "_metadata_sent",
-        "_noticed",
         "_registering",
         "_shutdown",
         "module",
@@ -102,7 +102,7 @@ class ZooKeeperBroker(Broker):
         super().__init__(startup)
         self.zookeeper = ZooKeeperClient(self)
         self.module = ControllerModule(self, self.decide, self.settings, self.kernel, self.zookeeper.ask, self.reached)
-        self._noticed = 0
+        self._last_event = 0
         self._registering: Register | None = None
         self._controller_epoch = 0
         self._metadata_sent = (0, 0)
@@ -127,7 +127,7 @@ class ZooKeeperBroker(Broker):
             self.on_control(message)
         elif isinstance(message, ControlResponse):
             self.module.on_control_reply(message)
-        elif isinstance(message, Answer):
+        elif isinstance(message, ZooKeeperResponse):
             self.zookeeper.replied(message.request)
         elif isinstance(message, WatchedEvent):
             self.on_watched_event(message)
@@ -139,8 +139,8 @@ class ZooKeeperBroker(Broker):
             self.module.on_controlled_shutdown(message)
         elif isinstance(message, ControlledShutdownResponse):
             self._shutdown.replied(message)
-        elif isinstance(message, Decision):
-            self.on_script(message)
+        elif isinstance(message, ScriptedDecision):
+            self.on_scripted_decision(message)
         else:
             super().receive(message)
 
@@ -177,19 +177,19 @@ class ZooKeeperBroker(Broker):
             self.exit(REFUSED)
             return
         self.broker_epoch = self.zookeeper.session = reply.broker_epoch
-        self._noticed = 0
+        self._last_event = 0
         for key, value in reply.config.items():
             self.on_config_changed((key, value))
-        self.zookeeper.ask_again()
+        self.zookeeper.resend()
         if not reply.controller:
             self.module.elect()
-        self._release()
+        self._deliver_backlog()
 
     def ping(self) -> None:
         """Ping, and resend unanswered requests; repeats until the process ends."""
         channel: Channel[ZooKeeperSessions] | None = self.out.get(ZOOKEEPER)
         interval_us = self.settings.ping_us
-        if channel is not None and self._only_keeps_session(channel) and self._elide_pings(channel, interval_us):
+        if channel is not None and self._can_elide_pings(channel) and self._elide_pings(channel, interval_us):
             return
         if not self.zombie:
             if self.zookeeper.session < 0:
@@ -197,15 +197,15 @@ class ZooKeeperBroker(Broker):
             else:
                 channel = self.reach(ZOOKEEPER)
                 assert channel is not None
-                channel.send_usually(self._sign_of_life())
-                self.zookeeper.ask_again()
+                channel.send_usually(self._new_ping())
+                self.zookeeper.resend()
         self.kernel.schedule_first(self.kernel.now_us + interval_us, self.life, _PingTimer(self))
 
-    def _sign_of_life(self) -> Ping:
+    def _new_ping(self) -> Ping:
         assert self.partition is not None
-        return Ping(self.node, self.zookeeper.session, self._noticed, self.partition.partition_epoch)
+        return Ping(self.node, self.zookeeper.session, self._last_event, self.partition.partition_epoch)
 
-    def _only_keeps_session(self, channel: Channel[ZooKeeperSessions]) -> bool:
+    def _can_elide_pings(self, channel: Channel[ZooKeeperSessions]) -> bool:
         """Whether this and later pings will arrive and report nothing new while nothing else happens."""
         client, server = self.zookeeper, channel.target
         if self.zombie or client.session < 0 or client.pending or channel.usual_us >= self.settings.ping_us:
@@ -214,14 +214,14 @@ class ZooKeeperBroker(Broker):
         assert partition is not None
         return (
             self.network.steady(self.node, ZOOKEEPER)
-            and server.has_heard(self.node, client.session, self._noticed, partition.partition_epoch)
-            and server.outlasts(self.node, self.kernel.now_us + channel.usual_us, self.settings.ping_us)
+            and server.is_keepalive(self.node, client.session, self._last_event, partition.partition_epoch)
+            and server.cannot_expire(self.node, self.kernel.now_us + channel.usual_us, self.settings.ping_us)
         )
 
-    def ping_again(self, channel: Channel[ZooKeeperSessions], sent_us: int, next_us: int) -> None:
+    def resume_pings(self, channel: Channel[ZooKeeperSessions], sent_us: int, next_us: int) -> None:
         arrives_us = sent_us + channel.usual_us
         if arrives_us > self.kernel.now_us:
-            channel.deliver_at(arrives_us, self._sign_of_life())
+            channel.deliver_at(arrives_us, self._new_ping())
         self.kernel.schedule_first(next_us, self.life, _PingTimer(self))
 
     def on_session_expired(self, expired: SessionExpired) -> None:
@@ -239,15 +239,15 @@ class ZooKeeperBroker(Broker):
 
     def on_watched_event(self, notice: WatchedEvent) -> None:
         """Handle a watch event. A lost one is resent after reconnecting."""
-        if notice.broker_epoch == self.zookeeper.session and notice.number > self._noticed and not self.zombie:
-            if notice.number == self._noticed + 1:
-                self._noticed = notice.number
-            self._take_notice(notice)
+        if notice.broker_epoch == self.zookeeper.session and notice.number > self._last_event and not self.zombie:
+            if notice.number == self._last_event + 1:
+                self._last_event = notice.number
+            self._handle_event(notice)
 
-    def _take_notice(self, notice: WatchedEvent) -> None:
+    def _handle_event(self, notice: WatchedEvent) -> None:
         what, controller = notice.what, self.module.controller
         if what == CONTROLLER_GONE:
-            self.module.seat_vacated()
+            self.module.on_controller_gone()
         elif what == BROKERS_CHANGED:
             controller.brokers_changed()
         elif what == TOPIC_CREATED:
@@ -293,7 +293,7 @@ class ZooKeeperBroker(Broker):
         """Handle LeaderAndIsr; returns an error, if any. Kafka: ReplicaManager#becomeLeaderOrFollower (0.10.2-4.1)."""
         error = self._check_control(request)
         if not error:
-            self._take(request.state)
+            self._apply_decision(request.state)
         return error
 
     def update_metadata(self, request: UpdateMetadataRequest) -> str:
@@ -309,7 +309,7 @@ class ZooKeeperBroker(Broker):
             if sent < self._metadata_sent and self.decide.takes_last_sent_metadata.yes():
                 return error
             self._metadata_sent = sent
-            self._know(request.state, request.live)
+            self._set_metadata(request.state, request.live)
         return error
 
     def stop_replica(self, request: StopReplicaRequest) -> str:
@@ -330,10 +330,10 @@ class ZooKeeperBroker(Broker):
                 self.stop_fetching()
         return error
 
-    def on_script(self, decision: Decision) -> None:
+    def on_scripted_decision(self, decision: ScriptedDecision) -> None:
         """Handle a script's decision, which replaces the controller's."""
-        self._know(decision.state, decision.live)
-        self._take(decision.state)
+        self._set_metadata(decision.state, decision.live)
+        self._apply_decision(decision.state)
 
     def _check_control(self, request: AbstractControlRequest) -> str:
         """Kafka: KafkaApis#isBrokerEpochStale (2.6)."""
@@ -346,7 +346,7 @@ class ZooKeeperBroker(Broker):
         self._controller_epoch = request.controller_epoch
         return NONE
 
-    def _take(self, decision: LeaderAndIsr) -> None:
+    def _apply_decision(self, decision: LeaderAndIsr) -> None:
         """Lead or follow if the leader epoch is newer; otherwise ignore the decision with its partition epoch.
 
         A decision is also ignored if it has no leader, or one that is not alive in this broker's metadata.
@@ -359,11 +359,11 @@ class ZooKeeperBroker(Broker):
             return
         if decision.leader == self.node:
             self._decided_by = decision.controller_epoch
-            self._lead(partition, decision)
+            self._become_leader(partition, decision)
             self.network.changed()
         elif decision.leader in self.live:
             self._decided_by = decision.controller_epoch
-            self._follow(partition, decision)
+            self._become_follower(partition, decision)
         else:
             self.reached(probes.DECISION_DEAD_LEADER)
         self._checkpoint_hw(self.kernel.now_us)
@@ -383,15 +383,15 @@ class ZooKeeperBroker(Broker):
         followers = partition.followers.states
         members = {member: followers[member].broker_epoch for member in isr if member in followers}
         checks = self.decide.admits_registered_members
-        concerns = (WRITE_ISR << ABOUT) + partition.partition_epoch
+        subject = (WRITE_ISR << ABOUT) + partition.partition_epoch
         self.zookeeper.ask(
             lambda zookeeper: zookeeper.write_isr(known, isr, members, checks),
             self._isr_written,
-            concerns,
-            lasting=True,
+            subject,
+            outlives_session=True,
         )
         if partition.state.locked:
-            self._wait(waits=True)
+            self._set_waiting(waits=True)
 
     def _isr_written(self, answer: tuple[str, LeaderAndIsr]) -> None:
         """Kafka: ReplicaManager#recordIsrChange (0.10.2-2.6)."""
@@ -406,9 +406,9 @@ class ZooKeeperBroker(Broker):
                 self._announce_after(now_us)
             self._isr_changed_us = now_us
             partition.isr_persisted(state.isr, state.partition_epoch, now_us)
-            self._isr_expiration.watch()
+            self._isr_expiration.schedule()
             self.network.changed()
-        self._release()
+        self._deliver_backlog()
 
     def _announce_after(self, now_us: int) -> None:
         """Schedule the next check, at the next multiple of the interval."""
@@ -424,8 +424,10 @@ class ZooKeeperBroker(Broker):
         self._isr_changed_us = -1
         self._isr_announced_us = now_us
         assert self.partition is not None
-        concerns = (NOTIFY_ISR << ABOUT) + self.partition.partition_epoch
-        self.zookeeper.ask(lambda zookeeper: zookeeper.notify_isr_change(), lambda _: None, concerns, lasting=True)
+        subject = (NOTIFY_ISR << ABOUT) + self.partition.partition_epoch
+        self.zookeeper.ask(
+            lambda zookeeper: zookeeper.notify_isr_change(), lambda _: None, subject, outlives_session=True
+        )
 
     # Controlled shutdown.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sim.environment.elision import ElidedPings
-from sim.hosts.zk_messages import Request
+from sim.hosts.zk_messages import ZooKeeperRequest
 
 if TYPE_CHECKING:
     from sim.hosts.zk_broker import ZooKeeperBroker
@@ -29,7 +29,7 @@ class ZooKeeperClient:
     def __init__(self, broker: ZooKeeperBroker) -> None:
         self._broker: ZooKeeperBroker | None = broker
         self.session = -1
-        self.pending: deque[Request] = deque()
+        self.pending: deque[ZooKeeperRequest] = deque()
 
     def end(self) -> None:
         """Drop all requests, because the process ended."""
@@ -39,10 +39,15 @@ class ZooKeeperClient:
     def expired(self) -> None:
         """Handle session expiry: drop requests that do not outlive the session."""
         self.session = -1
-        self.pending = deque(request for request in self.pending if request.lasting)
+        self.pending = deque(request for request in self.pending if request.outlives_session)
 
     def ask(
-        self, operation: Callable[[Any], Any], done: Callable[[Any], None], concerns: int, *, lasting: bool = False
+        self,
+        operation: Callable[[Any], Any],
+        done: Callable[[Any], None],
+        subject: int,
+        *,
+        outlives_session: bool = False,
     ) -> None:
         """Send a request.
 
@@ -51,29 +56,29 @@ class ZooKeeperClient:
         Args:
             operation: called with ZooKeeper as its argument.
             done: called with the result.
-            concerns: see `Request`.
-            lasting: also retried in the next session.
+            subject: see `ZooKeeperRequest`.
+            outlives_session: also retried in the next session.
         """
         broker = self._broker
         if broker is None:
             return
-        request = Request(broker.node, operation, done, concerns, lasting=lasting)
+        request = ZooKeeperRequest(broker.node, operation, done, subject, outlives_session=outlives_session)
         broker.end_elision(ElidedPings)  # Each ping resends it.
         self.pending.append(request)
         self._send(request)
 
-    def ask_again(self) -> None:
+    def resend(self) -> None:
         """Resend unanswered requests."""
         for request in self.pending:
             self._send(request)
 
-    def _send(self, request: Request) -> None:
+    def _send(self, request: ZooKeeperRequest) -> None:
         broker = self._broker
         if broker is not None and self.session >= 0 and not broker.zombie:
             request.broker_epoch = self.session
             broker.to_control(request)
 
-    def replied(self, request: Request) -> None:
+    def replied(self, request: ZooKeeperRequest) -> None:
         """Handle the response to a request."""
         if request in self.pending:
             self.pending.remove(request)

@@ -39,20 +39,20 @@ FIRST_BALANCE_US: Final = 5_000_000
 class _Queue:
     """Batches for one broker: the first is in flight; `gathered` are the requests of the next batch."""
 
-    __slots__ = ("batches", "gathered", "sent_us", "watched")
+    __slots__ = ("batches", "gathered", "sent_us", "timer_set")
 
     def __init__(self) -> None:
         self.batches: deque[ControllerRequestBatch] = deque()
         self.gathered: list[AbstractControlRequest] = []
         self.sent_us = -1
-        self.watched = False
+        self.timer_set = False
 
 
-NOBODY: Final = Node(-1)
+NO_NODE: Final = Node(-1)
 """The node of a module whose process has ended."""
 
 
-def nothing(*_: object, **__: object) -> None:
+def noop(*_: object, **__: object) -> None:
     """No-op callback of an ended process."""
 
 
@@ -89,15 +89,15 @@ class ControllerModule:
         self._at_zookeeper = at_zookeeper
         self._queues: dict[int, _Queue] = {}
         self._electing = False
-        self._lasting = not decide.fences_controller_writes.answer
+        self._outlives_session = not decide.fences_controller_writes.answer
         self._term = 0
         self._metadata_sent = 0
         self.controller = KafkaController(node.node, decide, self, unclean_election=settings.unclean_election)
 
     def end(self) -> None:
         """Stop, because the process ended."""
-        self._node = NOBODY
-        self._at_zookeeper = nothing
+        self._node = NO_NODE
+        self._at_zookeeper = noop
         self._queues.clear()
 
     def dispose(self) -> None:
@@ -118,7 +118,7 @@ class ControllerModule:
         if epoch:
             self.controller.elected(epoch)
 
-    def seat_vacated(self) -> None:
+    def on_controller_gone(self) -> None:
         """Handle the deletion of the controller node: resign if active, then run for controller."""
         self.controller.resign()
         self.elect()
@@ -142,8 +142,8 @@ class ControllerModule:
             else:
                 self.controller.answered(result)
 
-        concerns = (STEP << ABOUT) + self.controller.context.state.partition_epoch
-        self._at_zookeeper(operation, done, concerns, lasting=self._lasting)
+        subject = (STEP << ABOUT) + self.controller.context.state.partition_epoch
+        self._at_zookeeper(operation, done, subject, outlives_session=self._outlives_session)
 
     def active(self, epoch: int) -> None:  # noqa: ARG002 - ZooKeeper has noted it
         """See `ControllerHost.active`."""
@@ -223,21 +223,21 @@ class ControllerModule:
             return  # Sent when the broker comes up (`peer_up`), if it does.
         queue.sent_us = self._kernel.now_us
         channel.send(queue.batches[0])
-        if not queue.watched:
-            queue.watched = True
+        if not queue.timer_set:
+            queue.timer_set = True
             due_us = queue.sent_us + self._settings.controller_socket_timeout_us
             self._kernel.schedule(due_us, self._node.life, IdleCall(self._time_out, (broker, queue)))
 
     def _time_out(self, entry: tuple[int, _Queue]) -> None:
         broker, queue = entry
-        queue.watched = False
+        queue.timer_set = False
         if self._queues.get(broker) is not queue or not queue.batches:
             return
         due_us = queue.sent_us + self._settings.controller_socket_timeout_us
         if due_us <= self._kernel.now_us:
             self._send(broker, queue)
         else:
-            queue.watched = True
+            queue.timer_set = True
             self._kernel.schedule(due_us, self._node.life, IdleCall(self._time_out, entry))
 
     def on_control_reply(self, reply: ControlResponse) -> None:

@@ -27,8 +27,8 @@ STEP: Final = 2
 WRITE_ISR: Final = 3
 NOTIFY_ISR: Final = 4
 FIND_CONTROLLER: Final = 5
-"""Kinds of requests (`Request.concerns`): an election of a controller, a step of the controller, and requests of
-leaders and of brokers that stop.
+"""Kinds of requests (`ZooKeeperRequest.subject`): an election of a controller, a step of the controller, and requests
+of leaders and of brokers that stop.
 """
 
 
@@ -69,17 +69,17 @@ class Ping(Message):
     Attributes:
         broker: the broker.
         broker_epoch: identifies the session.
-        noticed: number of the last watch event up to which all were received.
+        last_event: number of the last watch event up to which all were received.
         partition_epoch: the newest one that the broker has received (for scripts).
     """
 
-    __slots__ = ("broker", "broker_epoch", "noticed", "partition_epoch")
+    __slots__ = ("broker", "broker_epoch", "last_event", "partition_epoch")
     elision_safe = True
 
-    def __init__(self, broker: int, broker_epoch: int, noticed: int, partition_epoch: int) -> None:
+    def __init__(self, broker: int, broker_epoch: int, last_event: int, partition_epoch: int) -> None:
         self.broker: Final = broker
         self.broker_epoch: Final = broker_epoch
-        self.noticed: Final = noticed
+        self.last_event: Final = last_event
         self.partition_epoch: Final = partition_epoch
 
     def about(self) -> int:
@@ -130,7 +130,7 @@ class WatchedEvent(Message):
         return NOTICE + (self.what << ABOUT) + self.partition_epoch
 
 
-class Request(Message):
+class ZooKeeperRequest(Message):
     """A broker's request to ZooKeeper. Kafka: ReplicationUtils#checkLeaderAndIsrZkData.
 
     Attributes:
@@ -138,38 +138,44 @@ class Request(Message):
         broker_epoch: identifies the session.
         operation: called with ZooKeeper as its argument.
         done: called with the result, at the broker.
-        concerns: kind and subject of the operation as one number: see `Message.about`.
-        lasting: whether it outlives the session.
+        subject: kind and subject of the operation as one number: see `Message.about`.
+        outlives_session: whether it outlives the session.
         result: the result once executed; a resent request gets the same one. (Kafka compares what it reads with what it
             meant to write.)
     """
 
-    __slots__ = ("broker", "broker_epoch", "concerns", "done", "lasting", "operation", "result")
+    __slots__ = ("broker", "broker_epoch", "done", "operation", "outlives_session", "result", "subject")
 
     def __init__(
-        self, broker: int, operation: Callable[[Any], Any], done: Callable[[Any], None], concerns: int, *, lasting: bool
+        self,
+        broker: int,
+        operation: Callable[[Any], Any],
+        done: Callable[[Any], None],
+        subject: int,
+        *,
+        outlives_session: bool,
     ) -> None:
         self.broker = broker
         self.broker_epoch = -1
         self.operation = operation
         self.done = done
-        self.concerns = concerns
-        self.lasting = lasting
+        self.subject = subject
+        self.outlives_session = outlives_session
         self.result: Any = PENDING
 
     def __eq__(self, other: object) -> bool:
         return self is other  # The operation is a function, which has no value equality.
 
     def about(self) -> int:
-        return REQUEST + self.concerns
+        return REQUEST + self.subject
 
 
-class Answer(Message):
+class ZooKeeperResponse(Message):
     """ZooKeeper's response to a request."""
 
     __slots__ = ("request",)
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: ZooKeeperRequest) -> None:
         self.request: Final = request
 
     def about(self) -> int:
@@ -188,7 +194,7 @@ class SessionExpired(Message):
         return EXPIRED + self.broker_epoch
 
 
-class Decision(Message):
+class ScriptedDecision(Message):
     """A script's decision, and the registered brokers with their broker epochs."""
 
     __slots__ = ("live", "state")

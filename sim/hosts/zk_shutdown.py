@@ -49,7 +49,7 @@ class ShutdownTries:
         self._tries += 1
         self._request = ControlledShutdownRequest(broker.node, broker.broker_epoch)
         broker.zookeeper.ask(lambda zookeeper: zookeeper.controller, self._ask_controller, FIND_CONTROLLER << ABOUT)
-        broker.kernel.call_at(now_us + settings.shutdown_backoff_us, broker.life, self._unheard, self._request)
+        broker.kernel.call_at(now_us + settings.shutdown_backoff_us, broker.life, self._time_out, self._request)
 
     def _ask_controller(self, controller: int) -> None:
         broker = self._broker
@@ -62,7 +62,7 @@ class ShutdownTries:
         if channel is not None and self._request is not None:
             channel.send(self._request)
 
-    def _unheard(self, request: ControlledShutdownRequest) -> None:
+    def _time_out(self, request: ControlledShutdownRequest) -> None:
         if request is self._request:
             self._try(None)
 

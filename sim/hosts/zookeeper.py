@@ -11,7 +11,7 @@ from typing import Any, Final
 from sim.config import Value
 from sim.history import steps
 from sim.hosts.broker import Broker, Startup
-from sim.hosts.control_plane import ControlPlane, Setup
+from sim.hosts.control_plane import ControlPlane, ControlPlaneSetup
 from sim.hosts.zk_broker import ZooKeeperBroker
 from sim.hosts.zk_messages import (
     BROKERS_CHANGED,
@@ -24,14 +24,14 @@ from sim.hosts.zk_messages import (
     REASSIGNMENT_ASKED,
     SCRIPT,
     TOPIC_CREATED,
-    Answer,
-    Decision,
     Ping,
     Register,
     Registered,
-    Request,
+    ScriptedDecision,
     SessionExpired,
     WatchedEvent,
+    ZooKeeperRequest,
+    ZooKeeperResponse,
 )
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Event, Gate
@@ -58,23 +58,31 @@ class Session:
     Attributes:
         incarnation: of the broker's process.
         broker_epoch: czxid of its registration.
-        goes_on: whether elided pings keep it.
+        expiry_suspended: whether elided pings keep it.
         last_us: time of the last ping.
-        notices: watch events that are not acknowledged.
-        noticed: number of watch events sent.
-        watched: whether its expiry timer is set.
+        unacknowledged: watch events that are not acknowledged.
+        events_sent: number of watch events sent.
+        timer_set: whether its expiry timer is set.
     """
 
-    __slots__ = ("broker_epoch", "goes_on", "incarnation", "last_us", "noticed", "notices", "watched")
+    __slots__ = (
+        "broker_epoch",
+        "events_sent",
+        "expiry_suspended",
+        "incarnation",
+        "last_us",
+        "timer_set",
+        "unacknowledged",
+    )
 
     def __init__(self, incarnation: int, broker_epoch: int, last_us: int) -> None:
         self.incarnation = incarnation
         self.broker_epoch = broker_epoch
-        self.goes_on = False
+        self.expiry_suspended = False
         self.last_us = last_us
-        self.notices: list[WatchedEvent] = []
-        self.noticed = 0
-        self.watched = False
+        self.unacknowledged: list[WatchedEvent] = []
+        self.events_sent = 0
+        self.timer_set = False
 
 
 class _SessionTimeout(Event):
@@ -106,7 +114,7 @@ class ZooKeeper(ControlPlane):
         config: dynamic configuration.
     """
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: ControlPlaneSetup) -> None:
         super().__init__(setup)
         session_ms = setup.config["zookeeper.session.timeout.ms"]
         assert isinstance(session_ms, int)
@@ -123,7 +131,7 @@ class ZooKeeper(ControlPlane):
         return ZooKeeperBroker(startup)
 
     def receive(self, message: Event) -> None:
-        if isinstance(message, Request):
+        if isinstance(message, ZooKeeperRequest):
             self.on_request(message)
         elif isinstance(message, Ping):
             self.on_ping(message)
@@ -154,12 +162,12 @@ class ZooKeeper(ControlPlane):
         now_us = self._kernel.now_us
         session = self.sessions[broker] = Session(info.incarnation, self._zxid, now_us)
         self._registry[broker] = info
-        self._watch(broker, session)
+        self._schedule_expiry(broker, session)
         self._recorder.record(steps.Registered(steps.REGISTERED, broker, info.incarnation))
         self._brokers_changed()
         if self.state.partition_epoch < 0 and len(self.sessions) == self._brokers:
             self.state = LeaderAndIsr(self.state.name, NO_LEADER, -1, self.state.isr, 0, self.state.replicas)
-            self._tell_controller(TOPIC_CREATED)
+            self._notify_controller(TOPIC_CREATED)
         if self.changed is not None:
             self.changed()
         return session.broker_epoch
@@ -168,58 +176,58 @@ class ZooKeeper(ControlPlane):
         """Keep a session; if it has expired, notify the broker."""
         session = self.sessions.get(ping.broker)
         if session is None or session.broker_epoch != ping.broker_epoch:
-            self.tell_expired(ping.broker, ping.broker_epoch)
+            self.notify_expired(ping.broker, ping.broker_epoch)
             return
         session.last_us = self._kernel.now_us
-        session.notices = [notice for notice in session.notices if notice.number > ping.noticed]
-        for notice in session.notices:  # A reconnecting client receives watch events that fired meanwhile.
+        session.unacknowledged = [notice for notice in session.unacknowledged if notice.number > ping.last_event]
+        for notice in session.unacknowledged:  # A reconnecting client receives watch events that fired meanwhile.
             if notice.sent_us < session.last_us - LOST_US:
                 self._send(ping.broker, notice)
 
-    def has_heard(self, broker: int, broker_epoch: int, noticed: int, partition_epoch: int) -> bool:  # noqa: ARG002
+    def is_keepalive(self, broker: int, broker_epoch: int, last_event: int, partition_epoch: int) -> bool:  # noqa: ARG002
         """Whether a ping would only keep the session.
 
         Args:
             broker: see `Ping`; so for the others.
             broker_epoch: see there.
-            noticed: see there.
+            last_event: see there.
             partition_epoch: see there; for scripts.
         """
         session = self.sessions.get(broker)
-        return session is not None and session.broker_epoch == broker_epoch and session.noticed == noticed
+        return session is not None and session.broker_epoch == broker_epoch and session.events_sent == last_event
 
-    def outlasts(self, broker: int, arrives_us: int, interval_us: int) -> bool:
+    def cannot_expire(self, broker: int, arrives_us: int, interval_us: int) -> bool:
         """Whether a session cannot expire if a ping arrives at that time and others follow at that interval."""
         return max(arrives_us - self.sessions[broker].last_us, interval_us) < self.session_us
 
     def suspend_expiry(self, broker: int) -> None:
-        self.sessions[broker].goes_on = True
+        self.sessions[broker].expiry_suspended = True
 
     def resume_expiry(self, broker: int, last_us: int, metadata_offset: int) -> None:  # noqa: ARG002 - for a quorum
         """See `SessionKeeper.resume_expiry`; an expiry timer that is already set stays."""
         session = self.sessions[broker]
-        session.goes_on = False
+        session.expiry_suspended = False
         session.last_us = max(session.last_us, last_us)
-        if not session.watched:
-            self._watch(broker, session)
+        if not session.timer_set:
+            self._schedule_expiry(broker, session)
 
-    def _watch(self, broker: int, session: Session) -> None:
-        session.watched = True
+    def _schedule_expiry(self, broker: int, session: Session) -> None:
+        session.timer_set = True
         due_us = session.last_us + self.session_us
         self._kernel.schedule(due_us, self.life, _SessionTimeout(self, broker, session))
 
     def check_session(self, broker: int, session: Session) -> None:
         """Expire a session after its timeout."""
-        session.watched = False
-        if self.sessions.get(broker) is not session or session.goes_on:
+        session.timer_set = False
+        if self.sessions.get(broker) is not session or session.expiry_suspended:
             return
         if session.last_us + self.session_us > self._kernel.now_us:
-            self._watch(broker, session)
+            self._schedule_expiry(broker, session)
         else:
             self._end_stale()
 
     def _end_stale(self) -> None:
-        """Expire all sessions that timed out, by broker id: after `touch` several may expire at once."""
+        """Expire all sessions that timed out, by broker id: after `renew_sessions` several may expire at once."""
         self.end_elision()
         last_us = self._kernel.now_us - self.session_us
         for broker, session in sorted(self.sessions.items()):
@@ -240,42 +248,42 @@ class ZooKeeper(ControlPlane):
             self.ended(broker)
         return True
 
-    def expire(self, broker: int) -> bool:
-        """See `ControlPlane.expire`: the broker registers again once notified."""
+    def expire_session(self, broker: int) -> bool:
+        """See `ControlPlane.expire_session`: the broker registers again once notified."""
         session = self.sessions.get(broker)
         if session is None:
             return False
         self.end_session(broker)
-        self.tell_expired(broker, session.broker_epoch)
+        self.notify_expired(broker, session.broker_epoch)
         return True
 
-    def forget(self, broker: int) -> bool:
+    def expire_silently(self, broker: int) -> bool:
         return self.end_session(broker)
 
-    def closed(self, broker: int, broker_epoch: int) -> None:
+    def close_session(self, broker: int, broker_epoch: int) -> None:
         session = self.sessions.get(broker)
         if session is not None and session.broker_epoch == broker_epoch:
             self.end_session(broker)
 
-    def holds(self, broker: int) -> bool:
+    def has_session(self, broker: int) -> bool:
         return broker in self.sessions
 
-    def tell_expired(self, broker: int, broker_epoch: int) -> None:
+    def notify_expired(self, broker: int, broker_epoch: int) -> None:
         """Tell a broker that its session has expired."""
         self._send(broker, SessionExpired(broker_epoch))
 
-    def touch(self) -> None:
-        """See `ControlPlane.touch`: all sessions are renewed."""
+    def renew_sessions(self) -> None:
+        """See `ControlPlane.renew_sessions`: all sessions are renewed."""
         for session in self.sessions.values():
             session.last_us = self._kernel.now_us
 
     # Requests.
 
-    def on_request(self, request: Request) -> None:
+    def on_request(self, request: ZooKeeperRequest) -> None:
         """Execute a broker's request, if its session is open."""
         session = self.sessions.get(request.broker)
         if session is None or session.broker_epoch != request.broker_epoch:
-            self.tell_expired(request.broker, request.broker_epoch)
+            self.notify_expired(request.broker, request.broker_epoch)
             return
         if request.result is PENDING:
             try:
@@ -284,17 +292,17 @@ class ZooKeeper(ControlPlane):
                 request.result = MOVED
         else:
             self.reached(probes.REQUEST_REPEATED)
-        self._send(request.broker, Answer(request))
+        self._send(request.broker, ZooKeeperResponse(request))
 
     def _notify(self, broker: int, what: int, change: tuple[str, Value] | None = None) -> None:
         """Send a watch event to a broker."""
         session = self.sessions.get(broker)
         if session is not None:
             self.end_elision()
-            session.noticed += 1
+            session.events_sent += 1
             now_us, partition_epoch = self._kernel.now_us, self.state.partition_epoch
-            notice = WatchedEvent(session.broker_epoch, session.noticed, what, change, now_us, partition_epoch)
-            session.notices.append(notice)
+            notice = WatchedEvent(session.broker_epoch, session.events_sent, what, change, now_us, partition_epoch)
+            session.unacknowledged.append(notice)
             self._send(broker, notice)
 
     def _send(self, broker: int, message: Message) -> None:
@@ -333,13 +341,13 @@ class ZooKeeper(ControlPlane):
         self.vacate()
         return True
 
-    def _tell_controller(self, what: int) -> None:
+    def _notify_controller(self, what: int) -> None:
         self._notify(self.controller, what)
 
     def _brokers_changed(self) -> None:
         if self._watches_brokers:
             self._watches_brokers = False
-            self._tell_controller(BROKERS_CHANGED)
+            self._notify_controller(BROKERS_CHANGED)
 
     # Operations of a controller: see `sim.protocol.zookeeper.kafka_zk_client.KafkaZkClient`.
 
@@ -380,7 +388,7 @@ class ZooKeeper(ControlPlane):
         before = self.state.replicas, self.target
         self.state = self.state.assigned(replicas)
         self._note_assignment(before)
-        self.decided()
+        self.record_state()
         if self.changed is not None:
             self.changed()
         return self.state
@@ -427,7 +435,7 @@ class ZooKeeper(ControlPlane):
                 return INELIGIBLE_REPLICA, state
         self._write(state.leader, state.leader_epoch, isr, state.replicas, known.controller_epoch)
         if self.target:
-            self._tell_controller(ISR_CHANGED)
+            self._notify_controller(ISR_CHANGED)
         return NONE, self.state
 
     def notify_isr_change(self) -> None:
@@ -435,7 +443,7 @@ class ZooKeeper(ControlPlane):
 
         Kafka: KafkaZkClient#propagateIsrChanges (1.1-3.9), ReplicationUtils#propagateIsrChanges (0.10.2).
         """
-        self._tell_controller(ISR_CHANGED)
+        self._notify_controller(ISR_CHANGED)
 
     def _write(
         self, leader: int, leader_epoch: int, isr: tuple[int, ...], replicas: tuple[int, ...], controller_epoch: int
@@ -460,7 +468,7 @@ class ZooKeeper(ControlPlane):
         elif leader == old.leader and leader_epoch > old.leader_epoch:
             self._recorder.record(steps.EpochRaised(leader, leader_epoch))
         self._note_assignment((old.replicas, self.target))
-        self.decided()
+        self.record_state()
         if self.changed is not None:
             self.changed()
 
@@ -474,8 +482,8 @@ class ZooKeeper(ControlPlane):
 
     # Operations of an administrator.
 
-    def prefer(self) -> bool:
-        self._tell_controller(PREFERRED_ELECTION)
+    def elect_preferred(self) -> bool:
+        self._notify_controller(PREFERRED_ELECTION)
         return self.controller in self.sessions
 
     def reassign(self, replicas: tuple[int, ...]) -> bool:
@@ -483,7 +491,7 @@ class ZooKeeper(ControlPlane):
             return False
         self.target = replicas
         self._note_assignment((self.state.replicas, ()))
-        self._tell_controller(REASSIGNMENT_ASKED)
+        self._notify_controller(REASSIGNMENT_ASKED)
         return True
 
     def set_config(self, key: str, value: Value) -> None:
@@ -492,7 +500,7 @@ class ZooKeeper(ControlPlane):
         if key == MIN_ISR:
             assert isinstance(value, int)
             self._recorder.record(steps.MinIsr(min(value, len(self.state.replicas))))
-            self.min_isr_changed(value)
+            self.set_min_isr(value)
         for broker in sorted(self.sessions):
             self._notify(broker, CONFIG_CHANGED, (key, value))
 
@@ -515,9 +523,9 @@ class ScriptedZooKeeper(ZooKeeper):
         self._write(leader, self.state.leader_epoch + 1, isr, self.state.replicas, 0)
         for broker in self.state.replicas:
             if broker in self.sessions:
-                self._tell(broker)
+                self._send_state(broker)
 
-    def _tell(self, broker: int) -> None:
+    def _send_state(self, broker: int) -> None:
         """Send over the connection of the registered incarnation."""
         channel = self.reach(broker)
         if channel is None or self.state.leader_epoch < 0:
@@ -526,7 +534,7 @@ class ScriptedZooKeeper(ZooKeeper):
         session = self.sessions[broker]
         if process.incarnation == session.incarnation:
             live = {node: entry.broker_epoch for node, entry in sorted(self.sessions.items())}
-            channel.send(Decision(self.state, live))
+            channel.send(ScriptedDecision(self.state, live))
 
     def on_register(self, request: Register) -> None:
         session = self.sessions.get(request.broker)
@@ -534,16 +542,16 @@ class ScriptedZooKeeper(ZooKeeper):
             self.end_session(request.broker)
         super().on_register(request)
         if self._scripted:
-            self._tell(request.broker)
+            self._send_state(request.broker)
 
-    def has_heard(self, broker: int, broker_epoch: int, noticed: int, partition_epoch: int) -> bool:
+    def is_keepalive(self, broker: int, broker_epoch: int, last_event: int, partition_epoch: int) -> bool:
         current = not self._scripted or partition_epoch >= self.state.partition_epoch
-        return current and super().has_heard(broker, broker_epoch, noticed, partition_epoch)
+        return current and super().is_keepalive(broker, broker_epoch, last_event, partition_epoch)
 
     def on_ping(self, ping: Ping) -> None:
         super().on_ping(ping)
         if self._scripted and ping.partition_epoch < self.state.partition_epoch and ping.broker in self.sessions:
-            self._tell(ping.broker)
+            self._send_state(ping.broker)
 
     def write_isr(
         self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int], checks: decisions.Decision

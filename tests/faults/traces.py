@@ -70,11 +70,11 @@ def state(cluster: Cluster) -> dict[str, object]:
         "still": [node for node in (control, *running.values()) if node.frozen],
         "stalled disks": [broker for broker, process in running.items() if process._stalled],
         "zombies": [broker for broker, process in running.items() if process.zombie],
-        "sessions": [broker for broker in brokers if control.holds(broker)],
+        "sessions": [broker for broker in brokers if control.has_session(broker)],
         "ISR": sorted(control.state.isr),
         "replicas": sorted(control.state.replicas),
         "min ISR": ([value for value, _ in cluster.administrator._min_isrs], control._min_isr),
-        "late": [broker for broker, by_us in control.log._late_us.items() if by_us]
+        "late": [broker for broker, by_us in control.log._delays_us.items() if by_us]
         if isinstance(control, ControllerQuorum)
         else [],
         "logs alike": len({str(storage.log.batches) for storage in cluster.machines.storages.values()}) == 1,

@@ -31,7 +31,7 @@ class Proposer(Protocol):
         """See `Partition.isr_refused`."""
 
 
-class Change:
+class AlterPartitionItem:
     """An ISR proposed by a leader, conditional on the epochs that it knows. Kafka: AlterPartitionItem.
 
     Attributes:
@@ -66,7 +66,7 @@ class Change:
 class AlterPartitionHost(Protocol):
     """Callbacks to the broker."""
 
-    def send_alter_partition(self, changes: list[Change]) -> None:
+    def send_alter_partition(self, changes: list[AlterPartitionItem]) -> None:
         """Send a request; `AlterPartitionManager.on_reply` follows. Kafka: DefaultAlterPartitionManager#sendRequest."""
 
     def retry_alter_partition(self, after_us: int) -> None:
@@ -91,10 +91,10 @@ class AlterPartitionManager:
     def __init__(self, host: AlterPartitionHost) -> None:
         self._host = host
         self._proposers: dict[str, Proposer] = {}
-        self.pending: dict[str, Change] = {}
-        self.in_flight: list[Change] | None = None
+        self.pending: dict[str, AlterPartitionItem] = {}
+        self.in_flight: list[AlterPartitionItem] | None = None
 
-    def submit(self, partition: Proposer, change: Change, now_us: int) -> None:
+    def submit(self, partition: Proposer, change: AlterPartitionItem, now_us: int) -> None:
         """Queue a change; refused while the partition has a pending one. Kafka: DefaultAlterPartitionManager#submit."""
         if change.name in self.pending:
             partition.isr_refused(OPERATION_NOT_ATTEMPTED, now_us)

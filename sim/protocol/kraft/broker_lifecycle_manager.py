@@ -178,11 +178,11 @@ class BrokerLifecycleManager:
             self._communicate_after(self._heartbeat_us)
 
     @property
-    def only_beats(self) -> bool:
+    def is_steady(self) -> bool:
         """Whether a heartbeat's response is a no-op: the broker runs, and the last request did not fail."""
         return self.state == RUNNING and not self._failures
 
-    def went_on(self, after_us: int) -> None:
+    def resume(self, after_us: int) -> None:
         """Account for elided heartbeats; none is in flight, and the next follows after `after_us`."""
         self.in_flight = False
         self._communicate_after(after_us)

@@ -6,7 +6,7 @@ Checks are in Kafka's order.
 from __future__ import annotations
 
 from sim.protocol.decisions import Decisions
-from sim.protocol.kraft.alter_partition_manager import Change
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem
 from sim.protocol.kraft.metadata import MetadataImage, PartitionRegistration
 from sim.protocol.messages import (
     FENCED_LEADER_EPOCH,
@@ -31,7 +31,7 @@ class IsrValidation:
         self._image = image
         self._decide = decide
 
-    def refusal(self, broker: int, wanted: Change) -> str:
+    def refusal(self, broker: int, wanted: AlterPartitionItem) -> str:
         """The error with which a proposed ISR is refused, or `NONE`.
 
         A sender with newer epochs than the controller's knows a newer controller.
@@ -52,7 +52,7 @@ class IsrValidation:
             return INVALID_REQUEST
         return NONE if all(self._is_eligible(member, wanted, state) for member in wanted.isr) else INELIGIBLE_REPLICA
 
-    def _is_eligible(self, member: int, wanted: Change, state: PartitionRegistration) -> bool:
+    def _is_eligible(self, member: int, wanted: AlterPartitionItem, state: PartitionRegistration) -> bool:
         """Whether a broker may be in the ISR (KIP-841, KIP-903); current members may stay.
 
         Kafka: ReplicationControlManager#ineligibleReplicasForIsr.
@@ -65,7 +65,7 @@ class IsrValidation:
         return self._decide.admits_any_member.yes() or (active and self._decide.admits_live_members.yes())
 
 
-def _is_possible(wanted: Change, state: PartitionRegistration) -> bool:
+def _is_possible(wanted: AlterPartitionItem, state: PartitionRegistration) -> bool:
     """Whether the ISR is well-formed, and only a recovering leader claims recovery. Kafka: Replicas#validateIsr."""
     isr = wanted.isr
     if len(set(isr)) < len(isr) or not set(isr) <= set(state.replicas) or state.leader not in isr:

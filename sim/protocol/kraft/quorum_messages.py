@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sim.kernel.message import ABOUT, ALIKE, KIND, REPLY, Message
-from sim.protocol.kraft.alter_partition_manager import Change, Result
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, Result
 from sim.protocol.kraft.metadata import BrokerRegistration, PartitionRegistration, Record
 
 BROKER_REGISTRATION: Final = 32 << KIND
@@ -158,7 +158,7 @@ class AlterPartitionRequest(Message):
 
     __slots__ = ("broker", "broker_epoch", "changes")
 
-    def __init__(self, broker: int, broker_epoch: int, changes: Sequence[Change]) -> None:
+    def __init__(self, broker: int, broker_epoch: int, changes: Sequence[AlterPartitionItem]) -> None:
         self.broker: Final = broker
         self.broker_epoch: Final = broker_epoch
         self.changes: Final = changes

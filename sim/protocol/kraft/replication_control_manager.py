@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from sim.protocol import probes
 from sim.protocol.decisions import Decisions
 from sim.protocol.kraft import reassignment, unclean_recovery
-from sim.protocol.kraft.alter_partition_manager import Change, Result
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, Result
 from sim.protocol.kraft.isr_validation import IsrValidation
 from sim.protocol.kraft.metadata import (
     ELR_FEATURE,
@@ -163,7 +163,7 @@ class ReplicationControlManager:
         return NONE
 
     def alter_partition(
-        self, broker: int, broker_epoch: int, changes: Iterable[Change]
+        self, broker: int, broker_epoch: int, changes: Iterable[AlterPartitionItem]
     ) -> tuple[str, dict[str, Result]]:
         """Process a leader's ISR changes (KIP-497). Kafka: ReplicationControlManager#alterPartition.
 

@@ -27,7 +27,7 @@ class FollowerState:
         caught_up_us: when it was last caught up (lastCaughtUpTimeMs).
         fetch_us: time of its last fetch (lastFetchTimeMs).
         leader_leo_at_fetch: the leader's LEO at that time (lastFetchLeaderLogEndOffset).
-        holds_hw: whether the HW waits for it: a member of the ISR in memory, or of a larger proposed one (maximal ISR).
+        in_maximal_isr: whether the HW waits for it: it is in the ISR in memory, or in a larger proposed one.
         in_isr: whether it is in the ISR in memory.
     """
 
@@ -36,8 +36,8 @@ class FollowerState:
         "broker_epoch",
         "caught_up_us",
         "fetch_us",
-        "holds_hw",
         "in_isr",
+        "in_maximal_isr",
         "leader_leo_at_fetch",
         "leo",
     )
@@ -49,7 +49,7 @@ class FollowerState:
         self.caught_up_us = now_us if in_isr else NEVER_US
         self.fetch_us = NEVER_US
         self.leader_leo_at_fetch = UNKNOWN_LEO
-        self.holds_hw = in_isr
+        self.in_maximal_isr = in_isr
         self.in_isr = in_isr
 
     def fetched(self, offset: int, leader_leo: int, broker_epoch: int, now_us: int) -> None:
@@ -69,7 +69,7 @@ class FollowerState:
         self.broker_epoch = broker_epoch
         self.leo = offset
 
-    def refetched(self, at_us: int) -> None:
+    def note_elided_fetches(self, at_us: int) -> None:
         """Account for elided fetches at the unchanged LEO of the leader; `at_us` is the last one's time."""
         self.caught_up_us = self.fetch_us = at_us
         self.leader_leo_at_fetch = self.leo
@@ -145,7 +145,7 @@ class Followers:
         isr, pending = state.isr, state.pending
         for broker, follower in self.states.items():
             follower.in_isr = broker in isr
-            follower.holds_hw = follower.in_isr or broker in pending
+            follower.in_maximal_isr = follower.in_isr or broker in pending
 
     def out_of_sync(self, leo: int, now_us: int) -> tuple[int, ...]:
         """ISR members that lack records and have not been caught up for longer than the allowed lag.
@@ -160,7 +160,7 @@ class Followers:
             if state.in_isr and now_us - state.caught_up_us > self.lag_us and (state.leo != leo or by_time.yes())
         )
 
-    def member_lacks(self, leo: int) -> bool:
+    def any_member_behind(self, leo: int) -> bool:
         """Whether an ISR member lacks records, even briefly, or may lag without lacking any."""
         by_time = self._decide.lags_by_time
         return any(state.in_isr and (state.leo != leo or by_time.yes()) for state in self.states.values())

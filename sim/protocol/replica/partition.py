@@ -307,13 +307,13 @@ class Partition(ReadableReplica):
             return error
         return NOT_LEADER_OR_FOLLOWER if current_leader_epoch == NO_EPOCH else UNKNOWN_LEADER_EPOCH
 
-    def fetch_refused(self, follower: int) -> None:
+    def note_refused_fetch(self, follower: int) -> None:
         """A follower's fetch was refused. Kafka: ReplicaManager#updateFollowerLogReadResults (0.10.2-2.0)."""
         state = self.followers.states.get(follower)
         if state is not None and self.decide.forgets_refused.yes():
             state.forget_fetch()
 
-    def knows(self, follower: int, offset: int, leader_epoch: int) -> bool:
+    def fetch_is_noop(self, follower: int, offset: int, leader_epoch: int) -> bool:
         """Whether a fetch at this offset is a no-op for the leader, except that it shows the follower alive."""
         state = self.followers.states.get(follower)
         if state is None or not (state.in_isr and state.leo == offset == self.log.leo):
@@ -338,7 +338,7 @@ class Partition(ReadableReplica):
         lag_us = self.followers.lag_us
         for state in self.followers.states.values():
             if state.leo < candidate and (
-                state.holds_hw or (now_us - state.caught_up_us <= lag_us and self._membership.is_eligible(state))
+                state.in_maximal_isr or (now_us - state.caught_up_us <= lag_us and self._membership.is_eligible(state))
             ):
                 candidate = state.leo
         if candidate <= self.hw:
@@ -348,7 +348,7 @@ class Partition(ReadableReplica):
         if self.set_hw(candidate):
             self._complete_writes()
 
-    def min_isr_changed(self, value: int) -> None:
+    def set_min_isr(self, value: int) -> None:
         """``min.insync.replicas`` changed; that does not advance the HW.
 
         Kafka: UnifiedLog#updateConfig (3.9-4.3), Log#updateConfig (1.1-2.6).
@@ -361,7 +361,7 @@ class Partition(ReadableReplica):
     @property
     def has_laggards(self) -> bool:
         """Whether an ISR member lacks records, or an ISR change is pending."""
-        return bool(self.state.pending) or self.followers.member_lacks(self.log.leo)
+        return bool(self.state.pending) or self.followers.any_member_behind(self.log.leo)
 
     def shrink_isr(self, now_us: int) -> None:
         """Propose an ISR without lagging members; called every half lag time. Kafka: Partition#maybeShrinkIsr."""

@@ -90,7 +90,7 @@ class FetcherHost(Protocol):
     def wake_fetcher(self, fetcher: ReplicaFetcherThread, at_us: int) -> None:
         """Call `ReplicaFetcherThread.step` at that time."""
 
-    def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
+    def truncation_completed(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
         """Truncation for this leader epoch is complete, after `rounds` OffsetsForLeaderEpoch responses.
 
         Its meaning depends on rule ``follower_truncation``: the log was truncated to the HW, or to the leader's end
@@ -233,7 +233,7 @@ class ReplicaFetcherThread:
         elif wake_us:
             self._host.wake_fetcher(self, wake_us)
 
-    def repeats(self, request: FetchRequest, log_start: int) -> bool:
+    def would_repeat(self, request: FetchRequest, log_start: int) -> bool:
         """Whether an empty response with this HW and log start leads to the same fetch again."""
         if request is not self.in_flight or self.dead or len(self.partitions) != 1 or not self.session.is_open:
             return False
@@ -338,14 +338,14 @@ class ReplicaFetcherThread:
         return True
 
     def _complete_truncation(self, fetch: PartitionFetchState) -> None:
-        """Complete truncation (`FetcherHost.settled`); later truncations of this epoch count their own rounds.
+        """Complete truncation; later truncations of this epoch count their own rounds.
 
         Kafka: AbstractFetcherThread#updateFetchOffsetAndMaybeMarkTruncationComplete (2.0-4.3),
         AbstractFetcherThread#markTruncationCompleteAndUpdateFetchOffset (1.1).
         """
         fetch.state = FETCHING
         rounds, fetch.rounds = fetch.rounds, 0
-        self._host.settled(fetch.replica, fetch.leader_epoch, rounds)
+        self._host.truncation_completed(fetch.replica, fetch.leader_epoch, rounds)
 
     # Fetching.
 

@@ -143,7 +143,7 @@ def test_a_broker_that_does_not_hear_of_the_latest_metadata() -> None:
     world = quorum()
     control = world.cluster.control
     assert isinstance(control, ControllerQuorum)
-    control.lag(3, 40_000_000)
+    control.delay_metadata(3, 40_000_000)
     control.set_config("min.insync.replicas", 3)
     convergence = validate(world, 30)
     assert detail(world, convergence).endswith("behind the metadata log: [3]")

@@ -58,13 +58,13 @@ def test_an_isr_in_memory_that_shrinks_alone() -> None:
     world = World(ALL)
     assert world.commit() == []
     world.leader.state.isr = (1, 2)
-    world.leader.followers.states[3].holds_hw = False
+    world.leader.followers.states[3].in_maximal_isr = False
     assert world.commit() == ["quorum-not-superset"]
 
 
 def test_a_member_that_is_waited_for_because_it_was_proposed() -> None:
     world = World((1, 2))
-    world.leader.followers.states[3].holds_hw = True
+    world.leader.followers.states[3].in_maximal_isr = True
     world.checker.persisted(ALL, (), 4, 5)
     assert world.commit() == []
 

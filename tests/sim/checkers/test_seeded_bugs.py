@@ -50,11 +50,11 @@ def waits_for_nobody(partition: Partition, decision: LeaderAndIsr, now_us: int) 
     original_lead(partition, decision, now_us)
     partition.state.isr = partition.state.pending = (partition.broker,)  # And it proposes no other one.
     for state in partition.followers.states.values():
-        state.in_isr = state.holds_hw = False
+        state.in_isr = state.in_maximal_isr = False
 
 
 def leads_as_well(broker: Broker, partition: Partition, decision: LeaderAndIsr) -> None:
-    broker._lead(partition, decision)
+    broker._become_leader(partition, decision)
 
 
 def elects_nobody(*_: object, **__: object) -> None:
@@ -90,7 +90,7 @@ def with_broken_rule(rule: str, value: str, seed: int) -> set[str]:
         ("candidate-incomplete", Partition, "advance_hw", commits_at_once),
         ("quorum-not-superset", Partition, "become_leader", waits_for_nobody),
         ("log-mismatch", Partition, "end_offset_for", calls_every_epoch_unended),
-        ("two-leaders-one-epoch", Broker, "_follow", leads_as_well),
+        ("two-leaders-one-epoch", Broker, "_become_follower", leads_as_well),
         ("inconsistent-read", Partition, "advance_hw", commits_at_once),
         ("global-loss", Partition, "advance_hw", commits_at_once),
     ],

@@ -113,19 +113,19 @@ def test_effects_have_their_times(story: Callable[[bool], list[Shown]]) -> None:
 
 
 def hw_told_at_once(patch: pytest.MonkeyPatch) -> None:
-    ends = Serving.waits_until
+    ends = Serving.resume_wait
 
-    def waits_until(self: Serving, delayed: DelayedFetch, expires_us: int) -> None:
+    def resume_wait(self: Serving, delayed: DelayedFetch, expires_us: int) -> None:
         ends(self, delayed, self.kernel.now_us if delayed.request.replica >= 0 else expires_us)
 
-    patch.setattr(Serving, "waits_until", waits_until)
+    patch.setattr(Serving, "resume_wait", resume_wait)
 
 
 def session_counted_from_the_cut(patch: pytest.MonkeyPatch) -> None:
     def settle(self: ElidedPings, now_us: int) -> None:
         self._sessions.resume_expiry(self._pinger.node, now_us, 0)
         next_us = now_us + self._interval_us - (now_us - self._sent_us) % self._interval_us
-        self._pinger.ping_again(self._channel, -1, next_us)
+        self._pinger.resume_pings(self._channel, -1, next_us)
 
     patch.setattr(ElidedPings, "settle", settle)
 

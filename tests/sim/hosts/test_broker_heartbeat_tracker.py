@@ -37,8 +37,8 @@ def test_a_session_is_valid_at_exactly_its_timeout(keeps_fenced: bool, fenced_us
     sessions.begin()
     sessions.registered(1)
     sessions.unfenced.add(1)
-    sessions.heard(1, 0)
-    sessions.watch(1)
+    sessions.note_heartbeat(1, 0)
+    sessions.schedule_check(1)
     kernel.run_until(SESSION_US)
     assert sessions.is_open(1)
     assert quorum.fenced == []

@@ -154,7 +154,7 @@ def test_isr_write_that_may_be_under_way_is_not_sent_twice() -> None:
     cluster = world.cluster
     cluster.links.worsen(steps.SLOW, 0, cluster.controller, 900_000)
     for _ in range(6):
-        cluster.control.expire(3)
+        cluster.control.expire_session(3)
         world.run(7)
     epochs = [process.partition.leader_epoch for process in cluster.running.values() if process.partition]
     assert epochs == [cluster.control.state.leader_epoch] * 3

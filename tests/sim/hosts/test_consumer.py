@@ -20,7 +20,7 @@ def test_consumer_is_shown_what_lies_below_the_high_watermark_and_no_more() -> N
     world.cluster.links.heal_all()
     world.run(5)
     assert shown(world) == [(0, 0), (2, 2)]
-    assert world.cluster.consumer.at.offset == 5
+    assert world.cluster.consumer.cursor.offset == 5
 
 
 def test_consumer_follows_the_leader_and_repeats_nothing() -> None:
@@ -155,7 +155,7 @@ def test_a_shorter_leader_is_out_of_range_without_validation() -> None:
 def test_consumer_with_validation_is_not_put_out_of_range() -> None:
     world = truncated("kip320", "latest", refill=0)
     assert not world.of("out-of-range")
-    assert world.cluster.consumer.at.offset == 1
+    assert world.cluster.consumer.cursor.offset == 1
 
 
 def test_a_consumer_restarts_at_and_validates_its_committed_offset() -> None:
@@ -178,7 +178,7 @@ def test_consumer_without_a_committed_offset_restarts_by_the_policy(policy: str,
     world.cluster.consumer.restart()
     world.run()
     assert shown(world)[1:] == after
-    assert world.cluster.consumer.raised == (policy == "none")
+    assert world.cluster.consumer.has_error == (policy == "none")
 
 
 def test_a_seek_to_an_epoch_ahead_of_the_metadata_waits_for_it() -> None:
@@ -221,7 +221,7 @@ def test_a_leader_of_an_older_release_is_not_asked(version: int, state: str) -> 
         broker.epoch_end_version = version
     world.write()
     consumer.seek(0, 0)
-    assert consumer.at.state == state
+    assert consumer.cursor.state == state
     world.run()
     assert shown(world) == [(0, 0), (0, 0)]
 

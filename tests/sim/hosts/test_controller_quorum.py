@@ -53,7 +53,7 @@ def test_a_broker_is_fenced_until_it_has_logs_and_its_registration() -> None:
 def test_a_session_ends_9_s_after_the_last_heartbeat_elided_or_not() -> None:
     world = kraft()
     world.run(20)
-    assert 1 in quorum(world).sessions.going_on  # Heartbeats are left out by now.
+    assert 1 in quorum(world).sessions.suspended  # Heartbeats are left out by now.
     world.cluster.kill(1)
     killed_us = world.cluster.kernel.now_us
     world.run(12)
@@ -117,9 +117,9 @@ def test_records_that_were_lost_are_sent_again_and_applied_at_once() -> None:
     world = kraft()
     world.run(20)
     world.cluster.links.cut(0, 3)
-    assert world.cluster.control.prefer() is False  # It leads already.
+    assert world.cluster.control.elect_preferred() is False  # It leads already.
     for broker in (1, 2):
-        quorum(world).expire(broker)
+        quorum(world).expire_session(broker)
         world.run(3)
     assert not world.of("follow", broker=3)[1:]
     world.cluster.links.heal_all()
@@ -135,7 +135,7 @@ def test_a_broker_whose_requests_do_not_arrive_reads_nothing() -> None:
     world.run(20)
     world.cluster.links.cut(3, 0)
     before = process(world, 3).image.offset
-    quorum(world).expire(2)
+    quorum(world).expire_session(2)
     world.run(5)
     assert process(world, 3).image.offset == before
     assert process(world, 1).image.offset > before
@@ -161,8 +161,8 @@ def test_a_controller_that_stands_still_commits_nothing_and_is_replaced() -> Non
     world.run(20)
     assert world.cluster.control.pause_controller(0, world.cluster.pause)
     length = len(quorum(world).log.records)
-    assert not quorum(world).expire(2)
-    assert not quorum(world).prefer()
+    assert not quorum(world).expire_session(2)
+    assert not quorum(world).elect_preferred()
     world.cluster.administrator.set_config("min.insync.replicas", 1)  # Waits until somebody answers.
     world.run(2)
     assert len(quorum(world).log.records) == length
@@ -215,7 +215,7 @@ def test_a_reassignment_moves_the_replica_and_its_log_is_deleted() -> None:
 
 def test_the_preferred_leader_is_gone_back_to() -> None:
     world = World("kraft", config={"leader.imbalance.check.interval.seconds": 30}).ready()
-    quorum(world).expire(1)
+    quorum(world).expire_session(1)
     world.run(5)
     assert state(world).leader == 2
     world.run(30)
@@ -225,7 +225,7 @@ def test_the_preferred_leader_is_gone_back_to() -> None:
 def test_a_heartbeat_that_is_left_out_tells_how_far_the_broker_has_read() -> None:
     world = kraft()
     world.run(20)
-    quorum(world).expire(3)  # Records that no heartbeat has told of.
+    quorum(world).expire_session(3)  # Records that no heartbeat has told of.
     world.run(10)
     world.cluster.shut_down(1)  # It waits until the others have read that it goes.
     world.run(5)

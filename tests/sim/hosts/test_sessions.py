@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sim.history import steps
-from sim.hosts.broker_heartbeat_tracker import AGAIN_US, LOOKS
+from sim.hosts.broker_heartbeat_tracker import CHECKS_PER_TIMEOUT, RECHECK_US
 from sim.hosts.consumer import Consumer
 from sim.kernel.scheduler import SHIFT, Call
 from tests.sim.world import World
@@ -33,7 +33,7 @@ def sessions(mode: str, *, elision: bool, **config: Value) -> tuple[World, list[
         ("kraft", 8_999, False),
         ("kraft", 9_001, True),
         ("elr", 8_999, False),
-        ("elr", 9_000 + 9_000 // LOOKS + 1, True),
+        ("elr", 9_000 + 9_000 // CHECKS_PER_TIMEOUT + 1, True),
     ],
 )
 def test_a_session_ends_where_its_timeout_is_shorter_than_the_interval(mode: str, interval_ms: int, ends: bool) -> None:
@@ -56,7 +56,7 @@ def test_since_4_0_sessions_are_checked_eight_times_a_timeout() -> None:
         small.cluster.kill(2)
         small.run(12)
         (ends[mode],) = [step["t"] for step in small.of("session-end")]
-    assert ends["kraft"] < ends["elr"] <= ends["kraft"] + 9_000_000 // LOOKS
+    assert ends["kraft"] < ends["elr"] <= ends["kraft"] + 9_000_000 // CHECKS_PER_TIMEOUT
 
 
 def test_a_broker_pings_three_times_in_a_session_unless_told_otherwise() -> None:
@@ -124,11 +124,11 @@ def test_metadata_are_refreshed_at_multiples_of_their_age(age_ms: int, next_ms: 
     assert [
         entry.number >> SHIFT
         for entry in kernel._queue
-        if isinstance(entry.event, Call) and entry.event.handler == small.cluster.producer._age
+        if isinstance(entry.event, Call) and entry.event.handler == small.cluster.producer._refresh_periodically
     ] == [next_ms * 1_000]
 
 
-@pytest.mark.parametrize(("mode", "apart_us"), [("kip320", 0), ("kraft", 0), ("elr", AGAIN_US)])
+@pytest.mark.parametrize(("mode", "apart_us"), [("kip320", 0), ("kraft", 0), ("elr", RECHECK_US)])
 @pytest.mark.parametrize("seconds", range(0, 18, 3))
 def test_sessions_that_end_at_once_end_in_order(mode: str, apart_us: int, seconds: int) -> None:
     """The control plane stood still: all sessions get their full timeout, and three brokers are gone."""

@@ -53,8 +53,8 @@ def test_a_broker_exits_while_its_old_registration_exists() -> None:
 def test_a_session_that_expires_under_a_living_broker_is_opened_anew() -> None:
     world = World(config=QUIET).ready()
     before = world.cluster.running[2].broker_epoch
-    assert world.cluster.control.expire(2)
-    assert not world.cluster.control.expire(2)
+    assert world.cluster.control.expire_session(2)
+    assert not world.cluster.control.expire_session(2)
     world.run(1)
     assert world.cluster.running[2].broker_epoch > before
     assert len(world.of("registered", broker=2)) == 2
@@ -254,7 +254,7 @@ def test_an_administrator_asks_for_the_preferred_leader() -> None:
     world = World(config=QUIET).ready()
     world.decide(2, (1, 2, 3))
     world.run(0.1)
-    assert world.cluster.control.prefer()
+    assert world.cluster.control.elect_preferred()
     world.run(0.1)
     assert leader(world) == 1
 

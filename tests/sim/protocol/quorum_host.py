@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sim.protocol.decisions import Decisions
-from sim.protocol.kraft.alter_partition_manager import Change
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem
 from sim.protocol.kraft.metadata import MetadataImage, PartitionRegistration, Record, Value
 from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.quorum_messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
@@ -156,7 +156,7 @@ class QuorumHost:
         state, brokers = self.image.partitions.get(name, NOTHING), self.image.brokers
         sender = state.leader if by is None else by
         epochs = {member: brokers[member].broker_epoch for member in isr if member in brokers}
-        change = Change(
+        change = AlterPartitionItem(
             name,
             isr,
             state.leader_epoch if leader_epoch is None else leader_epoch,

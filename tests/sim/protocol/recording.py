@@ -107,7 +107,7 @@ class Recorder:
     def wake_fetcher(self, fetcher: ReplicaFetcherThread, at_us: int) -> None:
         self.calls.append(("wake", at_us))
 
-    def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
+    def truncation_completed(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
         self.calls.append(("settled", leader_epoch, replica.log.leo, rounds))
 
     def halt(self, reason: str) -> None:

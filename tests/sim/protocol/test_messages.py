@@ -17,16 +17,16 @@ from sim.kernel.values import fields_of
 from sim.protocol import batch, messages
 from sim.protocol.batch import Batch
 from sim.protocol.kraft import alter_partition_manager, quorum_messages
-from sim.protocol.kraft.alter_partition_manager import Change
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem
 from sim.protocol.messages import AbstractControlRequest, LeaderAndIsr
 from sim.protocol.zookeeper.election import BrokerInfo
 from tests.plain import needs_sources
 
 MODULES = (messages, quorum_messages, zk_messages)
-PARTS = (AbstractControlRequest, Batch, BrokerInfo, Change, LeaderAndIsr)
+PARTS = (AbstractControlRequest, Batch, BrokerInfo, AlterPartitionItem, LeaderAndIsr)
 """What is a part of messages, and a value itself."""
 SCALARS = (int, str, bool, float, type(None))
-WITH_FUNCTION = (zk_messages.Request,)
+WITH_FUNCTION = (zk_messages.ZooKeeperRequest,)
 """What a broker wants done at ZooKeeper is a function of the server, and so no value."""
 NAMES = {**vars(messages), **vars(quorum_messages), **vars(alter_partition_manager), **vars(batch), "Mapping": Mapping}
 NAMES |= {"Sequence": Sequence, "BrokerInfo": BrokerInfo, "Value": Value, "LeaderAndIsr": LeaderAndIsr}
@@ -99,7 +99,7 @@ def value_of(kind: Any, salt: int) -> Any:
 
 
 @needs_sources
-@pytest.mark.parametrize("kind", [one for one in kinds() if one not in (*WITH_FUNCTION, zk_messages.Answer)])
+@pytest.mark.parametrize("kind", [one for one in kinds() if one not in (*WITH_FUNCTION, zk_messages.ZooKeeperResponse)])
 def test_messages_are_equal_by_what_they_say(kind: type) -> None:
     one, same, other = made(kind, 1), made(kind, 1), made(kind, 2)
     assert one == same != other

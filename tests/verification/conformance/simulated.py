@@ -11,7 +11,7 @@ from sim.environment.storage import Storage
 from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
 from sim.hosts.zk_broker import ZooKeeperBroker
-from sim.hosts.zk_messages import Decision
+from sim.hosts.zk_messages import ScriptedDecision
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Event, Kernel
 from sim.kernel.streams import Streams
@@ -292,7 +292,7 @@ class ScriptedBroker:
     def decide(self, leader: int, leader_epoch: int) -> None:
         """Hand over a LeaderAndIsr."""
         state = self._state(leader, leader_epoch)
-        self.process.on_script(Decision(state, dict.fromkeys(self._cluster.replicas, 1)))
+        self.process.on_scripted_decision(ScriptedDecision(state, dict.fromkeys(self._cluster.replicas, 1)))
         self.pass_time(SECOND_US // 10)
 
     def stop_replica(self, leader_epoch: int, *, delete: bool) -> str:
@@ -358,7 +358,7 @@ class FollowingBroker:
         decision = LeaderAndIsr(self.partition.name, LEADER, leader_epoch, brokers, partition_epoch, brokers)
         process = self._cluster.running[FOLLOWER]
         assert isinstance(process, ZooKeeperBroker)
-        process.on_script(Decision(decision, dict.fromkeys(brokers, 1)))
+        process.on_scripted_decision(ScriptedDecision(decision, dict.fromkeys(brokers, 1)))
         self._pass_time()
         return self._fetch() is not before
 

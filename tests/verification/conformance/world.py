@@ -219,7 +219,7 @@ class RecordingHost:
     def wake_fetcher(self, fetcher: ReplicaFetcherThread, at_us: int) -> None:
         """See `FetcherHost`; drivers read the back-off from the fetch states."""
 
-    def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
+    def truncation_completed(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
         """See `FetcherHost`."""
         self.settlements.append(replica.name)
 

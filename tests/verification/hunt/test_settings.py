@@ -168,7 +168,7 @@ def test_a_session_hardly_longer_than_the_interval_of_pings(settings: dict[str, 
 
 
 def test_time_that_would_go_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ZooKeeper, "outlasts", lambda *_: True)
+    monkeypatch.setattr(ZooKeeper, "cannot_expire", lambda *_: True)
     monkeypatch.setattr("scenarios.format.selection.check_settings", lambda *_: None)
     kind, why = compared(replace(chaos(), seed=29, settings={PING: 30_000, SESSION: 6_000}))
     assert kind == "error"

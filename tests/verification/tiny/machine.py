@@ -115,7 +115,7 @@ class Host:
     def wake_fetcher(self, fetcher: ReplicaFetcherThread, at_us: int) -> None:
         raise AssertionError("no fetcher backs off where time stands still")
 
-    def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
+    def truncation_completed(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
         self.settled_epoch = leader_epoch
 
     def reached(self, probe: int) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.protocol.kraft.alter_partition_manager import RETRY_US, AlterPartitionManager, Change
+from sim.protocol.kraft.alter_partition_manager import RETRY_US, AlterPartitionItem, AlterPartitionManager
 from sim.protocol.messages import INVALID_UPDATE_VERSION, NONE
 from tests.sim.protocol.recording import HW, LAG_US, Recorder, decision, partition
 
@@ -19,10 +19,10 @@ class Broker(Recorder):
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         super().propose_isr(partition, isr)
-        change = Change(partition.name, isr, partition.leader_epoch, partition.partition_epoch, {})
+        change = AlterPartitionItem(partition.name, isr, partition.leader_epoch, partition.partition_epoch, {})
         self.sender.submit(partition, change, 0)
 
-    def send_alter_partition(self, changes: list[Change]) -> None:
+    def send_alter_partition(self, changes: list[AlterPartitionItem]) -> None:
         self.calls.append(("alter", [change.name for change in changes], [change.isr for change in changes]))
 
     def retry_alter_partition(self, after_us: int) -> None:

@@ -193,7 +193,7 @@ def test_after_idle_heartbeats_the_next_one_is_sent_when_due() -> None:
     broker = running()
     broker.wait()
     broker.looked_at()
-    broker.lifecycle.went_on(700_000)
+    broker.lifecycle.resume(700_000)
     assert broker.due == [700]
     broker.wait()
     assert broker.looked_at() == ["heartbeat"]
@@ -202,10 +202,10 @@ def test_after_idle_heartbeats_the_next_one_is_sent_when_due() -> None:
 def test_a_heartbeat_after_a_failure_is_not_like_the_others() -> None:
     """Its answer makes the next back-off a short one."""
     broker = running()
-    assert broker.lifecycle.only_beats
+    assert broker.lifecycle.is_steady
     broker.wait()
     broker.lifecycle.failed()
-    assert not broker.lifecycle.only_beats
+    assert not broker.lifecycle.is_steady
     broker.wait()
     broker.answer()
-    assert broker.lifecycle.only_beats
+    assert broker.lifecycle.is_steady

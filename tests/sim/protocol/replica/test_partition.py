@@ -244,7 +244,7 @@ def test_proposal_ends_or_stays_by_the_controllers_error(error: str, pending: tu
     one.follower_fetched(2, 1, 0, one.leader_epoch, LAG_US * 2)
     one.isr_refused(error, LAG_US * 2)
     assert (one.state.pending, one.state.isr, len(host.of("isr"))) == (pending, (1,), proposals)
-    assert one.followers.states[2].holds_hw == bool(pending)
+    assert one.followers.states[2].in_maximal_isr == bool(pending)
 
 
 def test_newer_metadata_ends_a_proposal_and_its_late_answer_is_ignored() -> None:
@@ -375,7 +375,7 @@ def test_a_lower_min_isr_moves_the_hw_with_the_next_append() -> None:
     one.become_leader(decision(isr=(1,)), 0)
     one.produce(produce(0, acks=1), LAG_US)
     assert one.hw == 0
-    one.min_isr_changed(1)
+    one.set_min_isr(1)
     assert one.hw == 0
     one.produce(produce(1, acks=1), LAG_US * 2)
     assert one.hw == 2
@@ -403,7 +403,7 @@ def test_replayed_state_of_an_equal_leader_epoch_ends_a_proposal() -> None:
     assert one.state.pending == (1, 2, 3)
     one.become_leader(LeaderAndIsr("t-0", 1, 1, (1,), 2, (1, 2, 3)), 2)
     assert [one.state.isr, one.state.pending, one.partition_epoch] == [(1,), (), 2]
-    assert [(state.holds_hw, state.leo) for state in one.followers.states.values()] == [(False, 0), (False, 0)]
+    assert [(state.in_maximal_isr, state.leo) for state in one.followers.states.values()] == [(False, 0), (False, 0)]
     one.isr_persisted((1, 2, 3), 3, 2, leader_epoch=1)
     assert (one.state.isr, one.partition_epoch) == ((1,), 2)
 
@@ -711,8 +711,8 @@ def test_rule_decides_whether_a_refused_fetch_forgets_the_leo() -> None:
         one = partition(Recorder(), HW.override({"refused_fetch": rule}))
         one.become_leader(decision(isr=(1, 2)), 0)
         one.follower_fetched(2, 1, 0, 1, 0)
-        one.fetch_refused(2)
-        one.fetch_refused(3)
+        one.note_refused_fetch(2)
+        one.note_refused_fetch(3)
         assert one.followers.states[2].leo == leo
 
 
@@ -729,7 +729,7 @@ def test_rule_decides_whether_an_idle_follower_outside_moves_the_hw(rule: str, h
     one.isr_refused("BAD_VERSION", LAG_US + 1)
     assert one.hw == hw
     assert f"hw_at_fetch={rule}" in host.probes
-    assert one.knows(3, 1, 1)
+    assert one.fetch_is_noop(3, 1, 1)
     one.produce(produce(1, acks=1), 0)
     one.follower_fetched(3, 1, 2, 1, 0)
-    assert one.knows(3, 2, 1) == (rule == "moved-leo")
+    assert one.fetch_is_noop(3, 2, 1) == (rule == "moved-leo")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sim.protocol.kraft.alter_partition_manager import AlterPartitionManager, Change, Result
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, AlterPartitionManager, Result
 from sim.protocol.messages import NO_EPOCH, NONE
 from tests.verification.conformance.driving import Kind, Seen
 
@@ -39,11 +39,11 @@ class Sending:
         assert not given
         self.sender = AlterPartitionManager(self)
         self.partitions: dict[str, Waiting] = {}
-        self.requests: list[list[Change]] = []
+        self.requests: list[list[AlterPartitionItem]] = []
         self.now_us = 0
         self.retry_us: int | None = None
 
-    def send_alter_partition(self, changes: list[Change]) -> None:
+    def send_alter_partition(self, changes: list[AlterPartitionItem]) -> None:
         """See `AlterPartitionHost`."""
         self.requests.append(list(changes))
 
@@ -54,7 +54,7 @@ class Sending:
     def _submit(self, name: str, isr: tuple[int, ...]) -> Seen:
         partition = self.partitions.setdefault(name, Waiting(name))
         partition.error = None
-        self.sender.submit(partition, Change(name, isr, 0, 0, {}), self.now_us)
+        self.sender.submit(partition, AlterPartitionItem(name, isr, 0, 0, {}), self.now_us)
         return Seen(error=partition.error)
 
     def submit(self, op: Fields) -> Seen:

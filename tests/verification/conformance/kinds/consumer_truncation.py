@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sim.config import resolve
 from sim.environment.network import Network, Node
 from sim.history.recorder import Recorder
-from sim.hosts.client import Access
+from sim.hosts.client import ClientSetup
 from sim.hosts.consumer import USABLE_EPOCH_END_VERSION, Consumer
 from sim.hosts.settings import client_settings
 from sim.kernel.scheduler import Event, Kernel
@@ -103,13 +103,13 @@ class Position:
     """A position by itself, and the newest OffsetsForLeaderEpoch that the leader knows."""
 
     def __init__(self, given: Fields, _: Rules) -> None:
-        self.at = ConsumerPosition(given["reset_policy"])
+        self.cursor = ConsumerPosition(given["reset_policy"])
         self.policy = given["reset_policy"]
         self.version: int = USABLE_EPOCH_END_VERSION
         if "consumer_position" in given:
             given["unclean"]
             self.history = given["log_history"]
-            self.at.seek_validated(_position(given["consumer_position"]))
+            self.cursor.seek_validated(_position(given["consumer_position"]))
 
     def leader_api_version(self, op: Fields) -> None:
         version = op["max_offsets_for_leader_epoch"]
@@ -118,14 +118,14 @@ class Position:
     def leader_seen(self, op: Fields) -> Seen:
         can_validate = self.version >= USABLE_EPOCH_END_VERSION
         epoch = _epoch(op["leader_epoch"])
-        return Seen(returns=self.at.leader_seen(LEADER, epoch, can_validate=can_validate))
+        return Seen(returns=self.cursor.leader_seen(LEADER, epoch, can_validate=can_validate))
 
     def leader_seen_unassigned(self, op: Fields) -> Seen:
         """A partition that is not assigned has no position."""
         return Seen(returns=ConsumerPosition(self.policy).leader_seen(LEADER, op["leader_epoch"]))
 
     def epoch_reply(self, op: Fields) -> Seen:
-        found = self.at.epoch_end(_position(op["for_position"]), op["epoch"], op["end_offset"])
+        found = self.cursor.epoch_end(_position(op["for_position"]), op["epoch"], op["end_offset"])
         return Seen(truncation=_truncation(found))
 
     def reply_of_the_last_leader(self, op: Fields) -> Seen:
@@ -143,16 +143,16 @@ class Position:
 POSITION: Final = Kind(
     begin=Position,
     ops={
-        "seek_unvalidated": lambda state, op: state.at.seek_unvalidated(_position(op["position"])),
-        "seek_validated": lambda state, op: state.at.seek_validated(_position(op["position"])),
-        "complete_validation": lambda state, _: state.at.complete_validation(),
-        "request_reset": lambda state, op: state.at.request_reset(op.get("strategy", "")),
+        "seek_unvalidated": lambda state, op: state.cursor.seek_unvalidated(_position(op["position"])),
+        "seek_validated": lambda state, op: state.cursor.seek_validated(_position(op["position"])),
+        "complete_validation": lambda state, _: state.cursor.complete_validation(),
+        "request_reset": lambda state, op: state.cursor.request_reset(op.get("strategy", "")),
         "leader_api_version": Position.leader_api_version,
         "leader_seen": Position.leader_seen,
         "leader_seen_for_unassigned_partition": Position.leader_seen_unassigned,
         "epoch_reply": Position.epoch_reply,
     },
-    observe=lambda state: _sights(state.at),
+    observe=lambda state: _sights(state.cursor),
 )
 
 
@@ -189,8 +189,8 @@ class Reader:
         recorder.observe(self.steps.append)
         self.leader = Leader(given.get("leader_max_offsets_for_leader_epoch_version", USABLE_EPOCH_END_VERSION))
         settings = client_settings(resolve({"auto.offset.reset": given.get("reset_policy", "earliest")}))
-        access = Access(_TOPIC, (LEADER,), settings, self.kernel, self.network, recorder, Decisions(rules))
-        self.consumer = Consumer(1002, access)
+        setup = ClientSetup(_TOPIC, (LEADER,), settings, self.kernel, self.network, recorder, Decisions(rules))
+        self.consumer = Consumer(1002, setup)
         self.network.join(self.consumer)
         self.connected = given.get("connected", True)
         if self.connected:
@@ -209,18 +209,18 @@ class Reader:
             consumer.leader_epoch = consumer._newest_epoch = epoch
         if position is not None and "truncation_and_regrowth" in given:
             given["truncation_and_regrowth"]  # Nothing that a consumer sees: it has read so far, and goes on.
-            consumer.at.seek_validated(position)
+            consumer.cursor.seek_validated(position)
         elif position is not None:
-            consumer.at.seek_unvalidated(position)
+            consumer.cursor.seek_unvalidated(position)
         elif given.get("reset_needed"):
-            consumer.at.request_reset()
+            consumer.cursor.request_reset()
 
     def deliver(self) -> None:
         self.kernel.run_until(self.kernel.now_us + _DELIVERY_US)
 
     def sights(self) -> Seen:
         consumer = self.consumer
-        seen = _sights(consumer.at)
+        seen = _sights(consumer.cursor)
         seen.update(
             metadata_update_requested=consumer._refreshing or consumer._asked is not None,
             last_seen_leader_epoch=_known(consumer._newest_epoch),
@@ -239,7 +239,7 @@ class Reader:
     def validate(self, _: Fields) -> Seen:
         """A poll: compare the position with the metadata, and do what has to be done."""
         consumer = self.consumer
-        if consumer.raised:
+        if consumer.has_error:
             (told,) = [step for step in self.steps if step["step"] == "truncation-detected"]
             divergent = {"offset": told["divergent_offset"], "epoch": told["leader_epoch"]}
             return Seen(raises="log truncation", out_of_range_offset=told["offset"], divergent=divergent)
@@ -264,16 +264,16 @@ class Reader:
         if "for_leader_epoch" in op:
             epoch = op["for_leader_epoch"]
             request = next(each for each in self.leader.epoch_ends if each.asks[0][1] == epoch)
-        before = consumer.at.position
+        before = consumer.cursor.position
         if op.get("missing"):
-            consumer._give_up(request)
+            consumer._time_out(request)
         else:
             error = _error(op.get("error", "NONE"))
             result = (_TOPIC, error, op.get("epoch", request.asks[0][2]), op.get("end_offset", -1))
             consumer.on_epoch_end_reply(OffsetsForLeaderEpochResponse(request, [result]))
         self.deliver()
-        after = consumer.at.position
-        waits = consumer.at.state == AWAIT_VALIDATION
+        after = consumer.cursor.position
+        waits = consumer.cursor.state == AWAIT_VALIDATION
         return Seen(
             handed_to_position_state=not waits,
             result=None if waits and after == before else _shown(after),
@@ -290,7 +290,7 @@ class Reader:
 
     def advance(self, op: Fields) -> None:
         """A fetch that was under way moved the position."""
-        self.consumer.at.seek_validated(_position(op["position"]))
+        self.consumer.cursor.seek_validated(_position(op["position"]))
 
     def seek(self, op: Fields) -> None:
         position = _position(op["position"])
@@ -354,5 +354,5 @@ HOLE: Final = Kind(
         "epoch_reply": Position.reply_of_the_last_leader,
         "fetch": Reader.fetch,
     },
-    observe=lambda state: state.sights() if isinstance(state, Reader) else _sights(state.at),
+    observe=lambda state: state.sights() if isinstance(state, Reader) else _sights(state.cursor),
 )

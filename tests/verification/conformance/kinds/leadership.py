@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sim.protocol.decisions import Decisions
-from sim.protocol.kraft.alter_partition_manager import AlterPartitionManager, Change
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, AlterPartitionManager
 from sim.protocol.messages import (
     EARLIEST,
     LATEST,
@@ -92,7 +92,7 @@ class Leading(RecordingHost):
         self.rules = rules
         self.now_us = START_US
         self.sender = AlterPartitionManager(self)
-        self.requested: Change | None = None
+        self.requested: AlterPartitionItem | None = None
         self.writes: list[int] = []
         self.dead: set[int] = set()
         self.registered: list[int] = [BROKER_EPOCHS["current"]]
@@ -138,7 +138,7 @@ class Leading(RecordingHost):
         own = BROKER_EPOCHS["own"] if names_own else NO_BROKER_EPOCH
         epochs = {member: partition.state.broker_epochs.get(member, NO_BROKER_EPOCH) for member in isr}
         epochs[partition.broker] = own
-        change = Change(partition.name, isr, partition.leader_epoch, partition.partition_epoch, epochs)
+        change = AlterPartitionItem(partition.name, isr, partition.leader_epoch, partition.partition_epoch, epochs)
         if self.rules.isr_update == "alter-partition":
             self.sender.submit(partition, change, self.now_us)
             return
@@ -146,7 +146,7 @@ class Leading(RecordingHost):
         if self.writes:
             partition.isr_persisted(isr, self.writes.pop(), self.now_us)
 
-    def send_alter_partition(self, changes: list[Change]) -> None:
+    def send_alter_partition(self, changes: list[AlterPartitionItem]) -> None:
         """See `AlterPartitionHost`."""
         self.requested = changes[-1]
 

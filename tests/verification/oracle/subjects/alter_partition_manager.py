@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from sim.protocol.kraft.alter_partition_manager import AlterPartitionManager, Change
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, AlterPartitionManager
 from sim.protocol.messages import NONE
 from tests.verification.oracle.releases import since
 from tests.verification.oracle.subject import Case, Operation, Seen, Subject
@@ -48,7 +48,7 @@ class Broker:
 
     # What the manager asks.
 
-    def send_alter_partition(self, changes: list[Change]) -> None:
+    def send_alter_partition(self, changes: list[AlterPartitionItem]) -> None:
         """See `AlterPartitionHost`."""
         sent = [
             [
@@ -84,7 +84,9 @@ class Broker:
 
     def submit(self, partition: int, isr: list[int], leader_epoch: int, partition_epoch: int) -> None:
         leader = Leader(self, str(partition))
-        change = Change(leader.name, tuple(isr), leader_epoch, partition_epoch, {member: member for member in isr})
+        change = AlterPartitionItem(
+            leader.name, tuple(isr), leader_epoch, partition_epoch, {member: member for member in isr}
+        )
         self._manager.submit(leader, change, self._now_us)
 
     def then(self, partition: int, *change: Any) -> None:

@@ -87,7 +87,7 @@ class Driver:
         """See `ReplicaHost`."""
         self._died |= probe == probes.FETCHER_DIES
 
-    def settled(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
+    def truncation_completed(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
         """See `FetcherHost`."""
 
     def halt(self, reason: str) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from sim.hosts.broker_heartbeat_tracker import BrokerHeartbeatTracker
 from sim.kernel.scheduler import ALWAYS, Kernel
 from sim.protocol.decisions import Decisions
-from sim.protocol.kraft.alter_partition_manager import Change
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem
 from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR, BrokerRegistration, MetadataImage, Record, Value
 from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.replication_control_manager import UNCLEAN_ELECTION, NotAssignedError
@@ -111,7 +111,7 @@ class Host:
         if known is None:
             return "unknown"
         reply = self.controller.register(broker, known.incarnation, -1, known.directory)
-        self._sessions.registered_again(broker)
+        self._sessions.note_reregistration(broker)
         return reply.error
 
     def heartbeat(self, broker: int, ago: int, want_fence: int, want_shut_down: int) -> Any:
@@ -119,7 +119,7 @@ class Host:
         if known is None:
             return "unknown"
         read = self.controller.image.offset if ago == 0 else 0 if ago > len(self.ends) else self.ends[-ago]
-        self._sessions.heard(broker, self._kernel.now_us)
+        self._sessions.note_heartbeat(broker, self._kernel.now_us)
         reply = self.controller.heartbeat(
             broker, known.broker_epoch, read, want_fence=bool(want_fence), want_shut_down=bool(want_shut_down)
         )
@@ -152,7 +152,7 @@ class Host:
         if state is None or not (sender or state.leader) or (sender or state.leader) not in brokers:
             return "unknown"
         sender = sender or state.leader
-        wanted = Change(
+        wanted = AlterPartitionItem(
             topic,
             tuple(isr),
             state.leader_epoch + leader_epoch,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sim.protocol.batch import Batch
 from sim.protocol.decisions import Decisions
-from sim.protocol.kraft.alter_partition_manager import AlterPartitionManager, Change
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, AlterPartitionManager
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
@@ -108,7 +108,7 @@ class Host:
             self.wanted = [sorted(isr), partition.leader_epoch, partition.partition_epoch]
             return
         epochs = {LOCAL: 1, **partition.state.broker_epochs}
-        change = Change(partition.name, isr, partition.leader_epoch, partition.partition_epoch, epochs)
+        change = AlterPartitionItem(partition.name, isr, partition.leader_epoch, partition.partition_epoch, epochs)
         self.manager.submit(partition, change, self.now_us)
 
     def write(self) -> None:
@@ -121,7 +121,7 @@ class Host:
         else:
             partition.isr_refused("CONNECTION_LOSS", self.now_us)
 
-    def send_alter_partition(self, changes: list[Change]) -> None:
+    def send_alter_partition(self, changes: list[AlterPartitionItem]) -> None:
         """See `AlterPartitionHost`: it is in flight until the case answers."""
 
     def retry_alter_partition(self, after_us: int) -> None:
@@ -187,7 +187,7 @@ class Driver:
                 if partition.is_leader:
                     partition.shrink_isr(host.now_us)
             case "min-isr":
-                partition.min_isr_changed(values[0])
+                partition.set_min_isr(values[0])
             case _:
                 raise ValueError(f"unknown operation {name!r}")
         return None
@@ -248,7 +248,7 @@ class Driver:
             return error or self._read(hw, [])
         error = partition.check_fetch(offset, leader_epoch, last_epoch, False)
         if error and error != DIVERGING_EPOCH:
-            partition.fetch_refused(follower)
+            partition.note_refused_fetch(follower)
         if error == DIVERGING_EPOCH:
             return [hw, partition.log.log_start, list(partition.diverging(last_epoch))]
         if error:
