@@ -187,19 +187,8 @@ def shrink(
 ) -> Shrunk:
     """Find the smallest run that fails in the same way for the same cause; write no files.
 
-    Args:
-        source: as in `run`.
-        mode: as in `run`.
-        seed: as in `run`.
-        kind: the violation to keep; None: the first inside the promise.
-        budget_s: time limit in seconds.
-        scenario: as in `run`.
-        rules: as in `run`.
-        settings: as in `run`.
-        strict: as in `run`.
-
-    Raises:
-        UserError: what the command line would refuse.
+    `kind` is the violation to keep, by default the first inside the promise, and `budget_s` the time limit in seconds.
+    Other arguments and errors are those of `run`.
     """
     from reports.evidence import shrunk_run
 
@@ -245,12 +234,7 @@ def explain(
 
 
 def draw(found: Run | Shrunk | Explanation, *, everything: bool = False) -> Drawing:
-    """Draw a run: the steps that led to the violation, or all of them.
-
-    Args:
-        found: a run, or a result of `shrink` or `explain`.
-        everything: all steps and messages.
-    """
+    """Draw a run, or a result of `shrink` or `explain`: the steps that led to the violation, or everything."""
     from reports.drawing.observed import observe
     from reports.drawing.picture import picture
     from reports.drawing.svg import to_svg
@@ -282,7 +266,6 @@ def show(found: Run | Shrunk | Explanation, file: str | Path, against: str | Non
 
 
 def _case(found: Run | Shrunk | Explanation) -> Case:
-    """The case behind a result."""
     if isinstance(found, Explanation):
         found = found.shrunk
     return found.run.case if isinstance(found, Shrunk) else found.case

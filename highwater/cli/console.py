@@ -60,6 +60,16 @@ class Ui:
 
         self._console(sys.stdout).print(Text(plain(text), style), soft_wrap=True)
 
+    def lines(self, texts: Iterable[str]) -> None:
+        """Print lines of the result."""
+        for text in texts:
+            self.line(text)
+
+    def section(self, title: str) -> None:
+        """Print the heading of a part of the result, after an empty line."""
+        self.line()
+        self.line(title, style="bold")
+
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[str] = ()) -> None:
         """Print a table of the result.
 

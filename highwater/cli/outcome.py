@@ -25,19 +25,15 @@ def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
     """Print a run of a scenario."""
     first, *rest = head(result.row)
     ui.line(first, style="bold")
-    for line in rest:
-        ui.line(line)
+    ui.lines(rest)
     if not result.row["expected"] and result.row["mode"] in scenario.expect:
         ui.line(f"the scenario expects {expectation(scenario.expect[result.row['mode']])}")
     if scenario.draw_config:
         ui.line(f"drawn: {pairs({key: shown(result.settings[key]) for key in scenario.draw_config})}")
     _section(ui, "Story", ["happened", "step"], [(seconds(p["met_at_us"]), p["text"]) for p in result.story])
-    waits = waits_for(result)
-    if waits:
-        ui.line()
-        ui.line("Stalled", style="bold")
-    for sentence in waits:
-        ui.line(sentence)
+    if waits := waits_for(result):
+        ui.section("Stalled")
+        ui.lines(waits)
     _section(ui, "Violations", ["kind", "promise", "at", "detail"], map(_violation, result.violations))
     early = [warning for warning in result.warnings if warning not in result.violations]
     _section(ui, "Early warnings", ["kind", "promise", "at", "detail"], map(_violation, early))
@@ -75,7 +71,7 @@ class Board:
         self._ui.line(f"{name:{self._width}}{cells}".rstrip())
 
     def legend(self) -> None:
-        """Print the legend of columns and marks."""
+        """Print the meaning of columns and marks."""
         modes = ", ".join(f"{number.strip()} {mode}" for mode, number in self._columns.items())
         self._ui.line(f"{modes}; . ok, v violation, s stalled as expected; F not as expected (-v: every run in full)")
 
@@ -86,8 +82,7 @@ class Board:
 def _section(ui: Ui, title: str, headers: list[str], rows: Iterable[tuple[object, ...]]) -> None:
     rows = list(rows)
     if rows:
-        ui.line()
-        ui.line(title, style="bold")
+        ui.section(title)
         ui.table(headers, rows[:MOST_ROWS])
     if len(rows) > MOST_ROWS:
         ui.line(f"and {len(rows) - MOST_ROWS:,} more; --json has them all")

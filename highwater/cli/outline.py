@@ -25,13 +25,7 @@ def as_json(scenario: Scenario) -> dict[str, Any]:
 
 
 def show(ui: Ui, scenario: Scenario, *, resolved: bool) -> None:
-    """Print a scenario.
-
-    Args:
-        ui: the output.
-        scenario: the scenario.
-        resolved: show every setting, not only those that the scenario sets.
-    """
+    """Print a scenario; if `resolved` with every setting, not only those that it sets."""
     ui.line(f"{scenario.name}: {scenario.title}", style="bold")
     ui.line(scenario.description.strip())
     ui.line()
@@ -41,10 +35,8 @@ def show(ui: Ui, scenario: Scenario, *, resolved: bool) -> None:
     )
     for title, lines in _sections(scenario).items():
         if lines:
-            ui.line()
-            ui.line(title, style="bold")
-            for line in lines:
-                ui.line(f"  {line}")
+            ui.section(title)
+            ui.lines(f"  {line}" for line in lines)
     ui.line()
     settings = [row for row in _settings(scenario) if resolved or row[2] != "default"]
     ui.table(["setting", "value", "source", "meaning"], settings)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final, Self
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
+    from collections.abc import Callable, Iterator
 
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
     from highwater.cli.console import Ui
     from scenarios.sweep.driver import Progress as Report
@@ -18,53 +18,32 @@ LINE_SECONDS: Final = 10
 """Seconds between two lines off a terminal."""
 
 
-class SweepProgress:
-    """Shows the progress of a sweep; a context manager that is called with each report.
+@contextmanager
+def sweep_progress(ui: Ui, clock: Callable[[], float] = time.monotonic) -> Iterator[Callable[[Report], None]]:
+    """Show the progress of a sweep: yields a function that shows one report. `clock` returns seconds."""
+    start: tuple[float, int] | None = None
+    last_line = clock()
+    with _bar(ui) if not ui.quiet and ui.stderr().is_terminal else nullcontext() as bar:
+        task = None if bar is None else bar.add_task("", total=None)
 
-    Args:
-        ui: decides on bar, lines or silence.
-        clock: returns seconds; by default the wall clock.
-    """
+        def show(report: Report) -> None:
+            nonlocal start, last_line
+            now = clock()
+            start = start or (now, report.done)
+            text = status(report, now - start[0], start[1])
+            if bar is not None and task is not None:
+                bar.update(task, total=report.total, completed=report.done, description=text)
+            elif now - last_line >= LINE_SECONDS:
+                last_line = now
+                ui.note(f"{report.done} of {report.total} runs, {text}")
 
-    def __init__(self, ui: Ui, clock: Callable[[], float] = time.monotonic) -> None:
-        self._ui = ui
-        self._clock = clock
-        self._start: tuple[float, int] | None = None
-        self._last_line = clock()
-        self._bar: Progress | None = None
-        self._task: TaskID | None = None
-
-    def __enter__(self) -> Self:
-        if not self._ui.quiet and self._ui.stderr().is_terminal:
-            self._bar = _bar(self._ui)
-            self._task = self._bar.add_task("", total=None)
-            self._bar.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def __call__(self, report: Report) -> None:
-        """Show one report."""
-        now = self._clock()
-        if self._start is None:
-            self._start = now, report.done
-        text = status(report, now - self._start[0], self._start[1])
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, total=report.total, completed=report.done, description=text)
-        elif now - self._last_line >= LINE_SECONDS:
-            self._last_line = now
-            self._ui.note(f"{report.done} of {report.total} runs, {text}")
+        yield show
 
 
 def status(report: Report, elapsed: float, done_before: int) -> str:
-    """Rate, remaining time, and violations by kind.
+    """Rate, remaining time, and violations by kind, `elapsed` seconds after the first report.
 
-    Args:
-        report: the latest report.
-        elapsed: seconds since the first report.
-        done_before: runs already done at the first report, perhaps by another process.
+    `done_before` runs were already done by then, perhaps by another process.
     """
     words = []
     if elapsed > 0 and report.done > done_before:

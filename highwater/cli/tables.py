@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from textwrap import wrap
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from reports.formatting import plain
 
@@ -17,44 +17,26 @@ WIDTH: Final = 80
 """Width at which sentences are wrapped."""
 
 
-class Paper(Protocol):
-    """Output of a result in some format."""
-
-    def title(self, text: str) -> None:
-        """A heading."""
-
-    def text(self, text: str) -> None:
-        """A paragraph."""
-
-    def items(self, texts: Iterable[str]) -> None:
-        """A list of sentences."""
-
-    def table(
-        self, caption: str, headers: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[str]
-    ) -> None:
-        """A table; the columns that are `numbers` are aligned to the right."""
-
-
 class Terminal:
-    """Text for a terminal."""
+    """Output of a result as text for a terminal."""
 
     def __init__(self, ui: Ui) -> None:
         self._ui = ui
         self._is_first = True
 
     def title(self, text: str) -> None:
-        """See `Paper`."""
+        """A heading."""
         if not self._is_first:
             self._ui.line()
         self._is_first = False
         self._ui.line(text, style="bold")
 
     def text(self, text: str) -> None:
-        """See `Paper`."""
+        """A paragraph."""
         self._wrapped(text, "")
 
     def items(self, texts: Iterable[str]) -> None:
-        """See `Paper`."""
+        """A list of sentences."""
         for text in texts:
             self._wrapped(text, "  ")
 
@@ -65,38 +47,31 @@ class Terminal:
     def table(
         self, caption: str, headers: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[str]
     ) -> None:
-        """See `Paper`."""
+        """A table; the columns that are `numbers` are aligned to the right."""
         self._ui.line()
         if caption:
             self._ui.line(caption, style="bold")
         self._ui.table(headers, rows, numbers)
 
 
-class Markdown:
-    """Markdown for a page or a comment."""
-
-    def __init__(self, ui: Ui) -> None:
-        self._ui = ui
+class Markdown(Terminal):
+    """Output as Markdown for a page or a comment."""
 
     def title(self, text: str) -> None:
-        """See `Paper`."""
         self._ui.line(f"## {escaped(text)}")
         self._ui.line()
 
     def text(self, text: str) -> None:
-        """See `Paper`."""
         self._ui.line(escaped(text))
         self._ui.line()
 
     def items(self, texts: Iterable[str]) -> None:
-        """See `Paper`."""
         for text in texts:
             self._ui.line(f"- {escaped(text)}")
 
     def table(
         self, caption: str, headers: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[str]
     ) -> None:
-        """See `Paper`."""
         if caption:
             self._ui.line(f"**{escaped(caption)}**")
             self._ui.line()

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from highwater.cli.options import Command, json_option
-from sim import exit_codes
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 @click.command("columns", cls=Command)
 @json_option
 @click.pass_obj
-def command(ui: Ui, as_json: bool) -> int:
+def command(ui: Ui, as_json: bool) -> None:
     """List the columns of rows: type, the schema version that introduced them, their value in older rows, meaning."""
     from scenarios.single.rows import COLUMNS, ROWS_VERSION
 
@@ -29,4 +28,3 @@ def command(ui: Ui, as_json: bool) -> int:
     else:
         rows = [(one.name, one.type, one.since, one.before, one.meaning) for one in COLUMNS.values()]
         ui.table(["column", "type", "since", "before", "meaning"], rows, numbers=["since", "before"])
-    return exit_codes.EXPECTED

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from highwater.cli.options import Command, json_option
-from highwater.cli.tables import Markdown, Paper, Terminal
+from highwater.cli.tables import Markdown, Terminal
+from reports.analysis import compare, sentences
+from reports.analysis.sentences import RATE, in_order, rate_cells
 from reports.formatting import number, percent
 from sim import exit_codes
 from sim.config import shown
@@ -34,7 +36,6 @@ NAMES: Final = 14
 @click.pass_obj
 def command(ui: Ui, folder: str, by: str, kind: str | None, brief: bool, form: str, as_json: bool) -> int:
     """Compare the modes of a sweep, or the values of a setting: rates with 95 % intervals, and paired tables."""
-    from reports.analysis import compare, sentences
     from scenarios.sweep.store import Store
 
     kinds = None if kind is None else [sentences.check_kind(kind)]
@@ -49,7 +50,7 @@ def command(ui: Ui, folder: str, by: str, kind: str | None, brief: bool, form: s
             comparison["said"] = sentence
         ui.json({**data, "shortcomings": shortcomings})
     else:
-        paper: Paper = Markdown(ui) if form == "markdown" else Terminal(ui)
+        paper = Markdown(ui) if form == "markdown" else Terminal(ui)
         for comparison, sentence in zip(comparisons, said, strict=True):
             _show(paper, comparison, sentence, brief=brief)
         if not brief:
@@ -58,13 +59,11 @@ def command(ui: Ui, folder: str, by: str, kind: str | None, brief: bool, form: s
     return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED
 
 
-def _show(paper: Paper, comparison: Comparison, said: str, *, brief: bool) -> None:
+def _show(paper: Terminal, comparison: Comparison, said: str, *, brief: bool) -> None:
     fixed = [f"{name} = {shown(value)}" for name, value in comparison.fixed.items()]
     heading = ", ".join([comparison.scenario, *fixed])
     paper.title(heading if comparison.by == "mode" else f"{heading}: by {comparison.by}")
     paper.text(said)
-    from reports.analysis.sentences import in_order
-
     by, groups = "mode" if comparison.by == "mode" else "value", tuple(in_order(comparison))
     _show_rates(paper, by, groups)
     if brief:
@@ -75,16 +74,14 @@ def _show(paper: Paper, comparison: Comparison, said: str, *, brief: bool) -> No
         _show_pair(paper, comparison.by, pair)
 
 
-def _show_rates(paper: Paper, by: str, groups: tuple[Group, ...]) -> None:
+def _show_rates(paper: Terminal, by: str, groups: tuple[Group, ...]) -> None:
     """Show one table for each kind, so that it fits."""
-    from reports.analysis.sentences import RATE, rate_cells
-
     for place, rate in enumerate(groups[0].rates):
         rows = [(group.name, *rate_cells(group.rates[place])) for group in groups]
         paper.table(rate.kind, [by, *RATE], rows, RATE)
 
 
-def _show_runs(paper: Paper, by: str, groups: tuple[Group, ...]) -> None:
+def _show_runs(paper: Terminal, by: str, groups: tuple[Group, ...]) -> None:
     rows = [
         (
             one.name,
@@ -128,7 +125,7 @@ def _clean(group: Group) -> str:
     return "-" if known is None else str(known.n - known.k)
 
 
-def _show_availability(paper: Paper, by: str, groups: tuple[Group, ...]) -> None:
+def _show_availability(paper: Terminal, by: str, groups: tuple[Group, ...]) -> None:
     levels = [
         (level.measure, one.name, number(level.median), number(level.mean), level.highest)
         for place in range(max(len(one.availability) for one in groups))
@@ -140,7 +137,7 @@ def _show_availability(paper: Paper, by: str, groups: tuple[Group, ...]) -> None
         paper.table("availability, of which less is better", headers, levels, headers[2:])
 
 
-def _show_pair(paper: Paper, by: str, pair: Pair) -> None:
+def _show_pair(paper: Terminal, by: str, pair: Pair) -> None:
     what = "" if by == "mode" else f"{by} = "
     paper.title(f"{what}{pair.a} against {pair.b} on {pair.n:,} common seeds")
     paper.text(f"Faults as realised were equal in {percent(pair.share_equal_faults)} of them.")

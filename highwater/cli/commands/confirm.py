@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from highwater.cli.options import PATH, Command, json_option, rule_option, set_option
+from highwater.cli.options import PATH, Command, F, json_option, rule_option, set_option
 from reports import exits
 from reports.brokers.confirm.request import ATTEMPTS, LIMIT_SECONDS, PACE, ConfirmRequest, said
 from sim import exit_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from highwater.cli.console import Ui
     from reports.brokers.confirm.request import Confirmation
     from sim.config import Value
 
 CONFIRM_VERSION: Final = 1
+
+
+def _number(name: str, metavar: str, most: int, default: int, text: str, least: int = 1) -> Callable[[F], F]:
+    kind = click.IntRange(least, most)
+    return click.option(name, metavar=metavar, type=kind, default=default, show_default=True, help=text)
 
 
 @click.command("confirm", cls=Command)
@@ -29,31 +34,16 @@ CONFIRM_VERSION: Final = 1
 @rule_option
 @set_option
 @click.option("--keep", metavar="DIR", type=PATH, help="Keep logs and data of the brokers.")
-@click.option("--repeat", metavar="N", type=click.IntRange(1, 1000), default=1, show_default=True, help="Real runs.")
-@click.option(
-    "--limit",
-    metavar="SECONDS",
-    type=click.IntRange(10, 3600),
-    default=LIMIT_SECONDS,
-    show_default=True,
-    help="Time limit of an attempt.",
-)
-@click.option(
+@_number("--repeat", "N", 1000, 1, "Real runs.")
+@_number("--limit", "SECONDS", 3600, LIMIT_SECONDS, "Time limit of an attempt.", least=10)
+@_number(
     "--attempts",
-    metavar="N",
-    type=click.IntRange(1, 20),
-    default=ATTEMPTS,
-    show_default=True,
-    help="Make up to N attempts, each on a fresh cluster, if brokers were not brought to the story or differ.",
+    "N",
+    20,
+    ATTEMPTS,
+    "Make up to N attempts, each on a fresh cluster, if brokers were not brought to the story or differ.",
 )
-@click.option(
-    "--pace",
-    metavar="N",
-    type=click.IntRange(1, 20),
-    default=PACE,
-    show_default=True,
-    help="Scenario seconds per real second; starts of JVMs are not faster.",
-)
+@_number("--pace", "N", 20, PACE, "Scenario seconds per real second; starts of JVMs are not faster.")
 @json_option
 @click.pass_obj
 def command(

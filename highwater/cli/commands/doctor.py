@@ -46,7 +46,7 @@ def command(ui: Ui, folder: str | None, repair: bool, local: int | None, as_json
 
 
 def _look_over(ui: Ui, place: str, workers: int, *, repair: bool, as_json: bool) -> int:
-    from highwater.cli.progress import SweepProgress
+    from highwater.cli.progress import sweep_progress
     from scenarios.sweep import checkup
     from scenarios.sweep.driver import RESUME, Interrupted
     from scenarios.sweep.folder import open_folder
@@ -59,7 +59,7 @@ def _look_over(ui: Ui, place: str, workers: int, *, repair: bool, as_json: bool)
         for finding in found.findings:
             ui.note(f"highwater: {finding}")
         try:
-            with SweepProgress(ui) as progress:
+            with sweep_progress(ui) as progress:
                 checkup.repair(folder, found, LocalBackend(workers), progress)
         except Interrupted:
             ui.warn(f"interrupted: {RESUME}")

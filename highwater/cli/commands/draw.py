@@ -10,7 +10,6 @@ import click
 from highwater.cli.options import PATH, Command, one_run_options
 from reports import starts
 from scenarios import paths
-from sim import exit_codes
 from sim.plurals import counted
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def command(
     everything: bool,
     form: str,
     output: Path | None,
-) -> int:
+) -> None:
     """Draw one run: lanes for brokers, controller and clients, messages between them, leaders and ISR, and logs.
 
     A sweep's DIR, a SCENARIO, or the PLAN of a run (plan.json of a replay). Drawn is what a violation comes from: steps
@@ -57,4 +56,3 @@ def command(
     paths.write(file, to_svg(shown) if form == "svg" else to_perfetto(shown), start)
     ui.line(f"{shown.title[0]}")
     ui.line(f"{counted(len(shown.rows), 'step')} and {counted(len(shown.arrows), 'message')}: {file}")
-    return exit_codes.EXPECTED

@@ -6,7 +6,7 @@ import shlex
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -54,7 +54,7 @@ def command(
     form: str,
     output: Path | None,
     as_json: bool,
-) -> int:
+) -> None:
     """Explain a failed run: one seed of a sweep in DIR, of SCENARIO, or a recorded run (--plan).
 
     It is shrunk first, as by 'highwater shrink', and written to the same folder. Then it is told in sentences, with the
@@ -76,7 +76,8 @@ def command(
     origin, chosen = asked.one()
     ui.caution(origin.warnings)
     if not origin.scenario.drawn:
-        return _tell_script(ui, origin, chosen, kind, sentences, form=form, brief=brief, as_json=as_json)
+        _tell_script(ui, origin, chosen, kind, sentences, form=form, brief=brief, as_json=as_json)
+        return
     place = origin.place(output, origin.seed, chosen.name, shrunk_run.PART)
     evidence.check(place)
     found, took = shrunk_run.shrunk(shrunk_run.failed_run(origin, chosen), kind, limit / 2, progress(ui))
@@ -87,41 +88,35 @@ def command(
     result = explained.observed.result
     evidence.write(place, case.scenario, result, past(explained.observed), everything=everything)
     if as_json:
-        ui.json(
-            {
-                "schema_version": EXPLAIN_VERSION,
-                **shrunk_run.as_json(found),
-                "waits_for": waits_for(result),
-                "story": [asdict(sentence) for sentence in explained.story],
-                "necessary": explanation_text.necessary_as_json(explained.necessary),
-                "no_return": explanation_text.curve_as_json(explained.curve),
-                "remedies": [asdict(remedy) for remedy in explained.remedies],
-                "folder": str(place.path),
-                "exit_code": exit_codes.EXPECTED,
-            }
-        )
-        return exit_codes.EXPECTED
-    if form == "markdown":
-        _print_markdown(ui, story_as_markdown(result, explained.story, explained.remedies))
-        return exit_codes.EXPECTED
-    ui.line(f"{case.scenario.name}, mode {chosen.name}, seed {origin.seed}: {shrunk_run.kept(found)}", "bold")
-    if brief:
-        _show_lines(ui, explained.story)
-        return exit_codes.EXPECTED
-    ui.line(shrunk_run.summary(found, took))
-    if not found.whole:
-        ui.line(shrunk_run.unfinished(found))
-    for sentence in waits_for(result):
-        ui.line(sentence)
-    _show_story(ui, explained.story)
-    _show_necessary(ui, explained.necessary, whole=found.whole)
-    _show_curve(ui, explained.curve, found.symptom.kind)
-    _show_remedies(ui, explained.remedies)
-    ui.line()
-    ui.line(f"Replay: {result.row['replay']}")
-    ui.line(f"Picture: highwater draw {shlex.quote(str(place.path / evidence.PLAN))} --output run.svg")
-    ui.line(f"written to {place.path}")
-    return exit_codes.EXPECTED
+        told = {
+            **shrunk_run.as_json(found),
+            "waits_for": waits_for(result),
+            "story": [asdict(sentence) for sentence in explained.story],
+            "necessary": explanation_text.necessary_as_json(explained.necessary),
+            "no_return": explanation_text.curve_as_json(explained.curve),
+            "remedies": [asdict(remedy) for remedy in explained.remedies],
+            "folder": str(place.path),
+        }
+        _json(ui, told)
+    elif form == "markdown":
+        ui.lines(story_as_markdown(result, explained.story, explained.remedies).splitlines())
+    else:
+        ui.line(f"{case.scenario.name}, mode {chosen.name}, seed {origin.seed}: {shrunk_run.kept(found)}", "bold")
+        if brief:
+            _show_lines(ui, explained.story)
+            return
+        ui.line(shrunk_run.summary(found, took))
+        if not found.whole:
+            ui.line(shrunk_run.unfinished(found))
+        ui.lines(waits_for(result))
+        _show_story(ui, explained.story)
+        _show_necessary(ui, explained.necessary, whole=found.whole)
+        _show_curve(ui, explained.curve, found.symptom.kind)
+        _show_remedies(ui, explained.remedies)
+        ui.line()
+        ui.line(f"Replay: {result.row['replay']}")
+        ui.line(f"Picture: highwater draw {shlex.quote(str(place.path / evidence.PLAN))} --output run.svg")
+        ui.line(f"written to {place.path}")
 
 
 def _tell_script(
@@ -134,7 +129,7 @@ def _tell_script(
     form: str,
     brief: bool,
     as_json: bool,
-) -> int:
+) -> None:
     """Explain a scripted scenario, and which newer modes keep the records that it loses."""
     from reports.drawing.explained import told
     from reports.drawing.observed import observe
@@ -151,35 +146,30 @@ def _tell_script(
     tried = newer_modes(case, symptom(result.row, kind)) if fails else []
     story = told(observed, kind or "", most)
     if as_json:
-        shown = {"story": [asdict(sentence) for sentence in story], "remedies": [asdict(remedy) for remedy in tried]}
-        ui.json({"schema_version": EXPLAIN_VERSION, **shown, "exit_code": exit_codes.EXPECTED})
+        _json(ui, {"story": [asdict(sentence) for sentence in story], "remedies": [asdict(remedy) for remedy in tried]})
     elif form == "markdown":
-        _print_markdown(ui, story_as_markdown(result, story, tried))
+        ui.lines(story_as_markdown(result, story, tried).splitlines())
     else:
         ui.line(f"{case.scenario.name}, mode {mode.name}: {outcome(result.row)}", "bold")
         if brief:
             _show_lines(ui, story)
-            return exit_codes.EXPECTED
+            return
         _show_story(ui, story)
         keep = [remedy.change for remedy in tried if remedy.keeps]
         if fails:
             ui.line(f"Prevented in newer modes: {', '.join(keep)}" if keep else "No newer mode prevents it")
-    return exit_codes.EXPECTED
 
 
-def _print_markdown(ui: Ui, text: str) -> None:
-    for line in text.splitlines():
-        ui.line(line)
+def _json(ui: Ui, told: dict[str, Any]) -> None:
+    ui.json({"schema_version": EXPLAIN_VERSION, **told, "exit_code": exit_codes.EXPECTED})
 
 
 def _show_lines(ui: Ui, story: list[Sentence]) -> None:
-    for sentence in story:
-        ui.line(f"  {seconds(sentence.at_us):>12}  {sentence.text}")
+    ui.lines(f"  {seconds(sentence.at_us):>12}  {sentence.text}" for sentence in story)
 
 
 def _show_story(ui: Ui, story: list[Sentence]) -> None:
-    ui.line()
-    ui.line("Story", style="bold")
+    ui.section("Story")
     rows = [(seconds(sentence.at_us), sentence.line or None, sentence.text) for sentence in story]
     ui.table(["at", "line", "what happened"], rows, numbers=["line"])
 
@@ -188,29 +178,24 @@ def _show_necessary(ui: Ui, takes: Necessity, *, whole: bool) -> None:
     """Necessary faults, batches and messages in order of time, and whether they suffice."""
     from reports.drawing import explanation_text
 
-    ui.line()
-    ui.line("Necessary" if whole else "Remaining when the budget was used up", style="bold")
+    ui.section("Necessary" if whole else "Remaining when the budget was used up")
     rows, hidden = explanation_text.rows(takes, explanation_text.MOST)
     ui.table(["at", "what", ""], rows)
-    for line in explanation_text.tried(takes, hidden):
-        ui.line(line)
+    ui.lines(explanation_text.tried(takes, hidden))
 
 
 def _show_curve(ui: Ui, shares: Curve, kind: str) -> None:
     from reports.drawing import explanation_text
 
-    ui.line()
-    ui.line("Point of no return", style="bold")
-    for line in explanation_text.turn(shares, kind):
-        ui.line(line)
+    ui.section("Point of no return")
+    ui.lines(explanation_text.turn(shares, kind))
     rows = explanation_text.shares(shares)
     if rows:
         ui.table(explanation_text.SHARES, rows, numbers=["violates", "continuations"])
 
 
 def _show_remedies(ui: Ui, tried: list[Remedy]) -> None:
-    ui.line()
-    ui.line("What would have prevented it, each by itself, with the same plan", style="bold")
+    ui.section("What would have prevented it, each by itself, with the same plan")
     kept = [(one.what, one.change) for one in tried if one.keeps]
     if kept:
         ui.table(["what", "change"], kept)

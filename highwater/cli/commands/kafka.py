@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from highwater.cli.options import SuggestingGroup, json_option
-from sim import exit_codes
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from highwater.cli.console import Ui
 
 
@@ -23,7 +20,7 @@ def command() -> None:
 @command.command("list")
 @json_option
 @click.pass_obj
-def list_releases(ui: Ui, as_json: bool) -> int:
+def list_releases(ui: Ui, as_json: bool) -> None:
     """List the releases and their modes."""
     from reports.brokers.confirm.release import Release, mode_of
     from reports.brokers.kafka import releases
@@ -34,19 +31,18 @@ def list_releases(ui: Ui, as_json: bool) -> int:
         rows.append({"release": name, "mode": mode.name, "exact": exact, "fetched": releases.is_fetched(name)})
     if as_json:
         ui.json({"releases": rows})
-    else:
-        told = [
-            (row["release"], f"{'' if row['exact'] else 'nearest: '}{row['mode']}", _yes(row["fetched"]))
-            for row in rows
-        ]
-        ui.table(["release", "mode", "fetched"], told)
-    return exit_codes.EXPECTED
+        return
+    yes = {True: "yes", False: "no"}
+    told = [
+        (row["release"], f"{'' if row['exact'] else 'nearest: '}{row['mode']}", yes[row["fetched"]]) for row in rows
+    ]
+    ui.table(["release", "mode", "fetched"], told)
 
 
 @command.command("fetch")
 @click.argument("release", nargs=-1, required=True)
 @click.pass_obj
-def fetch(ui: Ui, release: tuple[str, ...]) -> int:
+def fetch(ui: Ui, release: tuple[str, ...]) -> None:
     """Fetch releases into the user's cache: 15 to 50 MB each, checked against pinned checksums."""
     from reports.brokers.kafka import releases
 
@@ -54,13 +50,5 @@ def fetch(ui: Ui, release: tuple[str, ...]) -> int:
         releases.check_release(name)
     for name in release:
         jars = [releases.tool("logging"), *releases.class_path(name)]
-        ui.line(f"Kafka {name}: {len(jars)} jars, {_size(jars) / 1e6:.0f} MB")
-    return exit_codes.EXPECTED
-
-
-def _size(jars: list[Path]) -> int:
-    return sum(jar.stat().st_size for jar in jars)
-
-
-def _yes(is_so: bool) -> str:
-    return "yes" if is_so else "no"
+        size = sum(jar.stat().st_size for jar in jars)
+        ui.line(f"Kafka {name}: {len(jars)} jars, {size / 1e6:.0f} MB")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from highwater.cli.options import SuggestingGroup, json_option
-from sim import exit_codes
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
@@ -23,7 +22,7 @@ def command() -> None:
 @command.command("list")
 @json_option
 @click.pass_obj
-def list_modes(ui: Ui, as_json: bool) -> int:
+def list_modes(ui: Ui, as_json: bool) -> None:
     """List the modes."""
     from sim.protocol.modes import MODES
 
@@ -33,39 +32,25 @@ def list_modes(ui: Ui, as_json: bool) -> int:
         ui.json({"modes": [dict(zip(headers, row, strict=True)) for row in rows]})
     else:
         ui.table(headers, rows)
-    return exit_codes.EXPECTED
 
 
 @command.command("show")
 @click.argument("mode")
 @json_option
 @click.pass_obj
-def show(ui: Ui, mode: str, as_json: bool) -> int:
+def show(ui: Ui, mode: str, as_json: bool) -> None:
     """Show a mode's page and its rules: name, value, other values, source."""
     from sim.protocol import modes
 
     chosen = modes.mode(mode)
+    page, rules = _page(chosen.name), _rules(chosen)
     if as_json:
-        ui.json(_as_json(chosen))
-    else:
-        _show(ui, chosen)
-    return exit_codes.EXPECTED
-
-
-def _as_json(mode: Mode) -> dict[str, Any]:
-    return {
-        "mode": mode.name,
-        "release": mode.release,
-        "summary": mode.summary,
-        "page": _page(mode.name),
-        "rules": _rules(mode),
-    }
-
-
-def _show(ui: Ui, mode: Mode) -> None:
-    ui.line(_page(mode.name) or f"{mode.name}: Kafka {mode.release}, {mode.summary}")
+        head = {"mode": chosen.name, "release": chosen.release, "summary": chosen.summary}
+        ui.json({**head, "page": page, "rules": rules})
+        return
+    ui.line(page or f"{chosen.name}: Kafka {chosen.release}, {chosen.summary}")
     ui.line()
-    for rule in _rules(mode):
+    for rule in rules:
         others = [value for value in rule["values"] if value != rule["value"]]
         ui.line(f"{rule['name']} = {rule['value']}    (or {', '.join(others)})", style="bold")
         ui.line(f"    {rule['meaning']}")

@@ -11,7 +11,6 @@ from highwater.cli import options
 from highwater.cli.options import PATH, Command, one_run_options
 from reports import starts
 from scenarios import paths
-from sim import exit_codes
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
@@ -34,7 +33,7 @@ def command(
     everything: bool,
     budget: str,
     output: Path | None,
-) -> int:
+) -> None:
     """Write one run as an HTML page: every step with logs, ISR, ELR and messages in flight, and the story beside it."""
     from reports.evidence import narrative
     from reports.film.film import compared, of_cases
@@ -52,4 +51,3 @@ def command(
     for one in films:
         ui.line(next(one.heads))
     ui.line(f"Open {file} in a browser")
-    return exit_codes.EXPECTED

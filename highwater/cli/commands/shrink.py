@@ -40,7 +40,7 @@ def command(
     budget: str,
     output: Path | None,
     as_json: bool,
-) -> int:
+) -> None:
     """Shrink a failed run: one seed of a sweep in DIR, of SCENARIO, or a recorded run (--plan).
 
     Leaves out faults, batches, settings and brokers, and rounds times, as long as the same kind of violation stays on
@@ -72,7 +72,7 @@ def command(
                 "exit_code": exit_codes.EXPECTED,
             }
         )
-        return exit_codes.EXPECTED
+        return
     outcome.show(ui, case.scenario, result)
     ui.line()
     ui.line(shrunk_run.summary(found, took), style="bold")
@@ -81,7 +81,6 @@ def command(
         ui.line(shrunk_run.unfinished(found))
     ui.line(f"No script: {unscripted}" if unscripted else f"As a script: {place.path / evidence.SCENARIO}")
     ui.line(f"written to {place.path}")
-    return exit_codes.EXPECTED
 
 
 def progress(ui: Ui) -> Callable[[Case, int], None]:

@@ -10,7 +10,6 @@ import click
 from highwater.cli.options import PATH, Command
 from reports import starts
 from scenarios import paths
-from sim import exit_codes
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
@@ -34,7 +33,7 @@ sys.exit(main())
     help="Output folder.  [default: dist]",
 )
 @click.pass_obj
-def command(ui: Ui, output: Path) -> int:
+def command(ui: Ui, output: Path) -> None:
     """Pack this build of Highwater and its requirements, except Python and Spark, for a cluster's workers.
 
     They must have the same system and minor version of Python.
@@ -51,4 +50,3 @@ def command(ui: Ui, output: Path) -> int:
     ui.line("  export PYSPARK_PYTHON=./environment/bin/python PYSPARK_DRIVER_PYTHON=python")
     ui.line(f"  highwater sweep ... --master URL --conf spark.archives={archive}#environment")
     ui.line(f"  spark-submit --master URL --archives {archive}#environment {driver} sweep ...")
-    return exit_codes.EXPECTED

@@ -90,7 +90,7 @@ def command(
 
     Where --set names several values (--set min.insync.replicas=1,2), each seed runs at every combination of them.
     """
-    from highwater.cli.progress import SweepProgress
+    from highwater.cli.progress import sweep_progress
     from scenarios.single.rows import ROWS_VERSION
     from scenarios.sweep.driver import RESUME, Interrupted, run_sweep
     from scenarios.sweep.folder import open_folder
@@ -106,7 +106,7 @@ def command(
     folder = open_folder(output, spark_conf)
     length = _task_seconds(task_seconds, master)
     try:
-        with SweepProgress(ui) as progress:
+        with sweep_progress(ui) as progress:
             summary = run_sweep(
                 sweep, folder, backend, chunks=chunks, task_seconds=length, report=progress, note=ui.note
             )
@@ -115,12 +115,11 @@ def command(
         return exit_codes.INTERRUPTED
     if as_json:
         ui.json({"schema_version": ROWS_VERSION, **summary})
+    elif brief:
+        _answer(ui, folder, summary)
     else:
-        if brief:
-            _answer(ui, folder, summary)
-        else:
-            _show(ui, folder, summary)
-        if not brief and summary["failing"] and any(scenario.drawn for scenario in sweep.scenarios):
+        _show(ui, folder, summary)
+        if summary["failing"] and any(scenario.drawn for scenario in sweep.scenarios):
             ui.line()
             told = f"highwater triage {shlex.quote(folder.shown)} puts them in buckets by cause"
             ui.line(f"Why: {told}, and highwater explain tells of one")

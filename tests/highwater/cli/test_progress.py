@@ -4,7 +4,7 @@ import io
 from typing import TYPE_CHECKING
 
 from highwater.cli.console import Ui
-from highwater.cli.progress import LINE_SECONDS, SweepProgress, status
+from highwater.cli.progress import LINE_SECONDS, status, sweep_progress
 from scenarios.sweep.driver import Progress
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def test_status_before_anything_is_done() -> None:
 
 def test_off_a_terminal_a_line_comes_at_intervals(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
-    with SweepProgress(Ui(), clock) as progress:
+    with sweep_progress(Ui(), clock) as progress:
         for clock.now, done in ((1.0, 0), (9.0, 80), (LINE_SECONDS, 90), (LINE_SECONDS + 1, 100)):
             progress(report(done))
     captured = capsys.readouterr()
@@ -43,7 +43,7 @@ def test_off_a_terminal_a_line_comes_at_intervals(capsys: pytest.CaptureFixture[
 
 def test_quiet_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
-    with SweepProgress(Ui(quiet=True), clock) as progress:
+    with sweep_progress(Ui(quiet=True), clock) as progress:
         for clock.now in (0.0, 100.0):
             progress(report(10))
     assert capsys.readouterr() == ("", "")
@@ -57,7 +57,7 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Terminal()
     monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setenv("TERM", "xterm")
-    with SweepProgress(Ui()) as progress:
+    with sweep_progress(Ui()) as progress:
         progress(Progress(1, 1000, {"[red]": 1}, 0))
     assert "1/1000" in stream.getvalue()
     assert "[red] 1" in stream.getvalue()
