@@ -8,8 +8,8 @@ from sim.hosts.cluster import CONSUMER, PRODUCER, VALIDATOR
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.zk_messages import (
     Ping,
-    Register,
-    Registered,
+    RegistrationRequest,
+    RegistrationResponse,
     ScriptedDecision,
     SessionExpired,
     WatchedEvent,
@@ -73,8 +73,8 @@ WORDS: Final[Mapping[type[Message], str]] = {
     AssignReplicasToDirsRequest: "AssignReplicasToDirs",
     BrokerRegistrationRequest: "registration",
     BrokerRegistrationResponse: "registration response",
-    Register: "registration",
-    Registered: "registration response",
+    RegistrationRequest: "registration",
+    RegistrationResponse: "registration response",
     BrokerHeartbeatRequest: "BrokerHeartbeat",
     BrokerHeartbeatResponse: "BrokerHeartbeat response",
     MetadataRecords: "metadata records",

@@ -31,7 +31,7 @@ def needless_wait(history: History, live: dict[int, Log]) -> str:
         return ""
     committed, records = history.commits.batches, history.records
     for broker, log in sorted(live.items()):
-        if all(records.survive_in(log, batch) for batch in log.lacking(committed)):
+        if all(records.survive_in(log, batch) for batch in log.missing(committed)):
             ended = f"{counted(len(unclean), 'broker') if unclean else 'no broker'} ended uncleanly"
             return (
                 f"no leader at the deadline after healing, though broker {broker} has all committed records and {ended}"

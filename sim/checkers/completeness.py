@@ -222,7 +222,7 @@ class Completeness(Checker):
         if found == len(order):
             return []
         wanted = [batch for place, batch in enumerate(order[found:], found) if required.get(batch) == place]
-        absent = [batch for batch in log.lacking(wanted) if batch.last_offset >= log.log_start]
+        absent = [batch for batch in log.missing(wanted) if batch.last_offset >= log.log_start]
         self._sound[broker] = (required[absent[0]] if absent else len(order), log.log_start)
         return self._judge(kind, broker, absent, now_us)
 
@@ -231,7 +231,7 @@ class Completeness(Checker):
         log = self._logs[broker]
         lacking = [
             batch
-            for batch in log.lacking(batches)
+            for batch in log.missing(batches)
             if batch.last_offset >= log.log_start and not self._records.survive_in(log, batch)
         ]
         fresh = [batch for batch in lacking if (kind, broker, batch.first_id) not in self._reported]

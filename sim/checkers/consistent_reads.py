@@ -103,7 +103,7 @@ class ConsistentReads(Checker):
             found = 0
         if found == len(reads):
             return
-        gone = set(log.lacking([shown.batch for shown in reads[found:]]))
+        gone = set(log.missing([shown.batch for shown in reads[found:]]))
         absent = [shown for shown in reads[found:] if shown.batch in gone] if gone else []
         self._compare(absent, now_us)
         found = len(reads)

@@ -73,7 +73,7 @@ class GlobalLoss(Checker):
         gone = [batch for batch in batches if batch.first_id in commits and batch.first_id not in self._reported]
         for log in self._logs.values():
             if gone:
-                gone = [batch for batch in log.lacking(gone) if not self._records.survive_in(log, batch)]
+                gone = [batch for batch in log.missing(gone) if not self._records.survive_in(log, batch)]
         ids = frozenset(record for batch in gone for record in batch.ids()) - self._records.deleted
         if ids:  # If no other log is left, `gone` still includes records that retention deleted.
             self._reported.update(batch.first_id for batch in gone)

@@ -117,7 +117,7 @@ class Node:
             return
         while paused.events:
             gate, event = paused.events.popleft()
-            self.make(gate, event)
+            self.deliver(gate, event)
         if self.frozen:  # The process has not ended meanwhile.
             self.frozen = False
             self._missed = None
@@ -138,7 +138,7 @@ class Node:
         else:
             held.put(self.life, Call(handler, argument))
 
-    def make(self, gate: Gate, event: Event) -> None:
+    def deliver(self, gate: Gate, event: Event) -> None:
         """Deliver an event now, unless it has to wait."""
         waiting = self.waiting
         if waiting is None:
@@ -391,10 +391,12 @@ class Network:
         """The link in that direction."""
         link = self._links.get((source, target))
         if link is None:
-            link = self._links[source, target] = Link(self._own(source, target), self.loss, self._table(source, target))
+            link = self._links[source, target] = Link(
+                self._link_key(source, target), self.loss, self._table(source, target)
+            )
         return link
 
-    def _own(self, source: int, target: int) -> int:
+    def _link_key(self, source: int, target: int) -> int:
         """The key of a link's random numbers."""
         return mixed(mixed(self._key, source), target)
 
@@ -471,7 +473,7 @@ class Network:
             link.channel = None
         self._waiting.clear()
 
-    def changed(self) -> None:
+    def note_broker_change(self) -> None:
         """Note that brokers' responses may have changed: retries that wait for this become due at their times."""
         self.version += 1
         waiting, self._waiting = self._waiting, []
@@ -497,7 +499,7 @@ class Network:
         for node in self.nodes.values():
             node.end_elision()
 
-    def steady(self, first: int, second: int) -> bool:
+    def is_steady(self, first: int, second: int) -> bool:
         """Whether all messages between two nodes arrive."""
         nodes, links = self.nodes, self._links
         one, other = nodes.get(first), nodes.get(second)
@@ -527,7 +529,7 @@ class Network:
         node.thaw()
         self._update_channels(node)
 
-    def wait(self, node: Node, waiting: Backlog | None) -> None:
+    def set_backlog(self, node: Node, waiting: Backlog | None) -> None:
         """Set the backlog for events that have to wait, or None if none have to; see `Node.waiting`."""
         if self.nodes.get(node.node) is node:
             node.waiting = waiting
@@ -539,7 +541,7 @@ class Network:
         for channel in node.incoming.values():
             channel.update()
 
-    def slow(self, source: int, target: int, by_us: int) -> None:
+    def add_latency(self, source: int, target: int, by_us: int) -> None:
         """Add latency in this direction; a negative value removes it."""
         self._end_elision_between(source, target)
         link = self.link(source, target)
@@ -547,7 +549,7 @@ class Network:
         if link.channel is not None:
             link.channel.update()
 
-    def lossy(self, source: int, target: int, permille: int) -> None:
+    def add_loss(self, source: int, target: int, permille: int) -> None:
         """Add loss per thousand in this direction; a negative value removes it.
 
         Not for links of clients, whose behaviour depends on whether messages can be lost (`loss`).
@@ -556,7 +558,7 @@ class Network:
         self._has_lost = True
         self.link(source, target).loss += permille
 
-    def resend(self, source: int, target: int, permille: int) -> None:
+    def add_duplicates(self, source: int, target: int, permille: int) -> None:
         """Add duplicates per thousand resendable requests; a negative value removes them."""
         self.link(source, target).resent += permille
 
@@ -568,7 +570,7 @@ class Network:
         """Undo one cut."""
         self._set_cuts(source, target, -1)
 
-    def lose(self, loss: int) -> None:
+    def set_loss(self, loss: int) -> None:
         """Set the loss per thousand of every link."""
         self.end_elision()
         self._has_lost = True
@@ -581,7 +583,7 @@ class Network:
         self.end_elision()
         self._key = mixed(self._key, -number)
         for (source, target), link in self._links.items():
-            link.key = self._own(source, target)
+            link.key = self._link_key(source, target)
 
     def _set_cuts(self, source: int, target: int, change: int) -> None:
         self._end_elision_between(source, target)

@@ -202,9 +202,9 @@ class Storage:
         self.log.roll(batch.base_offset)
         self._synced = max(self._synced, len(self._written_us) - 1)
         self._move_recovery_point(max(self.recovery_point, batch.base_offset), now_us)
-        self._count_anew()
+        self._recount()
 
-    def _count_anew(self) -> None:
+    def _recount(self) -> None:
         """Recompute unflushed records and the size of the active segment from offsets."""
         leo = self.log.leo
         self._unflushed = leo - self.recovery_point
@@ -230,7 +230,7 @@ class Storage:
         self._move_recovery_point(min(self.recovery_point, leo), now_us)
         self.recovery_point_file.content = self.recovery_point
         self.log_start_moved(now_us)
-        self._count_anew()
+        self._recount()
 
     def log_start_moved(self, now_us: int) -> None:
         """Note that the log start or first segment moved; data below stays on disk until `delete_segments`.
@@ -324,9 +324,9 @@ class Storage:
         kept = self._synced
         while kept < len(self._written_us) and self._written_us[kept] <= durable_since_us:
             kept += 1
-        return self._keep(kept)
+        return self._keep_prefix(kept)
 
-    def _keep(self, kept: int) -> list[Batch]:
+    def _keep_prefix(self, kept: int) -> list[Batch]:
         log = self.log
         del self._written_us[kept:]
         readable = max(0, kept - len(log.below))
@@ -346,7 +346,7 @@ class Storage:
         """
         if self.clean_shutdown:
             return []
-        lost = self._keep(max(self.log.deleted, len(self._written_us) - count))
+        lost = self._keep_prefix(max(self.log.deleted, len(self._written_us) - count))
         self._synced = min(self._synced, len(self._written_us))
         if lost:
             segments = self.log.segments
@@ -359,7 +359,7 @@ class Storage:
         """Number of readable batches that were fsynced; later ones are only in the page cache or written back."""
         return max(0, self._synced - len(self.log.below))
 
-    def anew(self) -> Storage:
+    def new_empty_disk(self) -> Storage:
         """An empty disk in place of this one."""
         empty = Storage(self._settings, self._writeback_phase_us)
         empty.clean_shutdown = False
@@ -409,7 +409,7 @@ class Storage:
         log = Log(check_first_offset=decide.checks_first_offset.answer, log_start=max(checkpoint, segments[0]))
         log.segments, log.producers = segments, known.producers
         log.producers.snapshots_reloads = decide.snapshots_reloads.answer
-        log.hold([*known.below, *known.batches])
+        log.set_batches([*known.below, *known.batches])
         reaches_start = log.reload()
         recovery_point = self.recovery_point_file.content or 0
         is_misindexed = not clean and log.misindexed_segment(recovery_point) >= 0
@@ -430,17 +430,17 @@ class Storage:
                 end = segments[place + 1] if place + 1 < len(segments) else log.leo
                 log.producers.recover_segment(checkpoint, segments[0], segments[place], log.end_below(end))
         if not reaches_start:
-            self._begin_anew(log)
+            self._restart_log(log)
             epochs.clear()
         log.producers.load(log.log_start, log.leo, segments, keeps_all=decide.keeps_all_snapshots.answer)
         epochs.truncate_from_end(log.leo)
         epochs.truncate_from_start(log.log_start)
         self.log = log
         self._note_log_start()
-        self._count_anew()
+        self._recount()
         return log, epochs, self.hw_file.content or 0
 
-    def _begin_anew(self, log: Log) -> None:
+    def _restart_log(self, log: Log) -> None:
         """Delete data below the log start. Kafka: LogLoader#deleteSegmentsIfLogStartGreaterThanLogEnd (4.1-4.3)."""
         log.truncate_fully(log.log_start)
         self._written_us.clear()

@@ -36,6 +36,6 @@ class Records(steps.Listener):
                 if step.batch not in copies:
                     copies.append(step.batch)
         self._looked_at = len(self._kept)
-        return any(log.holds(copy) for copy in self._copies.get(batch.first_id, ())) or self.deleted.issuperset(
+        return any(log.contains(copy) for copy in self._copies.get(batch.first_id, ())) or self.deleted.issuperset(
             batch.ids()
         )

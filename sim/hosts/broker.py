@@ -245,7 +245,7 @@ class Broker(Following):
             allowed = bool(value)
             self.settings = replace(self.settings, unclean_election=allowed)
             self.allow_unclean_election(allowed=allowed)
-        self.network.changed()
+        self.network.note_broker_change()
 
     @property
     def changes_isr(self) -> bool:
@@ -305,7 +305,7 @@ class Broker(Following):
     def _set_waiting(self, *, waits: bool) -> None:
         """Set whether events that need the partition have to wait."""
         if waits != (self.waiting is not None):
-            self.network.wait(self, self.backlog if waits else None)
+            self.network.set_backlog(self, self.backlog if waits else None)
 
     def _set_metadata(self, state: LeaderAndIsr | None, live: Mapping[int, int]) -> None:
         """Adopt metadata; if it changes the answer to clients, release elided retries."""
@@ -316,7 +316,7 @@ class Broker(Following):
         else:
             self.known_leader = (NO_LEADER, NO_EPOCH)
         if self.known_leader != before:
-            self.network.changed()
+            self.network.note_broker_change()
 
     def _checkpoint_hw(self, first_us: int) -> None:
         """Start HW checkpoints when the first decision is adopted.
@@ -406,7 +406,7 @@ class Broker(Following):
         self.end_elision()
         self.storage.log_start_moved(self.kernel.now_us)
         self._recorder.record(steps.LogStart(self.node, replica.log.log_start))
-        self.network.changed()  # Where epochs end.
+        self.network.note_broker_change()  # Where epochs end.
 
     def replicated(self, partition: Partition, follower: int, leo: int) -> None:
         """See `PartitionHost.replicated`. A follower whose disk was replaced lags though nothing was appended."""

@@ -34,7 +34,7 @@ class Quorum(Protocol):
         """End elided exchanges: brokers will be told something."""
 
 
-class _SessionTimeout(Event):
+class _HeartbeatTimeout(Event):
     """Checks whether a session has expired."""
 
     __slots__ = ("_broker", "_tracker")
@@ -136,7 +136,7 @@ class BrokerHeartbeatTracker:
         """Schedule the check of a session's expiry."""
         if broker not in self._checks_us and broker in self._heard_us:
             due_us = self._checks_us[broker] = self._fenced_at_us(broker)
-            self._kernel.schedule(due_us, self._quorum.life, _SessionTimeout(self, broker))
+            self._kernel.schedule(due_us, self._quorum.life, _HeartbeatTimeout(self, broker))
 
     def _reschedule_checks(self) -> None:
         """Reschedule all checks."""

@@ -369,7 +369,7 @@ class ControllerQuorum(ControlPlane):
         self.sessions.suspended.discard(broker)
         if last_us >= 0:
             self.sessions.note_heartbeat(broker, last_us)
-            self.active.has_read(broker, metadata_offset)
+            self.active.note_metadata_offset(broker, metadata_offset)
         self.sessions.schedule_check(broker)
 
     def expire_session(self, broker: int) -> bool:
@@ -414,19 +414,19 @@ class ControllerQuorum(ControlPlane):
         """See `RecoveryHost.ask_log_info`."""
         self._send(broker, GetReplicaLogInfoRequest(broker, name))
 
-    def recoveries(self, running: int, finished: int, manual: int) -> None:
-        """See `QuorumControllerHost.recoveries`."""
+    def record_recoveries(self, running: int, finished: int, manual: int) -> None:
+        """See `QuorumControllerHost.record_recoveries`."""
         self._recorder.record(steps.Recoveries(running, finished, manual))
 
     def on_replica_log_info(self, info: GetReplicaLogInfoResponse) -> None:
         """Handle a broker's log end offset and epoch."""
-        self.active.log_info(info)
+        self.active.on_log_info(info)
 
-    def recovery_due(self, timer: int, after_us: int) -> None:
-        """See `RecoveryHost.recovery_due`."""
-        self._kernel.call_at(self._kernel.now_us + after_us, self.life, self._recovery_due, (self.epoch, timer))
+    def schedule_recovery_timeout(self, timer: int, after_us: int) -> None:
+        """See `RecoveryHost.schedule_recovery_timeout`."""
+        self._kernel.call_at(self._kernel.now_us + after_us, self.life, self._recovery_timed_out, (self.epoch, timer))
 
-    def _recovery_due(self, entry: tuple[int, int]) -> None:
+    def _recovery_timed_out(self, entry: tuple[int, int]) -> None:
         epoch, timer = entry
         if epoch == self.epoch:
             self.active.recovery_timed_out(timer)

@@ -242,7 +242,7 @@ class KRaftBroker(Broker):
         if self.zombie or self.fenced or not self._lifecycle.is_steady:
             return False
         controller = channel.target
-        if not self.network.steady(self.node, CONTROL):
+        if not self.network.is_steady(self.node, CONTROL):
             return False
         round_us = self._round_trip_us(channel)
         return (
@@ -371,7 +371,7 @@ class KRaftBroker(Broker):
             else:
                 partition.become_leader(state, self.kernel.now_us)
                 self._isr_expiration.schedule()
-            self.network.changed()
+            self.network.note_broker_change()
         elif stops_fetcher(self.node, state, shutting_down=self._wants_shut_down):
             self._await_leader(partition, state)
         elif state.leader_epoch > partition.leader_epoch:
@@ -462,7 +462,7 @@ class KRaftBroker(Broker):
         self._alter_request = None
         self._sender.on_reply(reply.error, reply.results, self.kernel.now_us)
         self._isr_expiration.schedule()
-        self.network.changed()
+        self.network.note_broker_change()
 
     # Controlled shutdown.
 

@@ -58,7 +58,7 @@ class Links:
 
     def _change(self, step: steps.StepKind, source: int, target: int, by: int) -> None:
         network = self._network
-        changes = {steps.SLOW: network.slow, steps.LOSSY: network.lossy, steps.RESENT: network.resend}
+        changes = {steps.SLOW: network.add_latency, steps.LOSSY: network.add_loss, steps.RESENT: network.add_duplicates}
         changes[step](source, target, by)
 
     def heal_all(self, *ends: int) -> None:
@@ -70,7 +70,7 @@ class Links:
             if not ends or {source, target} == set(ends):
                 self.mend(step, source, target, value, by)
         if not ends:
-            self._network.lose(0)
+            self._network.set_loss(0)
         for source, target, by in list(self._cuts):
             if not ends or {source, target} == set(ends):
                 self.heal(source, target, by)

@@ -77,7 +77,7 @@ class Machines:
 
     def _replace_disk(self, broker: int) -> list[Batch]:
         old = self.storages[broker]
-        self.storages[broker] = old.anew()
+        self.storages[broker] = old.new_empty_disk()
         return old.log.batches
 
     def corrupt_tail(self, broker: int, count: int) -> bool:

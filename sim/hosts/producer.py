@@ -30,7 +30,7 @@ class _Due(Event):
         self._producer.send_planned(self._position)
 
 
-class _RequestTimeout(Event):
+class _ProduceTimeout(Event):
     """Checks for timed-out requests and expired batches."""
 
     __slots__ = ("_due_us", "_producer")
@@ -175,7 +175,7 @@ class Producer(Client):
             break
         if due_us < self._timer_us:
             self._timer_us = due_us
-            self.kernel.schedule(due_us, self.life, _RequestTimeout(self, due_us))
+            self.kernel.schedule(due_us, self.life, _ProduceTimeout(self, due_us))
 
     def time_out(self, due_us: int) -> None:
         """Time out a request, and with it all others on the same connection.

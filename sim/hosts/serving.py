@@ -216,7 +216,7 @@ class Serving(ElidingBroker):
             self.resume_wait(delayed, delayed.since_us + wait_us)
         else:
             # A fetch with wait time 0 is answered at once (ReplicaManager.fetchMessages).
-            self.make(self.life, _FetchExpiry(self, delayed))
+            self.deliver(self.life, _FetchExpiry(self, delayed))
 
     def _wait_us(self, request: FetchRequest) -> int:
         return self.settings.fetch_wait_us if request.replica >= 0 else self.settings.consumer_wait_us
@@ -251,7 +251,7 @@ class Serving(ElidingBroker):
         asker = network.nodes.get(request.node)
         if asker is None or not asker.would_repeat(request, partition.hw, partition.log.log_start):
             return False
-        if not network.steady(self.node, request.node):
+        if not network.is_steady(self.node, request.node):
             return False
         _, offset, epoch, last_epoch = request.positions[0]
         if request.replica >= 0 and not partition.fetch_is_noop(request.replica, offset, request.leader_epochs[0]):

@@ -20,13 +20,13 @@ from sim.hosts.zk_messages import (
     ISR_CHANGED,
     NOTIFY_ISR,
     PREFERRED_ELECTION,
-    REASSIGNMENT_ASKED,
+    REASSIGNMENT_REQUESTED,
     TOPIC_CREATED,
     WRITE_ISR,
     ZOOKEEPER,
     Ping,
-    Register,
-    Registered,
+    RegistrationRequest,
+    RegistrationResponse,
     ScriptedDecision,
     SessionExpired,
     WatchedEvent,
@@ -103,7 +103,7 @@ class ZooKeeperBroker(Broker):
         self.zookeeper = ZooKeeperClient(self)
         self.module = ControllerModule(self, self.decide, self.settings, self.kernel, self.zookeeper.ask, self.reached)
         self._last_event = 0
-        self._registering: Register | None = None
+        self._registering: RegistrationRequest | None = None
         self._controller_epoch = 0
         self._metadata_sent = (0, 0)
         self._decided_by = 0
@@ -131,7 +131,7 @@ class ZooKeeperBroker(Broker):
             self.zookeeper.replied(message.request)
         elif isinstance(message, WatchedEvent):
             self.on_watched_event(message)
-        elif isinstance(message, Registered):
+        elif isinstance(message, RegistrationResponse):
             self.on_registered(message)
         elif isinstance(message, SessionExpired):
             self.on_session_expired(message)
@@ -164,10 +164,10 @@ class ZooKeeperBroker(Broker):
         KafkaHealthcheck#register (0.10.2).
         """
         assert self.partition is not None
-        self._registering = Register(self.node, BrokerInfo(self.incarnation, self.partition.log.end))
+        self._registering = RegistrationRequest(self.node, BrokerInfo(self.incarnation, self.partition.log.end))
         self.to_control(self._registering)
 
-    def on_registered(self, reply: Registered) -> None:
+    def on_registered(self, reply: RegistrationResponse) -> None:
         """Handle registration: a session is open, or the broker exits because an earlier registration still exists."""
         if reply.request is not self._registering:
             return
@@ -213,7 +213,7 @@ class ZooKeeperBroker(Broker):
         partition = self.partition
         assert partition is not None
         return (
-            self.network.steady(self.node, ZOOKEEPER)
+            self.network.is_steady(self.node, ZOOKEEPER)
             and server.is_keepalive(self.node, client.session, self._last_event, partition.partition_epoch)
             and server.cannot_expire(self.node, self.kernel.now_us + channel.usual_us, self.settings.ping_us)
         )
@@ -256,8 +256,8 @@ class ZooKeeperBroker(Broker):
             controller.isr_changed()
         elif what == PREFERRED_ELECTION:
             controller.preferred_election()
-        elif what == REASSIGNMENT_ASKED:
-            controller.reassignment_asked()
+        elif what == REASSIGNMENT_REQUESTED:
+            controller.reassignment_requested()
         else:
             assert what == CONFIG_CHANGED
             assert notice.change is not None
@@ -360,7 +360,7 @@ class ZooKeeperBroker(Broker):
         if decision.leader == self.node:
             self._decided_by = decision.controller_epoch
             self._become_leader(partition, decision)
-            self.network.changed()
+            self.network.note_broker_change()
         elif decision.leader in self.live:
             self._decided_by = decision.controller_epoch
             self._become_follower(partition, decision)
@@ -407,7 +407,7 @@ class ZooKeeperBroker(Broker):
             self._isr_changed_us = now_us
             partition.isr_persisted(state.isr, state.partition_epoch, now_us)
             self._isr_expiration.schedule()
-            self.network.changed()
+            self.network.note_broker_change()
         self._deliver_backlog()
 
     def _announce_after(self, now_us: int) -> None:

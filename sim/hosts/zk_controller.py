@@ -64,7 +64,7 @@ class ControllerModule:
         decide: its rules.
         settings: its settings.
         kernel: time and timers.
-        at_zookeeper: `sim.hosts.zk_client.ZooKeeperClient.ask`.
+        ask_zookeeper: `sim.hosts.zk_client.ZooKeeperClient.ask`.
         reached: `sim.history.coverage.Coverage.reached`.
 
     Attributes:
@@ -79,14 +79,14 @@ class ControllerModule:
         decide: Decisions,
         settings: BrokerSettings,
         kernel: Kernel,
-        at_zookeeper: Callable[..., None],
+        ask_zookeeper: Callable[..., None],
         reached: Callable[[int], None],
     ) -> None:
         self.reached = reached
         self._node = node
         self._settings = settings
         self._kernel = kernel
-        self._at_zookeeper = at_zookeeper
+        self._ask = ask_zookeeper
         self._queues: dict[int, _Queue] = {}
         self._electing = False
         self._outlives_session = not decide.fences_controller_writes.answer
@@ -97,7 +97,7 @@ class ControllerModule:
     def end(self) -> None:
         """Stop, because the process ended."""
         self._node = NO_NODE
-        self._at_zookeeper = noop
+        self._ask = noop
         self._queues.clear()
 
     def dispose(self) -> None:
@@ -111,7 +111,7 @@ class ControllerModule:
         if self.controller.context.epoch < 0 and not self._electing:
             self._electing = True
             broker = self._node.node
-            self._at_zookeeper(lambda zookeeper: zookeeper.elect(broker), self._elected, ELECT << ABOUT)
+            self._ask(lambda zookeeper: zookeeper.elect(broker), self._elected, ELECT << ABOUT)
 
     def _elected(self, epoch: int) -> None:
         self._electing = False
@@ -130,20 +130,20 @@ class ControllerModule:
 
     # Implementation of `sim.protocol.zookeeper.controller_host.ControllerHost`.
 
-    def at_zookeeper(self, operation: Operation) -> None:
-        """See `ControllerHost.at_zookeeper`."""
+    def ask_zookeeper(self, operation: Operation) -> None:
+        """See `ControllerHost.ask_zookeeper`."""
         term = self._term
 
         def done(result: Any) -> None:
             if term != self._term:
                 return  # Requested before it resigned.
             if result is MOVED:
-                self.controller.moved()
+                self.controller.on_controller_moved()
             else:
-                self.controller.answered(result)
+                self.controller.on_zookeeper_result(result)
 
         subject = (STEP << ABOUT) + self.controller.context.state.partition_epoch
-        self._at_zookeeper(operation, done, subject, outlives_session=self._outlives_session)
+        self._ask(operation, done, subject, outlives_session=self._outlives_session)
 
     def active(self, epoch: int) -> None:  # noqa: ARG002 - ZooKeeper has noted it
         """See `ControllerHost.active`."""

@@ -32,7 +32,7 @@ of leaders and of brokers that stop.
 """
 
 
-class Register(Message):
+class RegistrationRequest(Message):
     """A broker opens a session and registers in it."""
 
     __slots__ = ("broker", "info")
@@ -45,15 +45,17 @@ class Register(Message):
         return REGISTER + self.info.incarnation
 
 
-class Registered(Message):
-    """Answer to `Register`: the broker epoch (czxid of the registration), or -1: another registration is in the way.
+class RegistrationResponse(Message):
+    """The broker epoch (czxid of the registration), or -1: another registration is in the way.
 
     `controller` is the broker that is controller, 0 if none is; `config` is the dynamic configuration.
     """
 
     __slots__ = ("broker_epoch", "config", "controller", "request")
 
-    def __init__(self, request: Register, broker_epoch: int, controller: int, config: Mapping[str, Value]) -> None:
+    def __init__(
+        self, request: RegistrationRequest, broker_epoch: int, controller: int, config: Mapping[str, Value]
+    ) -> None:
         self.request: Final = request
         self.broker_epoch: Final = broker_epoch
         self.controller: Final = controller
@@ -91,7 +93,7 @@ BROKERS_CHANGED: Final = 1
 TOPIC_CREATED: Final = 2
 ISR_CHANGED: Final = 3
 PREFERRED_ELECTION: Final = 4
-REASSIGNMENT_ASKED: Final = 5
+REASSIGNMENT_REQUESTED: Final = 5
 CONFIG_CHANGED: Final = 6
 """Kinds of watch events (`WatchedEvent.what`)."""
 

@@ -21,12 +21,12 @@ from sim.hosts.zk_messages import (
     MOVED,
     PENDING,
     PREFERRED_ELECTION,
-    REASSIGNMENT_ASKED,
+    REASSIGNMENT_REQUESTED,
     SCRIPT,
     TOPIC_CREATED,
     Ping,
-    Register,
-    Registered,
+    RegistrationRequest,
+    RegistrationResponse,
     ScriptedDecision,
     SessionExpired,
     WatchedEvent,
@@ -135,14 +135,14 @@ class ZooKeeper(ControlPlane):
             self.on_request(message)
         elif isinstance(message, Ping):
             self.on_ping(message)
-        elif isinstance(message, Register):
+        elif isinstance(message, RegistrationRequest):
             self.on_register(message)
         else:
             super().receive(message)
 
     # Sessions.
 
-    def on_register(self, request: Register) -> None:
+    def on_register(self, request: RegistrationRequest) -> None:
         """Open a session, unless an earlier session holds the broker's registration.
 
         Kafka: KafkaZkClient#registerBroker (2.6-3.9), KafkaZkClient#registerBrokerInZk (1.1-2.0).
@@ -155,7 +155,7 @@ class ZooKeeper(ControlPlane):
             broker_epoch = session.broker_epoch  # The first response was lost.
         else:
             broker_epoch = -1
-        self._send(broker, Registered(request, broker_epoch, self.controller, dict(self.config)))
+        self._send(broker, RegistrationResponse(request, broker_epoch, self.controller, dict(self.config)))
 
     def _register(self, broker: int, info: BrokerInfo) -> int:
         self._zxid += 1
@@ -364,8 +364,8 @@ class ZooKeeper(ControlPlane):
         """See `KafkaZkClient.read`."""
         return self.state, self.target
 
-    def amend(self, controller_epoch: int, decide: Decide, *, fenced: decisions.Decision) -> LeaderAndIsr:
-        """See `KafkaZkClient.amend`.
+    def update_state(self, controller_epoch: int, decide: Decide, *, fenced: decisions.Decision) -> LeaderAndIsr:
+        """See `KafkaZkClient.update_state`.
 
         Without fencing, a controller of an older epoch is detected only once a newer one has written.
         """
@@ -397,8 +397,8 @@ class ZooKeeper(ControlPlane):
         if self.controller_epoch > controller_epoch:
             self.reached(probes.CONTROLLER_WRITE_STALE)
 
-    def reassigned(self) -> None:
-        """See `KafkaZkClient.reassigned`."""
+    def delete_reassignment(self) -> None:
+        """See `KafkaZkClient.delete_reassignment`."""
         before = self.state.replicas, self.target
         self.target = ()
         self._note_assignment(before)
@@ -491,7 +491,7 @@ class ZooKeeper(ControlPlane):
             return False
         self.target = replicas
         self._note_assignment((self.state.replicas, ()))
-        self._notify_controller(REASSIGNMENT_ASKED)
+        self._notify_controller(REASSIGNMENT_REQUESTED)
         return True
 
     def set_config(self, key: str, value: Value) -> None:
@@ -536,7 +536,7 @@ class ScriptedZooKeeper(ZooKeeper):
             live = {node: entry.broker_epoch for node, entry in sorted(self.sessions.items())}
             channel.send(ScriptedDecision(self.state, live))
 
-    def on_register(self, request: Register) -> None:
+    def on_register(self, request: RegistrationRequest) -> None:
         session = self.sessions.get(request.broker)
         if self._scripted and session is not None and session.incarnation < request.info.incarnation:
             self.end_session(request.broker)

@@ -94,7 +94,7 @@ class World:
     def decide(self, leader: int, isr: tuple[int, ...]) -> None:
         """Let the controller persist a decision, and tell brokers of it."""
         controller = self.process(self.cluster.controller).module.controller
-        controller._events.put(controller.partitions.elect_and_tell(lambda state, _: (leader, isr, state.replicas)))
+        controller._events.put(controller.partitions.elect_and_send(lambda state, _: (leader, isr, state.replicas)))
 
     def process(self, broker: int) -> ZooKeeperBroker:
         """A broker that runs."""

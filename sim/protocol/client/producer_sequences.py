@@ -69,7 +69,7 @@ class ProducerSequences:
         """The sequence of the next new batch. Kafka: TransactionManager#sequenceNumber (1.1-4.3)."""
         return max(self._next, 0)
 
-    def hears_late_failures(self) -> bool:
+    def handles_late_failures(self) -> bool:
         """Whether an error response to a batch that had already failed also changes sequences."""
         return not self._survives_fencing.yes()
 
@@ -95,14 +95,14 @@ class ProducerSequences:
                 self._unresolved = -1
                 self._wants_bump = True
             else:
-                self._abandon_id()
+                self._reset_producer_id()
         if self.is_dead:
             return
         if self._wants_bump:
             self._wants_bump = False
             self.producer_epoch += 1
             self._unresolved = -1
-            self._count_anew()
+            self._renumber()
             self._changed(self.producer_id, self.producer_epoch)
         elif self.producer_id == NO_PRODUCER_ID:
             self.producer_id = self._new_id()
@@ -130,7 +130,7 @@ class ProducerSequences:
             self._next += batch.count
             self.in_flight.append(batch)
             if not self._bumps.answer:
-                self._rise(len(self.in_flight) - 1)
+                self._sift_up(len(self.in_flight) - 1)
         batch.rewritten = False
 
     def completed(self, batch: Sequenced, base_offset: int) -> None:
@@ -149,11 +149,11 @@ class ProducerSequences:
             self.last_acked = max(self.last_acked, batch.sequence[2] + batch.count - 1)
         if base_offset >= 0:
             self._last_acked_offset = max(self._last_acked_offset, base_offset + batch.count - 1)
-        self._forget(batch)
+        self._remove_in_flight(batch)
         if is_current or self.in_flight or not self._bumps.answer:
             return
         if not self._survives_fencing.yes():
-            self._count_anew()
+            self._renumber()
 
     def may_retry(self, batch: Sequenced, error: str, log_start: int) -> bool:
         """Whether a refused batch is retried.
@@ -185,7 +185,7 @@ class ProducerSequences:
             self._wants_bump = True
             return True
         if self._last_acked_offset < log_start:  # All acknowledged records are deleted, so none is missing.
-            self._count_anew()
+            self._renumber()
             return True
         return False
 
@@ -201,16 +201,16 @@ class ProducerSequences:
             self.is_dead = True
         is_current = self._is_current(batch)
         if self._bumps.yes():
-            self._forget(batch)
+            self._remove_in_flight(batch)
             if is_current or self._survives_fencing.yes():
                 self._wants_bump = True
             return error
         if is_current and error in (OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID):
-            self._abandon_id()
+            self._reset_producer_id()
             return error
         if not is_current and error not in SEQUENCE_ERRORS:
             return OUT_OF_ORDER_SEQUENCE_NUMBER
-        self._forget(batch)
+        self._remove_in_flight(batch)
         return error if self._close_gap(batch) else ""
 
     def _close_gap(self, batch: Sequenced) -> bool:
@@ -237,7 +237,7 @@ class ProducerSequences:
         """Note an expired batch, which a retry may have logged. Kafka: TransactionManager#markSequenceUnresolved
         (1.1-4.3).
         """
-        self._forget(batch)
+        self._remove_in_flight(batch)
         if batch.is_retry:
             self._unresolved = max(self._unresolved, batch.sequence[2] + batch.count)
 
@@ -247,7 +247,7 @@ class ProducerSequences:
         """
         return batch.sequence[0] == self.producer_id and batch.sequence[1] == self.producer_epoch
 
-    def _forget(self, batch: Sequenced) -> None:
+    def _remove_in_flight(self, batch: Sequenced) -> None:
         """Remove a batch from those in flight.
 
         Until KAFKA-13794 some releases identified batches by sequence alone, without the epoch.
@@ -263,12 +263,12 @@ class ProducerSequences:
                 if bumps:
                     del in_flight[place]
                 else:
-                    self._remove(place)
+                    self._heap_remove(place)
                 return
 
     # A PriorityQueue, before KIP-360.
 
-    def _remove(self, place: int) -> None:
+    def _heap_remove(self, place: int) -> None:
         """The last element takes its place, and is sifted down or up (PriorityQueue.removeAt)."""
         in_flight = self.in_flight
         last = in_flight.pop()
@@ -284,16 +284,16 @@ class ProducerSequences:
             in_flight[sunk], in_flight[child] = in_flight[child], last
             sunk = child
         if sunk == place:
-            self._rise(place)
+            self._sift_up(place)
 
-    def _rise(self, place: int) -> None:
+    def _sift_up(self, place: int) -> None:
         in_flight = self.in_flight
         while place and in_flight[place].sequence[2] < in_flight[(place - 1) // 2].sequence[2]:
             above = (place - 1) // 2
             in_flight[place], in_flight[above] = in_flight[above], in_flight[place]
             place = above
 
-    def _abandon_id(self) -> None:
+    def _reset_producer_id(self) -> None:
         """Reset all state with the producer id; batches keep their sequences.
 
         Kafka: TransactionManager#resetProducerId (1.1-2.0), TransactionManager#resetIdempotentProducerId (2.6-4.3).
@@ -302,7 +302,7 @@ class ProducerSequences:
         self.in_flight.clear()
         self._next = self._unresolved = self.last_acked = self._last_acked_offset = -1
 
-    def _count_anew(self) -> None:
+    def _renumber(self) -> None:
         """Renumber batches in flight from 0, in their order in the queue.
 
         Kafka: TransactionManager#startSequencesAtBeginning (1.1-2.0), TxnPartitionMap#startSequencesAtBeginning

@@ -191,13 +191,13 @@ class Sender:
             else:
                 may_retry = sequences.may_retry(send, error, log_start)
             if may_retry:
-                self._enqueue_again(send)
+                self._requeue(send)
                 return True
-        if sequences is not None and (not send.is_done or sequences.hears_late_failures()):
-            told = sequences.failed(send, error)
-            if not told:
+        if sequences is not None and (not send.is_done or sequences.handles_late_failures()):
+            reported = sequences.failed(send, error)
+            if not reported:
                 return False  # Kafka throws here: the batch stays in flight until it expires.
-            error = told
+            error = reported
         if not send.is_done:
             self._end(send, error)
             self.in_flight.remove(send)
@@ -209,7 +209,7 @@ class Sender:
         for send in reversed(sends) if newest_first else sends:
             self.refused(send, NETWORK_EXCEPTION, -1, now_us)
 
-    def _enqueue_again(self, send: ProducerBatch) -> None:
+    def _requeue(self, send: ProducerBatch) -> None:
         """Insert a batch at the head of the queue, or by its sequence.
 
         Kafka: RecordAccumulator#reenqueue, RecordAccumulator#insertInSequenceOrder (1.1-4.3).

@@ -14,8 +14,8 @@ FENCED: Final = "fenced"
 UNFENCED: Final = "unfenced"
 CONTROLLED_SHUTDOWN: Final = "controlled shutdown"
 SHUTDOWN_NOW: Final = "shutdown now"
-NOT_TOLD: Final = -1
-_FAR: Final = 1 << 62
+UNKNOWN_OFFSET: Final = -1
+_LARGEST_OFFSET: Final = 1 << 62
 
 
 class BrokerHeartbeatReply(NamedTuple):
@@ -41,17 +41,17 @@ class BrokerHeartbeatManager:
         image: the controller's metadata image.
     """
 
-    __slots__ = ("_image", "_read", "_shutdown_offsets")
+    __slots__ = ("_image", "_metadata_offsets", "_shutdown_offsets")
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
-        self._read: dict[int, int] = {}
+        self._metadata_offsets: dict[int, int] = {}
         self._shutdown_offsets: dict[int, int] = {}
         """Metadata offset that all other brokers must have reached before a broker in shutdown may stop."""
 
     def registered(self, broker: int) -> None:
         """Forget a broker's state, because a new incarnation registered. Kafka: BrokerHeartbeatManager#register."""
-        self._read.pop(broker, None)
+        self._metadata_offsets.pop(broker, None)
         self._shutdown_offsets.pop(broker, None)
 
     def fenced(self, broker: int) -> None:
@@ -70,7 +70,7 @@ class BrokerHeartbeatManager:
         """A broker's next state after a heartbeat. Kafka: BrokerHeartbeatManager#calculateNextBrokerState."""
         state = self.state(known)
         if state == CONTROLLED_SHUTDOWN:
-            waits = leads or self._shutdown_offsets[known.broker] > self._lowest_read()
+            waits = leads or self._shutdown_offsets[known.broker] > self._lowest_active_offset()
             return CONTROLLED_SHUTDOWN if waits else SHUTDOWN_NOW
         if want_shut_down:
             return CONTROLLED_SHUTDOWN if leads and state == UNFENCED and not want_fence else SHUTDOWN_NOW
@@ -78,9 +78,9 @@ class BrokerHeartbeatManager:
             return FENCED
         return UNFENCED
 
-    def has_read(self, broker: int, metadata_offset: int) -> None:
+    def note_metadata_offset(self, broker: int, metadata_offset: int) -> None:
         """Note the metadata offset from elided heartbeats."""
-        self._read[broker] = max(self._read.get(broker, NOT_TOLD), metadata_offset)
+        self._metadata_offsets[broker] = max(self._metadata_offsets.get(broker, UNKNOWN_OFFSET), metadata_offset)
 
     def touch(self, broker: int, metadata_offset: int, state: str, *, was_fenced: bool) -> None:
         """Note a processed heartbeat, whose records are committed; `state` is the broker's new state.
@@ -89,22 +89,22 @@ class BrokerHeartbeatManager:
         has cleared the one in this heartbeat.
         Kafka: BrokerHeartbeatManager#touch, BrokerHeartbeatManager#maybeUpdateControlledShutdownOffset.
         """
-        self._read[broker] = NOT_TOLD if was_fenced and state == UNFENCED else metadata_offset
+        self._metadata_offsets[broker] = UNKNOWN_OFFSET if was_fenced and state == UNFENCED else metadata_offset
         if state == CONTROLLED_SHUTDOWN:
             self._shutdown_offsets.setdefault(broker, self._image.offset)
         elif state != UNFENCED:
             self.fenced(broker)
 
-    def _lowest_read(self) -> int:
+    def _lowest_active_offset(self) -> int:
         """Metadata offset of the slowest active broker; a new controller does not know which brokers are shutting down.
 
         Kafka: BrokerHeartbeatManager#lowestActiveOffset.
         """
         brokers = self._image.brokers
         active = (one for one, known in brokers.items() if not known.fenced and one not in self._shutdown_offsets)
-        return min((self._read.get(one, NOT_TOLD) for one in active), default=_FAR)
+        return min((self._metadata_offsets.get(one, UNKNOWN_OFFSET) for one in active), default=_LARGEST_OFFSET)
 
 
-def accepted(state: str, *, caught_up: bool) -> BrokerHeartbeatReply:
+def heartbeat_reply(state: str, *, caught_up: bool) -> BrokerHeartbeatReply:
     """The response to a heartbeat that led to this state. Kafka: ReplicationControlManager#processBrokerHeartbeat."""
     return BrokerHeartbeatReply(NONE, caught_up, state in (FENCED, SHUTDOWN_NOW), state == SHUTDOWN_NOW)

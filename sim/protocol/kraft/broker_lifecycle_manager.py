@@ -68,16 +68,16 @@ class BrokerLifecycleManager:
     """
 
     __slots__ = (
+        "_communicate_immediately",
         "_decide",
         "_failures",
         "_heartbeat_us",
         "_host",
         "_is_registered",
-        "_next_at_once",
         "_number",
         "_ready_to_unfence",
         "_session_us",
-        "_told_to_wait",
+        "_shutdown_delayed",
         "in_flight",
         "state",
     )
@@ -91,8 +91,8 @@ class BrokerLifecycleManager:
         self.in_flight = False
         self._is_registered = False
         self._ready_to_unfence = False
-        self._told_to_wait = False
-        self._next_at_once = False
+        self._shutdown_delayed = False
+        self._communicate_immediately = False
         self._failures = 0
         self._number = 0
 
@@ -123,7 +123,7 @@ class BrokerLifecycleManager:
         if number != self._number or self.state == SHUTTING_DOWN:
             return
         if self.in_flight:
-            self._next_at_once = True
+            self._communicate_immediately = True
         elif self._is_registered:
             self.in_flight = True
             self._host.send_heartbeat(
@@ -146,7 +146,7 @@ class BrokerLifecycleManager:
         if self.state == SHUTTING_DOWN:
             return
         self.in_flight = False
-        self._next_at_once = False
+        self._communicate_immediately = False
         if self._decide.lifecycle_backs_off.yes():
             wait_us = min(FIRST_RETRY_US << min(self._failures, _DOUBLINGS), self._session_us)
             self._failures += 1
@@ -170,8 +170,8 @@ class BrokerLifecycleManager:
             if should_shut_down:
                 self._shut_down()
             else:
-                self._communicate_after(self._heartbeat_us if self._told_to_wait else STOPPING_US)
-                self._told_to_wait = True
+                self._communicate_after(self._heartbeat_us if self._shutdown_delayed else STOPPING_US)
+                self._shutdown_delayed = True
         else:
             if self.state == RECOVERY and not is_fenced:
                 self.state = RUNNING
@@ -201,8 +201,8 @@ class BrokerLifecycleManager:
         """Schedule the next request, replacing an earlier one. Kafka:
         BrokerLifecycleManager#scheduleNextCommunication.
         """
-        wait_us = 0 if self._next_at_once else after_us
-        self._next_at_once = False
+        wait_us = 0 if self._communicate_immediately else after_us
+        self._communicate_immediately = False
         self._number += 1
         if wait_us:
             self._host.communicate_after(wait_us, self._number)

@@ -100,7 +100,7 @@ class QuorumController(ReplicationControlManager):
         """
         known = self.image.brokers.get(broker)
         if known is None:
-            return self._registered(broker, incarnation, directory, [], unclean=False)
+            return self._commit_registration(broker, incarnation, directory, [], unclean=False)
         if known.incarnation == incarnation:
             self._heartbeats.registered(broker)
             self._commit([replace(known, directory=directory, registered_offset=self.image.offset + 1)])
@@ -110,10 +110,10 @@ class QuorumController(ReplicationControlManager):
             return BrokerRegistrationReply(DUPLICATE_BROKER_REGISTRATION, -1, detected_unclean=False)
         clean = previous_broker_epoch == known.broker_epoch and self._decide.reads_clean_shutdown.yes()
         self._host.reached(probes.REGISTERED_CLEAN if clean else probes.REGISTERED_UNCLEAN)
-        records = self._returns(broker, clean=clean)
-        return self._registered(broker, incarnation, directory, records, unclean=not clean)
+        records = self._shutdown_changes(broker, clean=clean)
+        return self._commit_registration(broker, incarnation, directory, records, unclean=not clean)
 
-    def _returns(self, broker: int, *, clean: bool) -> list[Record]:
+    def _shutdown_changes(self, broker: int, *, clean: bool) -> list[Record]:
         """Changes of partitions before a new incarnation is registered.
 
         After an unclean shutdown each partition is changed once for its ISR and once for each time that Kafka counts
@@ -136,7 +136,7 @@ class QuorumController(ReplicationControlManager):
                 else:
                     self._add(records, self._without(state, broker))
             elif counts and changes:
-                records.append(self._struck(state, broker))
+                records.append(self._removed_from_lists(state, broker))
         return records
 
     def _add_repeated(self, records: list[Record], change: PartitionChangeBuilder, times: int) -> None:
@@ -153,13 +153,13 @@ class QuorumController(ReplicationControlManager):
         change.unclean = (broker,)
         return change
 
-    def _struck(self, state: PartitionRegistration, broker: int) -> PartitionRegistration:
+    def _removed_from_lists(self, state: PartitionRegistration, broker: int) -> PartitionRegistration:
         """The partition with only a broker removed from its lists (``unclean_registration=removes``)."""
         if broker in state.elr:
             self._host.reached(probes.ELR_EJECTED)
         return state.relisted(without(state.isr, (broker,)), without(state.elr, (broker,)), state.last_known_elr)
 
-    def _registered(
+    def _commit_registration(
         self, broker: int, incarnation: int, directory: int, records: list[Record], *, unclean: bool
     ) -> BrokerRegistrationReply:
         broker_epoch = self.image.offset + len(records) + 1
@@ -199,26 +199,26 @@ class QuorumController(ReplicationControlManager):
             want_shut_down=want_shut_down,
         )
         if after != before:
-            self._commit(self._enters(known, after))
+            self._commit(self._state_change_records(known, after))
         elif after == CONTROLLED_SHUTDOWN:
             self._host.reached(probes.BROKER_MUST_WAIT)
         elif after == FENCED and not want_fence:
             self._host.reached(probes.BROKER_BEHIND)
         self._heartbeats.touch(broker, metadata_offset, after, was_fenced=before == FENCED)
-        return broker_heartbeat_manager.accepted(after, caught_up=caught_up)
+        return broker_heartbeat_manager.heartbeat_reply(after, caught_up=caught_up)
 
-    def _enters(self, known: BrokerRegistration, state: str) -> list[Record]:
+    def _state_change_records(self, known: BrokerRegistration, state: str) -> list[Record]:
         """Records for a broker's change of state. Kafka: ReplicationControlManager#processBrokerHeartbeat."""
         if state == CONTROLLED_SHUTDOWN:
-            return self._relieved(known)
+            return self._shutdown_records(known)
         if state == SHUTDOWN_NOW:
             self._host.reached(probes.BROKER_MAY_STOP)
-            return self._fenced(known) if not known.fenced or self._is_in_sync(known.broker) else []
-        return self._fenced(known) if state == FENCED else self._unfenced(known)
+            return self._fence_records(known) if not known.fenced or self._is_in_sync(known.broker) else []
+        return self._fence_records(known) if state == FENCED else self._unfence_records(known)
 
-    def has_read(self, broker: int, metadata_offset: int) -> None:
+    def note_metadata_offset(self, broker: int, metadata_offset: int) -> None:
         """Note the metadata offset from elided heartbeats."""
-        self._heartbeats.has_read(broker, metadata_offset)
+        self._heartbeats.note_metadata_offset(broker, metadata_offset)
 
     def fence(self, broker: int) -> None:
         """Fence a broker whose session has expired: it loses leadership and leaves every ISR.
@@ -229,14 +229,14 @@ class QuorumController(ReplicationControlManager):
         known = self.image.brokers.get(broker)
         if known is not None and (not known.fenced or self._decide.keeps_fenced_sessions.yes()):
             self._heartbeats.fenced(broker)
-            self._commit(self._fenced(known))
+            self._commit(self._fence_records(known))
 
-    def _fenced(self, known: BrokerRegistration) -> list[Record]:
+    def _fence_records(self, known: BrokerRegistration) -> list[Record]:
         """Kafka: ReplicationControlManager#handleBrokerFenced."""
         self._host.reached(probes.BROKER_FENCED)
-        return [*self._removed(known.broker), known.in_state(fenced=True, shutting_down=known.shutting_down)]
+        return [*self._removal_records(known.broker), known.in_state(fenced=True, shutting_down=known.shutting_down)]
 
-    def _unfenced(self, known: BrokerRegistration) -> list[Record]:
+    def _unfence_records(self, known: BrokerRegistration) -> list[Record]:
         """Kafka: ReplicationControlManager#handleBrokerUnfenced."""
         self._host.reached(probes.BROKER_UNFENCED)
         records: list[Record] = [known.in_state(fenced=False, shutting_down=known.shutting_down)]
@@ -246,17 +246,17 @@ class QuorumController(ReplicationControlManager):
                 self._add(records, change)
         return records
 
-    def _relieved(self, known: BrokerRegistration) -> list[Record]:
+    def _shutdown_records(self, known: BrokerRegistration) -> list[Record]:
         """Begin controlled shutdown; before 3.3 (KIP-841) the registration did not show it.
 
         Kafka: ReplicationControlManager#handleBrokerInControlledShutdown.
         """
         self._host.reached(probes.BROKER_RELIEVED)
         if self._decide.admits_any_member.yes():
-            return self._removed(known.broker)
-        return [known.in_state(fenced=known.fenced, shutting_down=True), *self._removed(known.broker)]
+            return self._removal_records(known.broker)
+        return [known.in_state(fenced=known.fenced, shutting_down=True), *self._removal_records(known.broker)]
 
-    def _removed(self, broker: int) -> list[Record]:
+    def _removal_records(self, broker: int) -> list[Record]:
         """Remove a broker from all ISRs. Kafka: ReplicationControlManager#generateLeaderAndIsrUpdates."""
         records: list[Record] = []
         for state in self.image.partitions.values():

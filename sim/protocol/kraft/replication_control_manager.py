@@ -82,7 +82,7 @@ class ReplicationHost(RecoveryHost, Protocol):
     def append(self, records: list[Record]) -> None:
         """Commit records atomically; the image has them already. Kafka: QuorumController#appendWriteEvent."""
 
-    def recoveries(self, running: int, finished: int, manual: int) -> None:
+    def record_recoveries(self, running: int, finished: int, manual: int) -> None:
         """Counters of unclean recovery, changed or not: see `UncleanRecovery`."""
 
 
@@ -127,7 +127,7 @@ class ReplicationControlManager:
 
         Kafka: ReplicationControlManager#isElrEnabled (3.9), FeatureControlManager#isElrFeatureEnabled (4.1-4.3).
         """
-        return self._decide.elr.answer and bool(self.value(ELR_FEATURE, 1))
+        return self._decide.elr.answer and bool(self.config_value(ELR_FEATURE, 1))
 
     @property
     def unclean_enabled(self) -> bool:
@@ -135,13 +135,13 @@ class ReplicationControlManager:
 
         Kafka: ConfigurationControlManager#uncleanLeaderElectionEnabledForTopic.
         """
-        return bool(self.value(UNCLEAN_ELECTION, False))
+        return bool(self.config_value(UNCLEAN_ELECTION, False))
 
     def min_isr(self, state: PartitionRegistration) -> int:
         """``min.insync.replicas``, capped by replicas. Kafka: ReplicationControlManager#getTopicEffectiveMinIsr."""
-        return min(int(self.value(MIN_ISR, 1)), len(state.replicas))
+        return min(int(self.config_value(MIN_ISR, 1)), len(state.replicas))
 
-    def value(self, key: str, default: Value) -> Value:
+    def config_value(self, key: str, default: Value) -> Value:
         """A dynamic configuration value, else the static one. Kafka: ConfigurationControlManager#getTopicConfig."""
         return self.image.settings.get(key, self._config.get(key, default))
 
@@ -363,7 +363,7 @@ class ReplicationControlManager:
     def _outcome(self, state: PartitionRegistration, directories: dict[int, int], *, elr: bool) -> object:
         """The state that would result, with or without an ELR; None: an exception."""
         try:
-            after = self._assignment(state, directories, _unnoticed, elr=elr).build()
+            after = self._assignment(state, directories, _discard_probe, elr=elr).build()
         except NotAssignedError:
             return None
         return after and (after.leader_epoch, content(after))
@@ -378,19 +378,19 @@ class ReplicationControlManager:
     def activate(self) -> None:
         """Activate this controller: recoveries that are needed start afresh."""
         if self.recovery is not None:
-            self.recovery.look()
+            self.recovery.update()
             self._count_recoveries(self.recovery)
 
     def _count_recoveries(self, recovery: UncleanRecovery) -> None:
-        self._host.recoveries(recovery.partitions_count, recovery.finished, recovery.manual_count)
+        self._host.record_recoveries(recovery.partitions_count, recovery.finished, recovery.manual_count)
 
-    def log_info(self, info: GetReplicaLogInfoResponse) -> None:
+    def on_log_info(self, info: GetReplicaLogInfoResponse) -> None:
         """Handle a replica's log end."""
         if self.recovery is not None:
-            self.recovery.log_info(info)
+            self.recovery.on_log_info(info)
 
     def recovery_timed_out(self, timer: int) -> None:
-        """See `RecoveryHost.recovery_due`."""
+        """See `RecoveryHost.schedule_recovery_timeout`."""
         if self.recovery is not None:
             self.recovery.timed_out(timer)
 
@@ -496,7 +496,7 @@ class ReplicationControlManager:
             self.activate()
 
 
-def _unnoticed(_: int) -> None:
+def _discard_probe(_: int) -> None:
     """Discards the probes of a change that is not made."""
 
 

@@ -38,16 +38,16 @@ class RecoveryHost(Protocol):
     """Callbacks to the controller's node."""
 
     def ask_log_info(self, broker: int, name: str) -> None:
-        """Send GetReplicaLogInfo for a partition; `UncleanRecovery.log_info` receives the response."""
+        """Send GetReplicaLogInfo for a partition; `UncleanRecovery.on_log_info` receives the response."""
 
-    def recovery_due(self, timer: int, after_us: int) -> None:
+    def schedule_recovery_timeout(self, timer: int, after_us: int) -> None:
         """Call `UncleanRecovery.timed_out` with this number after that time, if the controller is active then."""
 
     def reached(self, probe: int) -> None:
         """A probe was reached (`sim.protocol.probes`)."""
 
 
-class Deciding(Protocol):
+class RecoveryController(Protocol):
     """Callbacks to the controller."""
 
     image: MetadataImage
@@ -59,7 +59,7 @@ class Deciding(Protocol):
     def min_isr(self, state: PartitionRegistration) -> int:
         """Effective ``min.insync.replicas``."""
 
-    def value(self, key: str, default: Value) -> Value:
+    def config_value(self, key: str, default: Value) -> Value:
         """A configuration value."""
 
     def elect_longest(self, name: str, broker: int) -> None:
@@ -76,10 +76,10 @@ class Recovery:
         asked: broker epochs of the replicas that were asked.
         answers: the last response of each replica.
         is_due: its time limit has passed.
-        retries: whether a retry timer is set.
+        retry_set: whether a retry timer is set.
     """
 
-    __slots__ = ("answers", "asked", "is_due", "is_forced", "name", "retries", "strategy")
+    __slots__ = ("answers", "asked", "is_due", "is_forced", "name", "retry_set", "strategy")
 
     def __init__(self, name: str, strategy: str, *, is_forced: bool) -> None:
         self.name = name
@@ -88,7 +88,7 @@ class Recovery:
         self.asked: dict[int, int] = {}
         self.answers: dict[int, GetReplicaLogInfoResponse] = {}
         self.is_due = False
-        self.retries = False
+        self.retry_set = False
 
 
 class UncleanRecovery:
@@ -104,7 +104,7 @@ class UncleanRecovery:
         finished: number of recoveries that elected a leader (unclean_recovery_finished_count).
     """
 
-    def __init__(self, controller: Deciding, host: RecoveryHost, *, takes_first: bool) -> None:
+    def __init__(self, controller: RecoveryController, host: RecoveryHost, *, takes_first: bool) -> None:
         self.running: dict[str, Recovery] = {}
         self.finished = 0
         self._controller = controller
@@ -119,12 +119,12 @@ class UncleanRecovery:
     @property
     def strategy(self) -> str:
         """``unclean.recovery.strategy``; if not set, unclean election means Aggressive, and without it Balanced."""
-        chosen = str(self._controller.value(STRATEGY, "default"))
+        chosen = str(self._controller.config_value(STRATEGY, "default"))
         if chosen != "default":
             return chosen
         return AGGRESSIVE if self._controller.unclean_enabled else BALANCED
 
-    def wanted(self, state: PartitionRegistration) -> str | None:
+    def needed_strategy(self, state: PartitionRegistration) -> str | None:
         """The strategy of the recovery needed now, or None (KIP-966, unclean recovery, the four steps)."""
         strategy = self.strategy
         active = self._controller.image.is_active
@@ -133,7 +133,7 @@ class UncleanRecovery:
             return None
         if strategy == AGGRESSIVE:
             return AGGRESSIVE
-        known = _known(state)
+        known = _last_known_members(state)
         ready = self._takes_first or (bool(known) and all(active(broker) for broker in known))
         return BALANCED if ready and not candidates else None
 
@@ -143,7 +143,7 @@ class UncleanRecovery:
         (unclean_recovery_partitions_count).
         """
         return len(self.running) + sum(
-            state.name not in self.running and self.strategy == BALANCED and bool(_known(state))
+            state.name not in self.running and self.strategy == BALANCED and bool(_last_known_members(state))
             for state in self._without_candidates()
         )
 
@@ -151,7 +151,7 @@ class UncleanRecovery:
     def manual_count(self) -> int:
         """Leaderless partitions that wait for an administrator (manual_leader_election_required_partition_count)."""
         return sum(
-            state.name not in self.running and (self.strategy == NONE or not _known(state))
+            state.name not in self.running and (self.strategy == NONE or not _last_known_members(state))
             for state in self._without_candidates()
         )
 
@@ -161,11 +161,11 @@ class UncleanRecovery:
 
     # Events.
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Start and stop recoveries after a metadata change."""
         for state in list(self._controller.image.partitions.values()):
             recovery = self.running.get(state.name)
-            strategy = self.wanted(state)
+            strategy = self.needed_strategy(state)
             if recovery is not None and (state.leader != NO_LEADER or self._is_over(recovery, strategy)):
                 self._host.reached(probes.RECOVERY_DROPPED)
                 del self.running[state.name]
@@ -173,7 +173,7 @@ class UncleanRecovery:
             if recovery is None and strategy is not None:
                 self._begin(state, strategy, is_forced=False)
             elif recovery is not None:
-                self._go_on(recovery, state)
+                self._advance(recovery, state)
 
     def _is_over(self, recovery: Recovery, strategy: str | None) -> bool:
         return not recovery.is_forced and strategy != recovery.strategy
@@ -186,17 +186,17 @@ class UncleanRecovery:
     def _begin(self, state: PartitionRegistration, strategy: str, *, is_forced: bool) -> None:
         self._host.reached(probes.RECOVERY_BEGINS)
         recovery = self.running[state.name] = Recovery(state.name, strategy, is_forced=is_forced)
-        timeout_us = int(self._controller.value(TIMEOUT_MS, 300_000)) * 1_000
-        self._arm(recovery, timeout_us if strategy == BALANCED else min(WINDOW_US, timeout_us), ends=True)
-        self._go_on(recovery, state)
+        timeout_us = int(self._controller.config_value(TIMEOUT_MS, 300_000)) * 1_000
+        self._set_timer(recovery, timeout_us if strategy == BALANCED else min(WINDOW_US, timeout_us), ends=True)
+        self._advance(recovery, state)
 
-    def _arm(self, recovery: Recovery, after_us: int, *, ends: bool) -> None:
+    def _set_timer(self, recovery: Recovery, after_us: int, *, ends: bool) -> None:
         self._next_timer += 1
         self._timers[self._next_timer] = recovery, ends
-        self._host.recovery_due(self._next_timer, after_us)
+        self._host.schedule_recovery_timeout(self._next_timer, after_us)
 
     def timed_out(self, timer: int) -> None:
-        """See `RecoveryHost.recovery_due`."""
+        """See `RecoveryHost.schedule_recovery_timeout`."""
         recovery, ends = self._timers.pop(timer)
         if self.running.get(recovery.name) is not recovery:
             return
@@ -204,24 +204,24 @@ class UncleanRecovery:
         if ends:
             recovery.is_due = True
         else:
-            recovery.retries = False
-            valid = self._valid(recovery, state)
+            recovery.retry_set = False
+            valid = self._valid_answers(recovery, state)
             recovery.asked = {one: epoch for one, epoch in recovery.asked.items() if one in valid}
-        self._go_on(recovery, state)
+        self._advance(recovery, state)
 
-    def log_info(self, info: GetReplicaLogInfoResponse) -> None:
+    def on_log_info(self, info: GetReplicaLogInfoResponse) -> None:
         """Handle a replica's response."""
         recovery = self.running.get(info.request.name)
         if recovery is None:
             return
         state = self._controller.image.partitions[recovery.name]
-        if self._counts(info, state):
+        if self._is_valid(info, state):
             recovery.answers[info.request.broker] = info
-            self._go_on(recovery, state)
+            self._advance(recovery, state)
         else:
             self._host.reached(probes.RECOVERY_REPLY_STALE)
 
-    def _counts(self, info: GetReplicaLogInfoResponse, state: PartitionRegistration) -> bool:
+    def _is_valid(self, info: GetReplicaLogInfoResponse, state: PartitionRegistration) -> bool:
         image, broker = self._controller.image, info.request.broker
         return (
             image.is_active(broker)
@@ -230,12 +230,12 @@ class UncleanRecovery:
             and broker in state.replicas
         )
 
-    def _valid(self, recovery: Recovery, state: PartitionRegistration) -> dict[int, GetReplicaLogInfoResponse]:
+    def _valid_answers(self, recovery: Recovery, state: PartitionRegistration) -> dict[int, GetReplicaLogInfoResponse]:
         """The responses that count, in order of the replicas."""
         answers = recovery.answers
-        return {one: answers[one] for one in state.replicas if one in answers and self._counts(answers[one], state)}
+        return {one: answers[one] for one in state.replicas if one in answers and self._is_valid(answers[one], state)}
 
-    def _go_on(self, recovery: Recovery, state: PartitionRegistration) -> None:
+    def _advance(self, recovery: Recovery, state: PartitionRegistration) -> None:
         """Ask replicas not asked yet; elect if there are enough responses."""
         image = self._controller.image
         active = [broker for broker in state.replicas if image.is_active(broker)]
@@ -243,16 +243,16 @@ class UncleanRecovery:
             if recovery.asked.get(broker) != image.brokers[broker].broker_epoch:
                 recovery.asked[broker] = image.brokers[broker].broker_epoch
                 self._host.ask_log_info(broker, state.name)
-        valid = self._valid(recovery, state)
+        valid = self._valid_answers(recovery, state)
         if valid and self._is_enough(recovery, state, valid, active):
             longest = max(valid, key=lambda broker: (valid[broker].last_epoch, valid[broker].leo))
             del self.running[state.name]
             self.finished += 1
             self._host.reached(probes.RECOVERY_ELECTS)
             self._controller.elect_longest(state.name, longest)
-        elif len(valid) < len(active) and not recovery.retries:
-            recovery.retries = True
-            self._arm(recovery, RETRY_US, ends=False)
+        elif len(valid) < len(active) and not recovery.retry_set:
+            recovery.retry_set = True
+            self._set_timer(recovery, RETRY_US, ends=False)
 
     def _is_enough(
         self,
@@ -265,10 +265,10 @@ class UncleanRecovery:
             return len(valid) >= self._controller.min_isr(state)
         if recovery.strategy == AGGRESSIVE:
             return recovery.is_due or len(valid) == len(state.replicas)
-        needed = (*(state.isr or state.elr), *_known(state))
+        needed = (*(state.isr or state.elr), *_last_known_members(state))
         return all(one in valid for one in needed) and (recovery.is_due or len(valid) == len(active))
 
 
-def _known(state: PartitionRegistration) -> tuple[int, ...]:
+def _last_known_members(state: PartitionRegistration) -> tuple[int, ...]:
     """Last known ELR members that are still replicas."""
     return tuple(broker for broker in state.last_known_elr if broker in state.replicas)

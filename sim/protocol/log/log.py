@@ -210,15 +210,15 @@ class Log:
             start -= 1
         return self.batches[start:stop]
 
-    def holds(self, batch: Batch) -> bool:
+    def contains(self, batch: Batch) -> bool:
         """Whether this very batch is in the log."""
         index = place_of(self.lasts, batch.last_offset)
         return index < len(self.lasts) and self.batches[index] is batch
 
-    def lacking(self, batches: list[Batch]) -> list[Batch]:
+    def missing(self, batches: list[Batch]) -> list[Batch]:
         """The given batches that are not in the log; the cost depends on their number, not on the log's."""
         if len(batches) * 4 < len(self.batches):
-            return [batch for batch in batches if not self.holds(batch)]
+            return [batch for batch in batches if not self.contains(batch)]
         held = set(self.batches)
         return [batch for batch in batches if batch not in held]
 
@@ -243,7 +243,7 @@ class Log:
             return self.lasts[place - 1] + 1
         return max((batch.last_offset + 1 for batch in self.below if batch.last_offset < offset), default=0)
 
-    def hold(self, data: list[Batch]) -> None:
+    def set_batches(self, data: list[Batch]) -> None:
         """Set the batches, oldest first; those that end below the log start are not read."""
         lasts = [batch.last_offset for batch in data]
         below = place_of(lasts, self.log_start)

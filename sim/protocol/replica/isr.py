@@ -136,7 +136,7 @@ class IsrMembership:
             return False
         return self.is_eligible(follower)
 
-    def leaving(self, lagging: tuple[int, ...], followers: Followers, spare: int) -> tuple[int, ...]:
+    def members_to_remove(self, lagging: tuple[int, ...], followers: Followers, spare: int) -> tuple[int, ...]:
         """The lagging members that have to leave: all of them.
 
         With rule ``isr_floor=min-isr`` (KIP-966, rejected alternatives) only as many as min ISR can spare, those that

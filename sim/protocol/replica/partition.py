@@ -371,7 +371,7 @@ class Partition(ReadableReplica):
         lagging = self.followers.out_of_sync(self.log.leo, now_us)
         if lagging:
             spare = len(state.isr) - self.min_insync_replicas
-            leaving = self._membership.leaving(lagging, self.followers, spare)
+            leaving = self._membership.members_to_remove(lagging, self.followers, spare)
             if leaving:
                 self._propose(tuple(broker for broker in state.isr if broker not in leaving), advances_hw=True)
 

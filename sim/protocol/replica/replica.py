@@ -148,9 +148,9 @@ class Replica:
         Kafka: Partition#deleteRecordsOnLeader (1.1-4.3), UnifiedLog#maybeIncrementLogStartOffset (3.9-4.3),
         Log#maybeIncrementLogStartOffset (1.1-2.6).
         """
-        self.take(self.hw, offset)
+        self.apply_leader_offsets(self.hw, offset)
 
-    def take(self, hw: int, log_start: int) -> None:
+    def apply_leader_offsets(self, hw: int, log_start: int) -> None:
         """Apply HW and log start of a leader's response, in this order.
 
         The host is notified after both, so that no listener sees the new HW with the old log start.

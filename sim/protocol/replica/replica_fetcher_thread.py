@@ -369,18 +369,18 @@ class ReplicaFetcherThread:
                 continue
             _, error, batches, hw, log_start, _, diverging = result
             replica = fetch.replica
-            if state is not FETCHING and not error and not self._take_first(fetch, diverging, epoch):
+            if state is not FETCHING and not error and not self._confirms_truncation(fetch, diverging, epoch):
                 continue
             if error:
                 self._on_error(fetch, name, error, epoch, now_us)
             elif diverging:
                 self._truncate_on_fetch(fetch, position, diverging, now_us)
             elif not batches or self._append(name, replica, batches):
-                replica.take(hw, log_start)
+                replica.apply_leader_offsets(hw, log_start)
         self.session.is_open = True
         self.step(now_us)
 
-    def _take_first(self, fetch: PartitionFetchState, diverging: Diverging, asked_epoch: int) -> bool:
+    def _confirms_truncation(self, fetch: PartitionFetchState, diverging: Diverging, asked_epoch: int) -> bool:
         """Whether to process a response that may complete truncation.
 
         A leader that does not compare epochs confirms nothing: it is asked where the latest epoch ended.

@@ -22,7 +22,7 @@ class ControllerBrokerRequestBatch:
         self._context = context
         self._host = host
 
-    def tell(self, replicas: Iterable[int], *, update: bool = True) -> None:
+    def send_state(self, replicas: Iterable[int], *, update: bool = True) -> None:
         """Send LeaderAndIsr to some replicas, then UpdateMetadata to all brokers.
 
         Kafka: ControllerBrokerRequestBatch#addLeaderAndIsrRequestForBrokers (0.10.2-2.0),

@@ -7,7 +7,7 @@ from typing import Final
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.replica.partition import NO_LEADER
 
-NOTHING: Final = LeaderAndIsr("", NO_LEADER, -1, (), -1, ())
+NO_STATE: Final = LeaderAndIsr("", NO_LEADER, -1, (), -1, ())
 """The partition's state before a controller has read any."""
 
 
@@ -27,7 +27,7 @@ class ControllerContext:
         self.epoch = -1
         self.live: dict[int, int] = {}
         self.shutting_down: dict[int, None] = {}
-        self.state = NOTHING
+        self.state = NO_STATE
         self.target: tuple[int, ...] = ()
         self.is_offline = False
 
@@ -39,7 +39,7 @@ class ControllerContext:
         self.epoch = -1
         self.live.clear()
         self.shutting_down.clear()
-        self.state = NOTHING
+        self.state = NO_STATE
         self.target = ()
         self.is_offline = False
 

@@ -49,11 +49,11 @@ class ControllerEventManager:
         """Handle events until a handler waits. Kafka: ControllerEventManager.ControllerEventThread#doWork (1.1-3.9)."""
         while self._queue:
             self._handling = self._queue.popleft()
-            if self._go_on(None):
+            if self._advance(None):
                 return
         self._handling = None
 
-    def _go_on(self, result: Any) -> bool:
+    def _advance(self, result: Any) -> bool:
         """Run the current handler to its next request to ZooKeeper; False when it is done."""
         assert self._handling is not None
         try:
@@ -62,16 +62,16 @@ class ControllerEventManager:
             self._host.flush()
             return False
         self._host.flush()
-        self._host.at_zookeeper(operation)
+        self._host.ask_zookeeper(operation)
         return True
 
-    def answered(self, result: Any) -> bool:
+    def on_zookeeper_result(self, result: Any) -> bool:
         """Resume the current handler with ZooKeeper's response.
 
         Returns:
             Whether the handler is done.
         """
-        return self._handling is not None and not self._go_on(result)
+        return self._handling is not None and not self._advance(result)
 
     def fail(self) -> None:
         """Abort the current handler. Kafka: StateChangeFailedException."""

@@ -11,10 +11,8 @@ from sim.protocol.zookeeper.kafka_zk_client import Operation
 class ControllerHost(Protocol):
     """Callbacks to the controller's broker."""
 
-    def at_zookeeper(self, operation: Operation) -> None:
-        """Send a request to ZooKeeper; `sim.protocol.zookeeper.kafka_controller.KafkaController.answered` or `moved`
-        follows.
-        """
+    def ask_zookeeper(self, operation: Operation) -> None:
+        """Send a request to ZooKeeper; `KafkaController.on_zookeeper_result` or `on_controller_moved` follows."""
 
     def broker_added(self, broker: int) -> None:
         """Requests to this broker may be sent from now on. Kafka: ControllerChannelManager#addBroker."""

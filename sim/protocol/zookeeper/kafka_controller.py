@@ -19,7 +19,7 @@ from sim.protocol.zookeeper.controller_context import ControllerContext
 from sim.protocol.zookeeper.controller_event_manager import ControllerEventManager
 from sim.protocol.zookeeper.controller_host import ControllerHost
 from sim.protocol.zookeeper.kafka_zk_client import Steps
-from sim.protocol.zookeeper.partition_state_machine import PartitionStateMachine, raised
+from sim.protocol.zookeeper.partition_state_machine import PartitionStateMachine, with_new_epoch
 from sim.protocol.zookeeper.replica_state_machine import ReplicaStateMachine
 
 BROKER_NOT_AVAILABLE: Final = "BROKER_NOT_AVAILABLE"
@@ -51,12 +51,12 @@ class KafkaController:
         )
         self._replicas = ReplicaStateMachine(self.context, self._requests, self.partitions, decide, host)
 
-    def answered(self, result: Any) -> None:
+    def on_zookeeper_result(self, result: Any) -> None:
         """Resume the current handler with ZooKeeper's response."""
-        if self._events.answered(result):
+        if self._events.on_zookeeper_result(result):
             self._handled()
 
-    def moved(self) -> None:
+    def on_controller_moved(self) -> None:
         """Handle a write refused because there is a newer controller.
 
         Without fencing, only the handler fails and the next event is handled.
@@ -137,13 +137,13 @@ class KafkaController:
         """
         self._events.put(self.partitions.elect_preferred())
 
-    def reassignment_asked(self) -> None:
+    def reassignment_requested(self) -> None:
         """Handle the watch on reassignment requests.
 
         Kafka: PartitionReassignmentHandler#handleCreation (1.1-3.9), PartitionsReassignedListener#doHandleDataChange
         (0.10.2).
         """
-        self._events.put(self._reassignment_asked())
+        self._events.put(self._reassignment_requested())
 
     def settings_changed(self) -> None:
         """Handle a configuration change, which may allow unclean election.
@@ -191,16 +191,16 @@ class KafkaController:
             yield from self.partitions.create()
             return
         self.context.is_offline = state.leader not in self.context.live
-        yield from self._replicas.tell_started(self.context.replicas())
+        yield from self._replicas.bring_online(self.context.replicas())
         dead = [replica for replica in state.replicas if replica not in self.context.live]
         if dead and self._decide.starts_with_all_replicas.yes():
-            yield from self._replicas_went(dead)
+            yield from self._take_replicas_offline(dead)
         yield from self.partitions.elect_offline()
         if missed:
             for broker in missed:
                 self._add(broker, live[broker])
-            yield from self._brokers_came(missed)
-        yield from self._go_on_reassigning()
+            yield from self._brokers_started(missed)
+        yield from self._continue_reassignment()
 
     def _brokers_changed(self) -> Steps:
         """Read the registered brokers and handle the difference.
@@ -221,22 +221,22 @@ class KafkaController:
         for broker in came:
             self._add(broker, found[broker])
         if came:
-            yield from self._brokers_came(came)
+            yield from self._brokers_started(came)
         if bounced:
             self._host.reached(probes.BOUNCE)
         if bounced and tells_bounces.yes():
             self._remove(bounced)
-            yield from self._brokers_went(bounced)
+            yield from self._brokers_failed(bounced)
             for broker in bounced:
                 self._add(broker, found[broker])
-            yield from self._brokers_came(bounced)
+            yield from self._brokers_started(bounced)
         elif bounced:  # The set of ids is unchanged, so the restart goes unnoticed (KAFKA-1120).
             for broker in bounced:
                 known[broker] = found[broker]
         if went:
             if tells_bounces.answer:
                 self._remove(went)
-            yield from self._brokers_went(went)
+            yield from self._brokers_failed(went)
         yield from self._finish_reassignment()
 
     def _add(self, broker: int, broker_epoch: int) -> None:
@@ -248,7 +248,7 @@ class KafkaController:
             del self.context.live[broker]
             self._host.broker_removed(broker)
 
-    def _brokers_came(self, brokers: list[int]) -> Steps:
+    def _brokers_started(self, brokers: list[int]) -> Steps:
         """Kafka: KafkaController#onBrokerStartup."""
         self._requests.update_metadata()
         if not self.context.exists:
@@ -256,12 +256,12 @@ class KafkaController:
             return
         started = [broker for broker in brokers if broker in self.context.state.replicas]
         if started:
-            yield from self._replicas.tell_started(started)
+            yield from self._replicas.bring_online(started)
         yield from self.partitions.elect_offline()
         if set(self.context.target) & set(brokers):
             yield from self._reassign()
 
-    def _brokers_went(self, brokers: list[int]) -> Steps:
+    def _brokers_failed(self, brokers: list[int]) -> Steps:
         """Kafka: KafkaController#onBrokerFailure, KafkaController#onReplicasBecomeOffline (1.1-3.9)."""
         for broker in brokers:
             self.context.shutting_down.pop(broker, None)
@@ -273,9 +273,9 @@ class KafkaController:
             return
         self.context.is_offline |= leaderless
         yield from self.partitions.elect_offline()
-        yield from self._replicas_went([broker for broker in brokers if broker in self.context.state.replicas])
+        yield from self._take_replicas_offline([broker for broker in brokers if broker in self.context.state.replicas])
 
-    def _replicas_went(self, brokers: list[int]) -> Steps:
+    def _take_replicas_offline(self, brokers: list[int]) -> Steps:
         """Take replicas offline one by one, in any order. Kafka: KafkaController#onReplicasBecomeOffline (1.1-3.9)."""
         for broker in brokers:
             yield from self._replicas.take_offline(broker)
@@ -326,7 +326,7 @@ class KafkaController:
 
     # Reassignment.
 
-    def _reassignment_asked(self) -> Steps:
+    def _reassignment_requested(self) -> Steps:
         """Start a requested reassignment.
 
         Kafka: KafkaController.PartitionReassignment#process (1.1-2.0), KafkaController#processZkPartitionReassignment
@@ -334,9 +334,9 @@ class KafkaController:
         """
         self.context.state, self.context.target = yield lambda zookeeper: zookeeper.read()
         whole = set(self.context.target) == set(self.context.state.replicas)
-        yield from self._go_on_reassigning(complete=whole and self._decide.keeps_reassignment_marks.yes())
+        yield from self._continue_reassignment(complete=whole and self._decide.keeps_reassignment_marks.yes())
 
-    def _go_on_reassigning(self, *, complete: bool = False) -> Steps:
+    def _continue_reassignment(self, *, complete: bool = False) -> Steps:
         """Continue a reassignment that was requested or left by an earlier controller.
 
         If only its target is known, it is dropped when the assignment already equals the target, in sync or not.
@@ -347,7 +347,7 @@ class KafkaController:
         if not target or not self.context.exists:
             return
         if target == self.context.state.replicas and not self._decide.keeps_reassignment_marks.yes():
-            yield lambda zookeeper: zookeeper.reassigned()
+            yield lambda zookeeper: zookeeper.delete_reassignment()
             self.context.target = ()
         else:
             yield from self._reassign(complete=complete)
@@ -381,21 +381,21 @@ class KafkaController:
                 self._host.reached(probes.REASSIGNMENT_BEGINS)
             if both != state.replicas:
                 yield from self.partitions.assign(both)
-            yield from self.partitions.amend(raised)
-            self._requests.tell(self.context.replicas())
+            yield from self.partitions.update_state(with_new_epoch)
+            self._requests.send_state(self.context.replicas())
             return
         leaving = [broker for broker in state.replicas if broker not in target]
         yield from self.partitions.elect_reassigned(target)
         elected = self.context.state.leader_epoch > state.leader_epoch
         self.context.state = self.context.state.assigned(target)
         if elected:
-            self._requests.tell(self.context.replicas())
+            self._requests.send_state(self.context.replicas())
         for broker in leaving:
             yield from self._replicas.take_offline(broker, target)
         for broker in leaving:
             self._requests.stop(broker, delete=True)
         yield from self.partitions.assign(target)
-        yield lambda zookeeper: zookeeper.reassigned()
+        yield lambda zookeeper: zookeeper.delete_reassignment()
         self._host.reached(probes.REASSIGNMENT_DONE)
         self.context.target = ()
         self._requests.update_metadata()

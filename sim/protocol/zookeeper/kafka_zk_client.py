@@ -40,7 +40,7 @@ class KafkaZkClient(Protocol):
     def registry(self) -> election.Registry:
         """The latest registration of each broker, including those with ended sessions."""
 
-    def amend(self, controller_epoch: int, decide: Decide, *, fenced: Decision) -> LeaderAndIsr:
+    def update_state(self, controller_epoch: int, decide: Decide, *, fenced: Decision) -> LeaderAndIsr:
         """Read the state, decide, and write it; if the version changed meanwhile, start over.
 
         Kafka: KafkaZkClient#getTopicPartitionStatesRaw (1.1-3.9), KafkaZkClient#updateLeaderAndIsr (1.1-3.9).
@@ -64,7 +64,7 @@ class KafkaZkClient(Protocol):
             ControllerMovedError: there is a newer controller.
         """
 
-    def reassigned(self) -> None:
+    def delete_reassignment(self) -> None:
         """Delete the reassignment request. Kafka: KafkaZkClient#deletePartitionReassignment (1.1-3.9)."""
 
 

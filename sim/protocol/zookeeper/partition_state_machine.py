@@ -64,9 +64,9 @@ class PartitionStateMachine:
             self._host.reached(probes.ELECTED_FIRST)
             return isr[0], isr, state.replicas
 
-        yield from self.amend(decide)
+        yield from self.update_state(decide)
         if self._context.exists:
-            self._requests.tell(self._context.replicas())
+            self._requests.send_state(self._context.replicas())
 
     def elect_offline(self) -> Steps:
         """Elect a leader if the partition is offline.
@@ -86,7 +86,7 @@ class PartitionStateMachine:
             self._host.reached(_outcome(state, choice))
             return choice and (*choice, state.replicas)
 
-        yield from self.elect_and_tell(decide)
+        yield from self.elect_and_send(decide)
 
     def elect_preferred(self) -> Steps:
         """Elect the first replica, if possible. Kafka: PreferredReplicaPartitionLeaderElectionStrategy (1.1-3.9)."""
@@ -100,11 +100,11 @@ class PartitionStateMachine:
             return *choice, state.replicas
 
         if self._context.exists:
-            yield from self.elect_and_tell(decide)
+            yield from self.elect_and_send(decide)
 
     def elect_for_shutdown(self) -> Steps:
         """Elect another ISR member. Kafka: ControlledShutdownPartitionLeaderElectionStrategy (1.1-3.9)."""
-        yield from self.elect_and_tell(self._move_leader)
+        yield from self.elect_and_send(self._move_leader)
 
     def _move_leader(self, state: LeaderAndIsr, registry: election.Registry) -> Change | None:
         electable = self.electable(state, registry)
@@ -120,7 +120,7 @@ class PartitionStateMachine:
         KafkaController#moveReassignedPartitionLeaderIfRequired.
         """
         if self._context.state.leader in target and self._context.state.leader in self._context.willing():
-            yield from self.amend(raised)
+            yield from self.update_state(with_new_epoch)
             return
 
         def decide(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
@@ -131,7 +131,7 @@ class PartitionStateMachine:
 
         yield from self._elect(decide)
 
-    def amend(self, decide: Decide) -> Steps:
+    def update_state(self, decide: Decide) -> Steps:
         """Decide on the state in ZooKeeper, and write the decision, if any.
 
         Kafka: PartitionStateMachine#doElectLeaderForPartitions (1.1-2.0),
@@ -139,7 +139,7 @@ class PartitionStateMachine:
         (2.6-3.9).
         """
         epoch, fenced = self._context.epoch, self._decide.fences_controller_writes
-        self._context.state = yield lambda zookeeper: zookeeper.amend(epoch, decide, fenced=fenced)
+        self._context.state = yield lambda zookeeper: zookeeper.update_state(epoch, decide, fenced=fenced)
 
     def assign(self, replicas: tuple[int, ...]) -> Steps:
         """Write only another assignment.
@@ -157,16 +157,16 @@ class PartitionStateMachine:
         (1.1-2.0), ZkPartitionStateMachine#electLeaderForPartitions (2.6-3.9).
         """
         before = self._context.state.leader_epoch
-        yield from self.amend(decide)
+        yield from self.update_state(decide)
         if self._context.state.leader_epoch > before:
             self._context.is_offline = False
 
-    def elect_and_tell(self, decide: Decide) -> Steps:
+    def elect_and_send(self, decide: Decide) -> Steps:
         """`_elect`, and send a new leader epoch to replicas. Kafka: PartitionStateMachine#handleStateChanges."""
         epoch = self._context.state.leader_epoch
         yield from self._elect(decide)
         if self._context.state.leader_epoch > epoch:
-            self._requests.tell(self._context.replicas())
+            self._requests.send_state(self._context.replicas())
 
     def electable(self, state: LeaderAndIsr, registry: election.Registry) -> list[int]:
         """Brokers that may lead: live ones that are not shutting down.
@@ -180,7 +180,7 @@ class PartitionStateMachine:
         return kept if kept != members and self._decide.notices_missed_bounces.yes() else willing
 
 
-def raised(state: LeaderAndIsr, _: election.Registry) -> Change:
+def with_new_epoch(state: LeaderAndIsr, _: election.Registry) -> Change:
     """The state with only a new leader epoch. Kafka: KafkaController#updateLeaderEpoch."""
     return state.leader, state.isr, state.replicas
 

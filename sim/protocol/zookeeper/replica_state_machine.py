@@ -10,7 +10,7 @@ from sim.protocol.zookeeper.controller_broker_request_batch import ControllerBro
 from sim.protocol.zookeeper.controller_context import ControllerContext
 from sim.protocol.zookeeper.controller_host import ControllerHost
 from sim.protocol.zookeeper.kafka_zk_client import Change, Steps
-from sim.protocol.zookeeper.partition_state_machine import PartitionStateMachine, raised
+from sim.protocol.zookeeper.partition_state_machine import PartitionStateMachine, with_new_epoch
 
 
 class ReplicaStateMachine:
@@ -38,7 +38,7 @@ class ReplicaStateMachine:
         self._host = host
         self._decide = decide
 
-    def tell_started(self, replicas: list[int]) -> Steps:
+    def bring_online(self, replicas: list[int]) -> Steps:
         """Bring replicas online: send them the state, or send a new leader epoch to all replicas.
 
         Without a leader the next election raises the leader epoch anyway.
@@ -47,10 +47,10 @@ class ReplicaStateMachine:
         """
         has_leader = not self._context.is_offline and self._context.state.leader in self._context.live
         if has_leader and self._decide.registration_bumps_epoch.yes():
-            yield from self._partitions.amend(raised)
-            self._requests.tell(self._context.replicas())
+            yield from self._partitions.update_state(with_new_epoch)
+            self._requests.send_state(self._context.replicas())
         else:
-            self._requests.tell(replicas, update=False)
+            self._requests.send_state(replicas, update=False)
 
     def take_offline(self, replica: int, assigned: tuple[int, ...] = ()) -> Steps:
         """Take a replica offline: it stops following, leaves the ISR and loses leadership.
@@ -75,8 +75,8 @@ class ReplicaStateMachine:
 
         self._requests.stop(replica, delete=False)
         epoch = self._context.state.leader_epoch
-        yield from self._partitions.amend(decide)
+        yield from self._partitions.update_state(decide)
         if assigned:
             self._context.state = self._context.state.assigned(assigned)
         if self._context.state.leader_epoch > epoch:  # Kafka resends it in any case; it would be ignored.
-            self._requests.tell([broker for broker in self._context.replicas() if broker != replica])
+            self._requests.send_state([broker for broker in self._context.replicas() if broker != replica])

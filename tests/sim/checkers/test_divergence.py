@@ -47,7 +47,7 @@ def test_records_that_the_leader_has_deleted_do_not_count() -> None:
     pair.settle(1)
     pair.settle(2)
     pair.replicas[1].set_hw(4)
-    pair.replicas[2].take(4, 3)
+    pair.replicas[2].apply_leader_offsets(4, 3)
     pair.checker.compare(2, 9)
     assert kinds(pair.history) == []
 

@@ -191,7 +191,7 @@ def test_request_over_a_slow_connection_is_repeated_with_a_ping(late_us: int) ->
         cluster, leader = small.cluster, small.cluster.leader
         assert leader is not None
         for ends in ((0, 1), (1, 0)):
-            cluster.network.slow(*ends, 1_500_000)
+            cluster.network.add_latency(*ends, 1_500_000)
         interval_us = leader.settings.ping_us
         ping_us = leader._isr_expiration._began_us + 1 + 5 * interval_us
         round_us = leader.out[0].usual_us + cluster.control.out[1].usual_us

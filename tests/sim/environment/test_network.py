@@ -342,7 +342,7 @@ def test_what_has_to_wait_is_held_back_and_the_rest_happens() -> None:
     net.one.tell(2, "before")
     net.run()
     waits = Fragile()
-    net.network.wait(net.two, waits)
+    net.network.set_backlog(net.two, waits)
     net.one.tell(2, "glass")
     net.one.tell(2, "wood")
     net.three.tell(2, "steel, by a connection that was opened meanwhile")
@@ -351,8 +351,8 @@ def test_what_has_to_wait_is_held_back_and_the_rest_happens() -> None:
     net.run()
     assert sorted(net.two.got) == ["before", "steel, by a connection that was opened meanwhile", "stone", "wood"]
     assert [said(event) for _, event in waits.events] == ["glass", "timer of glass"]
-    assert net.network.steady(1, 2)
-    net.network.wait(net.two, None)
+    assert net.network.is_steady(1, 2)
+    net.network.set_backlog(net.two, None)
     net.one.tell(2, "more glass")
     net.run()
     assert net.two.got[-1] == "more glass"
@@ -362,7 +362,7 @@ def test_a_pause_holds_back_all_and_hands_over_what_still_has_to_wait() -> None:
     net = Net()
     net.network.pause(net.two)
     waits = Fragile()
-    net.network.wait(net.two, waits)
+    net.network.set_backlog(net.two, waits)
     net.one.tell(2, "glass")
     net.one.tell(2, "wood")
     net.run()
@@ -375,7 +375,7 @@ def test_a_pause_holds_back_all_and_hands_over_what_still_has_to_wait() -> None:
 def test_a_process_that_is_over_waits_for_nothing() -> None:
     net = Net()
     net.network.leave(net.two, silently=True)
-    net.network.wait(net.two, Fragile())
+    net.network.set_backlog(net.two, Fragile())
     assert not net.two.life.open
     assert net.two.life.held is None
 
@@ -400,11 +400,11 @@ def test_a_paused_process_learns_late_of_peers_and_connections() -> None:
 
 def test_a_slow_link_takes_longer_in_its_direction_and_keeps_the_order() -> None:
     net = Net()
-    net.network.slow(1, 2, 500_000)
+    net.network.add_latency(1, 2, 500_000)
     sent_us = net.kernel.now_us
     net.one.tell(2, "slow")
     net.two.tell(1, "quick")
-    net.network.slow(1, 2, -500_000)
+    net.network.add_latency(1, 2, -500_000)
     net.one.tell(2, "quick, yet behind")
     net.run()
     assert net.two.got == ["slow", "quick, yet behind"]
@@ -415,7 +415,7 @@ def test_a_slow_link_takes_longer_in_its_direction_and_keeps_the_order() -> None
 
 def test_one_lossy_link_loses_its_share_and_no_other_link_does() -> None:
     net = Net()
-    net.network.lossy(1, 2, 300)
+    net.network.add_loss(1, 2, 300)
     for number in range(400):
         net.one.tell(2, number)
         net.one.tell(3, number)
@@ -423,7 +423,7 @@ def test_one_lossy_link_loses_its_share_and_no_other_link_does() -> None:
     assert 200 < len(net.two.got) < 340
     assert net.two.got == sorted(net.two.got)
     assert len(net.three.got) == 400
-    net.network.lossy(1, 2, -300)
+    net.network.add_loss(1, 2, -300)
     net.one.tell(2, "safe")
     net.run()
     assert net.two.got[-1] == "safe"
@@ -449,7 +449,7 @@ def test_only_resent_request_types_are_duplicated() -> None:
     one, two = Peer(1, kernel), Peer(2, kernel)
     network.join(one)
     network.join(two)
-    network.resend(1, 2, 1_000)
+    network.add_duplicates(1, 2, 1_000)
     channel = one.reach(2)
     assert channel is not None
     request = Request()
@@ -460,7 +460,7 @@ def test_only_resent_request_types_are_duplicated() -> None:
     assert two.got[0] is request
     assert two.got[1] == "a reply"
     assert two.got[2].copy_of is request
-    network.resend(1, 2, -1_000)
+    network.add_duplicates(1, 2, -1_000)
     channel.send(request)
     kernel.run_until(5 * END_US)
     assert len(two.got) == 4
@@ -484,7 +484,7 @@ def test_a_message_that_would_arrive_before_it_is_sent_is_refused(kernel: Kernel
     network.join(one)
     network.join(two)
     kernel.run_until(END_US)
-    network.slow(1, 2, -5_000)
+    network.add_latency(1, 2, -5_000)
     with pytest.raises(PastEventError, match=r"Said of node 2 asks .* before now \(1000000 us\)"):
         one.tell(2, "early")
 

@@ -293,7 +293,7 @@ def test_an_empty_disk_has_neither_log_nor_checkpoints() -> None:
     machine.write(5)
     machine.replica.set_hw(5)
     machine.shut_down()
-    machine.storage = machine.storage.anew()
+    machine.storage = machine.storage.new_empty_disk()
     machine.start()
     assert (machine.bases, machine.replica.log.leo, machine.replica.hw) == ([], 0, 0)
     assert machine.storage.epoch_checkpoint.entries == []
@@ -324,7 +324,7 @@ def test_the_marker_carries_the_broker_epoch_until_logs_are_loaded() -> None:
 def test_a_disk_that_replaces_another_has_no_marker() -> None:
     machine = Machine()
     machine.storage.close_cleanly(0, 7)
-    other = machine.storage.anew()
+    other = machine.storage.new_empty_disk()
     assert (other.clean_shutdown, other.clean_broker_epoch) == (False, NO_BROKER_EPOCH)
 
 

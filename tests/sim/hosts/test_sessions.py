@@ -104,10 +104,10 @@ def test_a_repeated_fetch_does_not_time_out_for_an_older_one(
     for elision in (True, False):
         small = World("kip320", config={**FIXED, "sim.elision": elision, "request.timeout.ms": 5_000}).ready()
         small.write(seconds=2)
-        small.cluster.network.lose(1)
+        small.cluster.network.set_loss(1)
         small.cluster.consumer.restart()
         small.run(0.1)
-        small.cluster.network.lose(0)
+        small.cluster.network.set_loss(0)
         given_up: list[int] = []
         with monkeypatch.context() as patch:
             patch.setattr(Consumer, "connection_lost", lambda self, given_up=given_up: given_up.append(self.node))

@@ -148,7 +148,7 @@ def test_a_request_for_a_former_registration_is_refused() -> None:
         queue = world.process(1).module.controller
         world.cluster.pause(2)
         state = world.cluster.control.state
-        queue._events.put(queue.partitions.elect_and_tell(lambda state, _: (2, state.isr, state.replicas)))
+        queue._events.put(queue.partitions.elect_and_send(lambda state, _: (2, state.isr, state.replicas)))
         world.run(0.1)
         process = world.cluster.running[2]
         process.broker_epoch += 100  # As if it had registered anew before the request came.

@@ -42,7 +42,7 @@ class Store:
     def read(self) -> tuple[LeaderAndIsr, tuple[int, ...]]:
         return self.state, self.target
 
-    def amend(self, controller_epoch: int, decide: Decide, *, fenced: Decision) -> LeaderAndIsr:
+    def update_state(self, controller_epoch: int, decide: Decide, *, fenced: Decision) -> LeaderAndIsr:
         if (self.newest if fenced.yes() else self.state.controller_epoch) > controller_epoch:
             raise ControllerMovedError
         change = decide(self.state, self.registrations)
@@ -60,7 +60,7 @@ class Store:
         self.state = self.state.assigned(replicas)
         return self.state
 
-    def reassigned(self) -> None:
+    def delete_reassignment(self) -> None:
         self.target = ()
 
 
@@ -89,7 +89,7 @@ class World:
         self.decide = Decisions(mode(name).rules.override(rules or {}))
         self.controller = KafkaController(1, self.decide, self, unclean_election=unclean)
 
-    def at_zookeeper(self, operation: Operation) -> None:
+    def ask_zookeeper(self, operation: Operation) -> None:
         assert self._wish is None
         self._wish = operation
 
@@ -100,9 +100,9 @@ class World:
         try:
             result: Any = wish(self.store)
         except ControllerMovedError:
-            self.controller.moved()
+            self.controller.on_controller_moved()
         else:
-            self.controller.answered(result)
+            self.controller.on_zookeeper_result(result)
         return True
 
     def run(self) -> World:

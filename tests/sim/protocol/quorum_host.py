@@ -58,11 +58,11 @@ class QuorumHost:
     def ask_log_info(self, broker: int, name: str) -> None:
         self.asked.append((broker, name))
 
-    def recoveries(self, running: int, finished: int, manual: int) -> None:
-        """See `QuorumControllerHost.recoveries`."""
+    def record_recoveries(self, running: int, finished: int, manual: int) -> None:
+        """See `QuorumControllerHost.record_recoveries`."""
         self.counters = (running, finished, manual)
 
-    def recovery_due(self, timer: int, after_us: int) -> None:
+    def schedule_recovery_timeout(self, timer: int, after_us: int) -> None:
         self.timers.append((timer, after_us))
 
     def reached(self, probe: int) -> None:
@@ -173,4 +173,4 @@ class QuorumHost:
         epoch = changed.get("broker_epoch", self.image.brokers[broker].broker_epoch)
         leader_epoch = changed.get("leader_epoch", self.state.leader_epoch)
         asked = GetReplicaLogInfoRequest(broker, self.state.name)
-        self.controller.log_info(GetReplicaLogInfoResponse(asked, epoch, last_epoch, leo, leader_epoch))
+        self.controller.on_log_info(GetReplicaLogInfoResponse(asked, epoch, last_epoch, leo, leader_epoch))

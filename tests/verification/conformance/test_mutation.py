@@ -81,8 +81,8 @@ CONTROLLING: Final[dict[str, list[tuple[type, str, object]]]] = {
     "complete-reassignment": [(PartitionChangeBuilder, "_complete_reassignment", None)],
     "remember-last-leader": [(PartitionChangeBuilder, "_remember_last_leader", None)],
     "validate": [(IsrValidation, "refusal", NONE)],
-    "fence": [(QuorumController, "fence", None), (QuorumController, "_removed", [])],
-    "unfence": [(QuorumController, "_unfenced", [])],
+    "fence": [(QuorumController, "fence", None), (QuorumController, "_removal_records", [])],
+    "unfence": [(QuorumController, "_unfence_records", [])],
     "elect-leaders": [(QuorumController, "elect", NONE), (QuorumController, "_elect_in", 0)],
 }
 """What a KRaft controller does, for the table ``elr_partition_change``."""

@@ -258,7 +258,7 @@ def test_a_leader_stops_when_the_others_have_read_that_it_does_not_lead() -> Non
     assert "broker-must-wait" in quorum.probes
     quorum.unfence(2)
     assert not controller.heartbeat(1, epoch, quorum.image.offset, want_shut_down=True).should_shut_down
-    controller.has_read(3, quorum.image.offset)
+    controller.note_metadata_offset(3, quorum.image.offset)
     assert controller.heartbeat(1, epoch, quorum.image.offset, want_shut_down=True) == (NONE, True, True, True)
     assert quorum.image.brokers[1].fenced
 

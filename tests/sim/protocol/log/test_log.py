@@ -93,10 +93,10 @@ class LogModel(RuleBasedStateMachine):
     def finds_batches_without_looking_at_all(self) -> None:
         log = self.log
         strangers = [Batch(batch.base_offset, batch.last_offset, 0, batch.first_id) for batch in log.batches]
-        assert all(map(log.holds, log.batches))
-        assert not any(map(log.holds, strangers))
+        assert all(map(log.contains, log.batches))
+        assert not any(map(log.contains, strangers))
         for few in (1, len(strangers)):
-            assert log.lacking([*log.batches[:1], *strangers[:few]]) == strangers[:few]
+            assert log.missing([*log.batches[:1], *strangers[:few]]) == strangers[:few]
         for offset in range(self.leo + 1):
             for end in range(offset + 1, self.leo + 2):
                 rest = log.read(offset)

@@ -200,7 +200,7 @@ def test_a_snapshot_has_no_producer_that_was_forgotten(forgets_deleted: bool, kn
     one.advance_start(2)
     one.producers.take_snapshot(4)
     one.log_start = 0  # As after a restart with a checkpoint that is out of date.
-    one.hold([*one.below, *one.batches])
+    one.set_batches([*one.below, *one.batches])
     one.producers.load(0, 4, [0], keeps_all=False)
     found = latest_batches(one, 1, forgets_deleted=forgets_deleted)
     assert [batch.base_sequence for batch in found] == known

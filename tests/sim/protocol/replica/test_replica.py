@@ -63,10 +63,10 @@ def test_hw_and_log_start_of_one_response_are_taken_together() -> None:
 
     host = Watching()
     one = filled(host, {0: 4}, hw=1)
-    one.take(3, 4)
+    one.apply_leader_offsets(3, 4)
     assert host.calls == [("hw", 1, 3), ("starts", 3), ("log-start", 3)]
     host.calls.clear()
-    one.take(3, 2)
+    one.apply_leader_offsets(3, 2)
     assert host.calls == []
 
 

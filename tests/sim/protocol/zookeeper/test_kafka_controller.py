@@ -197,11 +197,11 @@ def test_unclean_election_can_be_allowed_later() -> None:
 def test_a_reassignment_waits_for_the_new_replica_and_drops_the_old_one() -> None:
     world = World(Store(1, (1, 2, 3), registered={**ALL, 4: 14})).elected()
     world.store.target = (4, 2, 3)
-    world.controller.reassignment_asked()
+    world.controller.reassignment_requested()
     world.run()
     assert set(world.store.state.replicas) == {1, 2, 3, 4}
     assert world.decided[0] == 1
-    world.store.amend(1, lambda state, _: (1, (1, 2, 3, 4), state.replicas), fenced=Decision(answer=True))
+    world.store.update_state(1, lambda state, _: (1, (1, 2, 3, 4), state.replicas), fenced=Decision(answer=True))
     world.controller.isr_changed()
     world.run()
     assert world.store.state.replicas == (4, 2, 3)
@@ -218,7 +218,7 @@ def test_a_leader_that_shuts_down_is_offline_when_a_bystander_fails(
     world.controller.controlled_shutdown(1, 11, lambda *_: None)
     world.run()
     assert world.decided == (1, (1,), 5)
-    world.store.amend(1, lambda state, _: (1, (1, 2), state.replicas), fenced=Decision(answer=True))
+    world.store.update_state(1, lambda state, _: (1, (1, 2), state.replicas), fenced=Decision(answer=True))
     del world.store.registered[3]
     world.controller.brokers_changed()
     assert world.run().decided == decided
@@ -243,7 +243,7 @@ def test_a_preferred_leader_that_leads_is_elected_again_in_some_releases(name: s
 def test_the_next_controller_abandons_a_reassignment_that_is_not_in_sync(name: str, left: tuple[int, ...]) -> None:
     world = World(Store(1, (1, 2), replicas=(1, 2), registered=dict(ALL)), name).elected()
     world.store.target = (1, 2, 4)
-    world.controller.reassignment_asked()
+    world.controller.reassignment_requested()
     assert world.run().decided == (1, (1, 2), 6)
     assert world.store.state.replicas == (1, 2, 4)
     world.controller.resign()
@@ -254,7 +254,7 @@ def test_the_next_controller_abandons_a_reassignment_that_is_not_in_sync(name: s
 def test_a_reassignment_begins_anew_when_a_replica_comes_that_it_adds() -> None:
     world = World(Store(1, (1, 2), replicas=(1, 2), registered=dict(ALL))).elected()
     world.store.target = (1, 4)
-    world.controller.reassignment_asked()
+    world.controller.reassignment_requested()
     assert world.run().decided[2] == 6
     for broker, epoch in ((5, 6), (4, 7)):
         world.store.registered[broker] = 20
@@ -264,9 +264,9 @@ def test_a_reassignment_begins_anew_when_a_replica_comes_that_it_adds() -> None:
 
 def test_a_reassignment_goes_on_when_nobody_can_lead() -> None:
     world = World(Store(1, (1, 2), replicas=(1, 2), registered={1: 11})).elected()
-    world.store.amend(1, lambda state, _: (1, (1, 2), state.replicas), fenced=Decision(answer=True))
+    world.store.update_state(1, lambda state, _: (1, (1, 2), state.replicas), fenced=Decision(answer=True))
     world.store.target = (2,)
-    world.controller.reassignment_asked()
+    world.controller.reassignment_requested()
     assert world.run().decided[:2] == (0, (2,))
     assert world.store.state.replicas == (2,)
     assert not world.store.target
@@ -285,7 +285,7 @@ def test_a_topic_without_live_replicas_waits_for_one() -> None:
 def test_a_leader_does_not_learn_again_of_replicas_that_leave() -> None:
     world = World(Store(1, (1, 2, 3, 4), replicas=(1, 2, 3, 4), registered={**ALL, 4: 14})).elected()
     world.store.target = (1, 4)
-    world.controller.reassignment_asked()
+    world.controller.reassignment_requested()
     while len(world.assigned) > 2:
         assert world.step()
     assert len(world.store.state.replicas) == 4  # A new controller would go on from here.

@@ -80,10 +80,10 @@ class Host:
     def ask_log_info(self, broker: int, name: str) -> None:
         """See `RecoveryHost`."""
 
-    def recoveries(self, running: int, finished: int, manual: int) -> None:
+    def record_recoveries(self, running: int, finished: int, manual: int) -> None:
         """See `ReplicationHost`."""
 
-    def recovery_due(self, timer: int, after_us: int) -> None:
+    def schedule_recovery_timeout(self, timer: int, after_us: int) -> None:
         """See `RecoveryHost`."""
 
     def reached(self, probe: int) -> None:

@@ -50,7 +50,7 @@ class ZooKeeper:
         """See `KafkaZkClient`."""
         return self.state, self.target
 
-    def amend(self, controller_epoch: int, decide: Decide, *, fenced: Decision) -> LeaderAndIsr:
+    def update_state(self, controller_epoch: int, decide: Decide, *, fenced: Decision) -> LeaderAndIsr:
         """See `KafkaZkClient`."""
         change = decide(self.state, self.registry())
         if change is not None:
@@ -69,7 +69,7 @@ class ZooKeeper:
         self.state = self.state.assigned(replicas)
         return self.state
 
-    def reassigned(self) -> None:
+    def delete_reassignment(self) -> None:
         """See `KafkaZkClient`."""
         self.target = ()
 
@@ -84,11 +84,11 @@ class HashOrdered(KafkaController):
 
     release = ""
 
-    def _replicas_went(self, brokers: list[int]) -> Steps:
+    def _take_replicas_offline(self, brokers: list[int]) -> Steps:
         order = HASH_ORDER[self.release]
         if len(brokers) > SMALL_MAP:  # The result of groupBy is immutable.
             order = HASH_ORDER["2.6.0"]
-        yield from super()._replicas_went(sorted(brokers, key=order.index))
+        yield from super()._take_replicas_offline(sorted(brokers, key=order.index))
 
 
 class Host:
@@ -110,7 +110,7 @@ class Host:
 
     # What the controller asks.
 
-    def at_zookeeper(self, operation: Operation) -> None:
+    def ask_zookeeper(self, operation: Operation) -> None:
         """See `ControllerHost`."""
         self._wish = operation
 
@@ -118,7 +118,7 @@ class Host:
         """Do all that it wants."""
         while (wish := self._wish) is not None:
             self._wish = None
-            self.controller.answered(wish(self.store))
+            self.controller.on_zookeeper_result(wish(self.store))
 
     def broker_added(self, broker: int) -> None:
         """See `ControllerHost`."""
@@ -189,7 +189,7 @@ class Host:
         if self.store.state.leader_epoch < 0 or self.store.target:
             return "unknown"
         self.store.target = tuple(replicas)
-        self.controller.reassignment_asked()
+        self.controller.reassignment_requested()
         return ""
 
     def shutdown(self, broker: int) -> Any:
