@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from highwater.cli.outline import expectation
+from reports.evidence.outcome import waits_for
 from reports.evidence.story import batches, head
-from reports.evidence.waiting import waits_for
 from reports.formatting import pairs, seconds
 from sim.config import shown
 

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 from reports.drawing.observed import observe
 from reports.evidence import narrative
-from reports.evidence.waiting import since_us
+from reports.evidence.outcome import since_us
 from scenarios.shrinking.criterion import Trials
 from scenarios.shrinking.necessity import find_necessity
 from scenarios.shrinking.no_return import curve
 from scenarios.shrinking.prevention import remedies
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from reports.drawing.observed import Observed
     from reports.evidence.narrative import Sentence
     from scenarios.shrinking.case import Case
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from scenarios.shrinking.necessity import Necessity
     from scenarios.shrinking.no_return import Curve
     from scenarios.shrinking.prevention import Remedy
+    from scenarios.single.result import RunResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +63,22 @@ def explain(case: Case, symptom: Symptom, trials: Trials, most: int | None = nar
     """
     observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True)
     story = told(observed, symptom.kind, most)
-    result = observed.result
-    marks = [one["at_us"] for one in result.violations if one["kind"] == symptom.kind]
-    seen_us = min(marks) if marks else since_us(result)
     tried = remedies(case, symptom, Trials())
-    shares = curve(
-        case,
-        symptom,
-        trials,
-        [step["t"] for step in result.trace or () if step["t"] <= seen_us],
-        [sentence.at_us for sentence in story if sentence.line and sentence.at_us <= seen_us],
-    )
+    shares = course(case, symptom, trials, observed.result, story)
+    seen_us = _seen_us(observed.result, symptom)
     turn_us = seen_us if shares.step is None else shares.step[1].after_us
     return Explained(observed, story, tried, shares, find_necessity(case, symptom, trials, seen_us, turn_us))
+
+
+def course(case: Case, symptom: Symptom, trials: Trials, result: RunResult, story: Iterable[Sentence]) -> Curve:
+    """How likely the violation was at the steps of a traced run, above all at those of its story."""
+    seen_us = _seen_us(result, symptom)
+    times = [step["t"] for step in result.trace or () if step["t"] <= seen_us]
+    landmarks = [sentence.at_us for sentence in story if sentence.line and sentence.at_us <= seen_us]
+    return curve(case, symptom, trials, times, landmarks)
+
+
+def _seen_us(result: RunResult, symptom: Symptom) -> int:
+    """The time of the violation, or since when a stalled run has had no leader."""
+    marks = [entry["at_us"] for entry in result.violations if entry["kind"] == symptom.kind]
+    return min(marks) if marks else since_us(result)

@@ -56,6 +56,7 @@ CHECKPOINTS: Final = (
     "recovery-point-offset-checkpoint",
     "log-start-offset-checkpoint",
 )
+"""Files of a broker, called as the attributes of `ReplicaView`."""
 _FOLDERS: Final = re.compile(rf"broker-[0-9]+(/{PARTITION})?")
 _FILES: Final = (
     *((re.compile(re.escape(name)), start) for name, start in FILES.items()),
@@ -139,14 +140,7 @@ def write(
     *,
     everything: bool = True,
 ) -> None:
-    """Write all files of a traced run.
-
-    Args:
-        place: created by `prepare`.
-        scenario: the scenario.
-        result: a traced run.
-        past: as in `reports.evidence.story.history`.
-        everything: as in `reports.evidence.story.history`.
+    """Write all files of a traced run to a folder that `prepare` created; see `reports.evidence.story.history`.
 
     Raises:
         InputError: the folder has been replaced by something else.
@@ -160,7 +154,7 @@ def write(
         PLAN: recording.to_text(recording.to_json(scenario, result)),
         "trace.jsonl": _lines(_trace(result)),
         "history.txt": _lines(history(result, past, everything=everything)),
-        "describe.txt": kafka_text.describe(topic(scenario, result)),
+        "describe.txt": _describe(scenario, result),
         "metrics.json": _json(_metrics(result)),
     }
     for replica in result.replicas:
@@ -213,23 +207,11 @@ def _metrics(result: RunResult) -> dict[str, Any]:
     }
 
 
-def topic(scenario: Scenario, result: RunResult) -> kafka_text.Topic:
+def _describe(scenario: Scenario, result: RunResult) -> str:
     """The partition's final state in the control plane."""
-    state = result.partition
     given = {*scenario.config, *scenario.draw_config}
     configs = {name: shown(result.settings[key]) for key, name in TOPIC_CONFIGS.items() if key in given}
-    return kafka_text.Topic(
-        name=TOPIC,
-        leader=state.leader or None,
-        replicas=state.replicas,
-        isr=state.isr,
-        configs=configs,
-        leader_epoch=state.leader_epoch,
-        partition_epoch=state.partition_epoch,
-        controller_epoch=state.controller_epoch,
-        elr=state.elr,
-        last_known_elr=state.last_known_elr,
-    )
+    return kafka_text.describe(TOPIC, result.partition, configs)
 
 
 def _of_broker(broker: str, replica: ReplicaView) -> Iterator[tuple[str, str]]:
@@ -237,12 +219,8 @@ def _of_broker(broker: str, replica: ReplicaView) -> Iterator[tuple[str, str]]:
     name = f"{log}/{SEGMENT.removesuffix('.txt')}"
     yield f"{log}/{SEGMENT}", kafka_text.dump_log(name, replica.log_start, replica.batches)
     yield f"{log}/{EPOCHS}", kafka_text.leader_epoch_checkpoint(replica.leader_epoch_checkpoint)
-    offsets = (
-        replica.replication_offset_checkpoint,
-        replica.recovery_point_offset_checkpoint,
-        replica.log_start_offset_checkpoint,
-    )
-    for file, offset in zip(CHECKPOINTS, offsets, strict=True):
+    for file in CHECKPOINTS:
+        offset = getattr(replica, file.replace("-", "_"))
         yield f"{broker}/{file}", kafka_text.offset_checkpoint({} if offset is None else {(TOPIC, 0): offset})
 
 

@@ -6,11 +6,12 @@ are not modelled (crc, position, producer ids, topic ids).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from scenarios.single.result import PartitionView
 
 VERSION: Final = "0"
 """First line of each checkpoint file."""
@@ -35,13 +36,7 @@ def _checkpoint(lines: Iterable[str]) -> str:
 
 
 def dump_log(path: str, log_start: int, batches: Sequence[DumpedBatch]) -> str:
-    """A log as ``kafka-dump-log --print-data-log`` prints it; payloads are record ids.
-
-    Args:
-        path: the segment's file name, for the first line.
-        log_start: log start offset.
-        batches: the log's batches in order.
-    """
+    """A log as ``kafka-dump-log --print-data-log`` prints it; payloads are record ids, `path` is the segment's name."""
     lines = [f"Dumping {path}", f"Log starting offset: {log_start}"]
     for base, last, epoch, record in batches:
         count = last - base + 1
@@ -50,55 +45,27 @@ def dump_log(path: str, log_start: int, batches: Sequence[DumpedBatch]) -> str:
     return "\n".join(lines) + "\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """A topic with one partition, as ``kafka-topics --describe`` shows it.
-
-    Attributes:
-        name: topic name.
-        leader: the leader, None if there is none.
-        replicas: assigned brokers.
-        isr: in-sync brokers.
-        configs: the topic's own settings.
-        leader_epoch: raised with each new leader.
-        partition_epoch: raised with each change (the version of ZooKeeper's state node).
-        controller_epoch: epoch of the controller that decided last.
-        elr: eligible leader replicas (KIP-966), None in modes without them.
-        last_known_elr: replicas that an unclean election may fall back on.
-    """
-
-    name: str
-    leader: int | None
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    configs: Mapping[str, str] = field(default_factory=dict)
-    leader_epoch: int = 0
-    partition_epoch: int = 0
-    controller_epoch: int = 0
-    elr: tuple[int, ...] | None = None
-    last_known_elr: tuple[int, ...] | None = None
-
-
-def describe(topic: Topic) -> str:
-    """The two lines of ``kafka-topics --describe``, separated by tabs. Modes without ELR show ``N/A`` for it.
+def describe(topic: str, partition: PartitionView, configs: Mapping[str, str]) -> str:
+    """The two lines of ``kafka-topics --describe``, separated by tabs, of a topic with one partition and some settings.
+    Modes without ELR show ``N/A`` for it.
 
     Kafka does not print the epochs at the end; it stores them in the partition's state node.
     """
-    configs = ",".join(f"{key}={value}" for key, value in topic.configs.items())
-    head = {"Topic": topic.name, "PartitionCount": 1, "ReplicationFactor": len(topic.replicas), "Configs": configs}
-    partition = {
-        "Topic": topic.name,
+    own = ",".join(f"{key}={value}" for key, value in configs.items())
+    head = {"Topic": topic, "PartitionCount": 1, "ReplicationFactor": len(partition.replicas), "Configs": own}
+    state = {
+        "Topic": topic,
         "Partition": 0,
-        "Leader": "none" if topic.leader is None else topic.leader,
-        "Replicas": ",".join(map(str, topic.replicas)),
-        "Isr": ",".join(map(str, topic.isr)),
-        "Elr": _known(topic.elr),
-        "LastKnownElr": _known(topic.last_known_elr),
-        "LeaderEpoch": topic.leader_epoch,
-        "PartitionEpoch": topic.partition_epoch,
-        "ControllerEpoch": topic.controller_epoch,
+        "Leader": partition.leader or "none",
+        "Replicas": _known(partition.replicas),
+        "Isr": _known(partition.isr),
+        "Elr": _known(partition.elr),
+        "LastKnownElr": _known(partition.last_known_elr),
+        "LeaderEpoch": partition.leader_epoch,
+        "PartitionEpoch": partition.partition_epoch,
+        "ControllerEpoch": partition.controller_epoch,
     }
-    return f"{_fields(head)}\n\t{_fields(partition)}\n"
+    return f"{_fields(head)}\n\t{_fields(state)}\n"
 
 
 def _known(brokers: tuple[int, ...] | None) -> str:

@@ -30,12 +30,6 @@ END: Final = 0
 NAMED: Final = 3
 """Batches to name one by one, at most."""
 MIN_ISR: Final = "min.insync.replicas"
-BY_RULE: Final = "follower_truncation"
-BY_FETCH: Final = "fetch_fencing"
-BY_ELIGIBILITY: Final = "isr_eligibility"
-BY_JOIN: Final = "isr_join"
-BY_RESTART: Final = "fetcher_restart"
-BY_VALIDATION: Final = "consumer_validation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +81,7 @@ class _Election:
 class _Teller:
     """Follows leaders, ISR, ELR, logs and flushed offsets, and writes the sentences of the steps that matter.
 
-    Args:
-        isr: the initial ISR.
-        about: records that the story is about; empty: all.
-        kind: kind of violation that the story is about.
-        rules: the rules in force.
-        min_isr: the initial `min.insync.replicas`.
+    The story is about a kind of violation and the records in `about`; empty: all. `isr` and `min_isr` are initial ones.
     """
 
     def __init__(
@@ -148,12 +137,9 @@ class _Teller:
         """Kinds of steps that need state, or say more than the sentence that they declare."""
 
     def take(self, step: Shown, line: int, flushed: int | None) -> None:
-        """Update the state with a step, and write a sentence if it matters.
+        """Update the state with a step, and write a sentence, with its line in the trace file, if it matters.
 
-        Args:
-            step: the step.
-            line: its line in the trace file.
-            flushed: offset below which its broker's log is on disk after it, if known.
+        Below the offset `flushed` its broker's log is on disk after it, if that is known.
         """
         kind, broker = kind_of(step), step.get("broker", 0)
         self._runs(kind, broker)
@@ -167,8 +153,7 @@ class _Teller:
             if early:
                 self._election = None
         else:
-            teller = self._tellers.get(kind)
-            found = teller(step) if teller is not None else self._as_declared(kind, step)
+            found = self._tellers.get(kind, self._as_declared)(step)
             if found is not None and not early and (not validates or kind is steps.READ):
                 self._tell(step["t"], found[1], line, found[0], _like(step))
         if flushed is not None:
@@ -236,7 +221,7 @@ class _Teller:
             gone = [broker for broker in joined if broker in self._gone]
             if gone:
                 rank = self._matters(TURN)
-                lists.append(f"the session of broker {gone[0]} has ended ({self._by(BY_ELIGIBILITY)})")
+                lists.append(f"the session of broker {gone[0]} has ended ({self._by('isr_eligibility')})")
         elif election.lists:
             rank = CHANGE
         parts += lists
@@ -252,11 +237,7 @@ class _Teller:
     def _elected_though(self, leader: int, election: _Election) -> Iterator[str]:
         """Reasons why this leader is a questionable choice."""
         if leader in self._down:
-            yield (
-                "its process is down"
-                if leader in self._gone
-                else "its process is down, and its session has not expired"
-            )
+            yield "its process is down" + ("" if leader in self._gone else ", and its session has not expired")
         elif leader in self._still:
             yield "its process is paused"
         if not any(leader in election.lists.get(kind, members) for kind, members in self._lists.items()):
@@ -267,17 +248,18 @@ class _Teller:
         if broker in self._gone:
             return ""
         if broker in self._anew:
-            return f"; its process has restarted since it caught up ({self._by(BY_ELIGIBILITY)})"
+            return f"; its process has restarted since it caught up ({self._by('isr_eligibility')})"
         log = self._logs.get(broker, ())
         leo = log[-1].last + 1 if log else 0
         epoch = max(self._led, default=-1)
-        if leo < self._begins_at.get(epoch, 0) and self._rules.get(BY_JOIN) == "high-watermark":
-            return f", and has reached the HW that its leader knows ({self._by(BY_JOIN)})"
+        if leo < self._begins_at.get(epoch, 0) and self._rules.get("isr_join") == "high-watermark":
+            return f", and has reached the HW that its leader knows ({self._by('isr_join')})"
         return ""
 
     # Steps by their kinds.
 
-    def _as_declared(self, kind: StepKind, step: Shown) -> tuple[int, str] | None:
+    def _as_declared(self, step: Shown) -> tuple[int, str] | None:
+        kind = kind_of(step)
         return None if kind.weight == UNTOLD else (self._matters(kind.weight), sentence(step))
 
     def _matters(self, rank: int) -> int:
@@ -341,26 +323,22 @@ class _Teller:
             return None
         if self._led.get(epoch) != leader:  # The leader passes on what an earlier leader appended.
             epoch = self._leads.get(leader, epoch)
-        stray = self._stray(broker, leader)
-        if not stray or (broker, epoch) in self._strayed:
+        if (broker, epoch) in self._strayed:
             return None
-        self._strayed.add((broker, epoch))
         knows = f"Broker {broker}, which knows of leader epoch {follows} only,"
-        fetches = f"fetches from broker {leader} of epoch {epoch} ({self._by(BY_FETCH)})"
-        return TURN, f"{knows} {fetches}, and keeps {self._kept(stray, leader)}."
+        fetches = f"fetches from broker {leader} of epoch {epoch} ({self._by('fetch_fencing')})"
+        return self._keeping(f"{knows} {fetches}", broker, leader, epoch)
 
     def _settled(self, step: Shown) -> tuple[int, str] | None:
         """A follower starts fetching without truncation, though it holds batches that its leader lacks."""
         broker, epoch = step["broker"], step["leader_epoch"]
         leader, follows = self._follows.get(broker, (0, -1))
-        stray = self._stray(broker, leader)
-        if follows != epoch or self._truncated.get(broker) == epoch or not stray or (broker, epoch) in self._strayed:
+        if follows != epoch or self._truncated.get(broker) == epoch or (broker, epoch) in self._strayed:
             return None
-        self._strayed.add((broker, epoch))
         before, knew = self._followed.get(broker, (0, -1))
-        why = f" ({self._by(BY_FETCH if knew + 1 == epoch else BY_RESTART)})" if before == leader else ""
+        why = f" ({self._by('fetch_fencing' if knew + 1 == epoch else 'fetcher_restart')})" if before == leader else ""
         text = f"Broker {broker} follows broker {leader} in leader epoch {epoch} without truncating{why}"
-        return TURN, f"{text}, and keeps {self._kept(stray, leader)}."
+        return self._keeping(text, broker, leader, epoch)
 
     def _truncate(self, step: Shown) -> tuple[int, str] | None:
         self._truncated[step["broker"]] = step["leader_epoch"]
@@ -374,7 +352,7 @@ class _Teller:
         said = said or (", which had been acknowledged" if acked else "")
         leader, _ = self._follows.get(step["broker"], (0, -1))
         follows = f" follows broker {leader} in leader epoch {step['leader_epoch']}," if leader else ""
-        where = f"truncates to offset {step['offset']} ({self._by(BY_RULE)})"
+        where = f"truncates to offset {step['offset']} ({self._by('follower_truncation')})"
         text = f"Broker {step['broker']}{follows} {where}, and drops {_names(gone)}{said}."
         matters = not self._leader_lacks and (acked or any(self._concerns(batch) for batch in gone))
         return TURN if matters else CHANGE, text
@@ -383,12 +361,17 @@ class _Teller:
         """A follower truncates nothing, though it holds batches that its leader lacks."""
         broker, epoch = step["broker"], step["leader_epoch"]
         leader, _ = self._follows.get(broker, (0, -1))
+        truncates = f"truncates nothing ({self._by('follower_truncation')})"
+        text = f"Broker {broker} follows broker {leader} in leader epoch {epoch}, {truncates}"
+        return self._keeping(text, broker, leader, epoch)
+
+    def _keeping(self, text: str, broker: int, leader: int, epoch: int) -> tuple[int, str] | None:
+        """Tell how a follower comes to keep batches that its leader lacks, if it has any."""
         stray = self._stray(broker, leader)
         if not stray:
             return None
         self._strayed.add((broker, epoch))
-        what = f"follows broker {leader} in leader epoch {epoch}, truncates nothing ({self._by(BY_RULE)})"
-        return TURN, f"Broker {broker} {what}, and keeps {self._kept(stray, leader)}."
+        return TURN, f"{text}, and keeps {self._kept(stray, leader)}."
 
     def _stray(self, broker: int, leader: int) -> list[_Batch]:
         """The story's batches that a follower holds and its leader does not."""
@@ -485,7 +468,7 @@ class _Teller:
         self._readers[step["consumer"]] = epoch
         if before in (None, epoch):
             return CHANGE, f"The consumer is shown {batch.name} {self._where(step)}."
-        goes_on = f"The consumer goes on at offset {step['position']} ({self._by(BY_VALIDATION)})"
+        goes_on = f"The consumer goes on at offset {step['position']} ({self._by('consumer_validation')})"
         return TURN, f"{goes_on}, and is shown {batch.name} {self._where(step)}."
 
     def _where(self, step: Shown) -> str:

@@ -1,14 +1,69 @@
-"""One run as JSON."""
+"""The outcome of one run: as JSON, and why a stalled one has no leader."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from reports.evidence.waiting import waits_for
+from reports.formatting import seconds
+from sim.history.steps import ACK, kind_of
 
 if TYPE_CHECKING:
-    from scenarios.single.result import RunResult
+    from collections.abc import Iterator
+
+    from scenarios.single.result import ReplicaView, RunResult
+
+OFFLINE: Final = "OfflinePartitionsCount"
+MANUAL: Final = "ManualLeaderElectionRequiredPartitionCount"
+
+
+def since_us(result: RunResult) -> int:
+    """The time since which a stalled run has had no leader."""
+    at_us, _ = result.metrics[OFFLINE][-1]
+    return at_us
+
+
+def waits_for(result: RunResult) -> list[str]:
+    """Why a stalled run has no leader, in sentences; none for other runs.
+
+    By the rules, an administrator has to choose one. Missing batches are named only if the run was traced.
+    """
+    return list(_sentences(result)) if result.row["verdict"] == "stalled" else []
+
+
+def _sentences(result: RunResult) -> Iterator[str]:
+    state = result.partition
+    yield (
+        f"Since {seconds(since_us(result))} the partition is without a leader, in leader epoch {state.leader_epoch}: "
+        "ISR and ELR are empty, so no replica is known to hold all committed records."
+    )
+    if result.metrics[MANUAL] and result.metrics[MANUAL][-1][1]:
+        yield (
+            "The unclean recovery waits as well: unclean.recovery.strategy = "
+            f"{result.settings['unclean.recovery.strategy']} chooses nobody by itself."
+        )
+    else:
+        known = f"is {list(state.last_known_elr)}" if state.last_known_elr else "is empty, too"
+        yield (
+            f"The last known ELR {known}; only one that is a single broker, and unfenced, is elected without anybody "
+            "being asked."
+        )
+    yield (
+        "It waits for an administrator: kafka-leader-election.sh --election-type unclean, or "
+        "unclean.leader.election.enable=true, elects a replica that is unfenced, and what that lacks is lost."
+    )
+    for replica in result.replicas:
+        if replica.broker in state.replicas:
+            yield f"Broker {replica.broker} {_lacks(result, replica)}."
+
+
+def _lacks(result: RunResult, replica: ReplicaView) -> str:
+    state = f"is {'up' if replica.running else 'down'}, with LEO {replica.leo}"
+    acked = {step["record"] for step in result.trace or () if kind_of(step) is ACK}
+    if not acked:
+        return state
+    missing = acked - {first_id for _, _, _, first_id in replica.batches}
+    return f"{state}, and lacks {len(missing)} of {len(acked)} acknowledged batches"
 
 
 def as_json(result: RunResult) -> dict[str, Any]:

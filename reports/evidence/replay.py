@@ -60,7 +60,7 @@ class Origin:
     warnings: tuple[str, ...] = ()
 
     def place(self, output: Path | None, seed: int, mode: str, part: str = "seeds") -> Place:
-        """The folder for the replay of a seed in a mode; below `output` if the user gives one."""
+        """The folder for the replay of a seed in a mode; below `output` if given."""
         above = self.parts if output is None else ()
         return Place(output or self.root, (*above, part, f"{seed}-{mode}"))
 
@@ -104,10 +104,9 @@ class Replayed:
         """One line about the digest."""
         if self.expected_digest is None:
             return "digest not checked: none is known"
-        digest = self.result.row["digest"]
-        return (
-            f"DIGEST DIFFERS: expected {self.expected_digest}, got {digest}" if self.differs else "digest as expected"
-        )
+        if self.differs:
+            return f"DIGEST DIFFERS: expected {self.expected_digest}, got {self.result.row['digest']}"
+        return "digest as expected"
 
     def as_json(self) -> dict[str, Any]:
         """The replay as one JSON-able object."""
@@ -171,15 +170,9 @@ def of_plan(
     *,
     strict: bool = False,
 ) -> Origin:
-    """Read a recorded run.
+    """Read a recorded run, a ``plan.json`` that ``replay`` wrote; other arguments as in `origin`.
 
-    Args:
-        file: a ``plan.json`` that ``replay`` wrote.
-        word: its scenario; required if the file holds only faults and no run.
-        seed: the seed; None: the file's own.
-        rules: rules to override.
-        settings: settings to override.
-        strict: treat early warnings as violations, even if the recorded run did not.
+    `word` is its scenario, and required if the file holds only faults and no run.
 
     Raises:
         InputError: the file is no plan, belongs to another scenario, or has no seed.
@@ -234,27 +227,20 @@ def _of_sweep(folder: Folder, seed: int, name: str | None, settings: Mapping[str
     except InputError as error:
         raise InputError(*(f"{folder.shown}/run.json: {problem}" for problem in error.problems)) from None
     # What a bucket holds is replayed onto this machine's disk.
-    parts = (name,) if len(stored) > 1 or folder.local is None else ()
+    parts = [name] if len(stored) > 1 or folder.local is None else []
+    parts += [words(point).replace(" ", ",")] if point else []
     scenario = scenario.with_settings(point)
-    digests = _digests(store, name, seed, point)
-    return Origin(
-        folder.shown,
-        scenario,
-        seed,
-        store.sweep.modes[name],
-        folder.local or STORE,
-        (*parts, *((words(point).replace(" ", ","),) if point else ())),
-        run["rules"],
-        digests,
-        (*store.shortcomings(), *_warnings(run, scenario)),
-    )
+    modes, digests = store.sweep.modes[name], _digests(store, name, seed, point)
+    warnings = (*store.shortcomings(), *_warnings(run, scenario))
+    root = folder.local or STORE
+    return Origin(folder.shown, scenario, seed, modes, root, tuple(parts), run["rules"], digests, warnings)
 
 
 def _chosen(folder: str, name: str | None, scenarios: Mapping[str, object]) -> str:
-    if name is None and len(scenarios) > 1:
-        raise InputError(f"{folder} holds several scenarios; choose one with --scenario: {', '.join(scenarios)}")
     if name is None:
-        name = next(iter(scenarios))
+        if len(scenarios) > 1:
+            raise InputError(f"{folder} holds several scenarios; choose one with --scenario: {', '.join(scenarios)}")
+        return next(iter(scenarios))
     if name not in scenarios:
         raise InputError(f"{folder} holds no scenario {name!r}{did_you_mean(name, scenarios)}")
     return name
@@ -295,9 +281,8 @@ def _warnings(run: Mapping[str, Any], scenario: Scenario) -> Iterator[str]:
 
     if run["code_version"] != code_version():
         yield f"the sweep ran code {run['code_version']}, this is {code_version()}: the digest may differ"
-    with contextlib.suppress(
-        UserError
-    ):  # The scenario file may no longer exist; the sweep's own copy is replayed in any case.
+    # The scenario file may no longer exist; the sweep's own copy is replayed in any case.
+    with contextlib.suppress(UserError):
         now = selection.scenario(scenario.source or scenario.name, selection.settings(scenario.overrides))
         if now.scenario_hash() != scenario.scenario_hash():
             yield (

@@ -50,9 +50,6 @@ class Failure:
     """A run of a sweep that violated something.
 
     Attributes:
-        scenario: the scenario's name.
-        mode: the mode's name.
-        seed: the seed.
         point: the settings that varied, as command line options.
         kind: the violation examined: the first inside the promise, otherwise the first.
         inside: whether that is inside the promise.
@@ -88,17 +85,12 @@ class Small:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Failures of one cause.
+    """Failures of one cause, all of one scenario, mode, kind of violation and side of the promise.
 
     Attributes:
-        scenario: their scenario.
-        mode: their mode.
-        kind: their kind of violation.
-        inside: whether that is inside the promise.
         repair: the repair that cures them all; None if no single repair does.
         others: other repairs that cure them all.
-        bug: ticket of the known bug that `repair` fixes; empty if there is none.
-        count: number of failures.
+        bug: the known bug that `repair` fixes, and its ticket; empty if there is none.
         share: their share of all examined failures on the same side of the promise, in all modes.
         smallest: the failure with the smallest seed.
         small: that failure shrunk, or None.
@@ -123,10 +115,8 @@ class Triage:
     """The result of triage.
 
     Attributes:
-        inside: number of failures inside the promise.
-        inside_looked: number of these that were examined.
-        outside: number of failures outside the promise.
-        outside_looked: number of these that were examined.
+        inside: number of failures inside the promise; `inside_looked` of them were examined.
+        outside: number of failures outside the promise; `outside_looked` of them were examined.
         buckets: inside the promise first, then by size.
         unexplained: failures that could not be examined, and why.
     """

@@ -7,15 +7,14 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from reports.drawing.explained import told
+from reports.drawing.explained import course, told
 from reports.drawing.observed import observe
 from reports.evidence.messages import CLIENTS
+from reports.evidence.narrative import FIRST_LINE
 from reports.evidence.sentences import sentence
 from reports.evidence.story import head
-from reports.evidence.waiting import since_us
 from reports.film.states import Sampler
 from scenarios.shrinking.criterion import Trials, symptom
-from scenarios.shrinking.no_return import curve
 from scenarios.single import recording
 from scenarios.single.execution import CLIENTS_BEGIN_US
 from sim.errors import InputError
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from reports.evidence.narrative import Sentence
     from reports.film.states import StateChange
     from scenarios.shrinking.case import Case
-    from scenarios.shrinking.criterion import Symptom
     from scenarios.shrinking.no_return import Curve
     from sim.history.steps import Shown
     from sim.hosts.cluster import Cluster
@@ -104,17 +102,12 @@ def of_cases(chosen: Sequence[Case], kind: str | None, most: int | None, budget_
     begin = time.monotonic()
     trials = Trials(lambda: time.monotonic() - begin > budget_s)
     recorded = replace(case, scenario=recording.of_run(case.scenario, first.observed.result).scenario)
-    return [with_curve(first, recorded, symptom(row, kind), trials), *films[1:]]
+    shares = course(recorded, symptom(row, kind), trials, first.observed.result, first.story)
+    return [replace(first, curve=shares), *films[1:]]
 
 
 def film(case: Case, kind: str = "", most: int | None = None) -> Film:
-    """Run a case and film it.
-
-    Args:
-        case: the run.
-        kind: the kind of violation that the story is about; the first when not given.
-        most: maximum number of sentences; None: all.
-    """
+    """Run a case and film it; `kind` and `most` as in `of_cases`."""
     changes: list[StateChange] = []
     opens = steps.REGISTERED if case.mode.rules.control_plane == "zookeeper" else steps.UNFENCED
 
@@ -124,23 +117,6 @@ def film(case: Case, kind: str = "", most: int | None = None) -> Film:
 
     observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True, sample=sample)
     return Film(observed, changes, told(observed, kind, most))
-
-
-def with_curve(shown: Film, case: Case, symptom: Symptom, trials: Trials) -> Film:
-    """Add the point of no return to a film.
-
-    Args:
-        shown: the film of a failed run.
-        case: the run.
-        symptom: what it violates.
-        trials: hold the time limit, after which no more prefixes are continued.
-    """
-    result = shown.observed.result
-    marks = [entry["at_us"] for entry in result.violations if entry["kind"] == symptom.kind]
-    seen_us = min(marks, default=since_us(result))
-    times = [step["t"] for step in result.trace or () if step["t"] <= seen_us]
-    landmarks = [sentence.at_us for sentence in shown.story if sentence.line and sentence.at_us <= seen_us]
-    return replace(shown, curve=curve(case, symptom, trials, times, landmarks))
 
 
 def as_json(shown: Film) -> dict[str, Any]:
@@ -201,9 +177,12 @@ def _is_seen(message: Message, times: Sequence[int]) -> bool:
 
 def _frame_at(times: Sequence[int], sentence: Sentence) -> int:
     """The frame of a sentence: its step, or the last step up to its time."""
-    if sentence.line:
-        return sentence.line - 2
-    return max(bisect_right(times, sentence.at_us) - 1, 0)
+    return sentence.line - FIRST_LINE if sentence.line else _last_until(times, sentence.at_us)
+
+
+def _last_until(times: Sequence[int], at_us: int) -> int:
+    """The last frame up to a time, or the first one."""
+    return max(bisect_right(times, at_us) - 1, 0)
 
 
 def _marks(observed: Observed, times: Sequence[int]) -> Iterator[dict[str, Any]]:
@@ -215,12 +194,12 @@ def _marks(observed: Observed, times: Sequence[int]) -> Iterator[dict[str, Any]]
         cause_us = next((one["at_us"] for one in warnings if one["at_us"] < entry["at_us"]), -1)
         yield {
             "at": entry["at_us"],
-            "frame": max(bisect_right(times, entry["at_us"]) - 1, 0),
+            "frame": _last_until(times, entry["at_us"]),
             "kind": entry["kind"],
             "detail": entry["detail"],
             "inside": entry["inside"],
             "violation": is_violation,
-            "cause": max(bisect_right(times, cause_us) - 1, 0) if is_violation and cause_us >= 0 else -1,
+            "cause": _last_until(times, cause_us) if is_violation and cause_us >= 0 else -1,
         }
 
 

@@ -66,7 +66,7 @@ def command(
     from reports.drawing.explained import explain
     from reports.evidence import narrative, shrunk_run
     from reports.evidence.markdown import story_as_markdown
-    from reports.evidence.waiting import waits_for
+    from reports.evidence.outcome import waits_for
     from scenarios.shrinking.criterion import Trials
 
     if everything and most is not None:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from reports.brokers.confirm import files
 from reports.evidence import kafka_text
-from reports.evidence.kafka_text import DumpedBatch, Topic
+from reports.evidence.kafka_text import DumpedBatch
+from scenarios.single.result import PartitionView
 
 if TYPE_CHECKING:
     import pytest
@@ -80,8 +81,9 @@ def test_dump_log_has_every_batch_and_record(log: tuple[int, list[DumpedBatch]])
 
 
 def test_describe_is_kafkas_and_the_epochs() -> None:
-    topic = Topic("orders", 2, (1, 2, 3), (2, 3), {"min.insync.replicas": "2", "flush.messages": "1"}, 4, 7, 1)
-    assert kafka_text.describe(topic) == (
+    state = PartitionView(2, 4, (2, 3), 7, 1, (1, 2, 3))
+    configs = {"min.insync.replicas": "2", "flush.messages": "1"}
+    assert kafka_text.describe("orders", state, configs) == (
         "Topic: orders\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: min.insync.replicas=2,flush.messages=1\n"
         "\tTopic: orders\tPartition: 0\tLeader: 2\tReplicas: 1,2,3\tIsr: 2,3\tElr: N/A\tLastKnownElr: N/A"
         "\tLeaderEpoch: 4\tPartitionEpoch: 7\tControllerEpoch: 1\n"
@@ -89,9 +91,9 @@ def test_describe_is_kafkas_and_the_epochs() -> None:
 
 
 def test_describe_tells_no_elr_from_an_empty_one() -> None:
-    text = kafka_text.describe(Topic("orders", None, (1, 2, 3), (), elr=(3,), last_known_elr=()))
+    text = kafka_text.describe("orders", PartitionView(0, 0, (), 0, 0, (1, 2, 3), elr=(3,), last_known_elr=()), {})
     assert "\tIsr: \tElr: 3\tLastKnownElr: \t" in text
 
 
 def test_describe_says_none_where_nobody_leads() -> None:
-    assert "\tLeader: none\t" in kafka_text.describe(Topic("orders", None, (1,), ()))
+    assert "\tLeader: none\t" in kafka_text.describe("orders", PartitionView(0, 0, (), 0, 0, (1,)), {})
