@@ -1,1 +1,1 @@
-"""Kinds of fault, one file each."""
+"""Kinds of fault, a class each; `registry` lists them."""

@@ -7,12 +7,11 @@ import pytest
 
 from faults.bounds import FaultBounds
 from faults.kind import KRAFT, OTHER_BROKER, OTHER_REPLICA, REPLICAS, FaultKind, Role
-from faults.kinds.cut import Cut
-from faults.kinds.kill import Kill
-from faults.kinds.min_isr_change import MinIsrChange
-from faults.kinds.pause import Pause
+from faults.kinds.links import Cut
+from faults.kinds.operations import MinIsrChange
 from faults.kinds.registry import KINDS, kinds_with
-from faults.kinds.session_expiry import SessionExpiry
+from faults.kinds.stalls import Pause, SessionExpiry
+from faults.kinds.stops import Kill
 from sim.kernel.streams import Streams
 from tests.faults.limits import LIMITS
 from tests.faults.traces import MODES, left_over, sample, undeclared
