@@ -19,12 +19,8 @@ from sim.kernel.streams import Stream, integer
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One parameter of a script line.
-
-    Attributes:
-        kind: its type, one of `scenarios.format.schema.PARAMS`.
-        required: whether a script line must give it.
-        default: its value if it is not given; None: it is omitted.
+    """One parameter of a script line, of one of the kinds in `scenarios.format.schema.PARAMS`; without a default, it is
+    omitted if it is not given.
     """
 
     kind: str
@@ -173,11 +169,7 @@ class FaultKind:
     # Strike.
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
-        """Strike one target, or the link.
-
-        Returns:
-            Whether it took effect.
-        """
+        """Strike one target, or the link. Returns whether that took effect."""
         raise NotImplementedError
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
@@ -232,12 +224,7 @@ class FaultKind:
         return found
 
     def scripted(self, params: Mapping[str, Any], at_us: int) -> Fault:
-        """The fault of a script line.
-
-        Args:
-            params: its parameters, checked against `params`.
-            at_us: now.
-        """
+        """The fault of a script line whose parameters were checked against `params`."""
         duration = self.duration
         lasts_ms = -1 if duration is None else params.get(duration.param, -1)
         return Fault(
@@ -264,11 +251,8 @@ class FaultKind:
         return 0 if amount is None else amount.scale * int(params.get(amount.param, 0))
 
     def problem(self, targets: tuple[int, ...], value: int) -> str:
-        """The problem of a plan's fault of this kind, as ``field: reason``; empty if there is none.
-
-        Args:
-            targets: existing brokers, roles, or 0.
-            value: `Fault.value`.
+        """The problem of a plan's fault of this kind, as ``field: reason``; empty if there is none. Its targets are
+        existing brokers, roles, or 0.
         """
         expected, amount = self.targets, self.amount
         if CONTROL in targets and not expected.allows_zero:

@@ -50,11 +50,7 @@ class RealisedFault:
 
 
 class Strike(Event):
-    """A fault strikes at its time.
-
-    Attributes:
-        fault: which.
-    """
+    """A fault strikes at its time."""
 
     __slots__ = ("_injection", "fault")
 
@@ -67,14 +63,7 @@ class Strike(Event):
 
 
 class Injection:
-    """Injects faults into a cluster.
-
-    Args:
-        cluster: the cluster to strike.
-
-    Attributes:
-        realised: faults that struck so far.
-    """
+    """Injects faults into a cluster; `realised` are those that struck so far."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -102,12 +91,7 @@ class Injection:
         _TriggeredFault(self, self._cluster, fault, fault.trigger)
 
     def strike(self, fault: Fault, step_broker: int = 0) -> None:
-        """Strike now, whatever the fault's time.
-
-        Args:
-            fault: the fault.
-            step_broker: the broker of the step that it waited for; 0: none.
-        """
+        """Strike now, whatever the fault's time; `step_broker` is the broker of the step that it waited for, if any."""
         if self._is_over:
             return
         if fault.targets == (FOLLOWERS,):

@@ -45,10 +45,8 @@ class Retention(FaultKind):
     remains: ClassVar[str] = "deleted records stay deleted"
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
-        """Advance the log start by that share of the distance to the HW.
-
-        Returns:
-            False if the target does not lead, or the log start did not move.
+        """Advance the log start by that share of the distance to the HW; False if the target does not lead, or it did
+        not move.
         """
         process = cluster.running.get(target)
         if process is None or process.frozen or process.waiting is not None:

@@ -8,15 +8,12 @@ from sim.protocol.batch import Batch
 
 
 class Commitments(steps.Listener):
-    """First commits of batches.
+    """First commits of batches. The membership receives each step before this listener.
 
     A leader that was deposed without noticing (while paused, for example) may still raise its HW, from fetches before
     that and by an outdated ISR. A commit by such a leader alone is dated to when it was deposed: when its HW moves, the
     followers may have lost the record and returned, as members of an ISR that never promised it. A leader is deposed
     when its session ends, or when another leader or none is elected; it is not while it is elected and has a session.
-
-    Args:
-        membership: receives each step before this listener.
 
     Attributes:
         at_us: first id -> commit time of the first copy of the batch.

@@ -87,12 +87,7 @@ class _Logs(steps.Listener):
 
 
 class _IsrLeos:
-    """The LEO of a broker while it was in the persisted ISR.
-
-    Args:
-        moments: times of changes, ascending.
-        leos: the LEO from each of them on; -1 outside the ISR.
-    """
+    """The LEO of a broker from each moment on; -1 outside the persisted ISR."""
 
     __slots__ = ("_moments", "_size", "_tree")
 
@@ -127,14 +122,7 @@ class _IsrLeos:
 
 
 class Damage:
-    """Judges the committed records of one run.
-
-    Args:
-        history: the steps of the run.
-        membership: ISR members and registrations.
-        ends: ends of incarnations.
-        commitments: commits of batches.
-    """
+    """Judges the committed records of one run."""
 
     def __init__(self, history: History, membership: Membership, ends: Ends, commitments: Commitments) -> None:
         self._history = history
@@ -149,11 +137,7 @@ class Damage:
         self._isr_leos: dict[int, _IsrLeos] = {}
 
     def excused(self, *, lossy: bool) -> frozenset[int]:
-        """Ids of the committed records with too many damaged replicas at one instant.
-
-        Args:
-            lossy: whether ends that lost the record count; otherwise unclean ends do.
-        """
+        """Ids of the committed records with too many replicas damaged at one instant, by lossy or by unclean ends."""
         commitments = self._commitments
         ends = [end for end in self._ends if (end.lost if lossy else end.unclean)]
         smallest = min((size for _, size in commitments.min_isrs), default=1)

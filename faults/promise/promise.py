@@ -99,13 +99,8 @@ class Premises(steps.Listener):
 
 
 class Promise:
-    """Judges records and violations of one run.
-
-    Args:
-        history: the steps of the run.
-        promised: the promise of the mode.
-        unclean_election: whether unclean election is configured, which breaks P0, as does switching it on or holding
-            one.
+    """Judges records and violations of one run. Configured unclean election breaks P0, as does switching it on or
+    holding one.
     """
 
     def __init__(self, history: History, promised: Promised, *, unclean_election: bool) -> None:

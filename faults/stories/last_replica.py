@@ -58,15 +58,10 @@ MOMENTS: Final = ("isr", "elected", "registered", "session-end", "lead", "follow
 
 
 def draw(stream: Stream, faults: int, allowed: Sequence[str], limits: Limits, at_us: int, last_us: int) -> list[Fault]:
-    """Draw one incident.
+    """Draw one incident of at least 2 faults, from its own stream.
 
-    Args:
-        stream: the incident's own stream.
-        faults: number of faults, at least 2.
-        allowed: the kinds of the scenario, not only those of links.
-        limits: limits for faults, except for their durations.
-        at_us: start of the incident.
-        last_us: latest time for its faults to wait or strike.
+    Not all `allowed` kinds strike links alone. The limits hold except for durations. No fault waits or strikes after
+    `last_us`.
     """
     others = len(limits.brokers) - 1
     of_brokers = [kind for kind in allowed if kind not in LINKS]

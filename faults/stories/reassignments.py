@@ -54,15 +54,9 @@ LEAST: Final = 4
 
 
 def draw(stream: Stream, faults: int, allowed: Sequence[str], limits: Limits, at_us: int, last_us: int) -> list[Fault]:
-    """Draw one incident.
+    """Draw one incident of at least `LEAST` faults, from its own stream.
 
-    Args:
-        stream: the incident's own stream.
-        faults: number of faults, at least `LEAST`.
-        allowed: the kinds of the scenario, including `MOVES`.
-        limits: limits for faults, except for their durations.
-        at_us: start of the incident.
-        last_us: latest time for its faults to strike.
+    The `allowed` kinds include `MOVES`. The limits hold except for durations. No fault strikes after `last_us`.
     """
     of_brokers = [kind for kind in allowed if kind not in LINKS and not kind.startswith(MOVES)] or [MOVES]
     away = choice(stream, (FOLLOWERS, ISR_MEMBER, ISR_MEMBER, OUTSIDER, *limits.brokers[1:]))

@@ -190,18 +190,10 @@ class Incident:
 def draw_incidents(
     streams: Streams, bounds: FaultBounds, window_us: tuple[int, int], budget: int = NEVER
 ) -> list[Incident]:
-    """Draw times and styles of incidents; workloads may be drawn around these times.
+    """Draw times and styles of incidents, from the stream ``incidents``; workloads may be drawn around these times.
 
-    Some seeds use the whole window, others a part of it.
-
-    Args:
-        streams: uses the stream ``incidents``.
-        bounds: numbers and shares.
-        window_us: inclusive bounds of the start of an incident.
-        budget: event budget of the run.
-
-    Returns:
-        Incidents ordered by time, with as many faults in total as the plan.
+    Some seeds use the whole window, others a part of it. Incidents are ordered by time, and have as many faults in
+    total as the plan.
 
     Raises:
         BudgetError: so many faults exceed the event budget.
@@ -236,19 +228,11 @@ def draw_incidents(
 
 
 def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident], budget: int = NEVER) -> Plan:
-    """Draw the faults of each incident.
+    """Draw the faults of each incident, from the stream ``plan`` and one for each fault; ordered by time, none if no
+    kind is possible.
 
     Without another replica or broker, preferred elections, reassignments and links between replicas are not drawn, and
-    incident patterns become lone faults.
-
-    Args:
-        streams: uses the stream ``plan``, and one for each fault.
-        limits: limits for faults; no fault waits beyond the end of their window.
-        incidents: the result of `draw_incidents`.
-        budget: object budget of the run.
-
-    Returns:
-        The plan, its faults ordered by time; empty if none of the kinds is possible.
+    incident patterns become lone faults. No fault waits beyond the end of the limits' window.
 
     Raises:
         BudgetError: so many faults (a rolling restart counts one for each broker) exceed the object budget.
@@ -336,10 +320,8 @@ def _draw_chain(
 ) -> tuple[list[Fault], int]:
     """Draw a first fault, and others that wait for steps after it; most of them are known hazards.
 
-    Every second broker that these stop returns soon, before its absence is noticed.
-
-    Returns:
-        The faults, and the start of the last one without a short restart; -1 if all have one.
+    Every second broker that these stop returns soon, before its absence is noticed. Returns the faults, and the start
+    of the last one without a short restart; -1 if all have one.
     """
     at_us = incident.at_us
     then: tuple[str, ...] = FIRST

@@ -15,12 +15,8 @@ from faults.kinds.registry import KINDS
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action of a script, a value of `do`.
-
-    Attributes:
-        meaning: one line.
-        params: its parameters.
-        scripted_only: whether it needs ``control = "scripted"``, where the script is the control plane.
+    """An action of a script, a value of `do`. `scripted_only`: it needs ``control = "scripted"``, where the script is
+    the control plane.
     """
 
     meaning: str

@@ -23,13 +23,7 @@ def names() -> list[str]:
 
 
 def load(name_or_path: str) -> Scenario:
-    """Read a scenario.
-
-    Args:
-        name_or_path: name of a bundled scenario, or the path of a file: what ends in ``.toml`` or holds a separator.
-
-    Returns:
-        The scenario.
+    """Read a bundled scenario by name, or a file: what ends in ``.toml`` or holds a separator is a path.
 
     Raises:
         InputError: there is none, or everything that is wrong with it.

@@ -12,11 +12,8 @@ from sim.errors import InputError
 def check(scenario: Scenario, about: Container[str] | None = None, later: Container[str] = ()) -> None:
     """Check a scenario's settings as Kafka does.
 
-    Args:
-        scenario: the scenario.
-        about: check only what concerns these keys, which were just set; None: check everything. (So recorded runs of
-            earlier versions can be replayed.)
-        later: keys that will be set later; checks that concern them are skipped.
+    With `about`, only what concerns these keys is checked, which were just set: so recorded runs of earlier versions
+    can be replayed. What concerns a key that will be set `later` is skipped.
 
     Raises:
         InputError: names all settings with which Kafka would not start.

@@ -16,12 +16,7 @@ _CLIPPED: Final = 60
 
 
 def describe(error: Mapping[str, Any], keys: Callable[[str], Iterable[str]]) -> str:
-    """One sentence for one error.
-
-    Args:
-        error: pydantic's error.
-        keys: last name in the path of a table -> its valid keys.
-    """
+    """One sentence for an error of pydantic's; `keys` gives the valid keys of a table by the last name in its path."""
     path = [part for part in error["loc"] if part not in _NOT_WRITTEN]
     kind = error["type"]
     parent = _where(path[:-1])

@@ -18,13 +18,7 @@ SCRIPTED: Final = {"control_plane": "zookeeper"}
 def idle(
     runs: Iterable[tuple[Scenario, Mode]], rules: Mapping[str, str] | None = None, settings: Iterable[str] = ()
 ) -> list[str]:
-    """Rules and settings without effect, one line each.
-
-    Args:
-        runs: each scenario with each of its modes.
-        rules: given rules with their values.
-        settings: given keys.
-    """
+    """Given rules and settings without effect in a run (a scenario in one of its modes), one line each."""
     asked: dict[str, Where] = {f"rule {name}": RULES[name].where for name in rules or ()}
     asked |= {f"setting {key}": KEYS[key].where for key in settings}
     brokers_of = [(mode, list(in_force(scenario, mode, rules or {}))) for scenario, mode in runs]

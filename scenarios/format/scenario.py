@@ -49,13 +49,8 @@ class Pattern:
 
     Attributes:
         step: kind of step, one of `sim.history.steps.STEPS`.
-        broker: the broker it happens on.
         batch: name of the scripted batch (append, ack, read).
         offset: LEO, HW or target offset, as the step defines it.
-        leader_epoch: leader epoch of the step.
-        isr: for ISR changes, the brokers in it.
-        elr: for changes of the ELR, the brokers in it.
-        last_known_elr: for the same, the last known ELR.
         rounds: for settled followers, the number of truncation rounds.
     """
 
@@ -159,11 +154,9 @@ class Recorded:
     """The recorded parts of a run, which are not drawn again (`scenarios.single.recording`).
 
     Attributes:
-        plan: its faults.
         sends: its batches ordered by time; None: draw them.
         horizon_us: the time of healing; None: that of the scenario's faults.
         mode: the recorded mode; empty: none.
-        kinds: its violations.
         words: its words on the command line.
         older: brokers that start in an older mode, and restart in the run's.
         continued: a continuation with other latencies; never stored.
@@ -185,22 +178,17 @@ class Scenario:
 
     Attributes:
         name: ``[a-z0-9.-]+``.
-        title: one line.
         description: what it shows, and its source.
         brokers: number of brokers, ids from 1; the replicas are the first `default.replication.factor` of them.
         control: ``real`` (ZooKeeper and an elected controller) or ``scripted``.
         first: the broker that starts first, and so becomes controller.
         config: cluster settings (only those that the file sets).
-        broker_config: settings of one broker.
         broker_modes: modes of single brokers (mixed versions).
         upgraded_from: modes in which two of three brokers start, drawn from those older than the run's; they restart in
             the run's mode.
         draw_config: keys drawn per seed from a list of values.
         workload: bursts; None if the script sends all batches.
         faults: bounds of random faults; None if there are none.
-        script: script lines.
-        story: story lines, in order.
-        final: expected final logs.
         expect: mode -> expectation.
         broken_by: clean mode -> rule values with which an expected kind occurs: each of them alone, or, if later rules
             mask one another, together.

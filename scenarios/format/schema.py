@@ -283,14 +283,7 @@ class _Asked(OpenTable):
 
 
 def read(text: str, source: str) -> Scenario:
-    """Read a scenario file.
-
-    Args:
-        text: its content.
-        source: its name in messages.
-
-    Returns:
-        The scenario.
+    """Read a scenario file, which messages call `source`.
 
     Raises:
         InputError: names all problems.
@@ -302,10 +295,7 @@ def read(text: str, source: str) -> Scenario:
 
 
 def of_store(stored: Mapping[str, Any]) -> Scenario:
-    """A stored scenario, checked like a file.
-
-    Args:
-        stored: data of `Scenario.to_json`, of this version or an older one.
+    """A scenario that this version or an older one stored (`Scenario.to_json`), checked like a file.
 
     Raises:
         InputError: names all problems.

@@ -49,13 +49,8 @@ def checked(check: Callable[[Any, Any], object]) -> Callable[[Any, ValidationInf
 def validated(
     model: type[M], data: object, context: object = None, tables: Mapping[str, type[BaseModel]] | None = None
 ) -> M:
-    """Validate data.
-
-    Args:
-        model: the model.
-        data: plain data.
-        context: passed to checks.
-        tables: last name in the path of a table -> its model, for hints at valid keys.
+    """Validate plain data. The context is passed to checks; `tables` (last name in the path of a table -> its model)
+    serve for hints at valid keys.
 
     Raises:
         InputError: all problems, in the order of the fields.

@@ -19,14 +19,7 @@ from sim.protocol.modes import Mode
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A run.
-
-    Attributes:
-        scenario: a recorded run.
-        mode: its mode.
-        seed: seed of latencies.
-        rules: overridden rules.
-    """
+    """A recorded scenario in a mode, with the seed of latencies and overridden rules."""
 
     scenario: Scenario
     mode: Mode

@@ -26,13 +26,7 @@ FACTOR: Final = "default.replication.factor"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Repair:
-    """Another value of one rule or setting.
-
-    Attributes:
-        name: name of the rule, or key of the setting.
-        value: the new value.
-        is_rule: whether it is a rule.
-    """
+    """Another value of one rule (`is_rule`), or of one setting."""
 
     name: str
     value: Value

@@ -25,12 +25,7 @@ class OutOfTimeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """A violation, as rows report it.
-
-    Attributes:
-        kind: kind of violation, or `STALLED`.
-        inside: whether it is inside the mode's promise.
-    """
+    """A violation (or `STALLED`), as rows report it, and whether it is inside the mode's promise."""
 
     kind: str
     inside: bool
@@ -55,12 +50,8 @@ class Symptom:
 
 
 def symptom(row: Row, kind: str | None = None) -> Symptom:
-    """The symptom of a failed run.
-
-    Args:
-        row: the run's row.
-        kind: a kind of violation, or `STALLED`; None: the stall, or the first violation inside the promise, or the
-            first.
+    """The symptom of a failed run: a violation of this kind, or `STALLED`; by default the stall, or the first violation
+    inside the promise, or the first.
 
     Raises:
         InputError: the run has no violation, or none of that kind.
@@ -84,15 +75,7 @@ def _words(cell: str) -> list[str]:
 
 
 class Trials:
-    """Runs cases, each once.
-
-    Args:
-        out_of_time: whether the time budget is used up.
-
-    Attributes:
-        runs: number of runs.
-        has_time: whether to run cases although the time budget is used up.
-    """
+    """Runs cases, each once, and counts them (`runs`), until it is out of time; with `has_time` also after that."""
 
     def __init__(self, out_of_time: Callable[[], bool] = lambda: False) -> None:
         self.runs = 0
@@ -137,16 +120,9 @@ class Criterion:
     checked for each case only if `is_strict`, because most cases do not change it. Repairs without effect on a case
     (its digest is the same with them) are not tried on later cases, unless `is_thorough`.
 
-    Args:
-        trials: runs cases.
-        case: the failed run.
-        symptom: its symptom.
-
     Attributes:
-        cause: the repairs that cure it, each by itself.
+        cause: the repairs that cure the failed run, each by itself.
         asked: number of repairs that have an effect on it.
-        is_strict: see above.
-        is_thorough: see above.
     """
 
     def __init__(self, trials: Trials, case: Case, symptom: Symptom) -> None:

@@ -12,14 +12,8 @@ T = TypeVar("T")
 
 
 def ddmin(items: Sequence[T], holds: Callable[[tuple[T, ...]], bool]) -> tuple[T, ...]:
-    """A subsequence of the items for which a test holds.
-
-    Args:
-        items: items for which the test is assumed to hold.
-        holds: the test.
-
-    Returns:
-        A 1-minimal subsequence: the test fails without any single item of it.
+    """A 1-minimal subsequence for which a test holds: the test fails without any single item of it. It is assumed to
+    hold for all items.
     """
     kept = tuple(items)
     parts = 2

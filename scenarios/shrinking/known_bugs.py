@@ -9,12 +9,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class KnownBug:
-    """A bug that a later release repaired.
-
-    Attributes:
-        name: the failure.
-        ticket: Kafka's issue or improvement proposal.
-    """
+    """A bug that a later release repaired: the failure, and Kafka's issue or improvement proposal."""
 
     name: str
     ticket: str

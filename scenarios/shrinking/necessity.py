@@ -57,14 +57,7 @@ class Name(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SentMessage:
-    """A message of a run.
-
-    Attributes:
-        name: see `Name`.
-        sent_us: time of sending.
-        arrives_us: time of arrival, if no fault prevents it.
-        message: its content.
-    """
+    """A message of a run. `arrives_us` holds if no fault prevents its arrival."""
 
     name: Name
     sent_us: int
@@ -79,10 +72,8 @@ class SentMessage:
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """Messages on one route: the violation occurs without any one of them, but not without all of them.
-
-    Attributes:
-        messages: in order of arrival.
+    """Messages on one route, in order of arrival: the violation occurs without any one of them, but not without all of
+    them.
     """
 
     messages: tuple[SentMessage, ...]
@@ -123,11 +114,7 @@ class Necessity:
 
 
 class _Names:
-    """Names the messages of a run, and its faults at fixed times.
-
-    Attributes:
-        sent: all messages so far.
-    """
+    """Names the messages of a run, and its faults at fixed times; collects all messages (`sent`)."""
 
     def __init__(self, clock: list[ChoosingKernel]) -> None:
         self.sent: list[SentMessage] = []
@@ -160,14 +147,10 @@ class _Routes:
 
 
 def find_necessity(case: Case, symptom: Symptom, trials: Trials, until_us: int, turn_us: int) -> Necessity:
-    """Test the faults, batches and messages of a failed run, one by one.
+    """Test the faults, batches and messages of a failed run, one by one, until the time of the violation.
 
-    Args:
-        case: the run, preferably shrunk; ties are broken first-in first-out.
-        symptom: its violation.
-        trials: the time budget.
-        until_us: time of the violation.
-        turn_us: if there are too many messages, those nearest before this time are tested, then those after it.
+    The run should be shrunk; its ties are broken first-in first-out. If there are too many messages, those nearest
+    before `turn_us` are tested, then those after it.
     """
     search = _Search(case, symptom, trials)
     whole = True

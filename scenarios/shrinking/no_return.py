@@ -42,12 +42,8 @@ STEEP: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Continuations of one prefix.
-
-    Attributes:
-        after_us: end of the prefix, inclusive; `FROM_THE_BEGINNING` for an empty one.
-        violating: continuations with the same kind of violation, inside or outside the promise.
-        runs: all continuations.
+    """Continuations of a prefix that ends with `after_us` (`FROM_THE_BEGINNING` for an empty one); those with the same
+    kind of violation, inside or outside the promise, are `violating`.
     """
 
     after_us: int
@@ -76,14 +72,9 @@ class Curve:
 
 
 def curve(case: Case, symptom: Symptom, trials: Trials, times: Sequence[int], landmarks: Sequence[int]) -> Curve:
-    """Continue a failed run from several times on.
+    """Continue a failed run from several times on, of the `times` of steps up to the violation.
 
-    Args:
-        case: the run.
-        symptom: its violation.
-        trials: runs continuations, within the time budget.
-        times: times of steps up to the violation.
-        landmarks: the times for pilots; at most `LANDMARKS` are used, and the last of `times` if there are none.
+    Pilots begin at the landmarks, at most `LANDMARKS` of them, and at the last of `times` if there are none.
     """
     search = _Search(case, symptom, trials)
     whole = True
@@ -105,11 +96,7 @@ def _step(shares: Sequence[Share]) -> tuple[Share, Share] | None:
 
 
 class _Search:
-    """Counts violating continuations of prefixes.
-
-    Attributes:
-        tried: end of a prefix -> violating continuations, all continuations.
-    """
+    """Counts continuations of prefixes; `tried`: end of a prefix -> violating continuations, all continuations."""
 
     def __init__(self, case: Case, symptom: Symptom, trials: Trials) -> None:
         self.tried: dict[int, tuple[int, int]] = {}

@@ -113,12 +113,7 @@ def _all_acks(send: PlannedSend) -> PlannedSend:
 
 
 def simpler_faults(fault: Fault, realised: Sequence[RealisedFault]) -> Iterator[Fault]:
-    """Faults that strike fewer targets, or named brokers at fixed times.
-
-    Args:
-        fault: the fault.
-        realised: the run's realised faults (`faults.kinds.injection.Injection.to_json`).
-    """
+    """Faults that strike fewer targets, or named brokers at fixed times, those of the run's realised faults."""
     yield from _with_fixed_form(fault, [entry for entry in realised if entry["kind"] == fault.kind])
     if len(fault.targets) > 1 and fault.kind not in LINKS:
         yield from (_without_target(fault, place) for place in range(len(fault.targets)))

@@ -19,7 +19,6 @@ class Remedy:
 
     Attributes:
         what: ``rule``, ``setting`` or ``mode``.
-        change: as on the command line.
         keeps: whether the run lacks the violation with it.
         decides: whether it changes the run at all.
     """
@@ -34,11 +33,6 @@ def remedies(case: Case, symptom: Symptom, trials: Trials) -> list[Remedy]:
     """Try each rule, setting and newer mode.
 
     A newer mode may promise more, so its violations count on both sides of its promise.
-
-    Args:
-        case: the run.
-        symptom: its violation.
-        trials: runs the changed cases.
     """
     digest = trials.row(case)["digest"]
     found = []
@@ -52,12 +46,7 @@ def remedies(case: Case, symptom: Symptom, trials: Trials) -> list[Remedy]:
 
 
 def newer_modes(case: Case, symptom: Symptom) -> list[Remedy]:
-    """Try each newer mode that a scripted scenario expects something of; its script fits no other change.
-
-    Args:
-        case: the run of a scripted scenario.
-        symptom: its violation.
-    """
+    """Try each newer mode that a scripted scenario expects something of; its script fits no other change."""
     digest = case.row()["digest"]
     kept = replace(symptom, inside=False)
     found = []

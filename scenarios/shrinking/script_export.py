@@ -48,10 +48,6 @@ class NotScriptedError(Exception):
 def to_toml(case: Case, symptom: Symptom) -> str:
     """The scenario file of a shrunk run.
 
-    Args:
-        case: the run.
-        symptom: its violation.
-
     Raises:
         NotScriptedError: the run cannot be written as a script, or the script has another violation.
     """

@@ -37,13 +37,7 @@ ROUNDS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The size of a run.
-
-    Attributes:
-        faults: number of faults.
-        batches: number of batches.
-        events: number of events.
-    """
+    """The size of a run, in numbers."""
 
     faults: int
     batches: int
@@ -52,16 +46,11 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """The result of shrinking.
+    """The result of shrinking: the smallest run found, and its violation.
 
     Attributes:
-        case: the smallest run found.
-        symptom: its violation.
         cause: the single repairs that cure both it and the first run; perhaps none.
         asked: number of repairs that have an effect in the first run.
-        before: size of the first run.
-        after: size of the smallest.
-        runs: number of runs made.
         whole: whether the time sufficed; otherwise the result may not be 1-minimal.
         besides: further repairs that cure it, if the time did not suffice to exclude them.
     """
@@ -80,13 +69,7 @@ class Shrunk:
 def shrink(
     case: Case, symptom: Symptom, trials: Trials, tell: Callable[[Case, int], None] = lambda _case, _runs: None
 ) -> Shrunk:
-    """Shrink a failed run.
-
-    Args:
-        case: the run.
-        symptom: the violation to keep.
-        trials: runs cases, within the budget.
-        tell: called with each smaller case and the number of runs so far.
+    """Shrink a failed run, and call `tell` with each smaller case and the number of runs so far.
 
     Raises:
         OutOfTimeError: the time was over before the cause was known.

@@ -30,15 +30,8 @@ ATTEMPT_US: Final = 60_000_000
 
 
 class Convergence:
-    """Waits for convergence and validates it; then stops the kernel.
-
-    Args:
-        cluster: a healed cluster.
-        first_id: first record id of validation writes.
-
-    Attributes:
-        converged: whether the cluster has converged.
-        acked: whether a validation write was acknowledged.
+    """Waits for convergence of a healed cluster and validates it, by writes of records from `first_id` on; then stops
+    the kernel.
     """
 
     def __init__(self, cluster: Cluster, first_id: int) -> None:

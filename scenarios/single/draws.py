@@ -32,18 +32,10 @@ def draw(
     record_budget: int,
     state_budget: int,
 ) -> tuple[Plan, tuple[PlannedSend, ...]]:
-    """Draw the faults and batches of a run, ordered by time.
+    """Draw the faults and batches of a run, ordered by time; no batches without a workload.
 
-    Args:
-        seed: the run's seed.
-        faults: bounds for faults.
-        workload: bounds for batches; None: no batches.
-        brokers: the brokers with a replica.
-        all_brokers: the brokers that may get one.
-        acks: acks of batches that are not changed to acks=1.
-        event_budget: ``sim.event.budget``.
-        record_budget: ``sim.record.budget``.
-        state_budget: ``sim.state.budget``.
+    Among `all_brokers`, `brokers` have a replica. Batches have these acks, unless they are changed to acks=1. The
+    budgets are those of the settings.
 
     Raises:
         BudgetError: the draw exceeds a budget.

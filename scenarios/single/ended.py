@@ -12,36 +12,17 @@ from sim.protocol.modes import MODES
 
 
 class EndedRun:
-    """What columns are filled from.
+    """What columns are filled from, of a run that came through all of its phases or as far as it could.
 
-    Args:
-        run: through all of its phases, or as far as it came.
-        error: why the run failed or was given up; empty if neither.
+    Attributes that are named like a column are its value (`rows.COLUMNS`).
 
     Attributes:
-        scenario: what was run,
-        mode: in which mode,
-        seed: with which seed.
         drawn: the settings that the seed decided.
-        verdict: see `rows.COLUMNS`, as for all that is named like a column.
-        expected: whether the scenario's [expect] agrees.
-        inside: whether all acknowledged records are inside the mode's promise.
-        inside_unclean: the same by unclean ends; `UNKNOWN` without ELR.
-        inside_lossy: the same by lossy ends.
-        vacuous: whether too little happened.
         error: why the run failed or was given up; empty if neither.
-        digest: of the history.
-        replay: the command line to do it again, if anybody should.
         plan: the faults as drawn.
         injection: the faults as realised.
-        elections: after warm-up.
-        recorder: the history, with what was acknowledged, shown and violated.
-        last_standing: how many a last replica standing lacked.
         waited: what acks=all writes waited for the high watermark.
         hidden_us: how long batches acked with acks=1 were hidden from consumers.
-        coverage: `scenarios.single.coverage_column`.
-        events: how many there were.
-        end_us: simulated time at the end.
     """
 
     def __init__(self, run: Execution, error: str) -> None:

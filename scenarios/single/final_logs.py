@@ -14,13 +14,8 @@ VALIDATION_IDS: Final = 1 << 40
 
 
 def check(finals: Iterable[FinalLog], rules: RulesInForce, logs: Mapping[int, Log], batches: Mapping[str, int]) -> None:
-    """Compare the logs of brokers whose rules match.
-
-    Args:
-        finals: the expected logs.
-        rules: the rules in force.
-        logs: the brokers' logs.
-        batches: name -> first record id of each sent batch.
+    """Compare the logs of brokers whose rules match with the expected ones; `batches` gives the first record id by
+    name.
 
     Raises:
         StoryError: names the first log that differs.

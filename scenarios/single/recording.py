@@ -41,15 +41,7 @@ _SEND: Final = ("first_id", "records", "acks", "due_us")
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recorded run. If the file is only a plan, all fields but the scenario are None.
-
-    Attributes:
-        scenario: the recorded scenario.
-        mode: its mode.
-        seed: seed of latencies.
-        rules: overridden rules.
-        digest: digest of the recorded run.
-    """
+    """A recorded run, with its seed of latencies, overridden rules and digest; a plan has a scenario only."""
 
     scenario: Scenario
     mode: str | None = None
@@ -108,11 +100,7 @@ def _block(data: Any, indent: str) -> str:
 
 
 def read(file: Path, scenario: Scenario | None = None) -> Recording:
-    """Read a recorded run, or a plan.
-
-    Args:
-        file: a ``plan.json`` of ``replay``.
-        scenario: its scenario; required for a plan only.
+    """Read a ``plan.json`` of ``replay``: a recorded run, or a plan, which needs its scenario.
 
     Raises:
         InputError: the file does not exist, is invalid (names all problems), or belongs to another scenario.

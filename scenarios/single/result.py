@@ -54,20 +54,12 @@ class RunResult:
     """All that a run shows.
 
     Attributes:
-        row: what a sweep keeps.
-        trace: steps, if asked for.
-        faults: realised faults.
-        plan: the drawn plan.
         story: what it says, with the time it came true or None.
-        violations: what the checkers found.
         warnings: early warnings; those that count are among the violations, too.
-        partition: leader, ISR and epochs at the end.
-        replicas: final logs.
         metrics: Kafka's metrics of the partition as time series: name -> [(time in us, value from then on)].
         window_us: the time over which availability is counted.
         settings: the configuration that was in force, drawn keys included.
         rules: rule values that replaced the mode's.
-        sends: the producer's batches.
         horizon_us: when a drawn run was healed; None in a scripted one.
         older: brokers that began in an older mode.
         stalled: whether there was no leader in the end, and the rules wait for an operator.

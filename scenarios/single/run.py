@@ -71,17 +71,7 @@ def prepare_process() -> None:
 
 
 def run_row(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str] | None = None) -> Row:
-    """Run; return the row only.
-
-    Args:
-        scenario: the scenario.
-        mode: one of `sim.protocol.modes.MODES`, or another.
-        seed: any integer.
-        rules: overridden rules.
-
-    Returns:
-        The row. After an exception its verdict is ``error``; after a budget was used up, ``exhausted``.
-    """
+    """Run; return the row only. After an exception its verdict is ``error``; with a budget used up, ``exhausted``."""
     one, error = _execute(scenario, mode, seed, rules or {}, [])
     row = rows.row(EndedRun(one, error))
     one.dispose()
@@ -98,19 +88,10 @@ def run(
     kernel: Kernel | None = None,
     watch: Watch | None = None,
 ) -> RunResult:
-    """Run; return everything.
+    """Run; return everything, as `run_row` does, and every step if `trace`.
 
-    Args:
-        scenario: the scenario.
-        mode: one of `sim.protocol.modes.MODES`, or another.
-        seed: any integer.
-        rules: overridden rules.
-        trace: whether to keep every step.
-        kernel: a fresh kernel that breaks ties in another way.
-        watch: called with the cluster before it starts; returns an observer of steps.
-
-    Returns:
-        The result; for verdicts of failures, see `run_row`.
+    A fresh kernel may break ties in another way. `watch` is called with the cluster before it starts, and returns an
+    observer of steps.
     """
     steps: list[Shown] = []
     one, error = _execute(scenario, mode, seed, rules or {}, [steps.append] if trace else [], kernel, watch)

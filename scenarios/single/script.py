@@ -78,12 +78,7 @@ def matches(pattern: Pattern, step: Shown, batches: Mapping[str, int]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RulesInForce:
-    """The rules of one run.
-
-    Attributes:
-        mode: rules of the mode and of the control plane.
-        brokers: rules of each broker.
-    """
+    """The rules of one run: of the mode and the control plane, and of each broker."""
 
     mode: Rules
     brokers: Mapping[int, Rules]
@@ -95,15 +90,9 @@ class RulesInForce:
 
 
 class Story:
-    """Matches the steps of a story in order.
-
-    Args:
-        lines: the story.
-        rules: the rules in force; lines for other rule values are skipped.
-        batches: batch name -> first record id; filled while the script runs.
+    """Matches the steps of a story in order; lines for other rule values are skipped.
 
     Attributes:
-        patterns: patterns of the expected steps, in order.
         met: (pattern as text, time of its step or None), in order.
     """
 
@@ -137,15 +126,9 @@ class Story:
 
 
 class Script:
-    """Runs the script of a scenario.
+    """Runs the script of a scenario; lines for other rule values of the mode are skipped.
 
-    Args:
-        lines: the script.
-        rules: the rules in force; lines for other rule values of the mode are skipped.
-        cluster: the cluster.
-        injection: injects faults.
-        acks: default acks of batches.
-        batches: batch name -> first record id; filled as batches are sent.
+    `acks` is the default of batches. `batches` (name -> first record id) is filled as they are sent.
     """
 
     def __init__(
@@ -177,9 +160,6 @@ class Script:
 
     def play(self, environment: Environment) -> Generator[Event, Any, None]:
         """The SimPy process.
-
-        Args:
-            environment: its SimPy environment.
 
         Raises:
             StoryError: the step that a line waits for did not occur.

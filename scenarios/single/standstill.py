@@ -17,11 +17,8 @@ from sim.protocol.log.log import Log
 
 
 def needless_wait(history: History, live: dict[int, Log]) -> str:
-    """Why no operator should be needed; "" if the wait has a reason.
-
-    Args:
-        history: the steps of the run.
-        live: assigned replicas on running brokers: broker -> log.
+    """Why no operator should be needed; "" if the wait has a reason. `live` are the logs of assigned replicas on
+    running brokers.
     """
     membership = Membership()
     ends, commitments = Ends(membership), Commitments(membership)

@@ -24,22 +24,14 @@ def draw_sends(
     record_budget: int = NEVER,
     state_budget: int = NEVER,
 ) -> list[ProducerBatch]:
-    """Draw all batches of a run.
+    """Draw all batches of a run, from the stream ``workload``: ordered by time, their record ids ascend in that order
+    from 0.
 
-    Args:
-        streams: uses the stream ``workload``.
-        bursts: bounds.
-        window_us: bounds of the start of a burst.
-        acks: acks of batches that are not changed to acks=1.
-        moments: times of incidents.
-        record_budget: most records.
-        state_budget: most batches, and most bursts.
-
-    Returns:
-        Batches ordered by time; record ids ascend in that order from 0.
+    Bursts start within the window, some of them near `moments`, the times of incidents. Batches have these acks, unless
+    they are changed to acks=1.
 
     Raises:
-        BudgetError: the draw exceeds a budget; memory stays below it.
+        BudgetError: the draw exceeds a budget, of records or of bursts and batches; memory stays below it.
     """
     stream = streams("workload")
     batches: list[tuple[int, int]] = []

@@ -39,10 +39,7 @@ exec python3 "$@"
 
 
 def write_archive(path: Path) -> None:
-    """Write an archive of ``bin/python`` and the installed packages, for this system and minor version of Python.
-
-    Args:
-        path: the archive, a gzipped tar.
+    """Write a gzipped tar of ``bin/python`` and the installed packages, for this system and minor version of Python.
 
     Raises:
         InputError: pip did not install a package, or a foreign file is at the path.

@@ -33,11 +33,9 @@ _WAVE: Final = re.compile(r"wave=([0-9a-f]{8}-\d+|\d{5})")
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """A problem.
+    """A problem of a file or folder.
 
     Attributes:
-        where: file or folder, relative to the sweep's.
-        what: the problem.
         wave: the wave to drop and rerun; empty if none.
         removed: whether to remove the file, a copy of a part.
     """
@@ -53,13 +51,7 @@ class Defect:
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """The result of a check.
-
-    Attributes:
-        findings: problems, in order.
-        missing: missing runs, including those of damaged waves.
-        at_work: the driver at work; empty if none.
-    """
+    """The result of a check: problems, missing runs (including those of damaged waves), and the driver at work."""
 
     findings: tuple[Defect, ...]
     missing: int
@@ -222,16 +214,8 @@ def repair(
     backend: Backend,
     report: Callable[[Progress], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Drop duplicate and damaged waves, and run missing seeds; foreign files stay.
-
-    Args:
-        folder: the sweep's folder.
-        found: the result of `check`.
-        backend: where to run.
-        report: called a few times a second.
-
-    Returns:
-        The new content of ``summary.json``.
+    """Drop duplicate and damaged waves, and run missing seeds; foreign files stay. Returns the new content of
+    ``summary.json``.
 
     Raises:
         InputError: another version made the sweep, or a foreign file is at a path that the sweep writes.

@@ -72,13 +72,7 @@ def _begun(pid: int) -> str:
 
 
 class Claim:
-    """A driver's claim on a folder.
-
-    Args:
-        folder: the sweep's folder.
-
-    Attributes:
-        name: 8 hex digits, part of the names of this driver's waves.
+    """A driver's claim on a folder; `name` has 8 hex digits and is part of the names of this driver's waves.
 
     Raises:
         UnavailableError: another driver is at work.

@@ -53,7 +53,6 @@ class Progress:
 
     Attributes:
         done: runs done, including those of earlier processes; never decreases.
-        total: all runs.
         violations: kind -> runs in finished waves.
         errors: runs with verdict ``error`` in finished waves.
     """
@@ -70,7 +69,6 @@ class WavePlan:
 
     Attributes:
         wave: name of its folder, unique to this driver.
-        chunks: the pieces of each task.
         task_seconds: the time after which a task starts no further unit.
     """
 
@@ -98,20 +96,11 @@ class Backend(Protocol):
         plans: Iterator[WavePlan],
         tick: Callable[[Iterable[tuple[WavePlan, int]]], None],
     ) -> Iterator[WavePlan]:
-        """Write the rows of waves.
+        """Write the rows of waves, and yield each wave when they are written.
 
-        The next wave starts before the last tasks of a wave end, so that no slot is idle; at most two waves run at
-        once.
-
-        Args:
-            sweep: `Sweep.to_text`.
-            folder: the sweep's folder.
-            plans: the waves, generated on demand.
-            tick: called a few times a second with the running waves and their finished chunks; if it raises, the
-                waves are abandoned.
-
-        Yields:
-            Each wave, its rows written.
+        The next wave, which is generated on demand, starts before the last tasks of a wave end, so that no slot is
+        idle; at most two waves run at once. `tick` is called a few times a second with the running waves and their
+        finished chunks; if it raises, the waves are abandoned. `sweep` is `Sweep.to_text`.
 
         Raises:
             UserError: the wave cannot be run here.
@@ -164,7 +153,7 @@ def run_sweep(
     report: Callable[[Progress], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Run or resume a sweep.
+    """Run or resume a sweep. Returns the content of ``summary.json``.
 
     Args:
         sweep: the sweep; its seeds are added to those in the folder.
@@ -175,9 +164,6 @@ def run_sweep(
         wave_units: units per wave; None: enough for `WAVE_SECONDS`.
         report: called a few times a second.
         note: called with notes for the user.
-
-    Returns:
-        The content of ``summary.json``.
 
     Raises:
         InputError: `output` contains something else.

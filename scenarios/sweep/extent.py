@@ -12,11 +12,7 @@ Piece = tuple[int, int, int]
 
 
 class Extent:
-    """A set of seeds for each variant.
-
-    Args:
-        pieces: its pieces, which may overlap.
-    """
+    """A set of seeds for each variant, made of pieces that may overlap."""
 
     def __init__(self, pieces: Iterable[Piece] = ()) -> None:
         self._ranges: dict[int, list[tuple[int, int]]] = {}

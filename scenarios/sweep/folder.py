@@ -208,14 +208,7 @@ def _failing() -> Iterator[None]:
 
 
 class RemoteFolder(Folder):
-    """See `Folder`.
-
-    Args:
-        system: the file system.
-        path: the folder in it.
-        shown: the URI.
-        spark_uri: the same for Spark.
-    """
+    """See `Folder`. The path is that of the folder in the file system."""
 
     def __init__(self, system: pafs.FileSystem, path: str, shown: str, spark_uri: str) -> None:
         self.local = None
@@ -277,11 +270,9 @@ class RemoteFolder(Folder):
 
 
 def open_folder(place: Folder | Path | str, conf: Mapping[str, str] | None = None) -> Folder:
-    """The folder that a user names.
+    """The folder that a user names: a path (which may contain colons), or a URI of `file`, `s3`, `s3a` or `UNTESTED`.
 
-    Args:
-        place: an open folder, a path (which may contain colons), or a URI of `file`, `s3`, `s3a` or `UNTESTED`.
-        conf: Spark settings; ``spark.hadoop.fs.s3a.*`` configure S3, otherwise the environment's AWS_* do.
+    S3 is configured by ``spark.hadoop.fs.s3a.*`` of the Spark settings, otherwise by the environment's AWS_*.
 
     Raises:
         InputError: the URI has an unknown scheme, or contains credentials.

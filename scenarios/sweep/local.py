@@ -24,11 +24,7 @@ POLL_SECONDS: Final = 0.2
 
 
 class LocalBackend:
-    """A pool of worker processes.
-
-    Args:
-        workers: how many processes.
-    """
+    """A pool of worker processes."""
 
     name = "local"
 

@@ -25,12 +25,7 @@ NAME: Final = "_MANIFEST.json"
 
 
 class DamageError(StorageError):
-    """A file of a sweep was changed; readers treat its wave as missing.
-
-    Args:
-        where: file or folder, relative to the sweep's.
-        what: the damage.
-    """
+    """A file of a sweep (`where`, relative to its folder) was changed; readers treat its wave as missing."""
 
     def __init__(self, where: str, what: str) -> None:
         super().__init__(f"{where} {what}")
@@ -94,11 +89,7 @@ class _Body(_Versioned):
 
 
 def from_bytes(where: str, content: bytes) -> Manifest:
-    """Read `Manifest.to_bytes`.
-
-    Args:
-        where: the file's name in messages.
-        content: its content.
+    """Read `Manifest.to_bytes`; `where` is the file's name in messages.
 
     Raises:
         DamageError: it is torn, was changed, or has a newer version.

@@ -106,12 +106,7 @@ def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[st
 class Wave:
     """The counting rows of a wave: those that no earlier wave contains.
 
-    Args:
-        folder: the sweep's folder.
-        name: the wave's folder.
-        covers: the wave's seeds.
-        parts: file -> digest; None without a manifest.
-        beside: seeds that earlier waves contain, which do not count here.
+    `parts` gives the digest of each file, None without a manifest. `beside` are seeds that earlier waves contain.
     """
 
     def __init__(
@@ -124,11 +119,7 @@ class Wave:
         self.beside = beside
 
     def table(self, sweep: Sweep, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows, in no particular order.
-
-        Args:
-            sweep: the sweep.
-            columns: columns; None: all.
+        """The rows, in no particular order, with these columns or all.
 
         Raises:
             DamageError: a part was changed.
@@ -168,13 +159,7 @@ class Wave:
 
 
 def parse_part(shown: str, path: str, content: bytes, fields: pa.Schema) -> pa.Table:
-    """Read some columns of a part.
-
-    Args:
-        shown: the part's name in messages.
-        path: its path in the sweep's folder.
-        content: its content.
-        fields: the columns.
+    """Read some columns of a part, which messages call `shown`; `path` is that in the sweep's folder.
 
     Raises:
         DamageError: it is no Parquet file, or lacks a column of its version.
@@ -224,11 +209,7 @@ def _part_version(stored: Mapping[bytes, bytes]) -> int | None:
 
 
 def pieces_in(rows: pa.Table, sweep: Sweep) -> list[Piece]:
-    """The seeds of some rows.
-
-    Args:
-        rows: rows with the columns of the key.
-        sweep: the sweep.
+    """The seeds of some rows, which have the columns of the key.
 
     Raises:
         ValueError: a row is duplicate, belongs to another sweep, or lacks its counterpart in another mode.
@@ -249,14 +230,9 @@ def pieces_in(rows: pa.Table, sweep: Sweep) -> list[Piece]:
 
 
 class Store:
-    """A snapshot of a sweep's folder.
-
-    Args:
-        folder: the folder; a path or URI is opened.
-        run: the expected ``run.json``; None: read it.
+    """A snapshot of a sweep's folder; its ``run.json`` is read, unless it is given.
 
     Attributes:
-        run: ``run.json``.
         sweep: its sweep (from the first to the last of several ranges of seeds).
         damage: wave -> damage found so far. A damaged wave does not count.
 
@@ -390,11 +366,7 @@ class Store:
                     yield wave, table
 
     def table(self, columns: Sequence[str] | None = None, scenario: str | None = None) -> pa.Table:
-        """All rows that count, in the order of their key.
-
-        Args:
-            columns: which columns; None: all.
-            scenario: only the rows of this one; None: all.
+        """All rows that count, in the order of their key, with these columns or all, of one scenario or all.
 
         Raises:
             InputError: a part has a newer version.

@@ -79,11 +79,7 @@ class _Summary(OpenTable):
 
 
 def check_run(path: str, data: dict[str, Any]) -> dict[str, Any]:
-    """Check ``run.json``: its structure, and names that become paths and columns.
-
-    Args:
-        path: its name in messages.
-        data: its content, which is returned.
+    """Check the structure of ``run.json``, and names that become paths and columns. Returns the data.
 
     Raises:
         InputError: names the problems.

@@ -110,11 +110,8 @@ class _Counts:
 
 
 class Summary:
-    """Counts of the finished waves.
-
-    Args:
-        sweep: the sweep.
-        asked: the requested seeds, if not the sweep's own range: a folder may have several.
+    """Counts of the finished waves. `asked` are the requested seeds, if not the sweep's own range: a folder may have
+    several.
     """
 
     def __init__(self, sweep: Sweep, asked: Extent | None = None) -> None:

@@ -40,9 +40,7 @@ class Sweep:
     Attributes:
         scenarios: scenarios with distinct names.
         modes: scenario name -> modes. A mode outside `MODES` is stored with all its rules.
-        first_seed: first seed.
         end_seed: end of seeds, exclusive.
-        rules: overrides of rules.
         grid: settings that vary; each scenario runs at every point.
 
     Raises:
@@ -162,22 +160,15 @@ def seed_ranges(data: Mapping[str, Any]) -> list[tuple[int, int]]:
 
 
 def grid_of(sweep: str) -> list[str]:
-    """The settings that vary in a sweep.
-
-    Args:
-        sweep: `Sweep.to_text`.
-    """
+    """The settings that vary in a sweep (`Sweep.to_text`)."""
     return list(_from_text(sweep).grid)
 
 
 def rows_of(sweep: str, pieces: Iterable[Piece], seconds: float = math.inf) -> Iterator[Row]:
-    """Run some pieces, on a driver or an executor.
+    """Run some pieces of a sweep (`Sweep.to_text`), on a driver or an executor.
 
-    Args:
-        sweep: `Sweep.to_text`.
-        pieces: the pieces.
-        seconds: start no further unit after this time; the driver assigns the rest again. So a far too low estimate
-            loses no more work than a correct one if the sweep is stopped.
+    No further unit starts after these seconds; the driver assigns the rest again. So a far too low estimate loses no
+    more work than a correct one if the sweep is stopped.
     """
     parsed = _from_text(sweep)
     end = time.perf_counter() + seconds

@@ -18,16 +18,10 @@ from scenarios.single.run import prepare_process
 
 
 class Workers:
-    """A pool of worker processes; a context manager.
+    """A pool of worker processes, which start on demand; a context manager.
 
     Processes are spawned, so no state of this process leaks into a run. They end when their pipe to it closes: when the
     pool is closed, and also when this process is killed.
-
-    Args:
-        number: most processes; they start on demand.
-
-    Attributes:
-        pool: runs module-level functions.
     """
 
     def __init__(self, number: int) -> None:

@@ -19,11 +19,7 @@ from sim.protocol.messages import ProduceResponse
 
 
 class AckUnderMinIsr(Checker):
-    """Compares each success for acks=all with the ISR persisted at the time of the response.
-
-    Args:
-        history: receives violations.
-    """
+    """Compares each success for acks=all with the ISR persisted at the time of the response."""
 
     FINDINGS: ClassVar = (Finding("ack-under-min-isr", NOT_PROMISED),)
 

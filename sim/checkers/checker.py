@@ -34,10 +34,8 @@ NOT_PROMISED: Final = "not-promised"
 class Finding:
     """A kind of violation, or of early warning.
 
-    Args:
-        kind: its name.
-        promised: when a mode's promise covers it (`faults.promise.promise.Promise.covers`): one of the constants above.
-        is_warning: whether it is an early warning.
+    `promised` says when a mode's promise covers it (`faults.promise.promise.Promise.covers`): one of the constants
+    above.
     """
 
     __slots__ = ("is_warning", "kind", "promised")
@@ -54,13 +52,8 @@ def warning(kind: str) -> Finding:
 
 
 class RunEnd:
-    """The final state of a run.
-
-    Args:
-        leader: the leader's partition, None without a leader.
-        logs: of all machines.
-        live: partitions of running replicas, by broker.
-        now_us: the time.
+    """The final state of a run: the leader's partition, None without a leader; the logs of all machines; the partitions
+    of running replicas, by broker.
     """
 
     def __init__(
@@ -73,11 +66,7 @@ class RunEnd:
 
 
 class Checker(Listener):
-    """Checks one property.
-
-    Args:
-        history: the run's history; receives findings.
-    """
+    """Checks one property of a run's history, which receives findings."""
 
     FINDINGS: ClassVar[tuple[Finding, ...]] = ()
     """The kinds of findings it may report."""

@@ -22,16 +22,9 @@ from sim.protocol.log.log import Log
 
 
 def check(history: History, logs: Iterable[Log], log_start: int, now_us: int) -> LossCount:
-    """Look for all acknowledged records.
+    """Look for all acknowledged records in the leader's log, or without a leader in all existing logs.
 
-    Args:
-        history: has the acknowledgements; receives violations.
-        logs: the leader's log; without a leader all existing logs.
-        log_start: below which deletion explains absence.
-        now_us: time of the check.
-
-    Returns:
-        The counts.
+    Below `log_start`, deletion explains absence.
     """
     count = LossCount()
     batches = [batch for log in logs for batch in log.batches if batch.last_offset >= log.log_start]
@@ -69,11 +62,7 @@ def check(history: History, logs: Iterable[Log], log_start: int, now_us: int) ->
 
 
 class CommittedLoss(Checker):
-    """Checks the final state.
-
-    Args:
-        history: has the acknowledgements; receives violations.
-    """
+    """Checks the final state."""
 
     FINDINGS: ClassVar = (Finding("committed-loss", ANY_RECORD),)
 

@@ -35,11 +35,7 @@ from sim.protocol.replica.replica import Replica
 
 
 class Completeness(Checker):
-    """Looks for committed records in the logs of leaders and candidates.
-
-    Args:
-        history: has retention's deletions; receives warnings.
-    """
+    """Looks for committed records in the logs of leaders and candidates."""
 
     FINDINGS: ClassVar = (warning("leader-incomplete"), warning("candidate-incomplete"))
 

@@ -27,14 +27,7 @@ from sim.protocol.log.log import Log
 
 
 class ConsistentReads(Checker):
-    """Compares records that consumers read with the newest leader's log.
-
-    Args:
-        history: has the reads; receives warnings.
-
-    Attributes:
-        epoch: the newest leader epoch.
-    """
+    """Compares records that consumers read with the newest leader's log."""
 
     FINDINGS: ClassVar = (warning("inconsistent-read"),)
 

@@ -27,11 +27,7 @@ _REWOUND: Final = (steps.REWIND, steps.RESTART_CONSUMER)
 
 
 class ConsumerSkip(Checker):
-    """Tracks the consumers' positions, and at the end compares the offsets they passed with the records they read.
-
-    Args:
-        history: has the reads; receives violations.
-    """
+    """Tracks the consumers' positions, and at the end compares the offsets they passed with the records they read."""
 
     FINDINGS: ClassVar = (Finding("consumer-skip", ANY_RECORD),)
 
@@ -71,13 +67,7 @@ class ConsumerSkip(Checker):
             self.check(end.leader.log, end.leader.hw, end.now_us)
 
     def check(self, log: Log, hw: int, now_us: int) -> None:
-        """Compare the offsets that consumers passed with their reads; at most one violation, with all records.
-
-        Args:
-            log: the leader's log.
-            hw: the leader's high watermark.
-            now_us: time of the check.
-        """
+        """Compare the offsets that consumers passed with their reads; at most one violation, with all records."""
         ids: set[int] = set()
         first: tuple[int, int, int] | None = None
         kept = {(batch.first_id, batch.base_offset, batch.leader_epoch) for batch in log.batches}

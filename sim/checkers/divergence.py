@@ -56,13 +56,7 @@ def first_difference(one: Replica, other: Replica, start: int, end: int) -> int 
 
 
 class _Settled:
-    """A live replica that leads in an epoch or completed its truncation for it.
-
-    Attributes:
-        broker: its broker.
-        replica: its log and HW.
-        epoch: that leader epoch.
-    """
+    """A live replica that leads in an epoch or completed its truncation for it."""
 
     __slots__ = ("broker", "epoch", "replica")
 
@@ -73,11 +67,7 @@ class _Settled:
 
 
 class Divergence(Checker):
-    """Compares replicas as their HWs move.
-
-    Args:
-        history: receives violations.
-    """
+    """Compares replicas as their HWs move."""
 
     FINDINGS: ClassVar = (Finding("divergence", NEVER_DIVERGES),)
 

@@ -18,11 +18,7 @@ from sim.history.history import History
 
 
 class EpochLeaders(Checker):
-    """Records the leader of each epoch.
-
-    Args:
-        history: receives warnings.
-    """
+    """Records the leader of each epoch."""
 
     FINDINGS: ClassVar = (warning("two-leaders-one-epoch"),)
 

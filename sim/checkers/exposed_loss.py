@@ -44,11 +44,7 @@ def check(history: History, log: Log, now_us: int) -> None:
 
 
 class ExposedLoss(Checker):
-    """Checks the final state.
-
-    Args:
-        history: has the reads; receives violations.
-    """
+    """Checks the final state."""
 
     FINDINGS: ClassVar = (Finding("exposed-loss", READABLE),)
 

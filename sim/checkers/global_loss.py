@@ -27,11 +27,7 @@ from sim.protocol.replica.replica import Replica
 
 
 class GlobalLoss(Checker):
-    """Tracks all logs, including those of stopped brokers.
-
-    Args:
-        history: has the commits; receives warnings.
-    """
+    """Tracks all logs, including those of stopped brokers."""
 
     FINDINGS: ClassVar = (warning("global-loss"),)
 

@@ -19,15 +19,7 @@ from sim.history.steps import Exposed
 
 
 def check_answer(history: History, known: Exposed | None, end_offset: int, leader_epoch: int, now_us: int) -> None:
-    """Judge one successful ListOffsets(latest) response.
-
-    Args:
-        history: has the commits; receives a violation.
-        known: `sim.history.clients.Clients.exposed` when the request was sent.
-        end_offset: the offset in the response.
-        leader_epoch: epoch of the responding leader.
-        now_us: when it was received.
-    """
+    """Judge one successful ListOffsets(latest) response, by what was exposed when the request was sent."""
     if known is None:
         return
     earlier = known.until(leader_epoch)
@@ -43,11 +35,7 @@ def check_answer(history: History, known: Exposed | None, end_offset: int, leade
 
 
 class HwRegression(Checker):
-    """Judges each response that a consumer receives.
-
-    Args:
-        history: has the commits; receives violations.
-    """
+    """Judges each response that a consumer receives."""
 
     FINDINGS: ClassVar = (Finding("hw-regression", ALL_RECORDS),)
 

@@ -26,11 +26,7 @@ from sim.protocol.replica.replica import Replica
 
 
 class LogMatching(Checker):
-    """Records the predecessor of each batch.
-
-    Args:
-        history: receives warnings.
-    """
+    """Records the predecessor of each batch."""
 
     FINDINGS: ClassVar = (warning("log-mismatch"),)
 

@@ -28,11 +28,7 @@ from sim.protocol.replica.partition import Partition
 
 
 class MaximalIsr(Checker):
-    """Compares a leader's quorum with the replicas that may be elected.
-
-    Args:
-        history: receives warnings.
-    """
+    """Compares a leader's quorum with the replicas that may be elected."""
 
     FINDINGS: ClassVar = (warning("quorum-not-superset"),)
 

@@ -21,11 +21,7 @@ from sim.protocol.kraft.metadata import Record
 
 
 class MetadataMatching(Checker):
-    """Keeps the committed records for comparison.
-
-    Args:
-        history: receives warnings.
-    """
+    """Keeps the committed records for comparison."""
 
     FINDINGS: ClassVar = (warning("metadata-mismatch"),)
 

@@ -32,11 +32,7 @@ from sim.protocol.kraft.metadata import PartitionRegistration
 
 
 class RecoveryQuorum(Checker):
-    """Tracks a partition's registration.
-
-    Args:
-        history: receives warnings.
-    """
+    """Tracks a partition's registration."""
 
     FINDINGS: ClassVar = (warning("recovery-quorum"),)
 
@@ -53,15 +49,7 @@ class RecoveryQuorum(Checker):
     def changed(
         self, state: PartitionRegistration, min_isr: int, unclean: int, now_us: int, *, remembers: bool
     ) -> None:
-        """A change was committed.
-
-        Args:
-            state: the partition after it.
-            min_isr: effective ``min.insync.replicas``; 0 while there is no ELR.
-            unclean: the broker that registered with this change, else 0.
-            now_us: the time.
-            remembers: whether the controller keeps ejected members in `PartitionRegistration.last_known_elr`.
-        """
+        """A change was committed: see `PartitionChanged`."""
         before, self._before = self._before, None
         if not min_isr:
             return

@@ -53,11 +53,7 @@ FINDINGS: Final[dict[str, Finding]] = {
 
 
 class Checkers:
-    """The checkers of one run.
-
-    Args:
-        recorder: passes steps to them.
-    """
+    """The checkers of one run."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._all = [kind(recorder.history) for kind in CHECKERS]

@@ -141,7 +141,7 @@ class Availability(steps.Listener):
 
 
 def waiting(writes: list[tuple[int, int]], advances: list[int], window_us: tuple[int, int]) -> Waiting:
-    """How long writes waited for the HW, and its longest stall meanwhile.
+    """How long writes waited for the HW, and the longest part of that without an advance.
 
     Args:
         writes: (due, passed) of each acks=all batch, ascending: `passed` is when a leader's HW first passed it or its
@@ -150,9 +150,6 @@ def waiting(writes: list[tuple[int, int]], advances: list[int], window_us: tuple
             it counts here, since its writers do not know either.
         window_us: the time that counts: from the first disturbance (an election, or a fault that took effect) until
             healing. Without a disturbance writes only wait for normal replication.
-
-    Returns:
-        Time in which at least one write waited, and the longest part of it without an advance.
     """
     begin_us, end_us = window_us
     starts: list[int] = []

@@ -6,11 +6,7 @@ from sim.kernel.scheduler import BudgetError
 
 
 class RecordBudget:
-    """The rest of ``sim.record.budget``.
-
-    Args:
-        records: the budget.
-    """
+    """The rest of ``sim.record.budget``."""
 
     def __init__(self, records: int) -> None:
         self._records = self._left = records

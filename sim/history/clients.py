@@ -20,12 +20,8 @@ class Shown:
 
 
 class Clients(steps.Listener):
-    """The clients' view of one run.
-
-    Attributes:
-        acks: successes in order of arrival.
-        shown: records shown to consumers.
-        exposed: end offsets exposed by reads and ListOffsets responses.
+    """The clients' view of one run: successes in order of arrival, records shown, and end offsets exposed by reads and
+    ListOffsets responses.
     """
 
     def __init__(self) -> None:

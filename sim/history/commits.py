@@ -11,11 +11,10 @@ from sim.protocol.batch import Batch
 
 
 class Commits(steps.Listener):
-    """The commits of one run.
+    """The commits of one run, in the order in which leaders' HWs passed batches.
 
     Attributes:
         first_us: first id -> when a leader's HW first passed the batch.
-        batches: in the order in which leaders' HWs passed them.
     """
 
     def __init__(self) -> None:

@@ -38,14 +38,7 @@ Wake = tuple[bytearray, int]
 
 
 class Coverage(steps.Listener):
-    """Records what one run reaches.
-
-    Args:
-        kernel: for the time.
-
-    Attributes:
-        decisions: the decisions of all participants, which know whether they were asked.
-    """
+    """Records what one run reaches; `decisions` are those of all participants, which know whether they were asked."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
@@ -118,11 +111,7 @@ class Coverage(steps.Listener):
         self._wake[probe] = 1
 
     def strikes(self, kind: str) -> Wake:
-        """Begin the wake of a fault before it strikes, so that its own effects are included.
-
-        Returns:
-            For `without_effect`.
-        """
+        """Begin the wake of a fault before it strikes, to include its own effects. Returns the previous wake."""
         before = self._wake, self._until_us
         self._wake = self._wakes.setdefault(kind, bytearray(len(PROBES)))
         self._until_us = self._kernel.now_us + WAKE_US
@@ -149,11 +138,8 @@ class Coverage(steps.Listener):
         return seen
 
     def bits(self, kinds: Mapping[str, int], effective: Container[str]) -> int:
-        """All coverage as one number: bits of probes, of kinds of faults, and of the transitions in each kind's wake.
-
-        Args:
-            kinds: all kinds of faults, numbered from 0.
-            effective: kinds with a fault that took effect.
+        """All coverage as one number: bits of probes, of kinds of faults (numbered from 0) that took effect, and of the
+        transitions in each kind's wake.
         """
         size = len(kinds) * (1 + TRANSITIONS)
         rest = 0

@@ -14,8 +14,6 @@ class IncarnationEnd:
     """How an incarnation ended.
 
     Attributes:
-        broker: its id.
-        at_us: when.
         kind: one of `steps.ENDS`.
         lost: first ids of the batches that its log held then and lacks after recovery. Losing one of two copies of a
             record counts.
@@ -36,13 +34,9 @@ class IncarnationEnd:
 
 
 class Ends(steps.Listener):
-    """Collects the ends of incarnations.
-
-    Args:
-        membership: receives each step before this listener.
+    """Collects the ends of incarnations, in order. The membership receives each step before this listener.
 
     Attributes:
-        ends: in order.
         missing: broker -> first id -> the ends that lost that batch, while the broker lacks it.
     """
 
@@ -82,10 +76,8 @@ class Ends(steps.Listener):
 
 
 class Regained(steps.Listener):
-    """Records when brokers regain batches that their earlier incarnations lost.
-
-    Args:
-        ends: receives each step before this listener.
+    """Records when brokers regain batches that their earlier incarnations lost; `ends` receives each step before this
+    listener.
     """
 
     def __init__(self, ends: Ends) -> None:

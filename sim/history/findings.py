@@ -11,7 +11,6 @@ class Violation:
     """A broken guarantee, or an early warning of one.
 
     Attributes:
-        kind: ``committed-loss``, ``divergence``, ...
         at_us: when it was detected.
         detail: one sentence with offsets, epochs and brokers.
         ids: the records concerned (empty if the kind is not about records).
@@ -35,11 +34,9 @@ class LossCount:
 
 
 class Findings:
-    """The findings of one run.
+    """The findings of one run so far; early warnings stand apart.
 
     Attributes:
-        violations: so far.
-        warnings: early warnings so far.
         stale_reads: ListOffsets responses of an older epoch below an exposed offset.
         losses: the fate of acknowledged records, set at the end of the run.
     """

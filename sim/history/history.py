@@ -18,17 +18,8 @@ _NOT_KEPT: Final = frozenset(kind.number for kind in KINDS if not kind.kept)
 class History:
     """The history of one run.
 
-    Args:
-        record_budget: how many records may be appended to logs, shown to consumers, committed to and replayed from a
-            metadata log, or covered by end offsets that went back.
-
-    Attributes:
-        budget: the rest of the record budget.
-        steps: the steps of kept kinds, in order.
-        clients: what clients have seen.
-        commits: committed batches.
-        records: batches made of the records, and deletions.
-        findings: the checkers' findings.
+    The record budget limits the records appended to logs, shown to consumers, committed to and replayed from a metadata
+    log, or covered by end offsets that went back. `steps` are those of kept kinds, in order.
     """
 
     def __init__(self, record_budget: int = 1_000_000) -> None:

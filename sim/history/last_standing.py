@@ -20,12 +20,7 @@ from sim.protocol.batch import Batch
 def taken(history: History, lost: AbstractSet[int]) -> set[int]:
     """Which of the lost records a leader had lost itself after it was the last member of the ISR.
 
-    Args:
-        history: the run's history.
-        lost: ids of the records that are lost at the end of the run.
-
-    Returns:
-        Ids of those that were committed then and that another replica had at the election.
+    They were committed then, and another replica had them at the election.
     """
     membership = Membership()
     ends = Ends(membership)

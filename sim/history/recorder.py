@@ -45,10 +45,8 @@ class _Trace(Listener):
 
 
 class _Moments(Listener):
-    """Calls back when an awaited occurrence of a moment happens.
-
-    Attributes:
-        armed: moment -> callback -> number of the occurrence that it waits for.
+    """Calls back when an awaited occurrence of a moment happens; `armed`: moment -> callback -> number of the
+    occurrence.
     """
 
     def __init__(self) -> None:
@@ -81,19 +79,7 @@ class _Moments(Listener):
 
 
 class Recorder:
-    """Records the steps of one run.
-
-    Args:
-        kernel: for the time.
-        record_budget: see `History`.
-
-    Attributes:
-        history: what verdicts are based on.
-        availability: leaderless time, refused writes and waiting.
-        metrics: Kafka's metrics of the partition.
-        coverage: probes reached.
-        counts: numbers of elections and truncations.
-    """
+    """Records the steps of one run; `history` is what verdicts are based on."""
 
     def __init__(self, kernel: Kernel, record_budget: int = 1_000_000) -> None:
         self.history = History(record_budget)

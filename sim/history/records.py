@@ -8,13 +8,8 @@ from sim.protocol.log.log import Log
 
 
 class Records(steps.Listener):
-    """The records of one run.
-
-    Args:
-        kept: the growing list of kept steps.
-
-    Attributes:
-        deleted: ids of the records that a leader's retention deleted.
+    """The records of one run, from the growing list of kept steps; `deleted` are ids of those that a leader's retention
+    deleted.
     """
 
     def __init__(self, kept: list[steps.Step]) -> None:

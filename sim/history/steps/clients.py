@@ -21,12 +21,7 @@ ACKNOWLEDGES: Final[StepKind] = StepKind(
 
 
 class Acknowledges(Step):
-    """A leader acknowledges a batch with acks=all, with at least min ISR members in the ISR that it knows.
-
-    Attributes:
-        reply: the response.
-        min_isr: effective ``min.insync.replicas`` known to the leader.
-    """
+    """A leader acknowledges a batch with acks=all, with at least min ISR members in the ISR that it knows."""
 
     __slots__ = ("min_isr", "reply")
 
@@ -57,15 +52,7 @@ ACK: Final[StepKind] = StepKind(
 
 
 class Ack(Step):
-    """A producer received success.
-
-    Attributes:
-        reply: the response.
-        acks: its ``acks``, -1 for all.
-        base_offset: offset of the batch's first record.
-        first_id: that record's id.
-        count: number of records.
-    """
+    """A producer received success for a batch, by the id and offset of its first record."""
 
     __slots__ = ("acks", "base_offset", "count", "first_id", "reply")
 
@@ -109,11 +96,8 @@ REFUSED: Final[StepKind] = StepKind(
 class Refused(Step):
     """A producer received an error.
 
-    Attributes:
-        request: the failed request.
-        error: the error.
-        is_new: whether the previous response about the batch was different. Retries that must fail alike are elided, so
-            a trace shows only new ones.
+    `is_new`: the previous response about the batch was different. Retries that must fail alike are elided, so a trace
+    shows only new ones.
     """
 
     __slots__ = ("error", "is_new", "request")
@@ -176,15 +160,7 @@ READ: Final[StepKind] = StepKind(
 
 
 class Read(Step):
-    """A consumer read batches from its position on.
-
-    Attributes:
-        consumer: its node id.
-        batches: the batches.
-        position: its position before.
-        end: its position after.
-        leader_epoch: of the responding leader.
-    """
+    """A consumer (a node id) read batches, from its position to `end`, in an answer of the leader of this epoch."""
 
     __slots__ = ("batches", "consumer", "end", "leader_epoch", "position")
 
@@ -236,11 +212,7 @@ END_OFFSET: Final[StepKind] = StepKind(
 
 
 class EndOffset(Step):
-    """A consumer received the latest offset.
-
-    Attributes:
-        known: what was exposed when it sent the request (`sim.history.clients.Clients.exposed`).
-    """
+    """A consumer received the latest offset; `known` was exposed when it asked (`Clients.exposed`)."""
 
     __slots__ = ("known",)
 
@@ -262,15 +234,10 @@ class EndOffset(Step):
 
 
 class Exposed:
-    """End offsets exposed to clients, as a list with newer leader epochs first.
+    """End offsets exposed to clients by leaders of an epoch, as a list with newer leader epochs first.
 
     An entry of a newer epoch is kept only if it is above all of older epochs. Immutable, so that a request can remember
     what was known when it was sent.
-
-    Attributes:
-        epoch: leader epoch of the responding leader.
-        end: the end offset.
-        before: the next entry, which is lower and of an older epoch.
     """
 
     __slots__ = ("before", "end", "epoch")
@@ -337,15 +304,9 @@ OFFSET_FOR_TIME: Final[StepKind] = _position(
 
 
 class Position(Step):
-    """A change of a consumer's position.
+    """A change of a consumer's position (a node id), with the leader epoch of the record before it, if known.
 
-    Args:
-        kind: what happened.
-        consumer: its node id.
-        offset: the position.
-        leader_epoch: of the record before it, if known.
-        field: name of another field in traces, if any.
-        other: the value of that field.
+    `other` is the value of another `field` in traces, if any.
     """
 
     __slots__ = ("consumer", "field", "kind")

@@ -70,14 +70,7 @@ ISR: Final[StepKind] = StepKind(
 
 
 class Isr(Step):
-    """An ISR was persisted together with the ELR; an `Elr` follows if that changed.
-
-    Attributes:
-        isr: its members.
-        before: members of the previous ISR; None for the first.
-        epoch: leader epoch.
-        elr: eligible leader replicas.
-    """
+    """An ISR was persisted together with the ELR; an `Elr` follows if that changed. The first has no ISR `before`."""
 
     __slots__ = ("before", "elr", "isr")
 
@@ -227,10 +220,7 @@ UNDER_WAY: Final = ("begins", "goes on")
 class Assigned(Step):
     """The assignment changed, or a reassignment began, changed or ended.
 
-    Attributes:
-        replicas: the assignment.
-        target: target of the reassignment in progress; empty without one.
-        before: previous assignment and target.
+    Without a reassignment in progress, `target` is empty. `before` are the previous assignment and target.
     """
 
     __slots__ = ("before", "replicas", "target")

@@ -23,12 +23,7 @@ APPEND: Final[StepKind] = StepKind(
 
 
 class Append(Step):
-    """A batch was appended to a log.
-
-    Attributes:
-        batch: the batch; `other` is the id of its first record.
-        before: the preceding batch, or the log start.
-    """
+    """A batch was appended to a log, after another batch or the log start; `other` is the id of its first record."""
 
     __slots__ = ("batch", "before")
 
@@ -75,12 +70,7 @@ TRUNCATE: Final[StepKind] = StepKind(
 
 
 class Truncate(Step):
-    """A log was truncated to `offset`.
-
-    Attributes:
-        removed: removed batches, perhaps none.
-        hw: the HW before.
-    """
+    """A log was truncated to `offset`, and perhaps no batch removed; `hw` is the HW before."""
 
     __slots__ = ("hw", "removed")
 

@@ -37,12 +37,7 @@ class Start(Step):
 
 
 class NewLog(Step):
-    """A broker has a new log.
-
-    Attributes:
-        replica: its replica.
-        leo: its LEO.
-    """
+    """A broker has a new log, with this LEO."""
 
     __slots__ = ("leo", "replica")
 
