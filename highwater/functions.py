@@ -154,21 +154,21 @@ def report(folder: str | Path, file: str | Path, most: int | None = None, proces
     Args:
         folder: the sweep's folder.
         file: HTML file to write.
-        most: number of failures to group by cause; None: none.
+        most: number of failures to group by cause; None: as many as two minutes allow.
         processes: number of worker processes.
 
     Raises:
         UserError: what the command line would refuse.
     """
-    from reports.evidence.triage import triage
+    from reports.evidence.triage import for_report
     from reports.page.build import page
     from scenarios.sweep.store import Store
 
     starts.check_file("file", Path(file), starts.REPORT)
-    _check_number("most", 1 if most is None else most)
+    _check_number("most", most or 0, 0)
     _check_number("processes", processes)
     store = Store(os.fspath(folder))
-    text = page(store, None if most is None else triage(store, most, processes=processes))
+    text = page(store, for_report(store, most, processes))
     _warn(store.shortcomings())
     paths.write(Path(file), text, starts.REPORT)
 
@@ -296,6 +296,6 @@ def _warn(texts: Iterable[str]) -> None:
         warnings.warn(text, stacklevel=3)
 
 
-def _check_number(name: str, number: int) -> None:
-    if number < 1:
-        raise InputError(f"{name} = {number} is not valid: at least 1 is needed")
+def _check_number(name: str, number: int, least: int = 1) -> None:
+    if number < least:
+        raise InputError(f"{name} = {number} is not valid: at least {least} is needed")

@@ -149,7 +149,7 @@ class Comparisons:
                 and any((one.rates[place].inside if inside else one.rates[place].outside) for one in groups)
             ]
             if kinds:
-                drawn.append(Drawing(plots.rates(groups, kinds, inside=inside)))
+                drawn.append(Drawing(plots.alone(plots.rates(groups, kinds, inside=inside))))
         return drawn
 
     def _repr_html_(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from scenarios.redaction import masked
 
@@ -33,6 +33,20 @@ def seconds(us: int | None) -> str:
 def percent(share: float | None) -> str:
     """A share in percent with three significant digits; ``-`` when there is none."""
     return "-" if share is None else f"{share * 100:.3g} %"
+
+
+LEAST: Final = 20
+"""Fewer cases have no share that would mean anything."""
+
+
+def share(k: int, n: int, rest: str = "") -> str:
+    """A share in percent, or of few cases as a count; `rest` names what it is a share of."""
+    return f"{percent(k / n)}{rest}" if n >= LEAST else f"{k:,} of {n:,}"
+
+
+def part_of(k: int, n: int) -> str:
+    """``80 of 300 (26.7 %)``; of few cases without the share."""
+    return f"{k:,} of {n:,}" + (f" ({percent(k / n)})" if k and n >= LEAST else "")
 
 
 def number(value: float, sign: str = "") -> str:

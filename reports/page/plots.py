@@ -1,147 +1,174 @@
-"""Plots as SVG, rendered by Vega-Lite when the page is written: the page needs no script.
+"""Plots as SVG that scales to any width: positions are in percent and letters in pixels, so no text shrinks or is cut.
 
-Altair is imported only when a plot is drawn: its import takes a second.
+Colours are variables of the page, which has others in the dark; `alone` makes a plot a file.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from typing import TYPE_CHECKING, Any, Final
+from html import escape
+from typing import TYPE_CHECKING, Final
 
 from reports.analysis.statistics import interval
-from sim.errors import InputError
+from reports.formatting import percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from reports.analysis.compare import Group
 
-INSIDE: Final = "#d55e00"
-OUTSIDE: Final = "#0072b2"
-"""Colours that colour-blind readers can tell apart (Okabe and Ito); points differ in shape, too."""
 WIDTH: Final = 560
-ROW: Final = 20
-"""Height of a group's row."""
-FONT: Final = "system-ui, sans-serif"
+"""Width of a file, in pixels; a page stretches the plot."""
+ROW: Final = 34
+"""Height of a group: its name and count, and the interval below them."""
+MARGIN: Final = 2
+"""Space on both sides of an axis, in percent of the width."""
+STYLE: Final = """
+.plot text { font: 12px system-ui, sans-serif; fill: var(--ink, #1c1c1c) }
+.plot .kind { font-weight: 700 }
+.plot .end { text-anchor: end }
+.plot .middle { text-anchor: middle }
+.plot .soft { fill: var(--soft, #5a5a5a) }
+.plot .grid { stroke: var(--line, #d6d6d6) }
+.plot .inside { stroke: var(--inside, #c04d00); fill: var(--inside, #c04d00); stroke-width: 2 }
+.plot .outside { stroke: var(--outside, #0072b2); fill: var(--outside, #0072b2); stroke-width: 2 }
+.plot .unseen { stroke: var(--soft, #5a5a5a); fill: none; stroke-width: 1.5 }
+.plot .number { font-size: 10px; font-weight: 700; fill: var(--paper, #fff); stroke: none }
+"""
+"""Inside and outside differ in colours that colour-blind readers can tell apart, and in shape."""
+SHAPES: Final = {
+    "inside": '<circle class="inside" r="4"/>',
+    "outside": '<rect class="outside" x="-4" y="-4" width="8" height="8"/>',
+    "unseen": '<path class="unseen" d="M-5 0 L4 -5 L4 5 z"/>',
+}
 
 
-def _altair() -> Any:
-    try:
-        import altair
-        import vl_convert  # noqa: F401
-    except ImportError as error:
-        raise InputError("a report needs altair and vl-convert-python: pip install 'highwater[report]'") from error
-    return altair
+def alone(plot: str) -> str:
+    """A plot as the text of an SVG file."""
+    style = re.sub(r"var\(--\w+, (#\w+)\)", r"\1", STYLE)
+    begin, tag, rest = plot.partition(">")
+    return f'{begin}{tag}<style>{style}</style><rect width="100%" height="100%" fill="#fff"/>{rest}'
 
 
-def rates(groups: Sequence[Group], kinds: Sequence[str], *, inside: bool) -> str:
-    """Rates with intervals, on a logarithmic axis: a row for each group, below the name of each kind.
-
-    For a kind that did not occur, a triangle at the upper bound points down.
-    """
-    alt = _altair()
-    found = [_point(group, kind, inside=inside) for kind in kinds for group in groups]
-    names = [group.name for group in groups]
-    least = min([row["low"] for row in found if row["low"] > 0] + [row["high"] for row in found])
-    lowest = _floor_log(least)
-    domain = [10**lowest, 1]
-    scale = alt.Scale(type="log", domain=domain, clamp=True)
-    ticks = [10**power for power in range(lowest, 1)]
-    axis = alt.Axis(format="~%", title="share of runs, with 95 % interval", values=ticks, gridColor="#ddd")
-    y = alt.Y("group:N", sort=names, title=None, scale=alt.Scale(domain=names), axis=alt.Axis(labelLimit=160))
-    base = alt.Chart().encode(y=y)
-    colour = INSIDE if inside else OUTSIDE
-    seen, unseen = "datum.k > 0", "datum.k == 0"
-    layers = [
-        base.mark_rule(color=colour, strokeWidth=2)
-        .transform_filter(seen)
-        .encode(x=alt.X("low:Q", scale=scale, axis=axis), x2="high:Q"),
-        base.mark_point(color=colour, filled=True, size=60, opacity=1, shape="circle" if inside else "square")
-        .transform_filter(seen)
-        .encode(x=alt.X("rate:Q", scale=scale)),
-        base.mark_point(color="#666", filled=False, size=60, shape="triangle-left")
-        .transform_filter(unseen)
-        .encode(x=alt.X("high:Q", scale=scale)),
-        base.mark_text(align="left", dx=9, fontSize=10, color="#333").encode(
-            x=alt.X("high:Q", scale=scale), text="said:N"
-        ),
-    ]
-    chart = (
-        alt.layer(*layers, data=alt.Data(values=found))
-        .properties(width=WIDTH - 190, height=ROW * len(groups))
-        .facet(
-            row=alt.Row(
-                "kind:N",
-                sort=list(kinds),
-                title=None,
-                header=alt.Header(
-                    labelAngle=0, labelAlign="left", labelAnchor="start", labelOrient="top", labelFontWeight="bold"
-                ),
-            ),
-            spacing=8,
-        )
-    )
-    side = "inside" if inside else "outside"
-    return _svg(chart, f"Rates of violations {side} the promise, with 95 % intervals")
+def decade(groups: Iterable[Group], kinds: Sequence[str], *, inside: bool) -> int:
+    """The power of ten at which an axis has to begin to show these rates and bounds; at most -1."""
+    bounds = [_bounds(group, kind, inside=inside) for kind in kinds for group in groups]
+    shares = [low if k else high for k, _, low, high in bounds]
+    return min([-1, *(math.floor(math.log10(share)) for share in shares)])
 
 
-def _point(group: Group, kind: str, *, inside: bool) -> dict[str, Any]:
-    rate = next(rate for rate in group.rates if rate.kind == kind)
-    k = rate.inside if inside else rate.outside
-    low, high = interval(k, rate.n)
-    return {
-        "group": group.name,
-        "kind": kind,
-        "k": k,
-        "rate": k / rate.n if rate.n else 0,
-        "low": low,
-        "high": high,
-        "said": f"{k:,} of {rate.n:,}",
-    }
+def rates(groups: Sequence[Group], kinds: Sequence[str], *, inside: bool, lowest: int | None = None) -> str:
+    """Rates with 95 % intervals on a logarithmic axis: below the name of each kind, a row for each group.
 
-
-def _floor_log(share: float) -> int:
-    import math
-
-    return min(math.floor(math.log10(share)), -1)
-
-
-def trade(points: Sequence[dict[str, Any]], what: str) -> str:
-    """Safety against availability: each point a mode, at a point of the grid.
+    For a kind that did not occur, an open triangle is at the upper bound.
 
     Args:
-        points: each with ``name``, ``group``, ``wait_s``, ``rate``, ``low`` and ``high``.
-        what: what the rate measures.
+        groups: the groups.
+        kinds: the kinds of violation.
+        inside: whether violations inside the promise are counted, or those outside it.
+        lowest: power of ten at which the axis begins; None: see `decade`.
     """
-    alt = _altair()
-    names = list(dict.fromkeys(point["group"] for point in points))
-    palette = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#000000", "#999999"]
-    colour = alt.Color(
-        "group:N",
-        sort=names,
-        legend=None,
-        scale=alt.Scale(domain=names, range=[palette[place % len(palette)] for place in range(len(names))]),
+    lowest = decade(groups, kinds, inside=inside) if lowest is None else lowest
+
+    def x(share: float) -> float:
+        return 1 - max(math.log10(share), lowest) / lowest if share > 0 else 0
+
+    side = "inside" if inside else "outside"
+    body, y = "", 0
+    for kind in kinds:
+        body += _text(0, y + 16, kind, "kind")
+        y += 22
+        for group in groups:
+            k, n, low, high = _bounds(group, kind, inside=inside)
+            body += _text(0, y + 13, group.name) + _text(100, y + 13, f"{k:,} of {n:,}", "end")
+            if k:
+                body += _line(x(low), x(high), y + 21, side) + _mark(x(k / n), y + 21, SHAPES[side])
+            else:
+                body += _mark(x(high), y + 21, SHAPES["unseen"])
+            y += ROW
+    ticks = [(x(10.0**power), percent(10.0**power)) for power in range(lowest, 1)]
+    lines = "".join(f'<line class="grid" x1="{_x(at)}" x2="{_x(at)}" y1="22" y2="{y}"/>' for at, _ in ticks)
+    label = f"Rates of violations {side} the promise, with 95 % intervals: {', '.join(kinds)}"
+    return _svg(label, lines + body + _axis(ticks, y, "share of runs, logarithmic scale"), y + 36)
+
+
+def trade(
+    points: Sequence[tuple[float, tuple[int, int, float, float]]], *, inside: bool, most: tuple[float, float]
+) -> str:
+    """Rates against the time without a leader: numbered points with 95 % intervals.
+
+    Args:
+        points: of each, seconds without a leader, and k, n and the bounds of the rate.
+        inside: whether the rates are inside the promise.
+        most: greatest time and share to show, which equal plots have in common.
+    """
+    top, height = 24, 240
+    right, upper = (_ceiling(one) for one in most)
+    side = "inside" if inside else "outside"
+
+    def y(share: float) -> float:
+        return top + height * (1 - share / upper)
+
+    shares = [upper * part / 4 for part in range(5)]
+    body = _text(0, 14, "share of runs")
+    body += "".join(
+        f'<line class="grid" x1="0" x2="100%" y1="{y(share):.1f}" y2="{y(share):.1f}"/>'
+        + _text(100, y(share) - 3, percent(share), "end soft")
+        for share in shares
     )
-    shape = alt.Shape("group:N", sort=names, legend=None, scale=alt.Scale(domain=names))
-    x = alt.X(
-        "wait_s:Q", title="mean time without a leader, s a run", scale=alt.Scale(zero=False, nice=True, padding=40)
-    )
-    axis = alt.Axis(format="~%", title=f"{what}, share of runs")
-    base = alt.Chart(alt.Data(values=list(points))).encode(x=x)
-    layers = [
-        base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", axis=axis), y2="high:Q", color=colour),
-        base.mark_point(filled=True, size=80, opacity=1).encode(y="rate:Q", color=colour, shape=shape),
-        base.mark_text(align="left", dx=9, dy=-7, fontSize=11, color="#222").encode(y="rate:Q", text="name:N"),
+    for number, (seconds, (k, n, low, high)) in enumerate(points, 1):
+        at = _x(seconds / right)
+        body += f'<line class="{side}" x1="{at}" x2="{at}" y1="{y(low):.1f}" y2="{y(high):.1f}"/>'
+        shape = f'<g transform="scale(2)">{SHAPES[side]}</g><text class="number middle" y="4">{number}</text>'
+        body += _mark(seconds / right, y(k / n), shape)
+    ticks = [(part / 4, f"{right * part / 4:g}") for part in range(5)]
+    label = f"Share of runs with violations {side} the promise against the time without a leader"
+    axis = _axis(ticks, top + height, "mean time without a leader in a run, s")
+    return _svg(label, body + axis, top + height + 36)
+
+
+def _bounds(group: Group, kind: str, *, inside: bool) -> tuple[int, int, float, float]:
+    """k, n and the bounds of the rate."""
+    rate = next(rate for rate in group.rates if rate.kind == kind)
+    k = rate.inside if inside else rate.outside
+    return (k, rate.n, *interval(k, rate.n))
+
+
+def _ceiling(number: float) -> float:
+    """The next number with one digit, above some room; 1 for 0."""
+    if number <= 0:
+        return 1
+    unit: float = 10.0 ** math.floor(math.log10(number * 1.05))
+    return math.ceil(number * 1.05 / unit) * unit
+
+
+def _x(place: float) -> str:
+    """A place on an axis, 0 to 1, in percent of the width."""
+    return f"{MARGIN + (100 - 2 * MARGIN) * place:.2f}%"
+
+
+def _text(x: float, y: float, text: str, css: str = "") -> str:
+    return f'<text x="{x}%" y="{y:.1f}" class="{css}">{escape(text)}</text>'
+
+
+def _line(begin: float, end: float, y: float, css: str) -> str:
+    return f'<line class="{css}" x1="{_x(begin)}" x2="{_x(end)}" y1="{y}" y2="{y}"/>'
+
+
+def _mark(place: float, y: float, shape: str) -> str:
+    return f'<svg x="{_x(place)}" y="{y:.1f}" overflow="visible">{shape}</svg>'
+
+
+def _axis(ticks: Sequence[tuple[float, str]], y: float, title: str) -> str:
+    css = {0: "soft", len(ticks) - 1: "soft end"}
+    marks = [
+        f'<text x="{_x(at)}" y="{y + 16}" class="{css.get(place, "soft middle")}">{text}</text>'
+        for place, (at, text) in enumerate(ticks)
     ]
-    chart = alt.layer(*layers).properties(width=WIDTH - 90, height=260)
-    return _svg(chart, "Safety against availability")
+    return _line(0, 1, y + 2, "grid") + "".join(marks) + _text(50, y + 32, title, "soft middle")
 
 
-def _svg(chart: Any, title: str) -> str:
-    """The chart's SVG for embedding in a page, with a title for screen readers."""
-    import vl_convert
-
-    chart = chart.configure(font=FONT, background="white").configure_view(stroke="#ccc")
-    text = vl_convert.vegalite_to_svg(chart.to_json())
-    text = re.sub(r"<svg ", f'<svg role="img" aria-label="{title}" ', text, count=1)
-    return text.strip()
+def _svg(label: str, body: str, height: float) -> str:
+    head = f'xmlns="http://www.w3.org/2000/svg" class="plot" role="img" aria-label="{escape(label)}"'
+    return f'<svg {head} width="{WIDTH}" height="{height}">{body}</svg>'

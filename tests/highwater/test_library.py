@@ -132,8 +132,8 @@ def test_what_a_sweep_does_not_hold_is_refused(swept: hw.Swept) -> None:
         hw.rows(swept.folder, ["digst"])
     with pytest.raises(hw.InputError, match="holds no scenario 'powr'; did you mean 'power'"):
         hw.rows(swept.folder, scenario="powr")
-    with pytest.raises(hw.InputError, match="most = 0"):
-        hw.report(swept.folder, "report.html", most=0)
+    with pytest.raises(hw.InputError, match="most = -1"):
+        hw.report(swept.folder, "report.html", most=-1)
 
 
 def test_rows_that_are_missing_are_told(swept: hw.Swept, tmp_path: Path) -> None:

@@ -25,29 +25,27 @@ if TYPE_CHECKING:
     "--triage",
     "most",
     metavar="N",
-    type=click.IntRange(1),
-    help="Group N failures by cause, and draw the smallest run of the first groups.",
+    type=click.IntRange(0),
+    help="Examine N failures: group them by cause, and tell a small run of each group.  [default: as many as two "
+    "minutes allow]",
 )
 @click.option("--local", metavar="N", type=click.IntRange(1, 64), help="Processes for --triage; by default 1.")
 @click.pass_obj
 def command(ui: Ui, folder: str, output: Path, most: int | None, local: int | None) -> int:
     """Write a sweep's report: one HTML file without network access or scripts.
 
-    The answer in sentences, rates with intervals inside and outside the promise, modes in pairs, the guarantee map,
-    safety against availability, what was never reached, and how to reproduce it.
+    The answer in sentences, rates with intervals inside and outside the promise, modes in pairs, failures and their
+    causes as stories, the guarantee map, safety against availability, what was never reached, and how to reproduce it.
     """
-    from reports.evidence.triage import triage
+    from reports.evidence.triage import for_report
     from reports.page.build import page
     from scenarios.sweep.store import Store
 
-    if local is not None and most is None:
+    if local is not None and most == 0:
         raise InputError("--local needs --triage: nothing else uses processes")
     starts.check_file("--output", output, starts.REPORT)
     store = Store(folder)
-    found = None
-    if most is not None:
-        found = triage(store, most, processes=local or 1, tell=progress(ui), tell_shrunk=progress(ui, SHRINKS))
-    text = page(store, found)
+    text = page(store, for_report(store, most, local or 1, progress(ui), progress(ui, SHRINKS)))
     shortcomings = store.shortcomings()
     ui.caution(shortcomings)
     paths.write(output, text, starts.REPORT)

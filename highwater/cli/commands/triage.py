@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from highwater.cli.options import Command, json_option
-from reports.formatting import percent
 from sim import exit_codes
 
 if TYPE_CHECKING:
@@ -62,7 +60,7 @@ def command(ui: Ui, folder: str, kind: str | None, most: int, local: int, as_jso
                 ui.line()
                 ui.line(side, style="bold")
                 headers = ["mode", "kind", "failures", "share", "smallest", "cured by"]
-                rows = [_row(bucket) for bucket in buckets]
+                rows = [_row(bucket, found.share(bucket)) for bucket in buckets]
                 if found.several:
                     headers = ["scenario", *headers]
                     rows = [(bucket.scenario, *row) for bucket, row in zip(buckets, rows, strict=True)]
@@ -73,12 +71,13 @@ def command(ui: Ui, folder: str, kind: str | None, most: int, local: int, as_jso
     return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED
 
 
-def _row(bucket: Bucket) -> tuple[object, ...]:
-    share = percent(bucket.share)
+def _row(bucket: Bucket, share: str) -> tuple[object, ...]:
     return bucket.mode, bucket.kind, bucket.count, share, bucket.smallest.seed, bucket.repair or "no single repair"
 
 
 def _show_smallest(ui: Ui, found: Triage, folder: str, *, several: bool) -> None:
+    from reports.evidence.triage import explains
+
     for bucket in found.buckets:
         if bucket.small is not None:
             ui.line()
@@ -90,16 +89,7 @@ def _show_smallest(ui: Ui, found: Triage, folder: str, *, several: bool) -> None
             left = ", ".join(bucket.small.faults) or "no fault"
             ui.line(f"seed {bucket.smallest.seed} shrunk: {left}; batches: {bucket.small.batches}")
             ui.line(bucket.smallest.replay)
-            ui.line(_explains(bucket, folder, several=several))
-
-
-def _explains(bucket: Bucket, folder: str, *, several: bool) -> str:
-    """The command that explains the smallest seed of a bucket."""
-    one = bucket.smallest
-    words = [folder, *(["--scenario", one.scenario] if several else []), "--mode", one.mode, "--seed", str(one.seed)]
-    for pair in one.point.split():
-        words += ["--set", pair]
-    return shlex.join(["highwater", "explain", *words, "--kind", one.kind])
+            ui.line(explains(bucket, folder, several=several))
 
 
 def progress(ui: Ui, note: str = NOTE) -> Callable[[int, int], None]:

@@ -4,11 +4,23 @@ import os
 import re
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from reports.evidence.triage import Failure, Looked, Small, Triage, _buckets, _each, failures, sample, triage
+from reports.evidence.triage import (
+    Failure,
+    Looked,
+    NoFailureError,
+    Small,
+    Triage,
+    _buckets,
+    _each,
+    failures,
+    for_report,
+    sample,
+    triage,
+)
 from reports.page.build import page
 from scenarios.shrinking.cause import Repair
 from scenarios.shrinking.known_bugs import KNOWN, known
@@ -53,6 +65,55 @@ def test_a_sample_takes_half_from_inside() -> None:
     counts = [(most, sum(one.inside for one in sample(found, most))) for most in (10, 40, 80, 100, 200)]
     assert counts == [(10, 5), (40, 20), (80, 30), (100, 30), (200, 30)]
     assert len(sample(found, 80)) == 80
+
+
+def test_more_of_a_sample_are_the_same_and_others() -> None:
+    found = [failure(seed, inside=seed < 30) for seed in range(100)]
+    for most in range(1, 101):
+        assert sample(found, most) == sample(found, None)[:most]
+        inside = sum(one.inside for one in sample(found, most))
+        assert inside == min(30, (most + 1) // 2)
+    assert sorted(one.seed for one in sample(found, None)) == list(range(100))
+
+
+def test_a_time_limit_decides_only_how_many(swept: Path) -> None:
+    store = Store(swept)
+    parts: list[float] = []
+
+    def is_late(part: float) -> bool:
+        parts.append(part)
+        return len(parts) > 1
+
+    timed = triage(store, None, "committed-loss", is_late=is_late)
+    assert timed == triage(store, 2, "committed-loss")
+    assert {*parts} <= {0.5, 1}
+    assert "looked at 1 of " in timed.looked
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_what_is_late_is_left(processes: int) -> None:
+    done: list[int] = []
+    found = _each(abs, [-1, -2, -3, -4, -5, -6], processes, lambda one, _: done.append(one), lambda: len(done) >= 3)
+    assert (found, done) == ([1, 2, 3], [1, 2, 3])
+
+
+def test_a_report_examines_as_many_as_its_time_allows(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def stands_in(_store: Store, most: int | None, *rest: object) -> object:
+        asked.append(most)
+        is_late = cast("Callable[[float], bool]", rest[-1])
+        now = time.monotonic()
+        monkeypatch.setattr(time, "monotonic", lambda: now + 61)
+        asked.extend((is_late(0.5), is_late(1)))
+        raise NoFailureError("none")
+
+    monkeypatch.setattr("reports.evidence.triage.triage", stands_in)
+    store = Store(swept)
+    assert for_report(store, 0) is None
+    assert for_report(store) is None
+    assert asked == [None, True, False]
+    monkeypatch.undo()
 
 
 def test_every_known_bug_is_the_repair_of_a_rule() -> None:
@@ -102,10 +163,10 @@ def test_buckets_of_several_scenarios_are_told_with_theirs(
     assert re.search(r"scenario +mode +kind .*\npower +hw +divergence .*\nchaos +hw +divergence ", told)
     assert "\nchaos, hw, divergence, follower_truncation=leader-epoch" in told
     text = Page(page(Store(swept), both)).text
-    assert re.search(r"promise\s*scenario\s*mode", text)
-    assert re.search(r"inside\s*chaos\s*hw\s*divergence", text)
+    assert re.search(r"divergence, inside the promise\s.*\s+power, hw: cured by follower_truncation=leader-epoch", text)
+    assert re.search(r"\s+chaos, hw: cured by follower_truncation=leader-epoch", text)
     alone = Page(page(Store(swept), replace(both, buckets=(one,)))).text
-    assert re.search(r"promise\s*mode\s*kind", alone)
+    assert re.search(r"\s+hw: cured by follower_truncation=leader-epoch", alone)
 
 
 @pytest.mark.parametrize("kind", ["duplicate", "comitted-loss"])

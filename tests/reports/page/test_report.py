@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     from tests.conftest import Call
 
 
+NO_TRIAGE = ("--triage", 0)
+
+
 @pytest.fixture
 def reported(highwater: Callable[..., Call], tmp_path: Path) -> Callable[..., Page]:
     """The page of a sweep."""
 
     def report(folder: Path, *words: object, code: int = 0) -> Page:
-        call = highwater("report", folder, "-o", tmp_path / "report.html", *words)
+        call = highwater("report", folder, "-o", tmp_path / "report.html", *(words or NO_TRIAGE))
         assert call.code == code, call.err
         return Page((tmp_path / "report.html").read_text(encoding="utf-8"))
 
@@ -53,12 +56,58 @@ def test_a_report_tells_the_answer_and_how_to_reproduce_it(reported: Callable[..
     assert "Kinds of fault that took effect in a run, by mode" in text
 
 
-def test_a_report_of_buckets_draws_the_smallest(reported: Callable[..., Page], swept: Path) -> None:
+def test_a_report_of_buckets_draws_the_smallest(reported: Callable[..., Page], swept: Path, tmp_path: Path) -> None:
     page = reported(swept, "--triage", 3)
     assert page.problems == []
     assert {*page.links} <= {*page.names}
     assert "run-0" in page.names
     assert "looked at " in page.text
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    part = text[text.index('<section id="causes">') :].partition("</section>")[0]
+    # First the kind, then the cause, its story, and the folded picture.
+    places = [part.index(one) for one in ("<h3>", "<h4>", '<ol class="story">', '<details class="picture">')]
+    assert places == sorted(places)
+    assert re.search(r'<span class="at">\d+\.\d{6} s</span> [A-Z]', part)
+    assert re.search(r"</h4>\n\d of \d looked at", part)
+    assert "highwater explain " in part
+    assert "%" not in Page(part).text
+
+
+def test_tables_and_pictures_are_named_for_those_who_hear_them(
+    reported: Callable[..., Page], swept: Path, tmp_path: Path
+) -> None:
+    reported(swept)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    tables = re.findall(r"<table>(.*?)</table>", text, re.DOTALL)
+    assert tables
+    assert [table for table in tables if not re.match(r"\s*<caption>[^<]+</caption>", table)] == []
+    assert re.findall(r"<th(?=[ >])(?![^>]* scope=)[^>]*>", text) == []
+    assert re.findall(r'<svg class="plot"(?![^>]*aria-label="[^"]+")[^>]*>', text) == []
+    assert [
+        place for place in re.findall(r'<div class="wide"[^>]*>', text) if 'tabindex="0" role="region"' not in place
+    ] == []
+
+
+def test_plots_of_rates_have_one_axis_and_losses_are_apart(
+    reported: Callable[..., Page], swept: Path, tmp_path: Path
+) -> None:
+    said = reported(swept).text
+    assert said.index("Lost records, inside the promise") < said.index("Lost records, outside the promise")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    plots = [one for one in re.findall(r'<svg [^>]*class="plot".*?</figure>', text, re.DOTALL) if "logarithmic" in one]
+    assert len(plots) >= 2
+    assert len({tuple(re.findall(r'class="soft[^"]*">([^<]*) %<', one)) for one in plots}) == 1
+
+
+@pytest.mark.usefixtures("sweeps_here")
+def test_few_runs_have_counts_and_no_shares(
+    highwater: Callable[..., Call], reported: Callable[..., Page], tmp_path: Path
+) -> None:
+    sweep = ["power", "--modes", "elr,hw", "--seeds", "30..36", "--local", 1, "--output", tmp_path / "few", "-q"]
+    assert highwater("sweep", *sweep).code in (0, 1, 3)
+    text = reported(tmp_path / "few").text
+    assert " %" not in text.partition("How to read it")[2].partition("How to read it")[0].replace("95 %", "")
+    assert re.search(r"runs\s*hw\s*elr\s*all that count\s*6\s*6", text)
 
 
 @pytest.mark.parametrize("store", sorted(FIXTURES.glob("store-v*")), ids=lambda store: store.name)
@@ -76,7 +125,7 @@ def test_what_names_hold_is_shown_and_never_obeyed(highwater: Callable[..., Call
     evil.mkdir()
     for part in ("run.json", "summary.json", "results", "violations.jsonl"):
         (evil / part).symlink_to(swept / part)
-    assert highwater("report", evil, "-o", tmp_path / "r.html").code == 0
+    assert highwater("report", evil, "-o", tmp_path / "r.html", *NO_TRIAGE).code == 0
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     page = Page(text)
     assert "script" not in page.tags
@@ -146,7 +195,7 @@ def test_a_file_that_cannot_be_written_is_refused_first(highwater: Callable[...,
 
 
 def test_processes_are_refused_where_nothing_runs_in_them(highwater: Callable[..., Call], swept: Path) -> None:
-    call = highwater("report", swept, "--local", 2)
+    call = highwater("report", swept, *NO_TRIAGE, "--local", 2)
     assert (call.code, call.err) == (2, "highwater: --local needs --triage: nothing else uses processes\n")
 
 
@@ -155,6 +204,6 @@ def test_a_sweep_that_is_not_whole_is_inconclusive(highwater: Callable[..., Call
     for part in ("summary.json", "results", "violations.jsonl"):
         (tmp_path / part).symlink_to(swept / part)
     (tmp_path / "run.json").write_text(json.dumps({**run, "seeds": [[0, 30]]}))
-    call = highwater("report", tmp_path, "-o", tmp_path / "r.html")
+    call = highwater("report", tmp_path, "-o", tmp_path / "r.html", *NO_TRIAGE)
     assert (call.code, "is not complete" in call.err) == (3, True)
     assert "is not complete" in (tmp_path / "r.html").read_text(encoding="utf-8")
