@@ -170,5 +170,5 @@ def _axis(ticks: Sequence[tuple[float, str]], y: float, title: str) -> str:
 
 
 def _svg(label: str, body: str, height: float) -> str:
-    head = f'xmlns="http://www.w3.org/2000/svg" class="plot" role="img" aria-label="{escape(label)}"'
+    head = f'role="img" aria-label="{escape(label)}" xmlns="http://www.w3.org/2000/svg" class="plot"'
     return f'<svg {head} width="{WIDTH}" height="{height}">{body}</svg>'

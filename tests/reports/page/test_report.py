@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reports.page import plots
+from reports.starts import PICTURE
 from scenarios.sweep.store import Store
 from tests.places import FIXTURES
 from tests.reports.analysis.test_compare import LOSS, compared, run
@@ -82,7 +83,7 @@ def test_tables_and_pictures_are_named_for_those_who_hear_them(
     assert tables
     assert [table for table in tables if not re.match(r"\s*<caption>[^<]+</caption>", table)] == []
     assert re.findall(r"<th(?=[ >])(?![^>]* scope=)[^>]*>", text) == []
-    assert re.findall(r'<svg class="plot"(?![^>]*aria-label="[^"]+")[^>]*>', text) == []
+    assert re.findall(r'<svg (?![^>]*aria-label="[^"]+")[^>]*class="plot"', text) == []
     assert [
         place for place in re.findall(r'<div class="wide"[^>]*>', text) if 'tabindex="0" role="region"' not in place
     ] == []
@@ -172,7 +173,9 @@ def test_the_sweep_that_it_names_is_the_one_that_was_done(
 
 def test_a_plot_draws_what_was_not_seen_as_a_bound() -> None:
     (power,) = compared(*(run("hw", seed, LOSS if seed < 3 else "") for seed in range(50)), run("elr", 0))
-    svg = plots.rates(power.groups, [LOSS], inside=True)
+    svg = plots.alone(plots.rates(power.groups, [LOSS], inside=True))
+    assert PICTURE.search(svg.encode())
+    assert "var(" not in svg
     assert "3 of 50" in svg
     assert "0 of 1" in svg
     assert Page(svg).problems == []

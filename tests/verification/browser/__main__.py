@@ -1,7 +1,7 @@
-"""Opens a report, a picture and the page of a run in headless Chromium, at 1,280 and 390 pixels.
+"""Opens reports, a picture and the page of a run in headless Chromium, at 1,280 and 390 pixels.
 
 Each loads without a request to anywhere, without an error on the console, and is no wider than its window; each link of
-the report leads to something that is seen.
+the report leads to something that is seen, and its texts can be read in the light and in the dark.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import highwater as hw
-from tests.verification.browser import chromium, film
+from tests.verification.browser import chromium, film, report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +67,8 @@ def main() -> int:
         for file in (folder / "report.html", folder / "run.svg"):
             for width in WIDTHS:
                 wrong = list(problems(browser, file, width))
+                if file.suffix == ".html":
+                    wrong += report.problems(browser, file, width)
                 found += len(wrong)
                 _tell(file, width, wrong)
         page = folder / "film.html"
