@@ -14,9 +14,10 @@ LEAST: Final = 4.5
 """Contrast of text that WCAG 2 asks for at level AA."""
 UNFOLD: Final = "document.querySelectorAll('summary').forEach(one => one.parentElement.open || one.click())"
 FOLDED: Final = "document.querySelectorAll('details:not([open])').length"
-CUT: Final = """[...document.querySelectorAll('body *')].filter(one => !one.closest('.wide')
-  && one.getClientRects().length && (one.getBoundingClientRect().right > innerWidth + 1 || one.getBoundingClientRect().left < -1)).map(
-  one => `${one.tagName} ${one.textContent.slice(0, 40)}`)"""
+CUT: Final = """[...document.querySelectorAll('body *')].filter(one => {
+  const {left, right} = one.getBoundingClientRect();
+  return !one.closest('.wide') && one.getClientRects().length && (right > innerWidth + 1 || left < -1);
+}).map(one => `${one.tagName} ${one.textContent.slice(0, 40)}`)"""
 """Elements outside the window that no scrollable part holds."""
 UNREACHED: Final = """[...document.querySelectorAll('.wide')].filter(one =>
   one.scrollWidth > one.clientWidth + 1 && one.tabIndex !== 0).length"""
