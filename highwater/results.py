@@ -166,7 +166,7 @@ class Comparisons:
 class Shrunk:
     """A shrunk failure; `run` is the smallest run found."""
 
-    found: shrink.Shrunk
+    found: shrink.ShrunkCase
     run: Run
 
     @property

@@ -31,7 +31,7 @@ _WORDS: Final = tuple(ELECTIONS)
 _DRAWN: Final = (0, 0, 0, 1, 2, 3)
 
 
-class Retention(FaultKind):
+class RetentionFault(FaultKind):
     """The leader deletes its oldest batches; followers learn of it as they fetch, and keep their segments.
 
     Whole batches are deleted, as with segments. DeleteRecords can end inside one, and a follower that then truncates to

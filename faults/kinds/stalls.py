@@ -21,7 +21,7 @@ from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 
 
-class Pause(FaultKind):
+class PauseFault(FaultKind):
     """A process does not run for a while (SIGSTOP, a long garbage collection), then handles what it missed."""
 
     name: ClassVar[str] = "pause"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reports.drawing.picture import ABOUT_RECORDS, STRIKES, Choice
+from reports.drawing.picture import ABOUT_RECORDS, STRIKES, StepFilter
 from scenarios.single.execution import CLIENTS_BEGIN_US
 from sim.history.steps import kind_of
 
@@ -29,7 +29,7 @@ def past(observed: Observed) -> frozenset[int] | None:
         return None
     marks = {entry["at_us"] for entry in (*result.violations, *result.warnings)}
     last_us = max(entry["at_us"] for entry in result.violations)
-    choice = Choice(frozenset(sorted(observed.concerned)[:1]))
+    choice = StepFilter(frozenset(sorted(observed.concerned)[:1]))
     shown, ends = [], set()
     for place, one in enumerate(observed.observations):
         shows = choice.shows(one)

@@ -60,7 +60,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class DrawnMessage:
     """A message.
 
     Attributes:
@@ -102,7 +102,7 @@ class Observed:
 
     result: RunResult
     observations: list[Observation]
-    messages: list[Message]
+    messages: list[DrawnMessage]
     concerned: frozenset[int]
     first_of: Mapping[str, frozenset[int]]
     isr: tuple[int, ...]
@@ -214,13 +214,13 @@ def _causes(
     return found
 
 
-def _messages(watcher: Watcher, sent_in: Mapping[int, ObservedEvent]) -> Iterator[Message]:
+def _messages(watcher: Watcher, sent_in: Mapping[int, ObservedEvent]) -> Iterator[DrawnMessage]:
     """The calls that were delivered over a connection."""
     dropped = {call.number for call in watcher.dropped}
     for call in sorted([*watcher.calls, *watcher.dropped], key=_noticed):
         if isinstance(call.event, message.Message):
             sender = sent_in.get(call.number)
-            yield Message(
+            yield DrawnMessage(
                 name_of(call.event),
                 call.gate.source,
                 call.gate.owner,

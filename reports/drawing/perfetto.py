@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reports.drawing.bands import Band
-    from reports.drawing.picture import Arrow, Picture, Row
+    from reports.drawing.picture import Arrow, Picture, PictureRow
 
 STEPS: Final = 1
 """Thread for steps and messages."""
@@ -54,7 +54,7 @@ def _name(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
     return {"ph": "M", "name": what, "pid": process, "tid": thread, "args": {"name": name}}
 
 
-def _instant(row: Row, processes: dict[int, int]) -> dict[str, Any]:
+def _instant(row: PictureRow, processes: dict[int, int]) -> dict[str, Any]:
     process = processes.get(row.node, MARKS)
     scope = "t" if process else "g"
     name = row.mark if row.kind is None else row.kind.name

@@ -25,7 +25,7 @@ from sim.plurals import counted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from reports.drawing.observed import LogView, Message, Observation, Observed
+    from reports.drawing.observed import DrawnMessage, LogView, Observation, Observed
     from sim.history.steps import Shown, StepKind
 
 CLIENTS: Final = {PRODUCER: "producer", CONSUMER: "consumer", VALIDATOR: "validator"}
@@ -58,7 +58,7 @@ ALIKE: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PictureRow:
     """A row of the picture: a step, a violation, an early warning, or the end of the run.
 
     Attributes:
@@ -92,7 +92,7 @@ class Arrow:
         target_row: row in which it arrived; None if that is not shown.
     """
 
-    message: Message
+    message: DrawnMessage
     source_row: int | None
     target_row: int | None
 
@@ -113,7 +113,7 @@ class Picture:
 
     title: list[str]
     lanes: dict[int, str]
-    rows: list[Row]
+    rows: list[PictureRow]
     arrows: list[Arrow]
     bands: list[Band]
     logs: dict[int, LogView]
@@ -160,9 +160,9 @@ def picture(observed: Observed, title: list[str], *, everything: bool) -> Pictur
     return Picture(title, lanes, rows, arrows, shaded, dict(sorted(logs.items())), acked)
 
 
-def _folded(rows: list[Row]) -> list[Row]:
+def _folded(rows: list[PictureRow]) -> list[PictureRow]:
     """Fold `REPEATS` or more rows with the same text into one, at the time of the first."""
-    times: dict[tuple[object, ...], list[Row]] = {}
+    times: dict[tuple[object, ...], list[PictureRow]] = {}
     for row in rows:
         times.setdefault((row.node, row.text, row.kind, row.mark), []).append(row)
     found = []
@@ -175,7 +175,7 @@ def _folded(rows: list[Row]) -> list[Row]:
     return list(_merged(found))
 
 
-def _merged(rows: list[Row]) -> Iterator[Row]:
+def _merged(rows: list[PictureRow]) -> Iterator[PictureRow]:
     """Merge `ALIKE` or more successive batches of a lane: the first row says how many follow."""
     for (_, kind), group in groupby(rows, key=lambda row: (row.node, row.kind)):
         alike = list(group)
@@ -186,7 +186,7 @@ def _merged(rows: list[Row]) -> Iterator[Row]:
             yield from alike
 
 
-def _part(rows: list[Row]) -> list[Row]:
+def _part(rows: list[PictureRow]) -> list[PictureRow]:
     """Cut to the maximum number of rows: the last ones, or without a violation those from the first fault on."""
     if any(row.mark for row in rows):
         return rows[-MOST_ROWS:]
@@ -194,7 +194,7 @@ def _part(rows: list[Row]) -> list[Row]:
     return rows[first : first + MOST_ROWS]
 
 
-def _which(rows: list[Row], of: int, steps_of_all: int) -> Iterator[str]:
+def _which(rows: list[PictureRow], of: int, steps_of_all: int) -> Iterator[str]:
     """Say which part of the run is shown, and why."""
     violated = any(row.mark for row in rows)
     why = "what the violation may follow from" if violated else "replication is left out"
@@ -216,7 +216,7 @@ def _node(step: Shown) -> int:
     return int(step["broker"]) if lane is Lane.BROKER else -1
 
 
-def _rows(observed: Observed, *, everything: bool) -> Iterator[Row]:
+def _rows(observed: Observed, *, everything: bool) -> Iterator[PictureRow]:
     """All rows in order of time; a violation follows the steps of the same time."""
     found = [(one, "violation") for one in observed.result.violations]
     found += [(one, "warning") for one in observed.result.warnings if one not in observed.result.violations]
@@ -231,14 +231,14 @@ def _rows(observed: Observed, *, everything: bool) -> Iterator[Row]:
         yield _mark(*mark)
 
 
-def _mark(at_us: int, text: str, kind: str) -> Row:
-    return Row(at_us, -1, text, mark=kind)
+def _mark(at_us: int, text: str, kind: str) -> PictureRow:
+    return PictureRow(at_us, -1, text, mark=kind)
 
 
-def _steps(observed: Observed, acked: set[int], last_us: int | None, *, everything: bool) -> Iterator[Row]:
-    choice = Choice(frozenset(sorted(observed.concerned)[:1]))
+def _steps(observed: Observed, acked: set[int], last_us: int | None, *, everything: bool) -> Iterator[PictureRow]:
+    choice = StepFilter(frozenset(sorted(observed.concerned)[:1]))
     marked_us = {entry["at_us"] for entry in (*observed.result.violations, *observed.result.warnings)}
-    waiting: Row | None = None
+    waiting: PictureRow | None = None
     for one in observed.observations:
         kind = kind_of(one.step)
         if kind is steps.ACK:
@@ -250,7 +250,7 @@ def _steps(observed: Observed, acked: set[int], last_us: int | None, *, everythi
         turns = (kind.changes_log and kind is not steps.APPEND and one.step.get("removed", 1)) or kind is steps.LEAD
         text = sentence(one.step)
         log = one.log if turns else None
-        row = Row(one.at_us, _node(one.step), text, kind, call=one.call, log=log, acked=frozenset(acked))
+        row = PictureRow(one.at_us, _node(one.step), text, kind, call=one.call, log=log, acked=frozenset(acked))
         if waiting is not None and kind in steps.LINKS and (waiting.kind, waiting.at_us) == (kind, one.at_us):
             waiting = replace(waiting, text=f"{waiting.text} {text}")
             continue
@@ -266,7 +266,7 @@ def _steps(observed: Observed, acked: set[int], last_us: int | None, *, everythi
 
 
 @dataclass(slots=True)
-class Choice:
+class StepFilter:
     """Decides which steps a picture shows unless it shows everything.
 
     Attributes:
@@ -307,7 +307,7 @@ class Choice:
         ]
 
 
-def _that_led_to(messages: Iterable[Message], rows: Mapping[int, int]) -> list[Message]:
+def _that_led_to(messages: Iterable[DrawnMessage], rows: Mapping[int, int]) -> list[DrawnMessage]:
     """Messages during whose handling a shown step happened, and the request that each of them answers."""
     by_call = {message.call: message for message in messages}
     chosen = {}

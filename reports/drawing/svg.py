@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from reports.drawing.picture import FAULTS, Arrow, Picture, Row
+from reports.drawing.picture import FAULTS, Arrow, Picture, PictureRow
 from sim.history.steps import CLIENTS
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ def _arrow(svg: Element, measures: _Measures, arrow: Arrow, labels: _Labels) -> 
     )
 
 
-def _row(svg: Element, measures: _Measures, place: int, row: Row) -> None:
+def _row(svg: Element, measures: _Measures, place: int, row: PictureRow) -> None:
     y = measures.row_y(place)
     if place and row.at_us - measures.picture.rows[place - 1].at_us > GAP_US:
         _line(svg, GUTTER, measures.tops[place], WIDTH - 12, measures.tops[place], "gap")

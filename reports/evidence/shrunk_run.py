@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reports.evidence.replay import Origin
-    from scenarios.shrinking.shrink import Shrunk
+    from scenarios.shrinking.shrink import ShrunkCase
     from sim.protocol.modes import Mode
 
 PART: Final = "shrunk"
@@ -45,7 +45,9 @@ def failed_run(origin: Origin, mode: Mode) -> Case:
     return Case(found.scenario, mode, origin.seed, origin.rules)
 
 
-def shrunk(case: Case, kind: str | None, budget_s: float, tell: Callable[[Case, int], None]) -> tuple[Shrunk, float]:
+def shrunk(
+    case: Case, kind: str | None, budget_s: float, tell: Callable[[Case, int], None]
+) -> tuple[ShrunkCase, float]:
     """Shrink a run; return the result and the seconds that it took.
 
     Args:
@@ -70,7 +72,7 @@ def shrunk(case: Case, kind: str | None, budget_s: float, tell: Callable[[Case, 
     return found, time.monotonic() - begin
 
 
-def as_found(found: Shrunk, plan: Path) -> Case:
+def as_found(found: ShrunkCase, plan: Path) -> Case:
     """The shrunk run as its plan file records it: its violations are expected."""
     case = found.case
     violated = case.row()["violations"]
@@ -79,7 +81,7 @@ def as_found(found: Shrunk, plan: Path) -> Case:
     return case.with_scenario(recorded=recorded)
 
 
-def script(found: Shrunk) -> tuple[str, str]:
+def script(found: ShrunkCase) -> tuple[str, str]:
     """The shrunk run as a scenario file, or an empty text and the reason why that is not possible."""
     try:
         return to_toml(found.case, found.symptom), ""
@@ -87,38 +89,38 @@ def script(found: Shrunk) -> tuple[str, str]:
         return "", str(error)
 
 
-def sizes(found: Shrunk) -> str:
+def sizes(found: ShrunkCase) -> str:
     """Sizes before and after."""
     before, after = found.before, found.after
     names = ("faults", "batches", "events")
     return ", ".join(f"{getattr(before, name)} -> {getattr(after, name)} {name}" for name in names)
 
 
-def summary(found: Shrunk, seconds: float) -> str:
+def summary(found: ShrunkCase, seconds: float) -> str:
     """Sizes before and after, number of runs and time, in one line."""
     return f"{sizes(found)}, {found.runs} runs, {seconds:.1f} s"
 
 
-def unfinished(found: Shrunk) -> str:
+def unfinished(found: ShrunkCase) -> str:
     """Note that the time limit was reached."""
     also = f", and is cured by {', '.join(map(str, found.besides))}, too" if found.besides else ""
     return f"The budget is used up: it may not be the smallest{also}; --budget 10m would go on"
 
 
-def kept(found: Shrunk) -> str:
+def kept(found: ShrunkCase) -> str:
     """The violation, and whether it is inside the promise."""
     kind, side = found.symptom.kind, "inside" if found.symptom.inside else "outside"
     return kind if kind == STALLED else f"{kind}, {side} the promise"
 
 
-def cause(found: Shrunk) -> str:
+def cause(found: ShrunkCase) -> str:
     """The repairs that cure the failure, in one sentence."""
     if found.cause:
         return f"Cured by each of: {', '.join(map(str, found.cause))} (of {found.asked} repairs that decide anything)"
     return f"No single repair cures it, of {found.asked} that decide anything"
 
 
-def as_json(found: Shrunk) -> dict[str, Any]:
+def as_json(found: ShrunkCase) -> dict[str, Any]:
     """The shrunk run as one JSON-able object."""
     return {
         **asdict(found.symptom),

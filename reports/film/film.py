@@ -28,7 +28,7 @@ from sim.protocol.rules import parse_overrides
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from reports.drawing.observed import Message, Observed
+    from reports.drawing.observed import DrawnMessage, Observed
     from reports.evidence.narrative import Sentence
     from reports.film.states import StateChange
     from scenarios.shrinking.case import Case
@@ -170,7 +170,7 @@ def _messages(observed: Observed, times: Sequence[int]) -> Iterator[list[Any]]:
             yield [one.name, one.source, one.target, one.sent_us, one.arrived_us, int(one.lost)]
 
 
-def _is_seen(message: Message, times: Sequence[int]) -> bool:
+def _is_seen(message: DrawnMessage, times: Sequence[int]) -> bool:
     place = bisect_right(times, message.sent_us - 1)
     return place < len(times) and times[place] <= message.arrived_us
 

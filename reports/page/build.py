@@ -56,7 +56,7 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ReportSection:
     """The part of the report about one scenario at one point of a grid.
 
     Attributes:
@@ -248,11 +248,11 @@ def _kinds(comparison: Comparison) -> list[str]:
     return sorted(found, key=lambda kind: (kind not in sentences.LOSSES, kind))
 
 
-def _part(name: str, comparison: Comparison, lowest: int) -> Part:
+def _part(name: str, comparison: Comparison, lowest: int) -> ReportSection:
     groups = sentences.in_order(comparison)
     fixed = [f"{key} = {shown(value)}" for key, value in comparison.fixed.items()]
     levels = [sentences.measured(one[0].measure, [level.mean for level in one]) for one in _availability(groups)]
-    return Part(
+    return ReportSection(
         name,
         ", ".join([comparison.scenario, *fixed]),
         sentences.first(comparison),

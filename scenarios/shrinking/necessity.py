@@ -152,7 +152,7 @@ def find_necessity(case: Case, symptom: Symptom, trials: Trials, until_us: int, 
     The run should be shrunk; its ties are broken first-in first-out. If there are too many messages, those nearest
     before `turn_us` are tested, then those after it.
     """
-    search = _Search(case, symptom, trials)
+    search = _NecessitySearch(case, symptom, trials)
     whole = True
     try:
         search.work(until_us, turn_us)
@@ -171,7 +171,7 @@ def find_necessity(case: Case, symptom: Symptom, trials: Trials, until_us: int, 
     )
 
 
-class _Search:
+class _NecessitySearch:
     """Results so far; attributes as of `Necessity`."""
 
     def __init__(self, case: Case, symptom: Symptom, trials: Trials) -> None:

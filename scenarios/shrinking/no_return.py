@@ -76,7 +76,7 @@ def curve(case: Case, symptom: Symptom, trials: Trials, times: Sequence[int], la
 
     Pilots begin at the landmarks, at most `LANDMARKS` of them, and at the last of `times` if there are none.
     """
-    search = _Search(case, symptom, trials)
+    search = _PrefixSearch(case, symptom, trials)
     whole = True
     marks = sorted(set(landmarks)) or sorted(set(times))[-1:]
     if len(marks) > LANDMARKS:
@@ -95,7 +95,7 @@ def _step(shares: Sequence[Share]) -> tuple[Share, Share] | None:
     return (sooner, later) if sooner and later and rise >= STEEP else None
 
 
-class _Search:
+class _PrefixSearch:
     """Counts continuations of prefixes; `tried`: end of a prefix -> violating continuations, all continuations."""
 
     def __init__(self, case: Case, symptom: Symptom, trials: Trials) -> None:

@@ -45,7 +45,7 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Shrunk:
+class ShrunkCase:
     """The result of shrinking: the smallest run found, and its violation.
 
     Attributes:
@@ -68,7 +68,7 @@ class Shrunk:
 
 def shrink(
     case: Case, symptom: Symptom, trials: Trials, tell: Callable[[Case, int], None] = lambda _case, _runs: None
-) -> Shrunk:
+) -> ShrunkCase:
     """Shrink a failed run, and call `tell` with each smaller case and the number of runs so far.
 
     Raises:
@@ -86,7 +86,7 @@ def shrink(
         trials.has_time = True
         besides = shrinker.settle()
     kinds = tuple(trials.row(shrinker.case)["violations"].split(","))
-    return Shrunk(
+    return ShrunkCase(
         case=shrinker.case.expecting(kinds),
         symptom=symptom,
         cause=criterion.cause,

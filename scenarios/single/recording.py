@@ -139,10 +139,10 @@ def _recording(data: dict[str, Any], words: tuple[str, ...]) -> Recording:
         raise InputError("it has no schema_version: highwater did not write it")
     if version > RECORDING_VERSION:
         raise InputError(f"it has schema_version {version}; this highwater reads up to {RECORDING_VERSION}: update it")
-    return _built(validated(_Run, data, tables=_TABLES), words)
+    return _built(validated(_RunTable, data, tables=_TABLES), words)
 
 
-def _built(run: _Run, words: tuple[str, ...]) -> Recording:
+def _built(run: _RunTable, words: tuple[str, ...]) -> Recording:
     """Checks across keys."""
     named = {run.first, run.config["default.replication.factor"]}
     outside = {*named, *run.broker_config, *run.broker_modes, *run.older_modes}
@@ -236,7 +236,7 @@ class _Send(Table):
     due_us: Time
 
 
-class _Run(Table):
+class _RunTable(Table):
     schema_version: int
     scenario: Annotated[str, _keyed(paths.name)]
     mode: ModeName
@@ -317,7 +317,7 @@ class _Plan(Table):
 
 
 _TABLES: Final[dict[str, type[Table]]] = {
-    "": _Run,
+    "": _RunTable,
     "sends": _Send,
     "plan": _Plan,
     "faults": _Fault,

@@ -33,7 +33,7 @@ Cell = bool | int | str
 Row = dict[str, Any]
 
 
-class Group(Enum):
+class ColumnGroup(Enum):
     """Columns that are treated alike."""
 
     KEY = 1
@@ -64,7 +64,7 @@ class Column:
     type: str
     meaning: str
     fill: Callable[[EndedRun], Cell] | None = None
-    group: Group | None = None
+    group: ColumnGroup | None = None
     since: int = 1
     missing: Cell | None = None
 
@@ -107,9 +107,9 @@ def _columns() -> tuple[Column, ...]:
     # In a function: at module level, mypyc does not know the types of the recorder yet.
     return (
         # Key.
-        Column("scenario", "string", "name of the scenario", lambda run: run.scenario.name, group=Group.KEY),
-        Column("mode", "string", "name of the mode", group=Group.KEY),
-        Column("seed", "bigint", "every random choice derives from it", group=Group.KEY),
+        Column("scenario", "string", "name of the scenario", lambda run: run.scenario.name, group=ColumnGroup.KEY),
+        Column("mode", "string", "name of the mode", group=ColumnGroup.KEY),
+        Column("seed", "bigint", "every random choice derives from it", group=ColumnGroup.KEY),
         # Outcome.
         Column(
             "verdict",
@@ -130,7 +130,7 @@ def _columns() -> tuple[Column, ...]:
             "inside_unclean",
             "int",
             "1 or 0: `inside` if unclean ends count as damage; -1: a mode without ELR",
-            group=Group.DAMAGE,
+            group=ColumnGroup.DAMAGE,
             since=4,
             missing=UNKNOWN,
         ),
@@ -138,7 +138,7 @@ def _columns() -> tuple[Column, ...]:
             "inside_lossy",
             "int",
             "as `inside_unclean`, if only ends that lost the record count as damage",
-            group=Group.DAMAGE,
+            group=ColumnGroup.DAMAGE,
             since=4,
             missing=UNKNOWN,
         ),
@@ -203,7 +203,7 @@ def _columns() -> tuple[Column, ...]:
             "int",
             "truncations that completed after one answer about the end of an epoch",
             lambda run: run.recorder.counts.rounds[0],
-            group=Group.ROUNDS,
+            group=ColumnGroup.ROUNDS,
             since=2,
             missing=0,
         ),
@@ -212,7 +212,7 @@ def _columns() -> tuple[Column, ...]:
             "int",
             "truncations that completed after two answers",
             lambda run: run.recorder.counts.rounds[1],
-            group=Group.ROUNDS,
+            group=ColumnGroup.ROUNDS,
             since=2,
             missing=0,
         ),
@@ -221,7 +221,7 @@ def _columns() -> tuple[Column, ...]:
             "int",
             "truncations that completed after more than two answers",
             lambda run: run.recorder.counts.rounds[2],
-            group=Group.ROUNDS,
+            group=ColumnGroup.ROUNDS,
             since=2,
             missing=0,
         ),
@@ -297,7 +297,7 @@ def _columns() -> tuple[Column, ...]:
             "bigint",
             "time without a leader that accepts writes, in ms",
             lambda run: run.recorder.availability.leaderless_us // 1_000,
-            group=Group.AVAILABILITY,
+            group=ColumnGroup.AVAILABILITY,
             since=3,
             missing=UNKNOWN,
         ),
@@ -306,7 +306,7 @@ def _columns() -> tuple[Column, ...]:
             "int",
             "batches with acks=all that got NOT_ENOUGH_REPLICAS at least once",
             lambda run: len(run.recorder.availability.refused),
-            group=Group.AVAILABILITY,
+            group=ColumnGroup.AVAILABILITY,
             since=3,
             missing=UNKNOWN,
         ),
@@ -315,7 +315,7 @@ def _columns() -> tuple[Column, ...]:
             "int",
             "batches with acks=all that got NOT_ENOUGH_REPLICAS_AFTER_APPEND at least once",
             lambda run: len(run.recorder.availability.refused_after_append),
-            group=Group.AVAILABILITY,
+            group=ColumnGroup.AVAILABILITY,
             since=3,
             missing=UNKNOWN,
         ),
@@ -324,7 +324,7 @@ def _columns() -> tuple[Column, ...]:
             "bigint",
             "time in which acks=all writes waited for the HW, from the first election or fault on, in ms",
             lambda run: run.waited.total_us // 1_000,
-            group=Group.AVAILABILITY,
+            group=ColumnGroup.AVAILABILITY,
             since=3,
             missing=UNKNOWN,
         ),
@@ -333,7 +333,7 @@ def _columns() -> tuple[Column, ...]:
             "bigint",
             "longest part of `hw_wait_ms` in which the HW did not advance, in ms",
             lambda run: run.waited.longest_us // 1_000,
-            group=Group.AVAILABILITY,
+            group=ColumnGroup.AVAILABILITY,
             since=3,
             missing=UNKNOWN,
         ),
@@ -342,7 +342,7 @@ def _columns() -> tuple[Column, ...]:
             "bigint",
             "time with an ISR smaller than min.insync.replicas, in ms",
             lambda run: run.recorder.metrics.under_min_isr_us(run.recorder.availability.window_us) // 1_000,
-            group=Group.AVAILABILITY,
+            group=ColumnGroup.AVAILABILITY,
             since=4,
             missing=UNKNOWN,
         ),
@@ -351,7 +351,7 @@ def _columns() -> tuple[Column, ...]:
             "bigint",
             "time in which a batch acknowledged with acks=1 could not be read yet, in ms; counted as `hw_wait_ms`",
             lambda run: run.hidden_us // 1_000,
-            group=Group.AVAILABILITY,
+            group=ColumnGroup.AVAILABILITY,
             since=4,
             missing=UNKNOWN,
         ),
@@ -391,14 +391,14 @@ def row(run: EndedRun) -> Row:
     return {name: getattr(run, name) if fill is None else fill(run) for name, fill in _FILLS}
 
 
-def _of(group: Group) -> tuple[str, ...]:
+def _of(group: ColumnGroup) -> tuple[str, ...]:
     return tuple([column.name for column in COLUMNS.values() if column.group is group])
 
 
-KEY: Final = _of(Group.KEY)
-AVAILABILITY: Final = _of(Group.AVAILABILITY)
-BY_DAMAGE: Final = _of(Group.DAMAGE)
-ROUNDS: Final = _of(Group.ROUNDS)
+KEY: Final = _of(ColumnGroup.KEY)
+AVAILABILITY: Final = _of(ColumnGroup.AVAILABILITY)
+BY_DAMAGE: Final = _of(ColumnGroup.DAMAGE)
+ROUNDS: Final = _of(ColumnGroup.ROUNDS)
 
 
 def names(grid: Iterable[str] = ()) -> list[str]:

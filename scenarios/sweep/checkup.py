@@ -15,7 +15,7 @@ from scenarios.sweep import claim, manifest, ownership
 from scenarios.sweep.claim import Claim
 from scenarios.sweep.driver import Backend, Progress, run_sweep
 from scenarios.sweep.extent import Extent, Piece, merged
-from scenarios.sweep.folder import Entry, Folder
+from scenarios.sweep.folder import FileInfo, Folder
 from scenarios.sweep.manifest import DamageError, digest_of
 from scenarios.sweep.parts import RESULTS, is_part, wave_path
 from scenarios.sweep.store import IDENTITY, Store, Wave, pieces_in, read_json, write_json
@@ -85,7 +85,7 @@ def _readable(folder: Folder, name: str) -> bool:
     return isinstance(data, dict) and "schema_version" in data
 
 
-def _run(folder: Folder, files: Mapping[str, Entry]) -> tuple[dict[str, Any], str]:
+def _run(folder: Folder, files: Mapping[str, FileInfo]) -> tuple[dict[str, Any], str]:
     """The correct content of ``run.json``, and the problem of the existing one; empty if none.
 
     Each manifest contains a copy. If the file is lost or changed, the majority of copies decides.
@@ -126,7 +126,7 @@ def _joined(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {**runs[0], "seeds": [list(ends) for ends in seeds]}
 
 
-def _of_waves(store: Store, files: Mapping[str, Entry], working: Container[str]) -> Iterator[Defect]:
+def _of_waves(store: Store, files: Mapping[str, FileInfo], working: Container[str]) -> Iterator[Defect]:
     wrong = {
         wave.name: list(_wrong_rows(wave, partial(pieces_in, rows, store.sweep)))
         for wave, rows in store.tables(list(key(store.grid)))
@@ -153,7 +153,7 @@ def _of_waves(store: Store, files: Mapping[str, Entry], working: Container[str])
                 yield Defect(wave_path(wave), f"has no {store.mark}: its rows do not count", wave=wave)
 
 
-def _strange(store: Store, files: Mapping[str, Entry], parts: Mapping[str, str | None] | None) -> Iterator[Defect]:
+def _strange(store: Store, files: Mapping[str, FileInfo], parts: Mapping[str, str | None] | None) -> Iterator[Defect]:
     """Files in a wave's folder that its manifest does not list."""
     known = {digest: name for name, digest in (parts or {}).items()}
     for path, entry in files.items():
@@ -182,7 +182,7 @@ def _wrong_rows(wave: Wave, pieces: Callable[[], list[Piece]]) -> Iterator[Defec
             yield Defect(where, "has other rows than its manifest lists", wave=wave.name)
 
 
-def _of_summary(store: Store, files: Mapping[str, Entry]) -> Iterator[Defect]:
+def _of_summary(store: Store, files: Mapping[str, FileInfo]) -> Iterator[Defect]:
     folder, listed = store.folder, None
     if ownership.SUMMARY not in files:
         yield Defect(ownership.SUMMARY, "is missing")

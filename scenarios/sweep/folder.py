@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileInfo:
     """A file: its size in bytes, its modification time in seconds by the storage's clock, and whether it is regular (no
     link, pipe or device).
     """
@@ -76,7 +76,7 @@ class Folder(ABC):
         """Its entries: name -> `FILE`, `FOLDER` or `OTHER`; empty if the folder does not exist."""
 
     @abstractmethod
-    def files(self, under: str = "") -> dict[str, Entry]:
+    def files(self, under: str = "") -> dict[str, FileInfo]:
         """All files below a subfolder, ordered by name; none if it does not exist."""
 
     @abstractmethod
@@ -148,15 +148,15 @@ class LocalFolder(Folder):
         except FileNotFoundError:
             return {}
 
-    def files(self, under: str = "") -> dict[str, Entry]:
-        found: dict[str, Entry] = {}
+    def files(self, under: str = "") -> dict[str, FileInfo]:
+        found: dict[str, FileInfo] = {}
         for place, _, names in os.walk(self._path / under):
             for name in names:
                 path = Path(place, name)
                 # Another driver may remove its files.
                 with contextlib.suppress(FileNotFoundError):
                     state = path.lstat()
-                    entry = Entry(state.st_size, state.st_mtime, stat.S_ISREG(state.st_mode))
+                    entry = FileInfo(state.st_size, state.st_mtime, stat.S_ISREG(state.st_mode))
                     found[path.relative_to(self._path).as_posix()] = entry
         return dict(sorted(found.items()))
 
@@ -236,9 +236,9 @@ class RemoteFolder(Folder):
     def entries(self) -> dict[str, str]:
         return {info.base_name: FILE if info.is_file else FOLDER for info in self._listed("", recursive=False)}
 
-    def files(self, under: str = "") -> dict[str, Entry]:
+    def files(self, under: str = "") -> dict[str, FileInfo]:
         found = {
-            info.path.removeprefix(f"{self._path}/"): Entry(info.size, (info.mtime_ns or 0) / 1e9)
+            info.path.removeprefix(f"{self._path}/"): FileInfo(info.size, (info.mtime_ns or 0) / 1e9)
             for info in self._listed(under)
             if info.is_file
         }

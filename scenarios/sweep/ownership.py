@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from scenarios.paths import is_own, json_start
-from scenarios.sweep.folder import FILE, FOLDER, Entry, Folder
+from scenarios.sweep.folder import FILE, FOLDER, FileInfo, Folder
 from scenarios.sweep.parts import RESULTS, VERSION_KEY
 from sim.errors import InputError
 
@@ -92,7 +92,7 @@ def clear(folder: Folder, under: str) -> None:
     folder.prune(under)
 
 
-def is_of_wave(folder: Folder, path: str, entry: Entry) -> bool:
+def is_of_wave(folder: Folder, path: str, entry: FileInfo) -> bool:
     """Whether this program, or Spark for it, wrote a file of a wave; a torn file is judged by its first bytes."""
     name = path.rpartition("/")[2]
     start = next((start for names, start in _REMOVABLE if names.fullmatch(name)), None)

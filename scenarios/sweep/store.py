@@ -37,7 +37,7 @@ from scenarios.single import rows as row_columns
 from scenarios.single.rows import COLUMNS, ROWS_VERSION
 from scenarios.sweep import manifest, ownership
 from scenarios.sweep.extent import Extent, Piece, runs_of
-from scenarios.sweep.folder import Entry, Folder, open_folder
+from scenarios.sweep.folder import FileInfo, Folder, open_folder
 from scenarios.sweep.manifest import DamageError, Manifest, Part, digest_of
 from scenarios.sweep.parts import RESULTS, VERSION_KEY, fields_of, is_part, schema, wave_path
 from scenarios.sweep.store_checks import check_run
@@ -296,7 +296,9 @@ class Store:
                 counted.append(Wave(self.folder, name, covers, parts, beside))
         return counted, overlap
 
-    def _by_manifest(self, files: Mapping[str, Entry]) -> Iterator[tuple[str, Sequence[Piece], dict[str, str | None]]]:
+    def _by_manifest(
+        self, files: Mapping[str, FileInfo]
+    ) -> Iterator[tuple[str, Sequence[Piece], dict[str, str | None]]]:
         for path in files:
             wave, _, name = path.removeprefix(f"{RESULTS}/").partition("/")
             if name == manifest.NAME:
@@ -307,7 +309,7 @@ class Store:
                 else:
                     yield wave, listed.covers, {part.name: part.digest for part in listed.parts}
 
-    def manifest(self, wave: str, files: Mapping[str, Entry]) -> Manifest:
+    def manifest(self, wave: str, files: Mapping[str, FileInfo]) -> Manifest:
         """The manifest of a wave, with the sizes of its parts compared.
 
         Raises:
@@ -330,7 +332,9 @@ class Store:
                 raise DamageError(f"{wave_path(wave)}/{part.name}", f"has {entry.size} bytes in place of {part.bytes}")
         return listed
 
-    def _by_success(self, files: Mapping[str, Entry]) -> Iterator[tuple[str, Sequence[Piece], dict[str, str | None]]]:
+    def _by_success(
+        self, files: Mapping[str, FileInfo]
+    ) -> Iterator[tuple[str, Sequence[Piece], dict[str, str | None]]]:
         """Waves as they were up to schema_version 4: fixed ranges of the seeds of all variants, one after the other."""
         first_seed, end_seed = self.run["seeds"]
         seeds = end_seed - first_seed

@@ -56,7 +56,7 @@ def _grid(value: dict[str, list[Any]], _: object) -> dict[str, list[Any]]:
     return value
 
 
-class _Run(OpenTable):
+class _RunFile(OpenTable):
     code_version: str
     scenarios: Annotated[list[_Scenario], Field(min_length=1)]
     modes: dict[str, list[ModeName]]
@@ -84,7 +84,7 @@ def check_run(path: str, data: dict[str, Any]) -> dict[str, Any]:
     Raises:
         InputError: names the problems.
     """
-    _check(path, _Run, data)
+    _check(path, _RunFile, data)
     names = [scenario["name"] for scenario in data["scenarios"]]
     if len(set(names)) < len(names) or not data["modes"].keys() >= set(names):
         raise InputError(f"{path}: two scenarios have the same name, or one has no modes")

@@ -29,7 +29,7 @@ class Links:
         """Cut the link from `source` to `target`."""
         self._network.cut(source, target)
         self._cuts.append((source, target, by))
-        self._recorder.record(steps.Link(steps.CUT, source, target))
+        self._recorder.record(steps.LinkChange(steps.CUT, source, target))
 
     def heal(self, source: int, target: int, by: object = None) -> bool:
         """Undo one cut; False if there is none."""
@@ -37,14 +37,14 @@ class Links:
             return False
         self._cuts.remove((source, target, by))
         self._network.heal(source, target)
-        self._recorder.record(steps.Link(steps.HEAL, source, target))
+        self._recorder.record(steps.LinkChange(steps.HEAL, source, target))
         return True
 
     def worsen(self, step: steps.StepKind, source: int, target: int, value: int, by: object = None) -> None:
         """Worsen a directed link: by `value` us (`steps.SLOW`), or per thousand messages (`LOSSY`, `RESENT`)."""
         self._change(step, source, target, value)
         self._worse.append((step, source, target, value, by))
-        self._recorder.record(steps.Link(step, source, target, value))
+        self._recorder.record(steps.LinkChange(step, source, target, value))
 
     def mend(self, step: steps.StepKind, source: int, target: int, value: int, by: object = None) -> bool:
         """Undo `worsen`; False if it was undone already."""
@@ -53,7 +53,7 @@ class Links:
             return False
         self._worse.remove(entry)
         self._change(step, source, target, -value)
-        self._recorder.record(steps.Link(steps.HEAL, source, target))
+        self._recorder.record(steps.LinkChange(steps.HEAL, source, target))
         return True
 
     def _change(self, step: steps.StepKind, source: int, target: int, by: int) -> None:

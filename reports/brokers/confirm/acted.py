@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from reports.brokers.confirm.clients import Send
     from reports.brokers.confirm.files import Stored
-    from reports.brokers.confirm.history import State
+    from reports.brokers.confirm.history import PartitionSnapshot
     from sim.history.trace import Shown
 
 
@@ -51,7 +51,7 @@ class Acted:
 
     steps: list[Shown] = field(default_factory=list)
     met: list[tuple[bool, int | None]] = field(default_factory=list)
-    states: list[State] = field(default_factory=list)
+    states: list[PartitionSnapshot] = field(default_factory=list)
     after_script: dict[int, ReplicaFiles] = field(default_factory=dict)
     final: dict[int, ReplicaFiles] = field(default_factory=dict)
     leader: int = 0

@@ -9,9 +9,9 @@ import subprocess
 import time
 from typing import TYPE_CHECKING, Final
 
-from reports.brokers.confirm.cluster import Cluster
+from reports.brokers.confirm.cluster import KafkaCluster
 from reports.brokers.confirm.observer import Observer
-from reports.brokers.confirm.processes import Processes
+from reports.brokers.confirm.processes import JavaProcesses
 from reports.brokers.confirm.scripted_control import wait_for_zookeeper
 from reports.brokers.kafka import releases
 from scenarios.sweep.java import cache_folder, put
@@ -41,8 +41,8 @@ def make_archive(release: Release, pace: int, note: Callable[[str], None]) -> No
     if kept.is_file() or release.source != "released":
         return
     note(f"Kafka {release.name} runs for the first time: its classes are archived, so that it starts faster")
-    with Processes(None) as processes:
-        cluster = Cluster(release, processes, 1, resolve({}), {}, lambda *_: None, pace)
+    with JavaProcesses(None) as processes:
+        cluster = KafkaCluster(release, processes, 1, resolve({}), {}, lambda *_: None, pace)
         try:
             made = processes.folder / "classes.jsa"
             cluster.prepare()
@@ -63,7 +63,7 @@ def make_archive(release: Release, pace: int, note: Callable[[str], None]) -> No
             cluster.close()
 
 
-def _wait_until_up(cluster: Cluster) -> None:
+def _wait_until_up(cluster: KafkaCluster) -> None:
     observer = Observer(cluster, lambda _: None)
     end_s = time.monotonic() + _START_S
     while time.monotonic() < end_s and not any(step["step"] == _UP[cluster.release.kraft] for step in observer.steps):

@@ -19,7 +19,7 @@ from sim.protocol.messages import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from reports.brokers.confirm.cluster import Cluster
+    from reports.brokers.confirm.cluster import KafkaCluster
     from reports.brokers.confirm.observer import Observer
     from sim.config import Value
     from sim.protocol.batch import Sequence
@@ -67,7 +67,7 @@ class Send:
     is_retry: bool = False
 
 
-class Clients:
+class KafkaClients:
     """Producer and consumer.
 
     Args:
@@ -77,7 +77,7 @@ class Clients:
         rules: how an idempotent producer reacts to responses.
     """
 
-    def __init__(self, cluster: Cluster, observer: Observer, config: Mapping[str, Value], rules: Rules) -> None:
+    def __init__(self, cluster: KafkaCluster, observer: Observer, config: Mapping[str, Value], rules: Rules) -> None:
         self._cluster = cluster
         self._observer = observer
         self._config = config
@@ -311,10 +311,10 @@ class Clients:
 _NOW_MS: Final = int(time.time() * 1000)
 
 
-class Administrator:
+class KafkaAdminClient:
     """Sends an operator's requests to any broker that answers."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: KafkaCluster) -> None:
         self._cluster = cluster
 
     def ask(self, request: Any, *, first: int = 0) -> Any:

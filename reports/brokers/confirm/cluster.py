@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from reports.brokers.confirm.history import ControlPlaneHistory
-    from reports.brokers.confirm.processes import Processes
+    from reports.brokers.confirm.processes import JavaProcesses
     from reports.brokers.confirm.proxy import Told
     from reports.brokers.confirm.release import Release
 
@@ -91,7 +91,7 @@ _OLDEST_SLF4J: Final = (1,)
 
 
 @dataclass(slots=True)
-class Node:
+class KafkaNode:
     """A broker, or the control plane.
 
     Attributes:
@@ -147,7 +147,7 @@ class Node:
         return self.process is not None and self.process.poll() is None
 
 
-class Cluster:
+class KafkaCluster:
     """Brokers and their control plane.
 
     Args:
@@ -164,7 +164,7 @@ class Cluster:
     def __init__(
         self,
         release: Release,
-        processes: Processes,
+        processes: JavaProcesses,
         brokers: int,
         config: Mapping[str, Value],
         broker_config: Mapping[int, Mapping[str, Value]],
@@ -183,9 +183,9 @@ class Cluster:
         self.proxies = Proxies(told, BEAT_S)
         self.cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         port = processes.port
-        self.control = Node(CONTROL, self.folder / "control", port())
+        self.control = KafkaNode(CONTROL, self.folder / "control", port())
         self.brokers = {
-            number: Node(number, self.folder / f"broker-{number}", port(), port(), port(), port())
+            number: KafkaNode(number, self.folder / f"broker-{number}", port(), port(), port(), port())
             for number in range(1, brokers + 1)
         }
         self.history: ControlPlaneHistory = (
@@ -200,14 +200,14 @@ class Cluster:
             )
 
     def close(self) -> None:
-        """Close the links; `Processes` ends the processes."""
+        """Close the links; `JavaProcesses` ends the processes."""
         self.proxies.close()
 
     def paced_ms(self, value_ms: int) -> int:
         """A duration of the scenario, converted to these brokers' pace."""
         return value_ms if value_ms >= NEVER // self._pace else max(1, value_ms // self._pace)
 
-    def node(self, number: int) -> Node:
+    def node(self, number: int) -> KafkaNode:
         """The node with this id in scripts."""
         return self.control if number == CONTROL else self.brokers[number]
 
@@ -279,7 +279,7 @@ class Cluster:
         """The partition's high watermark in a broker's HW file, if any."""
         return files.offset_in_checkpoint(self.node(number).data / "replication-offset-checkpoint", TOPIC)
 
-    def _broker_properties(self, node: Node) -> dict[str, object]:
+    def _broker_properties(self, node: KafkaNode) -> dict[str, object]:
         names = "PEERS:PLAINTEXT,CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT"
         common = {
             **_FIXED,
@@ -380,7 +380,7 @@ class Cluster:
         node.command = [*self._java_options(), "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(path)]
         node.data.mkdir(parents=True)
 
-    def format(self, node: Node) -> None:
+    def format(self, node: KafkaNode) -> None:
         """Format an empty disk with a new directory id for a node."""
         node.data.mkdir(parents=True, exist_ok=True)
         if self.release.kraft:
@@ -393,7 +393,7 @@ class Cluster:
             }
             files.write_properties(node.data / "meta.properties", values)
 
-    def start(self, node: Node) -> None:
+    def start(self, node: KafkaNode) -> None:
         """Start a node, unless it runs."""
         if node.alive:
             return
@@ -477,7 +477,7 @@ class Cluster:
         with segment.open("r+b") as file:
             file.truncate(kept)
 
-    def flushed(self, node: Node) -> None:
+    def flushed(self, node: KafkaNode) -> None:
         """Mark all that a node wrote as synced: it shut down cleanly."""
         for segment in files.segments(node.log_folder):
             node.sizes[segment.name] = [(0.0, segment.stat().st_size)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.brokers.confirm.history import State
+from reports.brokers.confirm.history import PartitionSnapshot
 from scenarios.single.execution import PAUSE_US
 from scenarios.single.final_logs import VALIDATION_IDS
 from scenarios.single.script import matches
@@ -25,7 +25,7 @@ JUDGED: Final = ("committed-loss", "exposed-loss", "divergence", "hw-regression"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparedItem:
     """One compared item.
 
     Attributes:
@@ -130,7 +130,7 @@ def simulated_changes(result: RunResult, end_us: int, *, elr: bool) -> list[Deci
     return _ranked(_led(found))
 
 
-def real_changes(states: Iterable[State], *, elr: bool) -> list[DecidedChange]:
+def real_changes(states: Iterable[PartitionSnapshot], *, elr: bool) -> list[DecidedChange]:
     """The states of the partition that the control plane recorded."""
     found: list[DecidedChange] = []
     for state in states:
@@ -178,7 +178,9 @@ def entries_of_view(batches: Iterable[tuple[int, int, int, int]]) -> list[tuple[
     ]
 
 
-def compare(result: RunResult, acted: Acted, lines: Iterable[ScriptLine], *, elr: bool, epochs: bool) -> list[Row]:
+def compare(
+    result: RunResult, acted: Acted, lines: Iterable[ScriptLine], *, elr: bool, epochs: bool
+) -> list[ComparedItem]:
     """Compare both runs item by item.
 
     Args:
@@ -198,11 +200,11 @@ def compare(result: RunResult, acted: Acted, lines: Iterable[ScriptLine], *, elr
     return rows + _verdicts(result, acted)
 
 
-def _story(result: RunResult, acted: Acted) -> list[Row]:
+def _story(result: RunResult, acted: Acted) -> list[ComparedItem]:
     rows = []
     for line, (seen, at_us) in zip(result.story, acted.met, strict=True):
         real = _came(at_us) if seen else "cannot be seen"
-        rows.append(Row(f"story: {line['text']}", _came(line["met_at_us"]), real, compared=seen))
+        rows.append(ComparedItem(f"story: {line['text']}", _came(line["met_at_us"]), real, compared=seen))
     return rows
 
 
@@ -210,7 +212,7 @@ def _came(at_us: int | None) -> str:
     return "no" if at_us is None else "yes"
 
 
-def _changes(result: RunResult, acted: Acted, end_us: int, *, elr: bool) -> list[Row]:
+def _changes(result: RunResult, acted: Acted, end_us: int, *, elr: bool) -> list[ComparedItem]:
     assert result.trace is not None
     real = real_changes(acted.states, elr=elr)
     simulated = simulated_changes(result, end_us + PAUSE_US, elr=elr)
@@ -219,7 +221,7 @@ def _changes(result: RunResult, acted: Acted, end_us: int, *, elr: bool) -> list
     for number in range(max(len(simulated), len(real))):
         one = simulated[number].said() if number < len(simulated) else "-"
         other = real[number].said() if number < len(real) else "-"
-        rows.append(Row(f"partition {number + 1}", one, other, equal=True if number in free else None))
+        rows.append(ComparedItem(f"partition {number + 1}", one, other, equal=True if number in free else None))
     return rows
 
 
@@ -239,7 +241,7 @@ def orders_of_joining(simulated: Sequence[DecidedChange], real: Sequence[Decided
     return found
 
 
-def departs(simulated: Sequence[DecidedChange], states: Iterable[State]) -> bool:
+def departs(simulated: Sequence[DecidedChange], states: Iterable[PartitionSnapshot]) -> bool:
     """Whether the partition's states differ from the simulated ones, as far as both have come."""
     real = real_changes(states, elr=any(change.elr is not None for change in simulated))
     free = orders_of_joining(simulated, real)
@@ -251,7 +253,7 @@ def departs(simulated: Sequence[DecidedChange], states: Iterable[State]) -> bool
     )
 
 
-def early_exit_from_isr(simulated: Sequence[DecidedChange], states: Sequence[State]) -> str:
+def early_exit_from_isr(simulated: Sequence[DecidedChange], states: Sequence[PartitionSnapshot]) -> str:
     """Members that left the ISR at the brokers' first departure from the simulation, if nothing else happens there;
     otherwise empty. When a follower lags too long, or a session expires, depends on timing.
     """
@@ -261,7 +263,7 @@ def early_exit_from_isr(simulated: Sequence[DecidedChange], states: Sequence[Sta
             simulated
         ):
             continue
-        before = states[place - 1] if place else State()
+        before = states[place - 1] if place else PartitionSnapshot()
         gone = set(before.isr) - set(after.isr)
         same = (before.leader, before.replicas) == (after.leader, after.replicas)
         if not gone or not same or not set(after.isr) < set(before.isr):
@@ -275,7 +277,7 @@ def _joins(before: DecidedChange, after: DecidedChange) -> bool:
     return set(before.isr) < set(after.isr) and replace(before, isr=after.isr) == after
 
 
-def _logs(result: RunResult, acted: Acted, names: Mapping[int, str], *, epochs: bool) -> list[Row]:
+def _logs(result: RunResult, acted: Acted, names: Mapping[int, str], *, epochs: bool) -> list[ComparedItem]:
     rows = []
     views = {view.broker: view for view in result.replicas}
     simulated = {broker: entries_of_view(view.batches) for broker, view in views.items()}
@@ -328,9 +330,9 @@ def record_name(record: int, names: Mapping[int, str]) -> str:
     return names[first] if first == record else f"{names[first]}+{record - first}"
 
 
-def _row(what: str, said: Sequence[str], *, compared: bool = True) -> Row:
+def _row(what: str, said: Sequence[str], *, compared: bool = True) -> ComparedItem:
     simulated, real = said
-    return Row(what, simulated, real, compared)
+    return ComparedItem(what, simulated, real, compared)
 
 
 def _cache(cache: Sequence[tuple[int, int]], log: Sequence[tuple[int, int, int]]) -> str:
@@ -340,7 +342,7 @@ def _cache(cache: Sequence[tuple[int, int]], log: Sequence[tuple[int, int, int]]
     return " ".join(f"{rank}@{offset}" for rank, (_, offset) in enumerate(entries)) or "-"
 
 
-def _clients(result: RunResult, acted: Acted, names: Mapping[int, str], end_us: int) -> list[Row]:
+def _clients(result: RunResult, acted: Acted, names: Mapping[int, str], end_us: int) -> list[ComparedItem]:
     assert result.trace is not None
     acks: dict[int, int] = {}
     ends: list[int] = []
@@ -359,9 +361,11 @@ def _clients(result: RunResult, acted: Acted, names: Mapping[int, str], end_us: 
     both = min(len(reads), len(acted.shown))
     equal = reads[:both] == acted.shown[:both]
     told = [_runs([(*one, "") for one in shown], names) for shown in (reads, acted.shown)]
-    rows.append(Row("consumer read", told[0], told[1], equal=equal))
+    rows.append(ComparedItem("consumer read", told[0], told[1], equal=equal))
     if ends or acted.end_offsets:
-        rows.append(Row("end offsets", " ".join(map(str, ends)) or "-", " ".join(map(str, acted.end_offsets)) or "-"))
+        rows.append(
+            ComparedItem("end offsets", " ".join(map(str, ends)) or "-", " ".join(map(str, acted.end_offsets)) or "-")
+        )
     return rows
 
 
@@ -381,7 +385,7 @@ _CONSUMER: Final = 1002
 _EVER: Final = 1 << 62
 
 
-def _verdicts(result: RunResult, acted: Acted) -> list[Row]:
+def _verdicts(result: RunResult, acted: Acted) -> list[ComparedItem]:
     """Verdicts based on what both consumers read, and those of each run by itself if they differ."""
     simulated = {one["kind"] for one in result.violations} & set(JUDGED)
     reads = simulated_reads(result, _EVER)
@@ -451,7 +455,7 @@ def _diverge(disks: Mapping[int, ReplicaFiles]) -> bool:
     )
 
 
-def as_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
+def as_json(rows: Iterable[ComparedItem]) -> list[dict[str, Any]]:
     """Rows as plain data."""
     return [
         {"what": row.what, "simulated": row.simulated, "real": row.real, "agrees": row.agrees, "compared": row.compared}

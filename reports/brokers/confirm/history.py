@@ -27,7 +27,7 @@ _LOG_OVERHEAD: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class PartitionSnapshot:
     """The partition's state in the control plane; lists are in order of broker ids.
 
     Attributes:
@@ -48,7 +48,7 @@ class State:
     replicas: tuple[int, ...] = ()
     version: int = -1
 
-    def steps_from(self, before: State | None) -> list[Shown]:
+    def steps_from(self, before: PartitionSnapshot | None) -> list[Shown]:
         """The steps by which a trace shows the change to this state."""
         steps: list[Shown] = []
         epoch = self.leader_epoch
@@ -71,7 +71,7 @@ class ControlPlaneHistory(Protocol):
         states: all states of the partition, in order.
     """
 
-    states: list[State]
+    states: list[PartitionSnapshot]
 
     def poll(self) -> list[Shown]:
         """Return the steps since the last poll, each with ``at_ms``, its wall-clock time."""
@@ -97,7 +97,7 @@ class MetadataHistory:
         self._topic_id: Any = None
         self._fenced: dict[int, bool] = {}
         self._epoch = -1
-        self.states: list[State] = []
+        self.states: list[PartitionSnapshot] = []
         self.records: list[tuple[str, dict[str, Any]]] = []
 
     def poll(self) -> list[Shown]:
@@ -145,7 +145,7 @@ class MetadataHistory:
 
     def _partition(self, name: str, fields: dict[str, Any]) -> list[Shown]:
         before = self.states[-1] if self.states else None
-        old = before or State()
+        old = before or PartitionSnapshot()
         given = {
             "isr": fields.get("isr"),
             "elr": fields.get("eligible_leader_replicas"),
@@ -251,7 +251,7 @@ class ZooKeeperHistory:
         self._sessions: dict[int, set[str]] = {}
         self._version = -1
         self._replicas: tuple[int, ...] = ()
-        self.states: list[State] = []
+        self.states: list[PartitionSnapshot] = []
         self.controller: int = 0
         self.sessions: dict[int, int] = {}
 
@@ -324,7 +324,7 @@ class ZooKeeperHistory:
         before = self.states[-1] if self.states else None
         isr = tuple(sorted(told["isr"]))
         self.states.append(
-            State(told["leader"], told["leader_epoch"], isr, replicas=self._replicas, version=self._version)
+            PartitionSnapshot(told["leader"], told["leader_epoch"], isr, replicas=self._replicas, version=self._version)
         )
         return self.states[-1].steps_from(before)
 

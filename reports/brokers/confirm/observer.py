@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from reports.brokers.confirm.cluster import Cluster, Node
+    from reports.brokers.confirm.cluster import KafkaCluster, KafkaNode
     from reports.brokers.confirm.files import Stored
     from sim.history.trace import Shown
 
@@ -65,7 +65,7 @@ class Observer:
         on_step: called with each step.
     """
 
-    def __init__(self, cluster: Cluster, on_step: Callable[[Shown], None]) -> None:
+    def __init__(self, cluster: KafkaCluster, on_step: Callable[[Shown], None]) -> None:
         self._cluster = cluster
         self._on_step = on_step
         self._begin_s = time.monotonic()
@@ -145,7 +145,7 @@ class Observer:
         log = self.logs[broker]
         return log[-1].last_offset + 1 if log else 0
 
-    def _disk(self, node: Node) -> list[Shown]:
+    def _disk(self, node: KafkaNode) -> list[Shown]:
         if node.alive and node.id in self._held and not node.log_folder.is_dir():
             self._held.discard(node.id)
             self._stamps[node.id] = ()
@@ -187,7 +187,7 @@ class Observer:
 
     # Processes.
 
-    def _life(self, node: Node) -> list[Shown]:
+    def _life(self, node: KafkaNode) -> list[Shown]:
         incarnation, said_s = self._giving_up.get(node.id, (0, 0.0))
         if node.alive and incarnation == node.incarnation and time.monotonic() > said_s + _HANGS_S:
             assert node.process is not None
@@ -208,7 +208,7 @@ class Observer:
             return [{"step": kinds.SHUTDOWN.name, "broker": node.id}]
         return []
 
-    def _said(self, node: Node) -> list[Shown]:
+    def _said(self, node: KafkaNode) -> list[Shown]:
         try:
             with node.output.open("rb") as file:
                 file.seek(self._read[node.id])
@@ -219,7 +219,7 @@ class Observer:
         *lines, self._rest[node.id] = (self._rest[node.id] + data.decode(errors="replace")).split("\n")
         return [step for line in lines for step in self._line(node, line)]
 
-    def _line(self, node: Node, line: str) -> list[Shown]:
+    def _line(self, node: KafkaNode, line: str) -> list[Shown]:
         broker, kraft = node.id, self._cluster.release.kraft
         if _GIVES_UP.search(line):
             self._giving_up[broker] = node.incarnation, time.monotonic()
@@ -266,17 +266,17 @@ class Observer:
         self._settled[broker] = self._epoch
         return [{"step": kinds.LEAD.name, "broker": broker, "leader_epoch": epoch, "offset": offset}]
 
-    def _recovered(self, node: Node, leo: int) -> list[Shown]:
+    def _recovered(self, node: KafkaNode, leo: int) -> list[Shown]:
         if self._loaded.get(node.id) == node.incarnation:
             return []
         self._loaded[node.id] = node.incarnation
         return [{"step": kinds.RECOVERED.name, "broker": node.id, "offset": leo}]
 
-    def is_up(self, node: Node) -> bool:
+    def is_up(self, node: KafkaNode) -> bool:
         """Whether a node's current process has loaded its logs and registered."""
         return self.has_recovered(node) and self._registered.get(node.id) == node.incarnation
 
-    def is_back_early(self, node: Node) -> bool:
+    def is_back_early(self, node: KafkaNode) -> bool:
         """Whether a node's new process starts while the session of its previous one is still open."""
         return (
             node.alive
@@ -285,7 +285,7 @@ class Observer:
             and self._registered.get(node.id, 0) == node.incarnation - 1
         )
 
-    def has_recovered(self, node: Node) -> bool:
+    def has_recovered(self, node: KafkaNode) -> bool:
         """Whether a node's current process has loaded its logs."""
         return self._loaded.get(node.id) == node.incarnation
 
@@ -318,7 +318,7 @@ class Observer:
         states = self._cluster.history.states
         return states[-1].leader_epoch if states else -1
 
-    def is_settled(self, node: Node) -> bool:
+    def is_settled(self, node: KafkaNode) -> bool:
         """Whether the broker runs, and leads or has truncated in the current leader epoch."""
         return node.alive and not node.paused and self._settled.get(node.id) == self._epoch
 

@@ -65,7 +65,7 @@ if keep != "keep":
 their environment."""
 
 
-class Processes:
+class JavaProcesses:
     """All processes of a run, and the folder that they work in.
 
     Args:

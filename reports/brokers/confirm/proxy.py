@@ -47,14 +47,14 @@ _ZOOKEEPER_CLOSE: Final = struct.pack(">i", -11)
 
 Told = Callable[[str, int, int, dict[str, Any]], None]
 """Called with each message: its kind, source, target and contents."""
-Due = tuple["Link | None", float, "int | None", Callable[[], None] | None]
+Due = tuple["ProxyLink | None", float, "int | None", Callable[[], None] | None]
 """A frame's treatment: its link, its delay, the number of polls before the event that it waits for (None: no wait), and
 a callback for when it passes; None if the frame is dropped.
 """
 
 
 @dataclass(slots=True)
-class Link:
+class ProxyLink:
     """A directed link.
 
     Attributes:
@@ -71,7 +71,7 @@ class Link:
 
 
 @dataclass(slots=True)
-class Request:
+class ProxiedRequest:
     """Header of a request, and the number of polls begun when it was forwarded, if its response waits for more."""
 
     key: int
@@ -82,7 +82,7 @@ class Request:
     looks: int | None = None
 
 
-def head_of(frame: bytes) -> Request | None:
+def head_of(frame: bytes) -> ProxiedRequest | None:
     """Parse the header of a request's frame (without its size); None if it is not a Kafka request."""
     if len(frame) < _HEAD.size:
         return None
@@ -90,10 +90,10 @@ def head_of(frame: bytes) -> Request | None:
     end = _HEAD.size + max(length, 0)
     if end > len(frame):
         return None
-    return Request(key, version, correlation, frame[_HEAD.size : end].decode(errors="replace"), frame[end:])
+    return ProxiedRequest(key, version, correlation, frame[_HEAD.size : end].decode(errors="replace"), frame[end:])
 
 
-def source_of(request: Request) -> int | None:
+def source_of(request: ProxiedRequest) -> int | None:
     """The broker that sent a request, if known."""
     if request.key == FETCH and request.version < _SHORT_HEAD:
         (replica,) = struct.unpack_from(">i", request.body, 1 if request.version >= 12 else 0)
@@ -122,7 +122,7 @@ class Proxies:
         self.kept: frozenset[int] = frozenset()
         self.frozen = False
         self.looks: int | None = None
-        self._links: dict[tuple[int, int], Link] = {}
+        self._links: dict[tuple[int, int], ProxyLink] = {}
         self._connections: set[_Connection] = set()
         self._loop = asyncio.new_event_loop()
         self._servers: list[asyncio.AbstractServer] = []
@@ -152,9 +152,9 @@ class Proxies:
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
 
-    def link(self, source: int, target: int) -> Link:
+    def link(self, source: int, target: int) -> ProxyLink:
         """A directed link."""
-        return self._links.setdefault((source, target), Link())
+        return self._links.setdefault((source, target), ProxyLink())
 
     def cut(self, source: int, target: int) -> None:
         """Cut a link: drop all of its frames."""
@@ -244,7 +244,7 @@ class _Connection:
         self._source = source
         self._target = target
         self._kafka = kafka
-        self._asked: deque[Request] = deque()
+        self._asked: deque[ProxiedRequest] = deque()
         self._closed = False
         self._pulse = b""
 
@@ -390,14 +390,14 @@ class _Connection:
         looks = request.looks if request is not None else None
         return link, link.delay_s, looks, lambda: self._tell_answer(request, frame)
 
-    def _tell_request(self, source: int, request: Request) -> None:
+    def _tell_request(self, source: int, request: ProxiedRequest) -> None:
         if self._target == CONTROL or request.key != FETCH:
             return
         offset = _fetch_offset(request)
         request.looks = self._proxies.looks
         self._proxies.told("fetch", source, self._target, {} if offset is None else {"offset": offset})
 
-    def _tell_answer(self, request: Request | None, frame: bytes) -> None:
+    def _tell_answer(self, request: ProxiedRequest | None, frame: bytes) -> None:
         if request is None or self._target == CONTROL or self._source is None:
             return
         if request.key == EPOCH_END and _is_answered(request, frame):
@@ -409,7 +409,7 @@ class _Connection:
             self._proxies.told("fetched", self._source, self._target, {"hw": hw})
 
 
-def _fetch_offset(request: Request) -> int | None:
+def _fetch_offset(request: ProxiedRequest) -> int | None:
     """Fetch offset of a follower's request; None if it is unchanged."""
     from kafka.protocol.consumer import FetchRequest
 
@@ -422,7 +422,7 @@ def _fetch_offset(request: Request) -> int | None:
     return None
 
 
-def _is_answered(request: Request, frame: bytes) -> bool:
+def _is_answered(request: ProxiedRequest, frame: bytes) -> bool:
     """Whether a request for an epoch's end offset got a response, whatever its contents."""
     from kafka.protocol.consumer import OffsetForLeaderEpochResponse
 
@@ -432,7 +432,7 @@ def _is_answered(request: Request, frame: bytes) -> bool:
     return False
 
 
-def _high_watermark(request: Request, frame: bytes) -> int | None:
+def _high_watermark(request: ProxiedRequest, frame: bytes) -> int | None:
     from kafka.protocol.consumer import FetchResponse
 
     with contextlib.suppress(Exception):

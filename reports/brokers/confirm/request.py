@@ -184,7 +184,7 @@ class Confirmation:
     def attempt(self, keep: Path | None, pace: int) -> dict[str, Any]:
         """Make one real run, and compare it with the simulation."""
         from reports.brokers.confirm import actions, comparison, milestones, script_runner
-        from reports.brokers.confirm.processes import Processes
+        from reports.brokers.confirm.processes import JavaProcesses
         from scenarios.single.execution import PAUSE_US
 
         begin_s = time.monotonic()
@@ -195,7 +195,7 @@ class Confirmation:
         end_us = comparison.script_end_us(result.trace, lines, batches)
         end = milestones.Milestone(comparison.simulated_changes(result, end_us + PAUSE_US, elr=elr))
         failed, rows, seconds = "", [], {}
-        with Processes(keep) as processes:
+        with JavaProcesses(keep) as processes:
             actor = script_runner.Actor(
                 self.scenario, self.force, self.found, processes, self.request.limit_s, self.note, pace, actions.ACTIONS
             )

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from reports.brokers.confirm import files, wire
 from reports.brokers.confirm.acted import Acted, ReplicaFiles
 from reports.brokers.confirm.class_archive import archive_of
-from reports.brokers.confirm.clients import Administrator, Clients, Send
-from reports.brokers.confirm.cluster import TOPIC, Cluster
+from reports.brokers.confirm.clients import KafkaAdminClient, KafkaClients, Send
+from reports.brokers.confirm.cluster import TOPIC, KafkaCluster
 from reports.brokers.confirm.comparison import departs
 from reports.brokers.confirm.milestones import FAULTS, next_truncation
 from reports.brokers.confirm.observer import SEEN, Observer
@@ -29,10 +29,10 @@ from sim.history import steps as kinds
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from reports.brokers.confirm.cluster import Node
-    from reports.brokers.confirm.history import State
+    from reports.brokers.confirm.cluster import KafkaNode
+    from reports.brokers.confirm.history import PartitionSnapshot
     from reports.brokers.confirm.milestones import Milestone
-    from reports.brokers.confirm.processes import Processes
+    from reports.brokers.confirm.processes import JavaProcesses
     from reports.brokers.confirm.release import Release
     from scenarios.format.scenario import Scenario
     from sim.history.trace import Shown
@@ -82,7 +82,7 @@ class Actor:
         processes: starts Java.
         limit_s: time limit in seconds.
         note: called with progress notes.
-        pace: see `Cluster`.
+        pace: see `KafkaCluster`.
         actions: value of ``do`` -> the function that performs it.
     """
 
@@ -91,7 +91,7 @@ class Actor:
         scenario: Scenario,
         rules: RulesInForce,
         release: Release,
-        processes: Processes,
+        processes: JavaProcesses,
         limit_s: float,
         note: Callable[[str], None],
         pace: int,
@@ -131,10 +131,12 @@ class Actor:
         self.acted = Acted()
         self._other_hws: list[tuple[int, int, int, str]] = []
         archive = archive_of(release)
-        self.cluster: Cluster = Cluster(release, processes, brokers, self.config, own, self._told, pace, archive)
+        self.cluster: KafkaCluster = KafkaCluster(
+            release, processes, brokers, self.config, own, self._told, pace, archive
+        )
         self.observer: Observer = Observer(self.cluster, self._observe)
-        self.clients: Clients = Clients(self.cluster, self.observer, self.config, rules.mode)
-        self.administrator: Administrator = Administrator(self.cluster)
+        self.clients: KafkaClients = KafkaClients(self.cluster, self.observer, self.config, rules.mode)
+        self.administrator: KafkaAdminClient = KafkaAdminClient(self.cluster)
         self._scripted: Any = None
         self.expiring: int | None = None
 
@@ -210,7 +212,7 @@ class Actor:
             kept.update(node.id for node in brokers if self.observer.is_back_early(node))
         self.cluster.proxies.kept = frozenset(kept)
 
-    def _hears_control(self, node: Node) -> bool:
+    def _hears_control(self, node: KafkaNode) -> bool:
         """Whether a node can reach the control plane, which it needs in order to start."""
         proxies, control = self.cluster.proxies, self.cluster.control
         links = (proxies.link(node.id, control.id), proxies.link(control.id, node.id))
@@ -657,7 +659,7 @@ def _was_truncated(steps: Sequence[Shown], broker: int) -> bool:
     return False
 
 
-def changes_of(states: Sequence[State]) -> int:
+def changes_of(states: Sequence[PartitionSnapshot]) -> int:
     """Number of states of the partition since its first leader, as counted by `comparison.simulated_changes`."""
     told = [(max(one.leader, 0), one.leader_epoch, one.isr, one.elr, one.last_known_elr) for one in states]
     start = next((place for place, one in enumerate(told) if one[0]), len(told))

@@ -18,7 +18,7 @@ from reports.brokers.confirm.proxy import CONTROL
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from reports.brokers.confirm.cluster import Cluster
+    from reports.brokers.confirm.cluster import KafkaCluster
 
 CONTROLLER: Final = 999
 """Broker id of the script as controller."""
@@ -64,7 +64,7 @@ class ScriptedControl:
         replicas: its replicas.
     """
 
-    def __init__(self, cluster: Cluster, topic: str, replicas: Sequence[int]) -> None:
+    def __init__(self, cluster: KafkaCluster, topic: str, replicas: Sequence[int]) -> None:
         self._cluster = cluster
         self._topic = topic
         self._replicas = list(replicas)

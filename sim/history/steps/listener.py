@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         SessionEnd,
     )
     from sim.history.steps.log import Append, LogStart, Retention, Truncate
-    from sim.history.steps.processes import Deleted, End, Link, Pause, Recovered, Start
+    from sim.history.steps.processes import Deleted, End, LinkChange, Pause, Recovered, Start
     from sim.history.steps.replication import Follow, HighWatermark, Lead, Replicated, Settled
 
 
@@ -148,7 +148,7 @@ class Listener:
     def on_pause(self, step: Pause) -> None:
         self.on_step(step)
 
-    def on_link(self, step: Link) -> None:
+    def on_link(self, step: LinkChange) -> None:
         self.on_step(step)
 
 

@@ -271,7 +271,7 @@ LINKS: Final[tuple[StepKind, ...]] = (CUT, HEAL, SLOW, LOSSY, RESENT)
 """Changes of a directed link."""
 
 
-class Link(Step):
+class LinkChange(Step):
     """A directed link to a target (`offset`) was cut or healed, or worsened by an amount (`other`)."""
 
     __slots__ = ("kind",)

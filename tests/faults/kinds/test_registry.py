@@ -10,7 +10,7 @@ from faults.kind import KRAFT, OTHER_BROKER, OTHER_REPLICA, REPLICAS, FaultKind,
 from faults.kinds.links import Cut
 from faults.kinds.operations import MinIsrChange
 from faults.kinds.registry import KINDS, kinds_with
-from faults.kinds.stalls import Pause, SessionExpiry
+from faults.kinds.stalls import PauseFault, SessionExpiry
 from faults.kinds.stops import Kill
 from sim.kernel.streams import Streams
 from tests.faults.limits import LIMITS
@@ -55,7 +55,7 @@ class RestoresNothing(MinIsrChange):
         cluster.administrator.change_min_isr(3)
 
 
-class WakesAnother(Pause):
+class WakesAnother(PauseFault):
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
         cluster.resume(target + 1)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reports.brokers.confirm.processes import Processes
+from reports.brokers.confirm.processes import JavaProcesses
 from reports.brokers.confirm.request import check_keep
 from reports.brokers.kafka import releases
 from scenarios.format.catalogue import load
@@ -297,7 +297,7 @@ def test_confirm_keeps_out_of_folders_of_others(tmp_path: Path) -> None:
     if not shutil.which("java"):
         pytest.skip("there is no Java")
     (tmp_path / "link").symlink_to("notes.txt")
-    with Processes(None) as processes:
+    with JavaProcesses(None) as processes:
         (processes.folder / "link").symlink_to(tmp_path)
     assert not processes.folder.exists()
     assert (tmp_path / "notes.txt").read_text() == "mine"

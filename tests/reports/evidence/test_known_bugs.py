@@ -11,7 +11,7 @@ from reports.drawing.observed import Observed, observe
 from reports.evidence import messages, narrative
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.criterion import Symptom, Trials
-from scenarios.shrinking.necessity import _Search
+from scenarios.shrinking.necessity import _NecessitySearch
 from scenarios.shrinking.prevention import remedies
 from scenarios.single import recording
 from sim.protocol.messages import FetchRequest
@@ -73,7 +73,7 @@ def test_the_story_says_how_in_words_that_the_trace_bears_out(bug: Bug) -> None:
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_every_message_has_a_name_and_can_be_told(bug: Bug) -> None:
-    sent = _Search(case_of(bug), Symptom(bug.kind, bug.inside), Trials())._sent()
+    sent = _NecessitySearch(case_of(bug), Symptom(bug.kind, bug.inside), Trials())._sent()
     assert all(messages.name_of(one.message) for one in sent)
     offsets = [messages.about(one.message) for one in sent if isinstance(one.message, FetchRequest)]
     assert offsets

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from faults.kinds.operations import Retention
+from faults.kinds.operations import RetentionFault
 from faults.kinds.registry import KINDS
 from scenarios.format.actions import ACTIONS, with_faults
 from tests.plain import needs_sources
@@ -14,7 +14,7 @@ def test_every_kind_of_fault_is_an_action() -> None:
 
 @needs_sources
 def test_a_kind_of_fault_cannot_replace_an_action() -> None:
-    class DeleteRecords(Retention):
+    class DeleteRecords(RetentionFault):
         name = "delete-records"
 
     with pytest.raises(ValueError, match="the fault kind delete-records has the name of a script action"):

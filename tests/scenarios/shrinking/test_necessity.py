@@ -6,7 +6,7 @@ import pytest
 
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.criterion import Symptom, Trials, symptom
-from scenarios.shrinking.necessity import TRIES, Necessity, _Search, find_necessity
+from scenarios.shrinking.necessity import TRIES, Necessity, _NecessitySearch, find_necessity
 from scenarios.shrinking.shrink import shrink
 from scenarios.single.execution import CLIENTS_BEGIN_US
 from sim.protocol.messages import ProduceRequest, ProduceResponse
@@ -45,7 +45,7 @@ def test_a_lone_broker_loses_what_it_was_sent_and_answered() -> None:
 @pytest.mark.parametrize("run", [LONE, TWO])
 def test_without_any_message_of_the_set_the_violation_is_gone(run: tuple[str, str, int]) -> None:
     case, found, until_us = small(*run)
-    asking = _Search(case, found, Trials())
+    asking = _NecessitySearch(case, found, Trials())
     takes = asked(*run)
     assert takes.messages
     for one in takes.messages:
@@ -57,7 +57,7 @@ def test_without_any_message_of_the_set_the_violation_is_gone(run: tuple[str, st
 
 def test_messages_that_stand_for_each_other_are_told_together() -> None:
     case, found, _ = small(*TWO)
-    asking = _Search(case, found, Trials())
+    asking = _NecessitySearch(case, found, Trials())
     groups = asked(*TWO).alternatives
     assert groups
     for group in groups:

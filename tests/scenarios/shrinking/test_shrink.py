@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Trials, symptom
-from scenarios.shrinking.shrink import Shrunk, shrink
+from scenarios.shrinking.shrink import ShrunkCase, shrink
 from scenarios.single import recording
 from tests.scenarios.shrinking.failing import failing
 
@@ -22,13 +22,13 @@ FAILURES = [
 ]
 
 
-def shrunk(case: Case, kind: str) -> Shrunk:
+def shrunk(case: Case, kind: str) -> ShrunkCase:
     trials = Trials()
     return shrink(case, symptom(trials.row(case), kind), trials)
 
 
 @cache
-def small(scenario: str, mode: str, first: int, kind: str) -> Shrunk:
+def small(scenario: str, mode: str, first: int, kind: str) -> ShrunkCase:
     return shrunk(failing(scenario, mode, first, kind), kind)
 
 

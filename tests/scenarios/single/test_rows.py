@@ -5,7 +5,7 @@ import re
 import pytest
 
 from scenarios.single import rows
-from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, KEY, ROUNDS, ROWS_VERSION, Column, Group
+from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, KEY, ROUNDS, ROWS_VERSION, Column, ColumnGroup
 from tests.scenarios.single import page
 
 TYPES = {"string": str, "bigint": int, "int": int, "boolean": bool}
@@ -46,7 +46,7 @@ def test_groups_list_columns_in_the_order_of_the_row() -> None:
     assert KEY == ("scenario", "mode", "seed")
     assert ROUNDS == ("rounds_1", "rounds_2", "rounds_more")
     assert BY_DAMAGE == ("inside_unclean", "inside_lossy")
-    assert {column.group for column in COLUMNS.values()} == {None, *Group}
+    assert {column.group for column in COLUMNS.values()} == {None, *ColumnGroup}
     assert [name for name in COLUMNS if name in AVAILABILITY] == list(AVAILABILITY)
 
 

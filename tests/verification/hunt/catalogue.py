@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from reports.drawing.explained import Explained
     from reports.evidence.narrative import Sentence
-    from scenarios.shrinking.shrink import Shrunk
+    from scenarios.shrinking.shrink import ShrunkCase
     from sim.config import Value
 
 FOLDER: Final = FIXTURES / "explained"
@@ -294,7 +294,7 @@ BUGS: Final = (
 )
 
 
-def found(bug: Bug) -> Shrunk:
+def found(bug: Bug) -> ShrunkCase:
     """Shrink the bug's seed."""
     scenario, mode = laid_over(load(bug.scenario), bug.given), mode_named(bug.mode)
     result = Case(scenario, mode, bug.seed, bug.rules).run()

@@ -24,7 +24,7 @@ from reports.evidence.story import history
 from scenarios.format.catalogue import load
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.criterion import Criterion, Trials, symptom
-from scenarios.shrinking.shrink import Shrunk, shrink
+from scenarios.shrinking.shrink import ShrunkCase, shrink
 from scenarios.single import recording
 from scenarios.single.run import prepare_process
 from sim.protocol.modes import mode as mode_named
@@ -95,7 +95,7 @@ def attempt(case: Case, name: str) -> Tried:
     )
 
 
-def wrong(case: Case, found: Shrunk) -> Iterator[str]:
+def wrong(case: Case, found: ShrunkCase) -> Iterator[str]:
     """What of a shrunk run does not hold."""
     result = found.case.run()
     if not found.symptom.shown_by(result.row):

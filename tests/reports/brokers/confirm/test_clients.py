@@ -7,7 +7,7 @@ import pytest
 
 from reports.brokers.confirm import clients as module
 from reports.brokers.confirm import wire
-from reports.brokers.confirm.clients import Clients, Send
+from reports.brokers.confirm.clients import KafkaClients, Send
 from sim.config import resolve
 from sim.protocol.modes import MODES
 
@@ -42,7 +42,7 @@ class World:
         )
         observer: Any = SimpleNamespace(tell=lambda what, **fields: self.told.append((what, fields)))
         keys: dict[str, Any] = {"delivery.timeout.ms": 200, "request.timeout.ms": 100, "linger.ms": 0, **config}
-        self.clients = Clients(cluster, observer, resolve({}, keys), MODES[mode].rules)
+        self.clients = KafkaClients(cluster, observer, resolve({}, keys), MODES[mode].rules)
 
     def _ask(self, _port: int, request: Any, _seconds: float) -> Any:
         if type(request).__name__ == "InitProducerIdRequest":

@@ -12,7 +12,7 @@ from reports.brokers.confirm import comparison
 from reports.brokers.confirm.acted import Acted, ReplicaFiles
 from reports.brokers.confirm.clients import Send
 from reports.brokers.confirm.files import Stored
-from reports.brokers.confirm.history import State
+from reports.brokers.confirm.history import PartitionSnapshot
 from scenarios.format.catalogue import load
 from scenarios.single.execution import PAUSE_US
 from scenarios.single.result import RunResult
@@ -54,7 +54,8 @@ def as_acted(result: RunResult, name: str) -> Acted:
     return Acted(
         met=[(True, line["met_at_us"]) for line in result.story],
         states=[
-            State(one.leader or -1, 10 + one.epoch, one.isr, one.elr or (), one.last_known_elr or ()) for one in changes
+            PartitionSnapshot(one.leader or -1, 10 + one.epoch, one.isr, one.elr or (), one.last_known_elr or ())
+            for one in changes
         ],
         after_script=deepcopy(disks),
         final=disks,
@@ -233,18 +234,18 @@ def test_who_joins_first_does_not_count_and_everything_else_does(
 @pytest.mark.parametrize(
     ("real", "departs"),
     [
-        ([State(1, 4, ALL)], False),
-        ([State(1, 4, ALL), State(1, 4, WITH_2), State(2, 5, WITH_2)], False),
-        ([State(1, 4, ALL), State(1, 4, WITH_3)], True),
-        ([State(1, 4, ALL), State(1, 4, WITH_2), State(1, 5, WITH_2)], True),
+        ([PartitionSnapshot(1, 4, ALL)], False),
+        ([PartitionSnapshot(1, 4, ALL), PartitionSnapshot(1, 4, WITH_2), PartitionSnapshot(2, 5, WITH_2)], False),
+        ([PartitionSnapshot(1, 4, ALL), PartitionSnapshot(1, 4, WITH_3)], True),
+        ([PartitionSnapshot(1, 4, ALL), PartitionSnapshot(1, 4, WITH_2), PartitionSnapshot(1, 5, WITH_2)], True),
     ],
 )
-def test_brokers_depart_by_another_state_but_not_by_being_late(real: list[State], departs: bool) -> None:
+def test_brokers_depart_by_another_state_but_not_by_being_late(real: list[PartitionSnapshot], departs: bool) -> None:
     simulated = [comparison.DecidedChange(1, 0, isr, None, None) for isr in (ALL, WITH_2)]
     assert comparison.departs([*simulated, comparison.DecidedChange(2, 1, WITH_2, None, None)], real) == departs
 
 
-LED = State(1, 4, ALL, replicas=ALL)
+LED = PartitionSnapshot(1, 4, ALL, replicas=ALL)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +260,7 @@ LED = State(1, 4, ALL, replicas=ALL)
         ([LED, replace(LED, isr=WITH_2, leader=2), replace(LED, isr=(2,), leader=2)], ""),
     ],
 )
-def test_who_leaves_the_isr_without_the_simulation_does_so_by_time(real: list[State], told: str) -> None:
+def test_who_leaves_the_isr_without_the_simulation_does_so_by_time(real: list[PartitionSnapshot], told: str) -> None:
     """Unless something else happens before it or with it."""
     simulated = [comparison.DecidedChange(1, 0, isr, None, None) for isr in (ALL, WITH_2)]
     assert comparison.early_exit_from_isr(simulated, real) == told
@@ -267,8 +268,8 @@ def test_who_leaves_the_isr_without_the_simulation_does_so_by_time(real: list[St
 
 def test_who_joins_first_is_no_departure() -> None:
     simulated = [comparison.DecidedChange(1, 0, isr, None, None) for isr in (ALONE, WITH_2, ALL)]
-    assert not comparison.departs(simulated, [State(1, 0, ALONE), State(1, 0, WITH_3)])
-    assert comparison.departs(simulated, [State(1, 0, ALL), State(1, 0, WITH_3)])
+    assert not comparison.departs(simulated, [PartitionSnapshot(1, 0, ALONE), PartitionSnapshot(1, 0, WITH_3)])
+    assert comparison.departs(simulated, [PartitionSnapshot(1, 0, ALL), PartitionSnapshot(1, 0, WITH_3)])
 
 
 def test_a_new_leader_epoch_alone_is_a_change() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reports.brokers.confirm.history import MetadataHistory, State, ZooKeeperHistory
+from reports.brokers.confirm.history import MetadataHistory, PartitionSnapshot, ZooKeeperHistory
 from tests.places import FIXTURES
 
 pytest.importorskip("kafka")
@@ -136,8 +136,8 @@ def test_kraft_tells_every_change_of_isr_and_elr(tmp_path: Path, schemas: list[P
 
 
 def test_a_change_is_shown_as_a_trace_shows_it() -> None:
-    before = State(1, 0, (1, 2), (), (), (1, 2))
-    after = State(-1, 1, (), (1,), (1,), (1, 2))
+    before = PartitionSnapshot(1, 0, (1, 2), (), (), (1, 2))
+    after = PartitionSnapshot(-1, 1, (), (1,), (1,), (1, 2))
     assert after.steps_from(before) == [
         {"step": "elected", "broker": 0, "leader_epoch": 1},
         {"step": "isr", "isr": [], "leader_epoch": 1},

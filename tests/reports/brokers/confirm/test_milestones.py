@@ -8,7 +8,7 @@ import pytest
 
 from reports.brokers.confirm import comparison
 from reports.brokers.confirm.files import Disk
-from reports.brokers.confirm.history import State
+from reports.brokers.confirm.history import PartitionSnapshot
 from reports.brokers.confirm.milestones import Disks, Milestone, milestones
 from reports.brokers.confirm.script_runner import changes_of
 from scenarios.format.catalogue import load
@@ -168,7 +168,7 @@ def of(scenario_name: str, mode_name: str) -> tuple[list[ScriptLine], list[Story
 
 
 def test_states_of_brokers_are_counted_as_those_of_the_simulation() -> None:
-    nobody, first = State(leader=-1, isr=(1, 2)), State(leader=1, leader_epoch=0, isr=(1, 2))
-    shrunk = State(leader=1, leader_epoch=0, isr=(1,))
+    nobody, first = PartitionSnapshot(leader=-1, isr=(1, 2)), PartitionSnapshot(leader=1, leader_epoch=0, isr=(1, 2))
+    shrunk = PartitionSnapshot(leader=1, leader_epoch=0, isr=(1,))
     for states in ([], [nobody], [nobody, first, first, shrunk, nobody, first], [first, shrunk]):
         assert changes_of(states) == len(comparison.real_changes(states, elr=True))

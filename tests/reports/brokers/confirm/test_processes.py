@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reports.brokers.confirm import processes
-from reports.brokers.confirm.processes import Processes
+from reports.brokers.confirm.processes import JavaProcesses
 from reports.brokers.kafka import releases
 from tests.places import ROOT
 
@@ -25,10 +25,10 @@ PATIENCE_S = 20.0
 PARENT = """
 import sys, time
 from pathlib import Path
-from reports.brokers.confirm.processes import Processes
+from reports.brokers.confirm.processes import JavaProcesses
 from reports.brokers.kafka import releases
 releases.java_command = lambda: Path(sys.argv[1])
-one = Processes(None)
+one = JavaProcesses(None)
 child = one.java([], one.folder / "log")
 print(child.pid, one.folder, flush=True)
 time.sleep(1000)
@@ -62,7 +62,7 @@ def runs(process: int) -> bool:
 
 def test_what_was_started_ends_with_the_run(monkeypatch: pytest.MonkeyPatch, sleeper: Path) -> None:
     monkeypatch.setattr(releases, "java_command", lambda: sleeper)
-    with Processes(None) as one:
+    with JavaProcesses(None) as one:
         child = one.java([], one.folder / "log")
         assert runs(child.pid)
         folder = one.folder
@@ -72,7 +72,7 @@ def test_what_was_started_ends_with_the_run(monkeypatch: pytest.MonkeyPatch, sle
 
 def test_a_kept_folder_stays(monkeypatch: pytest.MonkeyPatch, sleeper: Path, tmp_path: Path) -> None:
     monkeypatch.setattr(releases, "java_command", lambda: sleeper)
-    with Processes(tmp_path / "kept") as one:
+    with JavaProcesses(tmp_path / "kept") as one:
         (one.folder / "log").write_text("x")
     assert (tmp_path / "kept" / "log").is_file()
 
@@ -101,7 +101,7 @@ def test_a_process_whose_environment_cannot_be_read_at_once_ends_too(
     monkeypatch: pytest.MonkeyPatch, sleeper: Path
 ) -> None:
     monkeypatch.setattr(releases, "java_command", lambda: sleeper)
-    one = Processes(None)
+    one = JavaProcesses(None)
     reaper = one._reaper
     assert reaper.stdin is not None
     reaper.stdin.close()
@@ -113,7 +113,7 @@ def test_a_process_whose_environment_cannot_be_read_at_once_ends_too(
 
 def test_ports_are_free_and_given_once(monkeypatch: pytest.MonkeyPatch, sleeper: Path) -> None:
     monkeypatch.setattr(releases, "java_command", lambda: sleeper)
-    with Processes(None) as one:
+    with JavaProcesses(None) as one:
         ports = [one.port() for _ in range(30)]
     assert len(set(ports)) == 30
 

@@ -12,9 +12,9 @@ import pytest
 from reports.brokers.confirm.acted import Acted
 from reports.brokers.confirm.comparison import DecidedChange
 from reports.brokers.confirm.files import Disk
-from reports.brokers.confirm.history import State
+from reports.brokers.confirm.history import PartitionSnapshot
 from reports.brokers.confirm.milestones import ENDING, Milestone
-from reports.brokers.confirm.proxy import Link
+from reports.brokers.confirm.proxy import ProxyLink
 from reports.brokers.confirm.script_runner import Actor, NotBroughtError, size_of
 from scenarios.format.scenario import Pattern, ScriptLine, StoryLine
 from scenarios.single.script import RulesInForce, Story
@@ -62,12 +62,12 @@ def test_only_who_was_refused_waits_for_the_session(
 
 
 FIRST, SHRUNK = DecidedChange(1, 0, (1, 2), None, None), DecidedChange(1, 0, (1,), None, None)
-BOTH, ALONE = State(1, 0, (1, 2)), State(1, 0, (1,))
+BOTH, ALONE = PartitionSnapshot(1, 0, (1, 2)), PartitionSnapshot(1, 0, (1,))
 TRUNCATES = Pattern("truncate", broker=1, offset=2)
 
 
 def come_to(
-    states: tuple[State, ...] = (BOTH, ALONE),
+    states: tuple[PartitionSnapshot, ...] = (BOTH, ALONE),
     disks: dict[int, Disk] | None = None,
     steps: list[Shown] | None = None,
     *,
@@ -138,13 +138,13 @@ APPENDED: Shown = {"step": "append", "offset": 2, "last": 2}
 @pytest.mark.parametrize(
     ("states", "steps", "milestone"),
     [
-        ((BOTH, State(2, 1, (2,))), [], Milestone((FIRST, SHRUNK, FIRST))),
+        ((BOTH, PartitionSnapshot(2, 1, (2,))), [], Milestone((FIRST, SHRUNK, FIRST))),
         ((BOTH, ALONE), [{"step": "truncate", "offset": 1}], Milestone(told=1)),
         ((BOTH, ALONE), [APPENDED, {"step": "truncate", "offset": 2}], Milestone(disks={1: Disk(3, 0)})),
     ],
 )
 def test_brokers_that_have_done_otherwise_differ(
-    states: tuple[State, ...], steps: list[Shown], milestone: Milestone
+    states: tuple[PartitionSnapshot, ...], steps: list[Shown], milestone: Milestone
 ) -> None:
     """Another state of the partition, another truncation, a log that was cut: the comparison is to tell, at once."""
     actor = come_to(states, {1: Disk(2, 1)}, steps)
@@ -248,7 +248,7 @@ def test_a_line_without_a_wait_keeps_observed_steps_for_the_next() -> None:
 
 
 def test_a_process_starts_while_it_hears_the_control_plane() -> None:
-    links = {(2, 0): Link(), (0, 2): Link()}
+    links = {(2, 0): ProxyLink(), (0, 2): ProxyLink()}
     control = SimpleNamespace(id=0, alive=True, paused=False)
     actor = actor_of()
     actor.cluster.control, actor.cluster.proxies = control, SimpleNamespace(link=lambda *ends: links[ends])
