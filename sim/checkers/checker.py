@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from sim.history.findings import Violation
 from sim.history.history import History
-from sim.history.steps import Listener
+from sim.history.steps import Deleted, End, Listener, Recovered
 from sim.protocol.log.log import Log
 from sim.protocol.replica.partition import Partition
 
@@ -72,6 +72,7 @@ class Checker(Listener):
     """The kinds of findings it may report."""
 
     def __init__(self, history: History) -> None:
+        self._history = history
         self._findings = history.findings
 
     def final(self, end: RunEnd) -> None:
@@ -85,3 +86,23 @@ class Checker(Listener):
 
     def _warns(self, kind: str, at_us: int, detail: str, ids: frozenset[int] = frozenset()) -> None:
         self._findings.warnings.append(Violation(kind, at_us, detail, ids))
+
+
+class LogsChecker(Checker):
+    """Tracks the logs of all brokers, including stopped ones."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self._logs: dict[int, Log] = {}
+
+    def on_recovered(self, step: Recovered) -> None:
+        self._logs[step.broker] = step.replica.log
+
+    def on_deleted(self, step: Deleted) -> None:
+        self._logs[step.broker] = step.replica.log
+
+    def on_end(self, step: End) -> None:
+        # A replaced disk does not show in the old log that its batches are lost.
+        log = self._logs.get(step.broker)
+        if log is not None and step.lost and log.batches and log.batches[-1] is step.lost[-1]:
+            del self._logs[step.broker]

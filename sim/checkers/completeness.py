@@ -60,134 +60,31 @@ class Completeness(Checker):
         self._reported: set[tuple[str, int, int]] = set()
 
     def on_elected(self, step: steps.Elected) -> None:
-        self.elected(step.epoch)
+        # Leaders of older epochs are no longer the newest leader.
+        if step.epoch > self._epoch:
+            self._epoch, self._leader = step.epoch, 0
 
     def on_lead(self, step: steps.Lead) -> None:
-        self.lead(step.broker, step.epoch, step.at_us)
-
-    def on_follow(self, step: steps.Follow) -> None:
-        self.told(step.broker, step.at_us)
-
-    def on_isr(self, step: steps.Isr) -> None:
-        self.isr(step.isr, step.elr, step.at_us)
-
-    def on_elr(self, step: steps.Elr) -> None:
-        self.isr(self._isr, step.elr, step.at_us)
-
-    def on_hw(self, step: steps.HighWatermark) -> None:
-        if step.committed:
-            self.committed(step.broker, step.epoch, step.committed, step.at_us)
-
-    def on_truncate(self, step: steps.Truncate) -> None:
-        if step.removed:
-            self.truncated(step.broker, step.removed, step.at_us)
-
-    def on_start(self, step: steps.Start) -> None:
-        self._running[step.broker] = step.incarnation
-
-    def on_registered(self, step: steps.Registered) -> None:
-        if not (step.opens and self._running.get(step.broker) == step.incarnation):
-            return
-        if step.kind is steps.UNFENCED:
-            self.unfenced(step.broker, step.at_us)
-        else:
-            self.session(step.broker)
-
-    def on_session_end(self, step: steps.SessionEnd) -> None:
-        if not step.fenced:
-            self.session_end(step.broker)
-
-    def on_recovered(self, step: steps.Recovered) -> None:
-        self.loaded(step.broker, step.replica)
-
-    def on_deleted(self, step: steps.Deleted) -> None:
-        self.removed(step.broker, step.removed)
-        self.loaded(step.broker, step.replica)
-
-    def on_end(self, step: steps.End) -> None:
-        if not step.was_down:
-            self.ended(step.broker)
-        self.removed(step.broker, step.lost)
-
-    def loaded(self, broker: int, replica: Replica) -> None:
-        """A process loaded its log, or has a new one."""
-        known = self._logs.get(broker)
-        if known is not None and known.batches is not replica.log.batches:
-            self._sound.pop(broker, None)
-        self._logs[broker] = replica.log
-
-    def ended(self, broker: int) -> None:
-        """A process ended."""
-        self._running.pop(broker, None)
-        self._up.discard(broker)
-        self._sessions.discard(broker)
-        if broker == self._leader:
-            self._leader = 0
-
-    def session(self, broker: int) -> None:
-        """A process has an open session: it becomes a candidate when it receives the partition's state."""
-        self._sessions.add(broker)
-
-    def told(self, broker: int, now_us: int) -> None:
-        """A broker adopted the control plane's state: it may be elected if it is a member with a session."""
-        if broker in self._sessions:
-            self._arrives(broker, now_us)
-
-    def unfenced(self, broker: int, now_us: int) -> None:
-        """A registered process was unfenced: it may be elected if it is a member."""
-        self._sessions.add(broker)
-        self._arrives(broker, now_us)
-
-    def _arrives(self, broker: int, now_us: int) -> None:
-        if broker in self._up:
-            return
-        self._up.add(broker)
-        if broker in self._candidates:
-            self._judge_all("candidate-incomplete", broker, now_us)
-
-    def session_end(self, broker: int) -> None:
-        """A session ended: its broker is not elected until it receives the state in its next session."""
-        self._up.discard(broker)
-        self._sessions.discard(broker)
-
-    def isr(self, isr: tuple[int, ...], elr: tuple[int, ...], now_us: int) -> None:
-        """ISR or ELR were persisted."""
-        before, self._isr = self._candidates, isr
-        self._candidates = (*isr, *elr) if elr else isr
-        for broker in self._candidates:
-            if broker not in before and broker in self._up:
-                self._judge_all("candidate-incomplete", broker, now_us)
-
-    def elected(self, epoch: int) -> None:
-        """A leader was elected; leaders of older epochs are no longer the newest leader."""
-        if epoch > self._epoch:
-            self._epoch, self._leader = epoch, 0
-
-    def lead(self, broker: int, epoch: int, now_us: int) -> None:
-        """A broker begins to lead."""
+        broker = step.broker
         if broker in self._sessions:
             self._up.add(broker)
-        if epoch >= self._epoch:
-            self._epoch, self._leader = epoch, broker
-            self._give_up(self._judge_all("leader-incomplete", broker, now_us))
+        if step.epoch >= self._epoch:
+            self._epoch, self._leader = step.epoch, broker
+            self._give_up(self._judge_all("leader-incomplete", broker, step.at_us))
 
-    def removed(self, broker: int, batches: list[Batch]) -> None:
-        """Batches were removed from a log: shorten the prefix that it was found to hold."""
-        required = self._required
-        found, log_start = self._sound.get(broker, (0, 0))
-        if found:
-            gone = min([required[batch] for batch in batches if batch in required], default=found)
-            self._sound[broker] = (min(found, gone), log_start)
+    def on_follow(self, step: steps.Follow) -> None:
+        # It adopted the control plane's state: it may be elected if it is a member with a session.
+        if step.broker in self._sessions:
+            self._arrives(step.broker, step.at_us)
 
-    def truncated(self, broker: int, removed: list[Batch], now_us: int) -> None:
-        """Batches were removed from a log."""
-        self.removed(broker, removed)
-        if broker in self._candidates and broker in self._up:
-            required = self._required
-            self._judge("candidate-incomplete", broker, [one for one in removed if one in required], now_us)
+    def on_isr(self, step: steps.Isr) -> None:
+        self._persisted(step.isr, step.elr, step.at_us)
 
-    def committed(self, broker: int, epoch: int, batches: list[Batch], now_us: int) -> None:
-        """The HW of a leader passed batches."""
+    def on_elr(self, step: steps.Elr) -> None:
+        self._persisted(self._isr, step.elr, step.at_us)
+
+    def on_hw(self, step: steps.HighWatermark) -> None:
+        batches = step.committed
         if not batches:
             return
         required = self._required
@@ -198,12 +95,82 @@ class Completeness(Checker):
                 order.append(batch)
         newest = batches[-1]
         for member in self._candidates:
-            if member != broker and member in self._up:
+            if member != step.broker and member in self._up:
                 log = self._logs[member].batches
                 if not log or log[-1] is not newest:
-                    self._judge("candidate-incomplete", member, batches, now_us)
-        if epoch < self._epoch and self._leader not in (0, broker):
-            self._give_up(self._judge("leader-incomplete", self._leader, batches, now_us))
+                    self._judge("candidate-incomplete", member, batches, step.at_us)
+        if step.epoch < self._epoch and self._leader not in (0, step.broker):
+            self._give_up(self._judge("leader-incomplete", self._leader, batches, step.at_us))
+
+    def on_truncate(self, step: steps.Truncate) -> None:
+        broker, removed = step.broker, step.removed
+        if removed:
+            self.removed(broker, removed)
+            if broker in self._candidates and broker in self._up:
+                required = self._required
+                self._judge("candidate-incomplete", broker, [one for one in removed if one in required], step.at_us)
+
+    def on_start(self, step: steps.Start) -> None:
+        self._running[step.broker] = step.incarnation
+
+    def on_registered(self, step: steps.Registered) -> None:
+        if step.opens and self._running.get(step.broker) == step.incarnation:
+            self._sessions.add(step.broker)
+            # With ZooKeeper, it becomes a candidate when it receives the partition's state.
+            if step.kind is steps.UNFENCED:
+                self._arrives(step.broker, step.at_us)
+
+    def on_session_end(self, step: steps.SessionEnd) -> None:
+        # It is not elected until it receives the state in its next session.
+        if not step.fenced:
+            self._up.discard(step.broker)
+            self._sessions.discard(step.broker)
+
+    def on_recovered(self, step: steps.Recovered) -> None:
+        self.loaded(step.broker, step.replica)
+
+    def on_deleted(self, step: steps.Deleted) -> None:
+        self.removed(step.broker, step.removed)
+        self.loaded(step.broker, step.replica)
+
+    def on_end(self, step: steps.End) -> None:
+        broker = step.broker
+        if not step.was_down:
+            self._running.pop(broker, None)
+            self._up.discard(broker)
+            self._sessions.discard(broker)
+            if broker == self._leader:
+                self._leader = 0
+        self.removed(broker, step.lost)
+
+    def loaded(self, broker: int, replica: Replica) -> None:
+        """A process loaded its log, or has a new one."""
+        known = self._logs.get(broker)
+        if known is not None and known.batches is not replica.log.batches:
+            self._sound.pop(broker, None)
+        self._logs[broker] = replica.log
+
+    def _arrives(self, broker: int, now_us: int) -> None:
+        if broker in self._up:
+            return
+        self._up.add(broker)
+        if broker in self._candidates:
+            self._judge_all("candidate-incomplete", broker, now_us)
+
+    def _persisted(self, isr: tuple[int, ...], elr: tuple[int, ...], now_us: int) -> None:
+        before, self._isr = self._candidates, isr
+        self._candidates = (*isr, *elr) if elr else isr
+        for broker in self._candidates:
+            if broker not in before and broker in self._up:
+                self._judge_all("candidate-incomplete", broker, now_us)
+
+    def removed(self, broker: int, batches: list[Batch]) -> None:
+        """Batches were removed from a log: shorten the prefix that it was found to hold."""
+        required = self._required
+        found, log_start = self._sound.get(broker, (0, 0))
+        if found:
+            gone = min([required[batch] for batch in batches if batch in required], default=found)
+            self._sound[broker] = (min(found, gone), log_start)
 
     def _give_up(self, batches: list[Batch]) -> None:
         for batch in batches:

@@ -35,7 +35,8 @@ class ConsistentReads(Checker):
         super().__init__(history)
         self._clients = history.clients
         self._records = history.records
-        self.epoch = -1
+        self._epoch = -1
+        """The newest leader epoch."""
         self._leader = 0
         self._log: Log | None = None
         self._reported: set[int] = set()
@@ -47,14 +48,18 @@ class ConsistentReads(Checker):
         """Broker -> (its log's batches, length of the prefix of reads that they were found to match, its log start)."""
 
     def on_elected(self, step: steps.Elected) -> None:
-        self.elected(step.epoch)
+        # The new epoch has no leader yet.
+        if step.epoch > self._epoch:
+            self._epoch, self._leader, self._log = step.epoch, 0, None
 
     def on_lead(self, step: steps.Lead) -> None:
-        self.lead(step.broker, step.epoch, step.partition.log, step.at_us)
+        if step.epoch >= self._epoch:
+            self._epoch, self._leader, self._log = step.epoch, step.broker, step.partition.log
+            self._compare_all(step.broker, step.partition.log, step.at_us)
 
     def on_read(self, step: steps.Read) -> None:
-        if step.epoch != self.epoch:
-            self.read(len(step.batches), step.at_us)
+        if step.epoch != self._epoch:
+            self._compare(self._clients.shown[-len(step.batches) :], step.at_us)
 
     def on_truncate(self, step: steps.Truncate) -> None:
         if step.removed:
@@ -64,25 +69,9 @@ class ConsistentReads(Checker):
         self.removed(step.broker, step.removed)
 
     def on_end(self, step: steps.End) -> None:
-        if not step.was_down:
-            self.ended(step.broker)
-        self.removed(step.broker, step.lost)
-
-    def elected(self, epoch: int) -> None:
-        """A leader was elected, or the leader epoch raised: the new epoch has no leader yet."""
-        if epoch > self.epoch:
-            self.epoch, self._leader, self._log = epoch, 0, None
-
-    def ended(self, broker: int) -> None:
-        """A process ended."""
-        if broker == self._leader:
+        if not step.was_down and step.broker == self._leader:
             self._leader, self._log = 0, None
-
-    def lead(self, broker: int, epoch: int, log: Log, now_us: int) -> None:
-        """A broker begins to lead."""
-        if epoch >= self.epoch:
-            self.epoch, self._leader, self._log = epoch, broker, log
-            self._compare_all(broker, log, now_us)
+        self.removed(step.broker, step.lost)
 
     def _compare_all(self, broker: int, log: Log, now_us: int) -> None:
         """Compare all reads, except those that the log was found to match and has not lost since."""
@@ -113,10 +102,6 @@ class ConsistentReads(Checker):
             gone = min([self._first[batch] for batch in batches if batch in self._first], default=known[1])
             self._sound[broker] = (known[0], min(known[1], gone), known[2])
 
-    def read(self, fresh: int, now_us: int) -> None:
-        """A consumer read `fresh` batches from a leader of another epoch."""
-        self._compare(self._clients.shown[-fresh:], now_us)
-
     def _compare(self, reads: Iterable[Shown], now_us: int) -> None:
         log = self._log
         if log is None:
@@ -135,7 +120,7 @@ class ConsistentReads(Checker):
             record, offset = next(iter(gone.items()))
             records, them = counted(len(gone), "record"), "it" if len(gone) == 1 else "them"
             detail = (
-                f"broker {self._leader} leads in leader epoch {self.epoch} without {records} where a consumer was "
+                f"broker {self._leader} leads in leader epoch {self._epoch} without {records} where a consumer was "
                 f"shown {them}, the first of them record {record} at offset {offset}"
             )
             self._warns("inconsistent-read", now_us, detail, frozenset(gone))

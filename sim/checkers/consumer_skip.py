@@ -19,7 +19,6 @@ from sim.history.clients import Shown
 from sim.history.history import History
 from sim.plurals import counted
 from sim.protocol.batch import Batch
-from sim.protocol.log.log import Log
 
 _TOLD: Final = (steps.OUT_OF_RANGE, steps.RESET, steps.SEEK, steps.TRUNCATION_DETECTED)
 """Steps by which a consumer's application is notified of a jump."""
@@ -63,23 +62,22 @@ class ConsumerSkip(Checker):
             self._passed[consumer] = [(start, min(end, offset)) for start, end in ranges if start < offset]
 
     def final(self, end: RunEnd) -> None:
-        if end.leader is not None:
-            self.check(end.leader.log, end.leader.hw, end.now_us)
-
-    def check(self, log: Log, hw: int, now_us: int) -> None:
         """Compare the offsets that consumers passed with their reads; at most one violation, with all records."""
+        if end.leader is None:
+            return
+        log, hw = end.leader.log, end.leader.hw
         ids: set[int] = set()
         first: tuple[int, int, int] | None = None
         kept = {(batch.first_id, batch.base_offset, batch.leader_epoch) for batch in log.batches}
         for consumer, ranges in self._passed.items():
             shown = _Shown(consumer, self._clients.shown, self._shown_when_told.get(consumer, 0))
             limit = min(hw, shown.last_of(kept))
-            for start, end in ranges:
-                for batch in log.between(max(start, log.log_start), min(end, limit)):
+            for start, stop in ranges:
+                for batch in log.between(max(start, log.log_start), min(stop, limit)):
                     if shown.begins(batch):
                         continue
                     lowest = max(start, log.log_start, batch.base_offset)
-                    missing = shown.missing(batch, lowest, min(end, limit, batch.last_offset + 1))
+                    missing = shown.missing(batch, lowest, min(stop, limit, batch.last_offset + 1))
                     if missing:
                         ids.update(missing)
                         record = missing[0]
@@ -88,7 +86,7 @@ class ConsumerSkip(Checker):
             record, offset, consumer = first
             where = f"the first record {record} at offset {offset}"
             detail = f"consumer {consumer} passed {counted(len(ids), 'record')} unseen, {where}"
-            self._violates("consumer-skip", now_us, detail, frozenset(ids))
+            self._violates("consumer-skip", end.now_us, detail, frozenset(ids))
 
 
 class _Shown:

@@ -9,7 +9,6 @@ Does not verify: tails above the HW, which may differ until the next fetch; repl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 from sim.checkers.checker import NEVER_DIVERGES, Checker, Finding, RunEnd
@@ -88,7 +87,7 @@ class Divergence(Checker):
 
     def on_follow(self, step: steps.Follow) -> None:
         if step.restarts:
-            self.unsettled(step.broker)
+            self._settled.pop(step.broker, None)
 
     def on_settled(self, step: steps.Settled) -> None:
         self.settled(step.broker, step.epoch, step.at_us)
@@ -108,7 +107,14 @@ class Divergence(Checker):
             self.ended(step.broker)
 
     def final(self, end: RunEnd) -> None:
-        self.compare_all(end.live, end.now_us)
+        # All live replicas, of any epoch.
+        brokers = sorted(end.live)
+        for position, broker in enumerate(brokers):
+            for other in brokers[position + 1 :]:
+                one, two = end.live[broker], end.live[other]
+                offset = first_difference(one, two, 0, min(one.hw, two.hw))
+                if offset is not None:
+                    self._report((broker, other), offset, end.now_us)
 
     def loaded(self, broker: int, replica: Replica) -> None:
         """A process loaded its log, which may have lost compared records."""
@@ -136,10 +142,6 @@ class Divergence(Checker):
             known.epoch = epoch
         self._epoch = max(self._epoch, epoch)
         self.compare(broker, now_us)
-
-    def unsettled(self, broker: int) -> None:
-        """A replica has yet to truncate."""
-        self._settled.pop(broker, None)
 
     def truncated(self, broker: int, leo: int) -> None:
         """A replica truncated: records from here on have to be compared again."""
@@ -170,16 +172,6 @@ class Divergence(Checker):
                 offset = first_difference(replica, peer.replica, start, end)
                 if offset is not None:
                     self._report((one, other), offset, now_us)
-
-    def compare_all(self, replicas: Mapping[int, Replica], now_us: int) -> None:
-        """Compare all live replicas of any epoch."""
-        brokers = sorted(replicas)
-        for position, broker in enumerate(brokers):
-            for other in brokers[position + 1 :]:
-                one, two = replicas[broker], replicas[other]
-                offset = first_difference(one, two, 0, min(one.hw, two.hw))
-                if offset is not None:
-                    self._report((broker, other), offset, now_us)
 
     def _report(self, pair: tuple[int, int], offset: int, now_us: int) -> None:
         if pair in self._reported:

@@ -27,12 +27,10 @@ class EpochLeaders(Checker):
         self._leaders: dict[int, int] = {}
 
     def on_lead(self, step: steps.Lead) -> None:
-        self.lead(step.broker, step.epoch, step.at_us)
-
-    def lead(self, broker: int, epoch: int, now_us: int) -> None:
-        """A broker begins to lead; only the first conflict of an epoch is reported."""
+        # Only the first conflict of an epoch is reported.
+        broker, epoch = step.broker, step.epoch
         first = self._leaders.setdefault(epoch, broker)
         if first not in (broker, 0):
             self._leaders[epoch] = 0
             detail = f"brokers {first} and {broker} both led in leader epoch {epoch}"
-            self._warns("two-leaders-one-epoch", now_us, detail)
+            self._warns("two-leaders-one-epoch", step.at_us, detail)

@@ -12,35 +12,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from sim.checkers.checker import READABLE, Checker, Finding, RunEnd
-from sim.history.findings import Violation
-from sim.history.history import History
 from sim.plurals import counted
-from sim.protocol.log.log import Log
-
-
-def check(history: History, log: Log, now_us: int) -> None:
-    """Compare reads with the final log; at most one violation, with all records."""
-    ids: set[int] = set()
-    first: tuple[int, int] | None = None
-    kept = set(log.batches)
-    for shown in history.clients.shown:
-        batch = shown.batch
-        if batch in kept:
-            continue
-        start = max(shown.from_offset, log.log_start)
-        for offset in range(start, batch.last_offset + 1):
-            record = batch.first_id + offset - batch.base_offset
-            if record in history.records.deleted:
-                continue
-            found = log.batch_at(offset)
-            if found is None or found.first_id + offset - found.base_offset != record:
-                ids.add(record)
-                first = first or (record, offset)
-    if first is not None:
-        record, offset = first
-        gone = counted(len(ids), "record")
-        detail = f"shown to a consumer and gone: {gone}, the first record {record} at offset {offset}"
-        history.findings.violations.append(Violation("exposed-loss", now_us, detail, frozenset(ids)))
 
 
 class ExposedLoss(Checker):
@@ -48,10 +20,29 @@ class ExposedLoss(Checker):
 
     FINDINGS: ClassVar = (Finding("exposed-loss", READABLE),)
 
-    def __init__(self, history: History) -> None:
-        super().__init__(history)
-        self._history = history
-
     def final(self, end: RunEnd) -> None:
-        if end.leader is not None:
-            check(self._history, end.leader.log, end.now_us)
+        """Compare reads with the final log; at most one violation, with all records."""
+        if end.leader is None:
+            return
+        history, log = self._history, end.leader.log
+        ids: set[int] = set()
+        first: tuple[int, int] | None = None
+        kept = set(log.batches)
+        for shown in history.clients.shown:
+            batch = shown.batch
+            if batch in kept:
+                continue
+            start = max(shown.from_offset, log.log_start)
+            for offset in range(start, batch.last_offset + 1):
+                record = batch.first_id + offset - batch.base_offset
+                if record in history.records.deleted:
+                    continue
+                found = log.batch_at(offset)
+                if found is None or found.first_id + offset - found.base_offset != record:
+                    ids.add(record)
+                    first = first or (record, offset)
+        if first is not None:
+            record, offset = first
+            gone = counted(len(ids), "record")
+            detail = f"shown to a consumer and gone: {gone}, the first record {record} at offset {offset}"
+            self._violates("exposed-loss", end.now_us, detail, frozenset(ids))

@@ -17,16 +17,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sim.checkers.checker import Checker, warning
+from sim.checkers.checker import LogsChecker, warning
 from sim.history import steps
 from sim.history.history import History
 from sim.plurals import counted
 from sim.protocol.batch import Batch
-from sim.protocol.log.log import Log
-from sim.protocol.replica.replica import Replica
 
 
-class GlobalLoss(Checker):
+class GlobalLoss(LogsChecker):
     """Tracks all logs, including those of stopped brokers."""
 
     FINDINGS: ClassVar = (warning("global-loss"),)
@@ -35,36 +33,21 @@ class GlobalLoss(Checker):
         super().__init__(history)
         self._commits = history.commits
         self._records = history.records
-        self._logs: dict[int, Log] = {}
         self._reported: set[int] = set()
 
     def on_truncate(self, step: steps.Truncate) -> None:
         if step.removed:
-            self.removed(step.removed, step.at_us)
-
-    def on_recovered(self, step: steps.Recovered) -> None:
-        self.loaded(step.broker, step.replica)
+            self._removed(step.removed, step.at_us)
 
     def on_deleted(self, step: steps.Deleted) -> None:
-        self.loaded(step.broker, step.replica)
-        self.removed(step.removed, step.at_us)
+        super().on_deleted(step)
+        self._removed(step.removed, step.at_us)
 
     def on_end(self, step: steps.End) -> None:
-        self.lost(step.broker, step.lost, step.at_us)
+        super().on_end(step)
+        self._removed(step.lost, step.at_us)
 
-    def loaded(self, broker: int, replica: Replica) -> None:
-        """A process loaded its log, or has a new one."""
-        self._logs[broker] = replica.log
-
-    def lost(self, broker: int, batches: list[Batch], now_us: int) -> None:
-        """A machine lost batches; a replaced disk does not show this in the old log."""
-        log = self._logs.get(broker)
-        if log is not None and batches and log.batches and log.batches[-1] is batches[-1]:
-            del self._logs[broker]
-        self.removed(batches, now_us)
-
-    def removed(self, batches: list[Batch], now_us: int) -> None:
-        """Batches were removed from a log."""
+    def _removed(self, batches: list[Batch], now_us: int) -> None:
         commits = self._commits.first_us
         gone = [batch for batch in batches if batch.first_id in commits and batch.first_id not in self._reported]
         for log in self._logs.values():

@@ -13,32 +13,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 from sim.checkers.checker import IDEMPOTENT, Checker, Finding, RunEnd
-from sim.history.findings import Findings, Violation
-from sim.protocol.log.log import Log
-
-
-def check(findings: Findings, log: Log, now_us: int) -> None:
-    """Check the final log; at most one violation of each kind, with all records."""
-    places: dict[tuple[int, int], dict[int, int]] = {}
-    newest: dict[tuple[int, int], int] = {}
-    twice: dict[int, str] = {}
-    late: dict[int, str] = {}
-    for batch in log.batches:
-        if batch.producer_id < 0:
-            continue
-        key = (batch.producer_id, batch.producer_epoch)
-        known = places.setdefault(key, {})
-        if batch.first_id in known:
-            detail = f"record {batch.first_id} stands at offsets {known[batch.first_id]} and {batch.base_offset}"
-            twice.update(dict.fromkeys(batch.ids(), detail))
-        elif batch.base_sequence < newest.get(key, -1):
-            detail = f"record {batch.first_id} stands at offset {batch.base_offset}, behind what was sent after it"
-            late.update(dict.fromkeys(batch.ids(), detail))
-        known.setdefault(batch.first_id, batch.base_offset)
-        newest[key] = max(newest.get(key, -1), batch.base_sequence)
-    for kind, found in (("duplicate", twice), ("reordered", late)):
-        if found:
-            findings.violations.append(Violation(kind, now_us, next(iter(found.values())), frozenset(found)))
 
 
 class Idempotence(Checker):
@@ -47,5 +21,26 @@ class Idempotence(Checker):
     FINDINGS: ClassVar = (Finding("duplicate", IDEMPOTENT), Finding("reordered", IDEMPOTENT))
 
     def final(self, end: RunEnd) -> None:
-        if end.leader is not None:
-            check(self._findings, end.leader.log, end.now_us)
+        """Check the final log; at most one violation of each kind, with all records."""
+        if end.leader is None:
+            return
+        places: dict[tuple[int, int], dict[int, int]] = {}
+        newest: dict[tuple[int, int], int] = {}
+        twice: dict[int, str] = {}
+        late: dict[int, str] = {}
+        for batch in end.leader.log.batches:
+            if batch.producer_id < 0:
+                continue
+            key = (batch.producer_id, batch.producer_epoch)
+            known = places.setdefault(key, {})
+            if batch.first_id in known:
+                detail = f"record {batch.first_id} stands at offsets {known[batch.first_id]} and {batch.base_offset}"
+                twice.update(dict.fromkeys(batch.ids(), detail))
+            elif batch.base_sequence < newest.get(key, -1):
+                detail = f"record {batch.first_id} stands at offset {batch.base_offset}, behind what was sent after it"
+                late.update(dict.fromkeys(batch.ids(), detail))
+            known.setdefault(batch.first_id, batch.base_offset)
+            newest[key] = max(newest.get(key, -1), batch.base_sequence)
+        for kind, found in (("duplicate", twice), ("reordered", late)):
+            if found:
+                self._violates(kind, end.now_us, next(iter(found.values())), frozenset(found))

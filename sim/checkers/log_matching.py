@@ -17,15 +17,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sim.checkers.checker import Checker, warning
+from sim.checkers.checker import LogsChecker, warning
 from sim.history import steps
 from sim.history.history import History
 from sim.protocol.batch import Batch
-from sim.protocol.log.log import Log
-from sim.protocol.replica.replica import Replica
 
 
-class LogMatching(Checker):
+class LogMatching(LogsChecker):
     """Records the predecessor of each batch."""
 
     FINDINGS: ClassVar = (warning("log-mismatch"),)
@@ -36,7 +34,6 @@ class LogMatching(Checker):
         """Batch -> its predecessor in the log of the leader that created it: a batch, or the log start."""
         self._ends: dict[int, int] = {}
         """Leader epoch -> offset up to which it was used."""
-        self._logs: dict[int, Log] = {}
 
     def on_append(self, step: steps.Append) -> None:
         broker, batch, before, now_us = step.broker, step.batch, step.before, step.at_us
@@ -50,25 +47,6 @@ class LogMatching(Checker):
                 self._ends[batch.leader_epoch] = batch.last_offset + 1
         elif before is not expected and not _begins_between(before, expected):
             self._report(broker, batch, before, expected, now_us)
-
-    def on_recovered(self, step: steps.Recovered) -> None:
-        self.loaded(step.broker, step.replica)
-
-    def on_deleted(self, step: steps.Deleted) -> None:
-        self.loaded(step.broker, step.replica)
-
-    def on_end(self, step: steps.End) -> None:
-        self.lost(step.broker, step.lost)
-
-    def loaded(self, broker: int, replica: Replica) -> None:
-        """A process loaded its log."""
-        self._logs[broker] = replica.log
-
-    def lost(self, broker: int, batches: list[Batch]) -> None:
-        """A machine lost batches; a replaced disk does not show this in the old log."""
-        log = self._logs.get(broker)
-        if log is not None and batches and log.batches and log.batches[-1] is batches[-1]:
-            del self._logs[broker]
 
     def _report(self, broker: int, batch: Batch, before: Batch | int, expected: Batch | int, now_us: int) -> None:
         detail = (

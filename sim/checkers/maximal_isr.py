@@ -23,7 +23,6 @@ from typing import ClassVar
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
 from sim.history.history import History
-from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.replica.partition import Partition
 
 
@@ -44,7 +43,7 @@ class MaximalIsr(Checker):
         self._said: set[str] = set()
 
     def on_elected(self, step: steps.Elected) -> None:
-        self.elected(step.epoch)
+        self._epoch = max(self._epoch, step.epoch)
 
     def on_isr(self, step: steps.Isr) -> None:
         self.persisted(step.isr, step.elr, step.epoch, step.at_us)
@@ -54,7 +53,14 @@ class MaximalIsr(Checker):
             self.persisted(self._isr, step.elr, step.epoch, step.at_us)
 
     def on_lead(self, step: steps.Lead) -> None:
-        self.lead(step.partition, step.decision, step.at_us)
+        # It is about to become leader.
+        partition, decision = step.partition, step.decision
+        self._leading = self._partitions[partition.broker] = partition
+        self._found_good = None
+        if decision.leader_epoch >= self._epoch:
+            self._epoch = decision.leader_epoch
+            moves = len(decision.isr) >= partition.min_insync_replicas
+            self._compare(partition, {partition.broker, *decision.isr}, step.at_us, moves=moves)
 
     def on_hw(self, step: steps.HighWatermark) -> None:
         if step.committed is not None and step.isr is not self._found_good:
@@ -64,10 +70,6 @@ class MaximalIsr(Checker):
         self._leading = None
         self._partitions.clear()
 
-    def elected(self, epoch: int) -> None:
-        """A leader was elected, in a persisted leader epoch."""
-        self._epoch = max(self._epoch, epoch)
-
     def persisted(self, isr: tuple[int, ...], elr: tuple[int, ...], epoch: int, now_us: int) -> None:
         """ISR or ELR were persisted."""
         self._isr = isr
@@ -76,15 +78,6 @@ class MaximalIsr(Checker):
         self._found_good = None
         if self._leading is not None:
             self._look(self._leading, now_us, moves=False)
-
-    def lead(self, partition: Partition, decision: LeaderAndIsr, now_us: int) -> None:
-        """A broker is about to become leader."""
-        self._leading = self._partitions[partition.broker] = partition
-        self._found_good = None
-        if decision.leader_epoch >= self._epoch:
-            self._epoch = decision.leader_epoch
-            moves = len(decision.isr) >= partition.min_insync_replicas
-            self._compare(partition, {partition.broker, *decision.isr}, now_us, moves=moves)
 
     def _look(self, partition: Partition, now_us: int, *, moves: bool) -> None:
         """Compare, unless the leader is stale or locked; `moves`: its HW just moved, so it may move."""

@@ -44,12 +44,7 @@ class RecoveryQuorum(Checker):
         self._min_isr = 0
 
     def on_partition_changed(self, step: steps.PartitionChanged) -> None:
-        self.changed(step.state, step.min_isr, step.unclean, step.at_us, remembers=step.remembers)
-
-    def changed(
-        self, state: PartitionRegistration, min_isr: int, unclean: int, now_us: int, *, remembers: bool
-    ) -> None:
-        """A change was committed: see `PartitionChanged`."""
+        state, min_isr = step.state, step.min_isr
         before, self._before = self._before, None
         if not min_isr:
             return
@@ -61,13 +56,13 @@ class RecoveryQuorum(Checker):
             return
         needed = self._min_isr = min(min_isr, self._min_isr)
         members = {*before.isr, *before.elr}
-        if remembers:
+        if step.remembers:
             members.update(before.last_known_elr)
         if state.leader and state.leader != before.leader and state.leader not in members:
             return  # An unclean election.
-        if unclean in members:
-            self._ejected.add(unclean)
-        known = state.last_known_elr if remembers else self._ejected
+        if step.unclean in members:
+            self._ejected.add(step.unclean)
+        known = state.last_known_elr if step.remembers else self._ejected
         quorum = {*state.isr, *state.elr, *known}.intersection(state.replicas)
         if len(quorum) >= needed:
             self._before = state
@@ -76,4 +71,4 @@ class RecoveryQuorum(Checker):
             f"ISR {list(state.isr)}, ELR {list(state.elr)} and those ejected after an unclean shutdown {sorted(known)} "
             f"are {len(quorum)} assigned replicas, min ISR was {needed}, in partition epoch {state.partition_epoch}"
         )
-        self._warns("recovery-quorum", now_us, detail)
+        self._warns("recovery-quorum", step.at_us, detail)

@@ -55,26 +55,37 @@ class Availability(steps.Listener):
         self.window_us = (0, 0)
 
     def on_elected(self, step: steps.Elected) -> None:
-        self.elected(step.broker, step.epoch, step.at_us)
+        self._leader = step.broker
+        self._epoch = step.epoch
+        if self._counting and self.disturbed_us < 0:
+            self.disturbed_us = step.at_us
+        self._look(step.at_us)
 
     def on_lead(self, step: steps.Lead) -> None:
-        self.leads(step.broker, step.epoch, step.at_us)
+        self._leads[step.broker] = step.epoch
+        self._look(step.at_us)
 
     def on_follow(self, step: steps.Follow) -> None:
-        self.leads_no_more(step.broker, step.at_us)
+        self._leads_no_more(step.broker, step.at_us)
 
     def on_deleted(self, step: steps.Deleted) -> None:
-        self.leads_no_more(step.broker, step.at_us)
+        self._leads_no_more(step.broker, step.at_us)
 
     def on_end(self, step: steps.End) -> None:
         if not step.was_down:
-            self.ended(step.broker, step.at_us)
+            self._still.pop(step.broker, None)
+            self._leads_no_more(step.broker, step.at_us)
 
     def on_pause(self, step: steps.Pause) -> None:
-        self.stands_still(step.broker, step.at_us, STANDS_STILL[step.kind])
+        self._still[step.broker] = self._still.get(step.broker, 0) + STANDS_STILL[step.kind]
+        self._look(step.at_us)
 
     def on_refused(self, step: steps.Refused) -> None:
-        self.told(step.request.first_id, step.error)
+        if self._counting:
+            if step.error == NOT_ENOUGH_REPLICAS:
+                self.refused.add(step.request.first_id)
+            elif step.error == NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+                self.refused_after_append.add(step.request.first_id)
 
     def begin(self, now_us: int) -> None:
         """Start counting."""
@@ -91,33 +102,9 @@ class Availability(steps.Listener):
             if self._leaderless_since_us >= 0:
                 self.leaderless_us += now_us - self._leaderless_since_us
 
-    def elected(self, leader: int, epoch: int, now_us: int) -> None:
-        """The control plane elected a leader, `NO_LEADER` for none."""
-        self._leader = leader
-        self._epoch = epoch
-        if self._counting and self.disturbed_us < 0:
-            self.disturbed_us = now_us
-        self._look(now_us)
-
-    def leads(self, broker: int, epoch: int, now_us: int) -> None:
-        """A broker became leader, or leads in a newer epoch."""
-        self._leads[broker] = epoch
-        self._look(now_us)
-
-    def leads_no_more(self, broker: int, now_us: int) -> None:
-        """A broker follows, or no longer has a replica."""
+    def _leads_no_more(self, broker: int, now_us: int) -> None:
         if self._leads.pop(broker, None) is not None:
             self._look(now_us)
-
-    def ended(self, broker: int, now_us: int) -> None:
-        """A process ended."""
-        self._still.pop(broker, None)
-        self.leads_no_more(broker, now_us)
-
-    def stands_still(self, broker: int, now_us: int, by: int) -> None:
-        """A process has one reason more (`by` = 1) or less (-1) not to respond."""
-        self._still[broker] = self._still.get(broker, 0) + by
-        self._look(now_us)
 
     def _look(self, now_us: int) -> None:
         leader = self._leader
@@ -130,14 +117,6 @@ class Availability(steps.Listener):
             if self._counting:
                 self.leaderless_us += now_us - since_us
             self._leaderless_since_us = -1
-
-    def told(self, first_id: int, error: str) -> None:
-        """A producer received an error for a batch."""
-        if self._counting:
-            if error == NOT_ENOUGH_REPLICAS:
-                self.refused.add(first_id)
-            elif error == NOT_ENOUGH_REPLICAS_AFTER_APPEND:
-                self.refused_after_append.add(first_id)
 
 
 def waiting(writes: list[tuple[int, int]], advances: list[int], window_us: tuple[int, int]) -> Waiting:

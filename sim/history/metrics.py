@@ -35,18 +35,10 @@ class Metrics(steps.Listener):
         self._recoveries: list[tuple[int, int, int, int]] = []
 
     def on_decided(self, step: steps.Decided) -> None:
-        self.decided(step.state, step.min_isr, step.at_us)
+        self._decisions.append((step.at_us, step.state, step.min_isr))
 
     def on_recoveries(self, step: steps.Recoveries) -> None:
-        self.recoveries(step.running, step.finished, step.manual, step.at_us)
-
-    def decided(self, state: LeaderAndIsr, min_isr: int, now_us: int) -> None:
-        """The control plane decided, or effective ``min.insync.replicas`` changed."""
-        self._decisions.append((now_us, state, min_isr))
-
-    def recoveries(self, running: int, finished: int, manual: int, now_us: int) -> None:
-        """The controller's counters of unclean recovery changed: see `METRICS`."""
-        self._recoveries.append((now_us, running, finished, manual))
+        self._recoveries.append((step.at_us, step.running, step.finished, step.manual))
 
     @property
     def size(self) -> int:

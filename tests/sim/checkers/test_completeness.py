@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from sim.checkers.completeness import Completeness
 from sim.history.history import History
 from sim.protocol.batch import Batch
+from tests.sim.checkers.driven import Completeness
 from tests.sim.checkers.histories import make, replica, warnings
 
 FIRST, SECOND, THIRD = Batch(0, 2, 0, 10), Batch(3, 4, 0, 20), Batch(5, 5, 0, 30)

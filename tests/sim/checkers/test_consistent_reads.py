@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from sim.checkers.consistent_reads import ConsistentReads
 from sim.history.clients import Shown
 from sim.history.history import History
 from sim.protocol.batch import Batch
+from tests.sim.checkers.driven import ConsistentReads
 from tests.sim.checkers.histories import log, warnings
 
 FIRST, SECOND = Batch(0, 2, 0, 10), Batch(3, 4, 0, 20)

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from sim.checkers.consumer_skip import ConsumerSkip
 from sim.history import steps
 from sim.history.history import History
 from sim.hosts.cluster import CONSUMER
 from sim.protocol.batch import Batch
+from tests.sim.checkers.driven import ConsumerSkip
 from tests.sim.checkers.histories import kinds, log, tell
 
 FIRST, SECOND, OTHER, LAST = Batch(0, 2, 0, 10), Batch(3, 4, 0, 20), Batch(3, 4, 1, 30), Batch(5, 5, 1, 40)

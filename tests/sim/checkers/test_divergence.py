@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from sim.checkers.divergence import Divergence
 from sim.history.history import History
 from sim.protocol.batch import Batch
+from tests.sim.checkers.driven import Divergence
 from tests.sim.checkers.histories import kinds, replica
 
 SAME = Batch(0, 1, 0, 10)

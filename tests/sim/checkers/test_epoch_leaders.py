@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from sim.checkers.epoch_leaders import EpochLeaders
 from sim.history.history import History
+from tests.sim.checkers.driven import EpochLeaders
 from tests.sim.checkers.histories import warnings
 
 

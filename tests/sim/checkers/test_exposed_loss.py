@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from sim.checkers.exposed_loss import check
 from sim.protocol.batch import Batch
+from tests.sim.checkers.driven import check_exposed as check
 from tests.sim.checkers.histories import kinds, log, shown
 
 FIRST, SECOND = Batch(0, 2, 0, 10), Batch(3, 4, 0, 20)

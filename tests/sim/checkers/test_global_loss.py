@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from sim.checkers.global_loss import GlobalLoss
 from sim.history.history import History
 from sim.protocol.batch import Batch
+from tests.sim.checkers.driven import GlobalLoss
 from tests.sim.checkers.histories import commit, make, replica, warnings
 
 FIRST, SECOND = Batch(0, 2, 0, 10), Batch(3, 4, 0, 20)

@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sim.checkers.completeness import Completeness
-from sim.checkers.consistent_reads import ConsistentReads
-from sim.checkers.divergence import Divergence
-from sim.checkers.global_loss import GlobalLoss
-from sim.checkers.hw_regression import check_answer
 from sim.history.clients import Shown
 from sim.history.history import History
 from sim.protocol.batch import Batch
+from tests.sim.checkers.driven import Completeness, ConsistentReads, Divergence, GlobalLoss, check_answer
 from tests.sim.checkers.histories import commit, make, replica, warnings
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from sim.checkers.hw_regression import check_answer
 from sim.history.history import History
 from sim.history.steps import Exposed
 from sim.kernel.scheduler import BudgetError
 from sim.protocol.batch import Batch
+from tests.sim.checkers.driven import check_answer
 from tests.sim.checkers.histories import commit, kinds
 
 KNOWN = Exposed(5, 12, Exposed(3, 10, None))

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from sim.checkers.idempotence import check
 from sim.history.history import History
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
+from tests.sim.checkers.driven import check_idempotence as check
 from tests.sim.checkers.histories import kinds, log
 
 

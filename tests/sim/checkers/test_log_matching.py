@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sim.checkers.log_matching import LogMatching
 from sim.history import steps
 from sim.history.history import History
 from sim.protocol.batch import Batch
+from tests.sim.checkers.driven import LogMatching
 from tests.sim.checkers.histories import replica, warnings
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from sim.checkers.maximal_isr import MaximalIsr
 from sim.history import steps
 from sim.history.history import History
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.replica.partition import Partition
+from tests.sim.checkers.driven import MaximalIsr
 from tests.sim.checkers.histories import replica, warnings
 
 ALL = (1, 2, 3)

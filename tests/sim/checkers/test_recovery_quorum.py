@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from sim.checkers.recovery_quorum import RecoveryQuorum
 from sim.history.history import History
 from sim.protocol.kraft.metadata import PartitionRegistration
+from tests.sim.checkers.driven import RecoveryQuorum
 from tests.sim.checkers.histories import warnings
 
 Brokers = tuple[int, ...]

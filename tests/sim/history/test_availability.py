@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scenarios.format.catalogue import load
-from sim.history.availability import Availability, Waiting, waiting
+from sim.history.availability import Waiting, waiting
 from sim.protocol.messages import NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER
 from tests.named import run
+from tests.sim.checkers.driven import Availability
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from sim.history.metrics import METRICS, Metrics, integral_ms
+from sim.history.metrics import METRICS, integral_ms
 from sim.protocol.kraft.metadata import PartitionRegistration
+from tests.sim.checkers.driven import Metrics
 
 
 def state(leader: int, isr: tuple[int, ...], elr: tuple[int, ...] = ()) -> PartitionRegistration:
