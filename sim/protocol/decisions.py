@@ -189,6 +189,7 @@ class Decisions:
         self.elects_uncleanly = self._on(rules.unclean_recovery == "election")
         self.recovery_takes_first = self._on(rules.unclean_recovery == "first-replies")
         self.holds_small_isr = self._on(rules.isr_floor == "min-isr")
+        self.keeps_pending_isr = self._on(rules.equal_partition_epoch == "keeps-pending-isr")
 
     def _on(self, answer: bool) -> Decision:
         decision = Decision(answer=answer)

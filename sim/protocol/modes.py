@@ -175,6 +175,7 @@ _HW: Final = Rules(
     lifecycle_retry="back-off",
     unclean_recovery="election",
     isr_floor="none",
+    equal_partition_epoch="replaces-pending-isr",
 )
 _KIP101: Final = _HW.override(
     {
@@ -284,6 +285,7 @@ _ELR_REPAIRED: Final = _ELR_4_3.override(
         "resubmitted_reassignment": "replaces-marks",
         "elr_outside_assignment": "dropped",
         "min_isr_change": "clears-if-enough",
+        "equal_partition_epoch": "keeps-pending-isr",
     }
 )
 _ELR_RECOVERY: Final = _ELR.override(
@@ -402,6 +404,14 @@ MODES: Final[dict[str, Mode]] = {
             "kraft whose followers drop all replies to an earlier leader epoch",
             _KRAFT.override({"late_reply": "leader-epoch"}),
             _KEEPS_ALL_SHOWN,
+        ),
+        Mode(
+            "kraft-repaired",
+            NO_RELEASE,
+            "kraft whose leader keeps a proposed ISR when it replays the record of its former one",
+            _KRAFT.override({"equal_partition_epoch": "keeps-pending-isr"}),
+            _KEEPS_ALL_SHOWN,
+            follows="3.9.0",
         ),
         Mode("kraft-3.5", "3.5", "kraft before the HW needed min ISR", _KRAFT_3_5, _NEVER_DIVERGES),
         Mode(

@@ -170,9 +170,19 @@ class Partition(ReadableReplica):
         return decision.leader_epoch <= self.leader_epoch and decision.partition_epoch < self.partition_epoch
 
     def _adopt(self, decision: LeaderAndIsr) -> None:
-        """Kafka: Partition#updateAssignmentAndIsr (2.6-4.3)."""
+        """Apply leader, ISR and assignment. Kafka: Partition#updateAssignmentAndIsr (2.6-4.3).
+
+        With rule ``equal_partition_epoch`` a leader's proposed ISR survives the record of its former proposal, whose
+        partition epoch it already has from the response to it.
+        """
         self.leader = decision.leader
-        self.state.commit(decision.isr)
+        if not (
+            self.state.pending
+            and decision.partition_epoch == self.partition_epoch
+            and decision.leader_epoch == self.leader_epoch
+            and self.decide.keeps_pending_isr.yes()
+        ):
+            self.state.commit(decision.isr)
         if len(decision.replicas) != len(self.replicas):
             self.replicas = decision.replicas
             self._cap_min_isr()

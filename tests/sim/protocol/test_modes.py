@@ -30,6 +30,7 @@ def test_places_are_those_of_releases() -> None:
 
 def test_an_unreleased_mode_comes_right_after_the_one_it_follows() -> None:
     assert MODES["kip320"].place < MODES["kip320-repaired"].place < MODES["kraft-3.5"].place
+    assert MODES["kraft"].place < MODES["kraft-repaired"].place < MODES["kraft-3.9.1"].place
     assert MODES["kraft"].place < MODES["elr-4.0-snapshot"].place < MODES["elr"].place
     assert MODES["elr-4.3"].place < MODES["elr-repaired"].place
     assert replace(MODES["kraft"], release="3.10").place > MODES["kraft"].place

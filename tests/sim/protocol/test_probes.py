@@ -104,6 +104,19 @@ def committing_with_a_small_isr(rules: Rules) -> Iterator[set[str]]:
     yield host.probes
 
 
+def replaying_an_answered_change(rules: Rules) -> Iterator[set[str]]:
+    """A record with the leader's partition epoch, without and with a proposed ISR."""
+    host = Recorder()
+    host.registered = {2: 1, 3: 1}
+    one = partition(host, rules)
+    one.become_leader(decision(isr=(1,)), 0)
+    one.become_leader(decision(isr=(1,)), 0)
+    yield host.probes
+    one.follower_fetched(2, 1, 0, one.leader_epoch, 0)
+    one.become_leader(decision(isr=(1,)), 0)
+    yield host.probes
+
+
 def truncating_to_the_end(rules: Rules) -> Iterator[set[str]]:
     """An epoch that begins at the LEO: elected, and nothing written."""
     host = Recorder()
@@ -202,6 +215,7 @@ SCENES: list[tuple[str, Rules, Scene]] = [
     ("hw_needs_epoch", HW, fetching_with_another_epoch),
     ("list_offsets_guard", HW, asking_a_new_leader),
     ("hw_needs_min_isr", HW, committing_with_a_small_isr),
+    ("equal_partition_epoch", HW.override({"isr_update": "alter-partition"}), replaying_an_answered_change),
     ("truncate_at_leo", EPOCHS, truncating_to_the_end),
     ("append_check", HW, appending_an_overlap),
     ("append_error", HW, failing_to_append),

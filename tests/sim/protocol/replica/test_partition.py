@@ -257,6 +257,30 @@ def test_newer_metadata_ends_a_proposal_and_its_late_answer_is_ignored() -> None
     assert [one.state.isr, one.state.pending, one.partition_epoch] == [(1,), (), 2]
 
 
+@pytest.mark.parametrize(
+    ("value", "pending", "hw"), [("replaces-pending-isr", (), 2), ("keeps-pending-isr", (1, 2, 3), 1)]
+)
+def test_the_record_of_an_answered_change_meets_a_newer_proposal(value: str, pending: tuple[int, ...], hw: int) -> None:
+    host = Recorder()
+    host.registered = {2: 4, 3: 4}
+    one = partition(host, KRAFT.override({"equal_partition_epoch": value}), min_insync_replicas=2)
+    one.become_leader(decision(), 0)
+    one.produce(produce(0), 0)
+    one.follower_fetched(2, 4, 1, 1, LAG_US)
+    one.shrink_isr(LAG_US + 1)
+    one.isr_persisted((1, 2), 2, LAG_US + 1, leader_epoch=1)
+    one.produce(produce(1), LAG_US + 1)
+    one.follower_fetched(3, 4, 1, 1, 2 * LAG_US)  # It has the HW, not the log end.
+    assert (one.state.isr, one.state.pending, one.hw) == ((1, 2), (1, 2, 3), 1)
+    record = LeaderAndIsr("t-0", 1, 1, (1, 2), 2, (1, 2, 3))
+    one.become_leader(record, 2 * LAG_US)
+    assert (one.state.isr, one.state.pending) == ((1, 2), pending)
+    one.follower_fetched(2, 4, 2, 1, 2 * LAG_US)
+    assert one.hw == hw
+    one.isr_persisted((1, 2, 3), 3, 2 * LAG_US, leader_epoch=1)
+    assert one.state.isr == ((1, 2, 3) if pending else (1, 2))
+
+
 @pytest.mark.parametrize(("partition_epoch", "leader_epoch"), [(0, NO_EPOCH), (5, 2)])
 def test_an_outdated_response_leaves_a_proposal_pending(partition_epoch: int, leader_epoch: int) -> None:
     one = partition(Recorder(), ALTER)
