@@ -1,6 +1,6 @@
 """A kind of fault is one class that declares everything that drawing, scripts, plans and tables need.
 
-All kinds are listed in `faults.kinds.registry`. README.md explains how to add one.
+Each kind has its own file and is listed in `faults.kinds.registry`. README.md explains how to add one.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def hook() -> Any:
 def test_the_compiled_build_holds_what_a_run_consists_of(hook: Any) -> None:
     modules = hook.modules(ROOT)
     assert {"sim/kernel/scheduler.py", "sim/protocol/log/log.py", "scenarios/single/run.py"} <= set(modules)
-    assert {"faults/plan.py", "faults/kinds/links.py"} <= set(modules)
+    assert {"faults/plan.py", "faults/kinds/slow.py"} <= set(modules)
     assert not {"sim/protocol/rules.py", "sim/__init__.py", "scenarios/sweep/spark.py"} & set(modules)
 
 

@@ -1,1 +1,1 @@
-"""Kinds of fault, a class each; `registry` lists them."""
+"""Kinds of fault, one file each."""

@@ -5,33 +5,54 @@ from __future__ import annotations
 from typing import Final
 
 from faults.kind import LINK, FaultKind, Role
-from faults.kinds import links, operations, stalls, stops
+from faults.kinds.admin_election import AdminElection
+from faults.kinds.controlled_restart import ControlledRestart
+from faults.kinds.controller_failover import ControllerFailover
+from faults.kinds.controller_pause import ControllerPause
+from faults.kinds.corrupt_tail import CorruptTail
+from faults.kinds.cut import Cut
+from faults.kinds.disk_replaced import DiskReplaced
+from faults.kinds.disk_stall import DiskStall
+from faults.kinds.duplicate import Duplicate
+from faults.kinds.kill import Kill
+from faults.kinds.lossy import Lossy
+from faults.kinds.metadata_lag import MetadataLag
+from faults.kinds.min_isr_change import MinIsrChange
+from faults.kinds.pause import PauseFault
+from faults.kinds.power_loss import PowerLoss
+from faults.kinds.preferred_election import PreferredElection
+from faults.kinds.reassignment import Reassignment
+from faults.kinds.reassignment_cancel import ReassignmentCancel
+from faults.kinds.retention import RetentionFault
+from faults.kinds.session_expiry import SessionExpiry
+from faults.kinds.slow import Slow
+from faults.kinds.zombie import Zombie
 
 KINDS: Final[dict[str, FaultKind]] = {
     kind.name: kind
     for kind in (
-        stops.Kill(),
-        stops.PowerLoss(),
-        stops.ControlledRestart(),
-        stops.DiskReplaced(),
-        stops.CorruptTail(),
-        stalls.PauseFault(),
-        stalls.DiskStall(),
-        links.Cut(),
-        links.Slow(),
-        links.Lossy(),
-        links.Duplicate(),
-        operations.RetentionFault(),
-        stalls.SessionExpiry(),
-        stalls.Zombie(),
-        stalls.ControllerFailover(),
-        stalls.ControllerPause(),
-        operations.PreferredElection(),
-        operations.Reassignment(),
-        stalls.MetadataLag(),
-        operations.MinIsrChange(),
-        operations.AdminElection(),
-        operations.ReassignmentCancel(),
+        Kill(),
+        PowerLoss(),
+        ControlledRestart(),
+        DiskReplaced(),
+        CorruptTail(),
+        PauseFault(),
+        DiskStall(),
+        Cut(),
+        Slow(),
+        Lossy(),
+        Duplicate(),
+        RetentionFault(),
+        SessionExpiry(),
+        Zombie(),
+        ControllerFailover(),
+        ControllerPause(),
+        PreferredElection(),
+        Reassignment(),
+        MetadataLag(),
+        MinIsrChange(),
+        AdminElection(),
+        ReassignmentCancel(),
     )
 }
 """Name -> kind."""

@@ -15,8 +15,8 @@ from typing import Final
 
 from faults.bounds import FaultBounds, Limits
 from faults.kind import Role
+from faults.kinds.controlled_restart import ControlledRestart
 from faults.kinds.registry import KINDS, LINKS, kinds_with
-from faults.kinds.stops import ControlledRestart
 from faults.plan import CONTROLLER, ISR_MEMBER, LAST_TARGET, LEADER, STEP_BROKER, Fault, Plan, Trigger
 from faults.stories import last_replica, reassignments
 from sim.config import NEVER

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from faults.bounds import FaultBounds, Limits
-from faults.kinds.stops import SPREAD_US
+from faults.kinds.power_loss import SPREAD_US
 from faults.plan import Plan
 from faults.stories.swarm import draw_incidents, draw_plan
 from scenarios.format.scenario import Bursts, PlannedSend

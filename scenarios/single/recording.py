@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
-from faults.kinds.operations import Reassignment
+from faults.kinds.reassignment import Reassignment
 from faults.kinds.registry import KINDS
 from faults.plan import FOLLOWERS, PLAN_VERSION, Fault, Plan, Trigger, plan_from_json
 from scenarios import paths

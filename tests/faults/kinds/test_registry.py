@@ -7,11 +7,12 @@ import pytest
 
 from faults.bounds import FaultBounds
 from faults.kind import KRAFT, OTHER_BROKER, OTHER_REPLICA, REPLICAS, FaultKind, Role
-from faults.kinds.links import Cut
-from faults.kinds.operations import MinIsrChange
+from faults.kinds.cut import Cut
+from faults.kinds.kill import Kill
+from faults.kinds.min_isr_change import MinIsrChange
+from faults.kinds.pause import PauseFault
 from faults.kinds.registry import KINDS, kinds_with
-from faults.kinds.stalls import PauseFault, SessionExpiry
-from faults.kinds.stops import Kill
+from faults.kinds.session_expiry import SessionExpiry
 from sim.kernel.streams import Streams
 from tests.faults.limits import LIMITS
 from tests.faults.traces import MODES, left_over, sample, undeclared

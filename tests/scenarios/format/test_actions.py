@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from faults.kinds.operations import RetentionFault
 from faults.kinds.registry import KINDS
+from faults.kinds.retention import RetentionFault
 from scenarios.format.actions import ACTIONS, with_faults
 from tests.plain import needs_sources
 

@@ -1,0 +1,44 @@
+"""Retention: the leader deletes its oldest batches; followers learn of it as they fetch, and keep their segments.
+
+Whole batches are deleted, as with segments. DeleteRecords can end inside one, and a follower that then truncates to the
+log start is stuck: the batch with this offset begins below its LEO.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from faults.kind import PERMILLE, THE_LEADER, Amount, FaultKind, Targets
+from faults.plan import Fault
+from sim.hosts.cluster import Cluster
+
+
+class RetentionFault(FaultKind):
+    """See the module."""
+
+    name: ClassVar[str] = "retention"
+    meaning: ClassVar[str] = "delete the oldest permille/1000 of the committed records at the leader"
+    targets: ClassVar[Targets] = THE_LEADER
+    amount: ClassVar[Amount | None] = Amount("permille", PERMILLE, "1/1000", bounds=(1, 1_000), most=1_000)
+    remains: ClassVar[str] = "deleted records stay deleted"
+
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
+        """Advance the log start by that share of the distance to the HW.
+
+        Returns:
+            False if the target does not lead, or the log start did not move.
+        """
+        process = cluster.running.get(target)
+        if process is None or process.frozen or process.waiting is not None:
+            return False
+        partition = process.partition
+        if partition is None or not partition.is_leader:
+            return False
+        log_start = partition.log.log_start
+        before = log_start + (partition.hw - log_start) * fault.value // 1_000
+        holding = partition.log.read(before)
+        if not cluster.administrator.delete_records(partition, holding[0].base_offset if holding else before):
+            return False
+        partition.log.end_segment(partition.log.log_start)
+        process.storage.delete_segments(cluster.kernel.now_us)
+        return True
