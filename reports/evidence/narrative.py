@@ -111,6 +111,7 @@ class _Teller:
         self._led: dict[int, int] = {}
         self._leads: dict[int, int] = {}
         self._election: _Election | None = None
+        self._link_changed: Shown = {}
         self._end_told = 0
         self._leader_lacks = False
         self._is_begun = not about
@@ -152,12 +153,23 @@ class _Teller:
             self._decide(kind, step, line)
             if early:
                 self._election = None
-        else:
+        elif kind not in steps.LINKS or not self._is_way_back(step):
             found = self._tellers.get(kind, self._as_declared)(step)
             if found is not None and not early and (not validates or kind is steps.READ):
                 self._tell(step["t"], found[1], line, found[0], _like(step))
         if flushed is not None:
             self._flushed[broker] = flushed
+
+    def _is_way_back(self, step: Shown) -> bool:
+        """Whether a link changes as its other direction just did; the sentence about that one then says so."""
+        other = {**step, "source": step["target"], "target": step["source"]}
+        before, self._link_changed = self._link_changed, step
+        if before != other or not self.told or self.told[-1].sentence.at_us != step["t"]:
+            return False
+        told = self.told[-1]
+        both = replace(told.sentence, text=f"{told.sentence.text[:-1]}, in both directions.")
+        self.told[-1] = replace(told, sentence=both)
+        return True
 
     def _runs(self, kind: StepKind, broker: int) -> None:
         """Keep track of whether a broker's process runs, and whether it is newer than the one that had caught up."""
@@ -437,7 +449,7 @@ class _Teller:
         record = step["record"]
         batch = _Batch(record, step["offset"], step["offset"] + step["count"] - 1)
         self._acked[record] = batch
-        if not self._concerns(batch):
+        if not self._about or not self._concerns(batch):
             return ASIDE, self._says_ack(step, batch)
         first = min(self._about, default=record)
         return TURN if record <= first else CHANGE, self._says_ack(step, batch)

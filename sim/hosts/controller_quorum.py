@@ -192,6 +192,7 @@ class ControllerQuorum(ControlPlane):
     def delay_metadata(self, broker: int, by_us: int) -> bool:
         self.end_elision()
         self.log.delay(broker, by_us)
+        self._recorder.record(steps.MetadataDelay(broker, by_us))
         return True
 
     def _send(self, broker: int, message: Message) -> None:

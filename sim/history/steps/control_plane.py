@@ -279,6 +279,38 @@ class DirectoryAssigned(Step):
         return {"broker": self.broker, "directory": self.directory}
 
 
+METADATA_SLOWED: Final[StepKind] = StepKind(
+    "metadata-slowed", FACT, Lane.BROKER,
+    "a broker receives metadata records later from now on: value = us",
+    "Metadata records reach broker {broker} {duration} later from now on.",
+    weight=TURN, method="metadata_delay",
+)  # fmt: skip
+METADATA_SPED_UP: Final[StepKind] = StepKind(
+    "metadata-sped-up", FACT, Lane.BROKER,
+    "a former delay of a broker's metadata records is over: value = us",
+    "Metadata records reach broker {broker} {duration} earlier again.",
+    weight=DETAIL, method="metadata_delay",
+)  # fmt: skip
+
+
+class MetadataDelay(Step):
+    """Metadata records reach a broker later, or earlier again, by `delay_us`."""
+
+    __slots__ = ("delay_us", "kind")
+
+    def __init__(self, broker: int, by_us: int) -> None:
+        self.kind = METADATA_SLOWED if by_us > 0 else METADATA_SPED_UP
+        self.broker = broker
+        self.delay_us = abs(by_us)
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_metadata_delay(self)
+
+    def fields(self) -> Shown:
+        return {"broker": self.broker, "value": self.delay_us}
+
+
 UNCLEAN_ELECTION: Final[StepKind] = StepKind(
     "unclean-election", FACT, Lane.NONE,
     "somebody prefers any leader to none",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Isr,
         IsrSent,
         Metadata,
+        MetadataDelay,
         MinIsr,
         PartitionChanged,
         Recoveries,
@@ -89,6 +90,9 @@ class Listener:
         self.on_step(step)
 
     def on_directory_assigned(self, step: DirectoryAssigned) -> None:
+        self.on_step(step)
+
+    def on_metadata_delay(self, step: MetadataDelay) -> None:
         self.on_step(step)
 
     def on_fact(self, step: Fact) -> None:

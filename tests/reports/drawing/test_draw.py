@@ -119,6 +119,11 @@ def test_a_leader_that_leads_on_in_a_newer_epoch_has_a_band_for_each(mode: str) 
         (("reassignments", "kraft", 0), steps.ASSIGNED, "is cancelled; the replicas are"),
         (("reassignments", "kip320", 253), steps.ASSIGNED, "The reassignment to [1, 2] begins"),
         (("reassignments", "kip320", 253), steps.REFUSED, "The producer receives NOT_ENOUGH_REPLICAS for record 17."),
+        (
+            ("forgotten-expansion", "kraft", 0),
+            steps.METADATA_SLOWED,
+            "Metadata records reach broker 1 14.000000 s later from now on.",
+        ),
         (("stale-log-start", "kraft", 0), steps.RETENTION, "Broker 2 deletes 3 records below offset 3"),
         (
             ("elr-chaos", "kraft", 0),

@@ -64,7 +64,7 @@ def test_each_sentence_points_at_its_line_of_the_trace(tmp_path: Path) -> None:
     folder.write_trace(file, result)
     lines = file.read_text().splitlines()
     story = narrative.story(result, most=None)
-    assert "The link from the control plane to broker 4 is cut." in [sentence.text for sentence in story]
+    assert "The link from the control plane to broker 4 is cut, in both directions." in [sentence.text for sentence in story]
     assert any("the ELR becomes [2, 3]" in sentence.text for sentence in story)
     assert any(sentence.text.startswith("The partition is without a leader") for sentence in story)
     assert [sentence.at_us for sentence in story] == sorted(sentence.at_us for sentence in story)
@@ -162,6 +162,23 @@ def test_deleted_records_and_refused_ones_are_told() -> None:
     assert "Broker 2 deletes 3 records below offset 3 (DeleteRecords or retention)." in deleted
     step = {"t": 1, "step": "refused", "record": 3, "count": 2, "error": "NOT_ENOUGH_REPLICAS"}
     assert sentences.sentence(step) == "The producer receives NOT_ENOUGH_REPLICAS for records 3 to 4."
+
+
+def test_metadata_that_comes_late_and_links_that_change_both_ways_are_told() -> None:
+    found = texts("forgotten-expansion", "kraft", most=narrative.SENTENCES)
+    assert found[:2] == [
+        "Metadata records reach broker 1 14.000000 s later from now on.",
+        "The link from broker 1 to the control plane takes 1.500000 s longer, in both directions.",
+    ]
+    assert "The link from broker 1 to broker 2 is cut, in both directions." in found
+    one_way = texts("forgotten-expansion-behind", "kraft")
+    assert "The link from broker 1 to broker 2 is cut." in one_way
+
+
+def test_a_run_that_keeps_all_records_is_told_by_its_faults() -> None:
+    found = [one.text for one in told("chaos", "kip320", 3, most=narrative.SENTENCES)]
+    assert found[0] == "The disk of broker 1 is replaced by an empty one; its log was empty."
+    assert not any(text.startswith("The producer gets an ack") for text in found)
 
 
 def test_every_step_of_a_trace_has_a_sentence() -> None:

@@ -19,7 +19,7 @@ CODES = {
     "slow": 42, "lossy": 43, "resent": 44, "disk-replaced": 45, "corrupt-tail": 46, "unfenced": 47, "elr": 48,
 }  # fmt: skip
 """As in every release: a step that is new gets a number of its own."""
-TRACED_FACTS = ["assigned", "directory-assigned", "refused", "retention"]
+TRACED_FACTS = ["assigned", "directory-assigned", "metadata-slowed", "metadata-sped-up", "refused", "retention"]
 """In traces, though in no digest."""
 
 
