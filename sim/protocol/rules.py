@@ -620,8 +620,8 @@ class Rules:
         Literal["replaces-pending-isr", "keeps-pending-isr"],
         RuleSpec(
             "What a leader does with a proposed ISR if a partition record arrives whose partition epoch it already has "
-            "from the response to its former AlterPartition: replace the proposal by the record's ISR, so that the HW no "
-            "longer waits for the proposed member; or keep it, because the record says nothing new of the ISR.",
+            "from the response to its former AlterPartition: replace the proposal by the record's ISR, so that the HW "
+            "no longer waits for the proposed member; or keep it, because the record says nothing new of the ISR.",
             "Partition.makeLeader, KAFKA-13790 (3.3) to 4.4; no release",
             KRAFT,
         ),
