@@ -51,12 +51,12 @@ class Key:
 KEYS: Final[dict[str, Key]] = {
     # Topic and broker.
     "default.replication.factor": Key(1, "replicas of the partition", minimum=1),
-    "min.insync.replicas": Key(1, "ISR size that acks=all needs", minimum=1),
-    "unclean.leader.election.enable": Key(False, "may a replica outside the ISR be elected"),
+    "min.insync.replicas": Key(1, "smallest ISR with which acks=all succeeds", minimum=1),
+    "unclean.leader.election.enable": Key(False, "whether a replica outside the ISR may be elected"),
     "replica.lag.time.max.ms": Key(30_000, "ms without catching up until a follower leaves the ISR", minimum=1),
     "replica.fetch.wait.max.ms": Key(500, "ms that a follower's fetch waits for data"),
-    "replica.fetch.backoff.ms": Key(1_000, "ms until a follower tries again after an error", minimum=1),
-    "replica.socket.timeout.ms": Key(30_000, "ms until a follower gives up a request", minimum=1),
+    "replica.fetch.backoff.ms": Key(1_000, "ms until a follower retries after an error", minimum=1),
+    "replica.socket.timeout.ms": Key(30_000, "ms until a follower's request times out", minimum=1),
     "replica.high.watermark.checkpoint.interval.ms": Key(5_000, "ms between writes of the HW file", minimum=1),
     "log.flush.interval.messages": Key(NEVER, "records until a log is fsynced", minimum=1),
     "log.flush.offset.checkpoint.interval.ms": Key(60_000, "ms between writes of the recovery points", minimum=1),
@@ -68,77 +68,85 @@ KEYS: Final[dict[str, Key]] = {
     ),
     "broker.heartbeat.interval.ms": Key(2_000, "ms between a broker's heartbeats to KRaft", minimum=1, where=KRAFT),
     "controller.quorum.election.timeout.ms": Key(
-        1_000, "ms until a quorum has another controller", minimum=1, where=KRAFT
+        1_000, "ms until a quorum elects another controller", minimum=1, where=KRAFT
     ),
     "controller.quorum.fetch.timeout.ms": Key(
-        2_000, "ms until a quorum notices that one is silent", minimum=1, where=KRAFT
+        2_000, "ms until a quorum notices a silent controller", minimum=1, where=KRAFT
     ),
     "eligible.leader.replicas.version": Key(
-        1, "feature level of ELR, where a release has it (0: off)", maximum=1, where=ELR
+        1, "feature level of ELR, in releases that have it (0: off)", maximum=1, where=ELR
     ),
     "unclean.leader.election.interval.ms": Key(
-        300_000, "ms between looks for partitions without a leader", minimum=1, where=KRAFT
+        300_000, "ms between checks for leaderless partitions", minimum=1, where=KRAFT
     ),
     "unclean.recovery.strategy": Key(
         "default",
-        "what KIP-966 does when no clean election is possible (default: Aggressive with unclean election, or Balanced)",
+        "how KIP-966 elects without a clean candidate (default: Aggressive with unclean election, else Balanced)",
         ("default", "None", "Balanced", "Aggressive"),
         where=RECOVERS_UNCLEANLY,
     ),
     "unclean.recovery.timeout.ms": Key(
-        300_000, "ms that an unclean recovery waits for answers", minimum=1, where=RECOVERS_UNCLEANLY
+        300_000, "ms that an unclean recovery waits for responses", minimum=1, where=RECOVERS_UNCLEANLY
     ),
-    "auto.leader.rebalance.enable": Key(True, "does the controller go back to the preferred leader by itself"),
-    "leader.imbalance.check.interval.seconds": Key(300, "s between its checks of that", minimum=1),
-    "controller.socket.timeout.ms": Key(30_000, "ms until a controller sends an unanswered request again", minimum=1),
+    "auto.leader.rebalance.enable": Key(True, "whether the controller moves leadership back to the preferred replica"),
+    "leader.imbalance.check.interval.seconds": Key(
+        300, "s between checks whether the preferred replica leads", minimum=1
+    ),
+    "controller.socket.timeout.ms": Key(
+        30_000, "ms until an unanswered request of or to a controller is resent", minimum=1
+    ),
     "controlled.shutdown.max.retries": Key(
-        3, "tries of a broker to be relieved before it stops", minimum=1, where=ZOOKEEPER
+        3, "tries of a controlled shutdown before the broker stops anyway", minimum=1, where=ZOOKEEPER
     ),
-    "controlled.shutdown.retry.backoff.ms": Key(5_000, "ms between those tries", minimum=1, where=ZOOKEEPER),
+    "controlled.shutdown.retry.backoff.ms": Key(
+        5_000, "ms between tries of a controlled shutdown", minimum=1, where=ZOOKEEPER
+    ),
     # Producer.
-    "acks": Key("all", "replicas that must have a batch before the producer hears of it", ("0", "1", "all")),
-    "request.timeout.ms": Key(30_000, "ms until a client gives up a request", minimum=1),
-    "delivery.timeout.ms": Key(120_000, "ms until a producer gives up a batch (by default >= a request)", minimum=1),
+    "acks": Key("all", "replicas that must have a batch before it is acknowledged", ("0", "1", "all")),
+    "request.timeout.ms": Key(30_000, "ms until a client's request times out", minimum=1),
+    "delivery.timeout.ms": Key(
+        120_000, "ms until a producer's batch expires (default: at least request.timeout.ms)", minimum=1
+    ),
     "retry.backoff.ms": Key(100, "ms until a client's first retry", minimum=1),
-    "retry.backoff.max.ms": Key(1_000, "ms that the back-off grows to", minimum=1),
-    "max.in.flight.requests.per.connection": Key(5, "unanswered produce requests of a producer", minimum=1),
+    "retry.backoff.max.ms": Key(1_000, "longest back-off, in ms", minimum=1),
+    "max.in.flight.requests.per.connection": Key(5, "largest number of unanswered produce requests", minimum=1),
     "enable.idempotence": Key(
         False,
-        "does the producer number its batches, at most 5 of them in flight (Kafka's default is true from 3.0 on; here "
-        "workloads are shared with 0.10.2, which has none)",
+        "whether the producer numbers its batches, with at most 5 in flight (Kafka's default is true from 3.0 on; here "
+        "all modes share the workloads of 0.10.2, which lacks it)",
     ),
-    "metadata.max.age.ms": Key(300_000, "ms until a client refreshes metadata unasked", minimum=1),
+    "metadata.max.age.ms": Key(300_000, "ms between periodic metadata requests of a client", minimum=1),
     # Consumer.
-    "auto.offset.reset": Key("latest", "where a consumer goes when out of range", ("earliest", "latest", "none")),
+    "auto.offset.reset": Key(
+        "latest", "where a consumer continues if its position is out of range", ("earliest", "latest", "none")
+    ),
     "fetch.max.wait.ms": Key(500, "ms that a consumer's fetch waits for data"),
     # The testbed's own.
     "sim.writeback.interval.ms": Key(5_000, "ms between runs of the kernel's flusher (dirty_writeback)", minimum=1),
-    "sim.writeback.expire.ms": Key(30_000, "ms until a dirty page is due (dirty_expire)"),
+    "sim.writeback.expire.ms": Key(30_000, "ms until a dirty page is written back (dirty_expire)"),
     "sim.heartbeat.interval.ms": Key(
-        6_000, "ms between pings of a session (by default a third of it)", minimum=1, where=ZOOKEEPER
+        6_000, "ms between pings to ZooKeeper (default: a third of the session timeout)", minimum=1, where=ZOOKEEPER
     ),
     "sim.recovery.ms": Key(200, "ms from process start until the logs are loaded"),
-    "sim.supervisor.restart.ms": Key(10_000, "ms until a process that exited by itself is started again", minimum=1),
+    "sim.supervisor.restart.ms": Key(10_000, "ms until a process that exited by itself is restarted", minimum=1),
     "sim.record.bytes": Key(100, "bytes of a record", minimum=1),
-    "sim.network.loss.permille": Key(0, "messages of a thousand that links lose", maximum=1_000),
-    "sim.network.latency": Key("drawn", "is a message's latency drawn, or always the median", ("drawn", "fixed")),
-    "sim.elision": Key(True, "are pings and empty fetches left out that could change nothing"),
-    "sim.spare.brokers": Key(NEVER, "brokers without a replica, at most (never: all that the scenario has)"),
-    "sim.ties": Key("fifo", "order of events at the same instant", ("fifo", "random", "pct")),
-    "sim.event.budget": Key(2_000_000, "events after which a run is given up as exhausted", (), 1, 10_000_000),
+    "sim.network.loss.permille": Key(0, "messages lost, per thousand", maximum=1_000),
+    "sim.network.latency": Key("drawn", "latency of messages: random, or always the median", ("drawn", "fixed")),
+    "sim.elision": Key(True, "whether no-op pings and empty fetches are elided"),
+    "sim.spare.brokers": Key(NEVER, "largest number of brokers without a replica (never: no limit)"),
+    "sim.ties": Key("fifo", "order of events at the same time", ("fifo", "random", "pct")),
+    "sim.event.budget": Key(2_000_000, "events after which a run ends as exhausted", (), 1, 10_000_000),
     "sim.record.budget": Key(
         1_000_000,
-        "records after which a run is given up as exhausted: those that enter logs, each replica's, that consumers are "
-        "shown, that are committed to the metadata log, that brokers replay of it, and that end offsets which went "
-        "back are about",
+        "records after which a run ends as exhausted: appended to each replica's log, read by consumers, committed to "
+        "the metadata log, replayed by brokers, and covered by end offsets that went back",
         minimum=1,
         maximum=10_000_000,
     ),
     "sim.state.budget": Key(
         500_000,
-        "objects that a run may hold before it is given up as exhausted: batches to send or in flight, faults (a "
-        "planned one counts as 50), calls that are scheduled or held back (each as 4), subjects of messages, and "
-        "steps, decisions and findings that are kept",
+        "objects after which a run ends as exhausted: batches queued or in flight, faults (planned ones count 50 "
+        "each), pending or held calls (4 each), subjects of messages, and kept steps, decisions and findings",
         minimum=1,
         maximum=10_000_000,
     ),
@@ -178,19 +186,19 @@ NEEDED: Final = (
     Needed(
         ("replica.fetch.wait.max.ms", "replica.socket.timeout.ms"),
         lambda wait, timeout: wait <= timeout,
-        "a follower's fetch must not wait for longer than until it is given up",
+        "a follower's fetch must not wait longer than its timeout",
         "KafkaConfig.validateValues",
     ),
     Needed(
         ("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
         lambda wait, lag: wait <= lag,
-        "a follower's fetch must not wait for longer than a follower may lag",
+        "a follower's fetch must not wait longer than a follower may lag",
         "KafkaConfig.validateValues",
     ),
     Needed(
         ("delivery.timeout.ms", "request.timeout.ms"),
         lambda delivery, request: delivery >= request,
-        "a batch must not be given up before its request",
+        "a batch must not expire before its request times out",
         "KafkaProducer.configureDeliveryTimeout",
     ),
     Needed(
@@ -208,14 +216,14 @@ NEEDED: Final = (
     Needed(
         ("sim.heartbeat.interval.ms", "zookeeper.session.timeout.ms"),
         lambda interval, session: interval < session,
-        "a session must be pinged before it is over",
+        "a session must be pinged before it expires",
         "ClientCnxn.onConnected",
-        otherwise="no client of ZooKeeper does that",
+        otherwise="no ZooKeeper client does that",
     ),
 )
-"""Checked by every release that has the keys. (None refuses ``broker.heartbeat.interval.ms`` for the timeout of a
-session. Brokers with a longer interval start, and are fenced between heartbeats; 4.3 logs an error if it is longer than
-half of the timeout.) Kafka: KafkaConfig#validateValues.
+"""Checked by every release that has the keys. (None compares ``broker.heartbeat.interval.ms`` with the session timeout.
+Brokers with a longer interval start, and are fenced between heartbeats; 4.3 logs an error if it is longer than half the
+timeout.) Kafka: KafkaConfig#validateValues.
 """
 
 

@@ -315,7 +315,7 @@ _DAMAGED_BY_LOSS: Final = replace(_COUNTS_DAMAGE, damaged_by_loss=True)
 MODES: Final[dict[str, Mode]] = {
     entry.name: entry
     for entry in (
-        Mode("hw", "0.10.2", "a new follower truncates to its own high watermark", _HW, _NO_MORE),
+        Mode("hw", "0.10.2", "a new follower truncates to its high watermark", _HW, _NO_MORE),
         Mode(
             "kip101",
             "1.1",
@@ -326,7 +326,7 @@ MODES: Final[dict[str, Mode]] = {
         Mode(
             "kip279",
             "2.0.0",
-            "a new follower looks for the largest common epoch, in rounds (KIP-279)",
+            "a new follower finds the largest common epoch, in rounds (KIP-279)",
             _KIP279,
             _NEVER_DIVERGES,
         ),
@@ -344,7 +344,9 @@ MODES: Final[dict[str, Mode]] = {
             _KRAFT,
             _KEEPS_ALL_SHOWN,
         ),
-        Mode("elr", "4.1.0", "replicas that leave a small ISR stay electable (KIP-966)", _ELR, _COUNTS_DAMAGE),
+        Mode(
+            "elr", "4.1.0", "replicas that leave a small ISR stay eligible for election (KIP-966)", _ELR, _COUNTS_DAMAGE
+        ),
         Mode(
             "elr-recovery",
             NO_RELEASE,
@@ -356,21 +358,21 @@ MODES: Final[dict[str, Mode]] = {
         Mode(
             "elr-4.3",
             "4.3.1",
-            "elr, and reassignments that complete by the replicas that they add",
+            "elr, but a reassignment completes once the replicas that it adds are in sync",
             _ELR_4_3,
             _COUNTS_DAMAGE,
         ),
         Mode(
             "kip320-2.1",
             "2.1",
-            "the brokers' half of KIP-320, before its clients and KIP-207",
+            "KIP-320 for brokers, without its clients and KIP-207",
             _KIP320_2_1,
             _NEVER_DIVERGES,
         ),
         Mode(
             "kip320-first-try",
             NO_RELEASE,
-            "the first draft of KIP-320: fetches carry the last record's epoch",
+            "first draft of KIP-320: fetches carry the last record's epoch",
             _FIRST_TRY,
             _NEVER_DIVERGES,
             follows="2.6.0",
@@ -378,7 +380,7 @@ MODES: Final[dict[str, Mode]] = {
         Mode(
             "kip320-repaired",
             NO_RELEASE,
-            "kip320 with checked ISR members and an epoch for each registration",
+            "kip320 with checked ISR members, and a new leader epoch for each registration",
             _REPAIRED,
             _NEVER_DIVERGES,
             follows="2.6.0",
@@ -386,7 +388,7 @@ MODES: Final[dict[str, Mode]] = {
         Mode(
             "elr-repaired",
             NO_RELEASE,
-            "elr-4.3 with reassignments that leave min.insync.replicas in sync, and nobody eligible without a log",
+            "elr-4.3, but reassignments leave min.insync.replicas in sync, and the ELR has only replicas",
             _ELR_REPAIRED,
             _COUNTS_DAMAGE,
             follows="4.3.1",
@@ -394,30 +396,30 @@ MODES: Final[dict[str, Mode]] = {
         Mode(
             "kip320-2.6.1",
             "2.6.1",
-            "kip320 whose truncation to the LEO drops epochs that begin there",
+            "kip320, but truncation to the LEO drops epochs that start there",
             _KIP320.override({"truncate_at_leo": "drops-epochs"}),
             _NEVER_DIVERGES,
         ),
         Mode(
             "kraft-3.9.1",
             "3.9.1",
-            "kraft whose followers drop all replies to an earlier leader epoch",
+            "kraft, but followers drop all responses to requests of an earlier leader epoch",
             _KRAFT.override({"late_reply": "leader-epoch"}),
             _KEEPS_ALL_SHOWN,
         ),
         Mode(
             "kraft-repaired",
             NO_RELEASE,
-            "kraft whose leader keeps a proposed ISR when it replays the record of its former one",
+            "kraft, but a leader that replays its current ISR keeps the one that it has proposed",
             _KRAFT.override({"equal_partition_epoch": "keeps-pending-isr"}),
             _KEEPS_ALL_SHOWN,
             follows="3.9.0",
         ),
-        Mode("kraft-3.5", "3.5", "kraft before the HW needed min ISR", _KRAFT_3_5, _NEVER_DIVERGES),
+        Mode("kraft-3.5", "3.5", "kraft, before the HW waited for min.insync.replicas", _KRAFT_3_5, _NEVER_DIVERGES),
         Mode(
             "elr-4.0-snapshot",
             NO_RELEASE,
-            "elr before 4.0: every restart counts as unclean, min ISR keeps the ELR",
+            "elr before 4.0: every restart is unclean, a change of min.insync.replicas keeps the ELR",
             _ELR_SNAPSHOT,
             _COUNTS_DAMAGE,
             follows="3.9.0",

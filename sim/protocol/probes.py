@@ -49,33 +49,47 @@ def _probe(group: str, name: str, meaning: str) -> int:
 
 _leadership = partial(_probe, "leadership")
 LEADER_BEGINS: Final = _leadership("leader-begins", "a broker begins to lead")
-LEADER_LEADS_ON: Final = _leadership("leader-leads-on", "a leader leads on under a newer epoch")
-LEADER_BEHIND: Final = _leadership("leader-behind", "a broker begins to lead with its HW below its LEO")
-LEADER_RESIGNS: Final = _leadership("leader-resigns", "a leader is told to follow, or to stop")
-WRITES_DROPPED: Final = _leadership("waiting-writes-refused", "a leader resigns while writes wait for the HW")
-FOLLOWER_BEGINS: Final = _leadership("follower-begins", "a broker begins to follow, and has to truncate first")
-FOLLOWER_GOES_ON: Final = _leadership("follower-goes-on", "a follower goes on fetching under a newer epoch")
-DECISION_OUTDATED: Final = _leadership("decision-outdated", "a LeaderAndIsr of an epoch that is known is ignored")
-DECISION_DEAD_LEADER: Final = _leadership("decision-dead-leader", "a LeaderAndIsr is ignored: its leader is not alive")
-STALE_BROKER: Final = _leadership("stale-broker-epoch", "a request for a former registration of a broker is refused")
-STALE_CONTROLLER: Final = _leadership("stale-controller-epoch", "a request of a former controller is refused")
+LEADER_LEADS_ON: Final = _leadership("leader-leads-on", "a leader keeps leading in a newer epoch")
+LEADER_BEHIND: Final = _leadership("leader-behind", "a new leader's HW is below its LEO")
+LEADER_RESIGNS: Final = _leadership("leader-resigns", "a leader becomes a follower, or stops")
+WRITES_DROPPED: Final = _leadership(
+    "waiting-writes-refused", "a leader refuses writes that wait for the HW, because it resigns"
+)
+FOLLOWER_BEGINS: Final = _leadership("follower-begins", "a broker becomes a follower, and truncates first")
+FOLLOWER_GOES_ON: Final = _leadership("follower-goes-on", "a follower keeps fetching in a newer epoch")
+DECISION_OUTDATED: Final = _leadership("decision-outdated", "a LeaderAndIsr without a newer epoch is ignored")
+DECISION_DEAD_LEADER: Final = _leadership("decision-dead-leader", "a LeaderAndIsr with a dead leader is ignored")
+STALE_BROKER: Final = _leadership("stale-broker-epoch", "a broker refuses a request for its earlier registration")
+STALE_CONTROLLER: Final = _leadership("stale-controller-epoch", "a broker refuses a request of an earlier controller")
 
 _truncation = partial(_probe, "truncation")
-TRUNCATES_TO_HW: Final = _truncation("truncates-to-hw", "a follower truncates to its own HW, as its rule says")
-FALLS_BACK: Final = _truncation("falls-back", "a follower truncates to its own HW: nobody can name an epoch's end")
-ONE_ROUND: Final = _truncation("by-epoch-1-round", "a truncation is complete after one answer about an epoch's end")
-TWO_ROUNDS: Final = _truncation("by-epoch-2-rounds", "after two")
-MORE_ROUNDS: Final = _truncation("by-epoch-more-rounds", "after more")
+TRUNCATES_TO_HW: Final = _truncation("truncates-to-hw", "a follower truncates to its HW, by its rule")
+FALLS_BACK: Final = _truncation("falls-back", "a follower truncates to its HW: its leader knows no end offset")
+ONE_ROUND: Final = _truncation("by-epoch-1-round", "a truncation takes 1 OffsetsForLeaderEpoch response")
+TWO_ROUNDS: Final = _truncation("by-epoch-2-rounds", "a truncation takes 2 OffsetsForLeaderEpoch responses")
+MORE_ROUNDS: Final = _truncation(
+    "by-epoch-more-rounds", "a truncation takes more than 2 OffsetsForLeaderEpoch responses"
+)
 ROUNDS: Final = (ONE_ROUND, TWO_ROUNDS, MORE_ROUNDS)
 TRUNCATION_REMOVES: Final = _truncation("removes-records", "a truncation removes batches")
-TRUNCATION_SPLITS: Final = _truncation("inside-batch", "a truncation ends inside a batch, which goes as a whole")
-TRUNCATION_BELOW_HW: Final = _truncation("below-hw", "a truncation goes below the replica's own HW")
-OUT_OF_RANGE_TRUNCATES: Final = _truncation("out-of-range-truncates", "an out-of-range follower takes the leader's LEO")
+TRUNCATION_SPLITS: Final = _truncation(
+    "inside-batch", "a truncation to an offset within a batch removes the whole batch"
+)
+TRUNCATION_BELOW_HW: Final = _truncation("below-hw", "a truncation goes below the replica's HW")
+OUT_OF_RANGE_TRUNCATES: Final = _truncation(
+    "out-of-range-truncates", "an out-of-range follower truncates to the leader's LEO"
+)
 OUT_OF_RANGE_HALTS: Final = _truncation("out-of-range-halts", "an out-of-range follower halts its broker")
-OUT_OF_RANGE_ANEW: Final = _truncation("out-of-range-anew", "a follower drops all and starts at the leader's log start")
-EPOCH_END_FENCED: Final = _truncation("epoch-end-fenced", "a question for an epoch's end meets FENCED_LEADER_EPOCH")
-EPOCH_END_UNKNOWN: Final = _truncation("epoch-end-unknown-epoch", "it meets UNKNOWN_LEADER_EPOCH")
-EPOCH_END_NOT_LEADER: Final = _truncation("epoch-end-not-leader", "it meets a broker that does not lead")
+OUT_OF_RANGE_ANEW: Final = _truncation(
+    "out-of-range-anew", "a follower drops its log and restarts at the leader's log start"
+)
+EPOCH_END_FENCED: Final = _truncation("epoch-end-fenced", "OffsetsForLeaderEpoch fails with FENCED_LEADER_EPOCH")
+EPOCH_END_UNKNOWN: Final = _truncation(
+    "epoch-end-unknown-epoch", "OffsetsForLeaderEpoch fails with UNKNOWN_LEADER_EPOCH"
+)
+EPOCH_END_NOT_LEADER: Final = _truncation(
+    "epoch-end-not-leader", "OffsetsForLeaderEpoch fails: the broker does not lead"
+)
 EPOCH_ENDS: Final = {
     FENCED_LEADER_EPOCH: EPOCH_END_FENCED,
     UNKNOWN_LEADER_EPOCH: EPOCH_END_UNKNOWN,
@@ -83,11 +97,11 @@ EPOCH_ENDS: Final = {
 }
 
 _fetching = partial(_probe, "fetching")
-FETCH_FENCED: Final = _fetching("fetch-fenced", "a follower's fetch meets FENCED_LEADER_EPOCH")
-FETCH_UNKNOWN_EPOCH: Final = _fetching("fetch-unknown-epoch", "it meets UNKNOWN_LEADER_EPOCH")
-FETCH_NOT_LEADER: Final = _fetching("fetch-not-leader", "it meets a broker that does not lead")
-FETCH_OUT_OF_RANGE: Final = _fetching("fetch-out-of-range", "it lies outside the leader's log")
-FETCH_DIVERGES: Final = _fetching("fetch-diverges", "it carries another last epoch than the leader's log has there")
+FETCH_FENCED: Final = _fetching("fetch-fenced", "a follower's fetch fails with FENCED_LEADER_EPOCH")
+FETCH_UNKNOWN_EPOCH: Final = _fetching("fetch-unknown-epoch", "a follower's fetch fails with UNKNOWN_LEADER_EPOCH")
+FETCH_NOT_LEADER: Final = _fetching("fetch-not-leader", "a follower's fetch fails: the broker does not lead")
+FETCH_OUT_OF_RANGE: Final = _fetching("fetch-out-of-range", "a follower's fetch is outside the leader's log")
+FETCH_DIVERGES: Final = _fetching("fetch-diverges", "a follower's fetch shows that its log diverges")
 FETCHES: Final = {
     FENCED_LEADER_EPOCH: FETCH_FENCED,
     UNKNOWN_LEADER_EPOCH: FETCH_UNKNOWN_EPOCH,
@@ -95,73 +109,87 @@ FETCHES: Final = {
     OFFSET_OUT_OF_RANGE: FETCH_OUT_OF_RANGE,
     LOG_TRUNCATION: FETCH_DIVERGES,
 }
-FETCH_OTHER_EPOCH: Final = _fetching("fetch-of-other-epoch", "a leader serves a follower that has another epoch")
-REQUEST_FAILS: Final = _fetching("request-fails", "a follower's request is not answered")
-LATE_REPLY: Final = _fetching("late-reply", "a follower gets an answer to a request of an earlier epoch")
+FETCH_OTHER_EPOCH: Final = _fetching("fetch-of-other-epoch", "a leader serves a follower of another leader epoch")
+REQUEST_FAILS: Final = _fetching("request-fails", "a follower's request fails without a response")
+LATE_REPLY: Final = _fetching("late-reply", "a follower gets a response to a request of an earlier epoch")
 FETCHER_DIES: Final = _fetching("fetcher-dies", "an error ends a fetcher thread")
-PARTITION_FAILS: Final = _fetching("partition-fails", "a partition leaves its fetcher until the next leader")
-HW_GOES_BACK: Final = _fetching("hw-goes-back", "the HW of a follower goes back")
+PARTITION_FAILS: Final = _fetching("partition-fails", "a partition is marked failed until the next leader change")
+HW_GOES_BACK: Final = _fetching("hw-goes-back", "a follower's HW goes back")
 
 _isr = partial(_probe, "isr")
 ISR_SHRINKS: Final = _isr("isr-shrinks", "a smaller ISR is persisted")
 ISR_EXPANDS: Final = _isr("isr-expands", "a larger ISR is persisted")
 ISR_SINGLE: Final = _isr("isr-single", "an ISR of one member is persisted")
-ISR_REFUSED_VERSION: Final = _isr("isr-refused-version", "an ISR is refused: somebody wrote since")
-ISR_REFUSED_MEMBER: Final = _isr("isr-refused-member", "an ISR is refused: a member has another registration")
-ISR_LOST: Final = _isr("isr-change-lost", "a leader's process ends while it changes the ISR")
+ISR_REFUSED_VERSION: Final = _isr("isr-refused-version", "an ISR is refused: its version is outdated")
+ISR_REFUSED_MEMBER: Final = _isr("isr-refused-member", "an ISR is refused: a member registered again")
+ISR_LOST: Final = _isr("isr-change-lost", "a leader's process ends while an ISR change is pending")
 
 _election = partial(_probe, "election")
-ELECTED_FIRST: Final = _election("elected-first", "the first leader of a new partition")
-ELECTED_OFFLINE: Final = _election("elected-offline", "the leader is gone: a member of the ISR is elected")
-ELECTED_AGAIN: Final = _election("elected-again", "the leader was gone and is back: it is elected again")
+ELECTED_FIRST: Final = _election("elected-first", "a new partition gets its first leader")
+ELECTED_OFFLINE: Final = _election("elected-offline", "the leader is gone: an ISR member is elected")
+ELECTED_AGAIN: Final = _election("elected-again", "the leader is back before an election: it is elected again")
 ELECTED_UNCLEAN: Final = _election("elected-unclean", "the leader is gone: a replica outside the ISR is elected")
-ELECTED_NOBODY: Final = _election("elected-nobody", "the leader is gone, and nobody can be elected")
-ELECTED_PREFERRED: Final = _election("elected-preferred", "the preferred leader takes over")
-PREFERRED_UNFIT: Final = _election("preferred-unfit", "the preferred leader cannot, or need not, take over")
-ELECTED_SHUTDOWN: Final = _election("elected-shutdown", "a leader that shuts down hands over")
-SHUTDOWN_NOBODY: Final = _election("shutdown-nobody", "a leader that shuts down finds nobody to hand over to")
+ELECTED_NOBODY: Final = _election("elected-nobody", "the leader is gone, and there is no candidate")
+ELECTED_PREFERRED: Final = _election("elected-preferred", "the preferred replica takes over")
+PREFERRED_UNFIT: Final = _election("preferred-unfit", "the preferred replica cannot, or need not, take over")
+ELECTED_SHUTDOWN: Final = _election("elected-shutdown", "a leader in controlled shutdown is replaced")
+SHUTDOWN_NOBODY: Final = _election("shutdown-nobody", "a leader in controlled shutdown cannot be replaced")
 ELECTED_REASSIGNED: Final = _election("elected-reassigned", "a reassignment moves the leader")
-REASSIGNMENT_BEGINS: Final = _election("reassignment-begins", "new replicas are added")
-REASSIGNMENT_DONE: Final = _election("reassignment-done", "old replicas are removed")
-LEADER_REMOVED: Final = _election("leader-removed", "a leader goes offline and leaves the partition without one")
-EPOCH_RAISED: Final = _election("epoch-raised", "the leader epoch is raised, and nothing else")
+REASSIGNMENT_BEGINS: Final = _election("reassignment-begins", "a reassignment adds replicas")
+REASSIGNMENT_DONE: Final = _election("reassignment-done", "a reassignment completes")
+LEADER_REMOVED: Final = _election("leader-removed", "the leader goes offline, and the partition has no leader")
+EPOCH_RAISED: Final = _election("epoch-raised", "only the leader epoch changes")
 
 _controller = partial(_probe, "controller")
 CONTROLLER_FAILOVER: Final = _controller("controller-failover", "another controller is elected")
-CONTROLLER_WRITE_REFUSED: Final = _controller("controller-write-refused", "a write of a former controller is refused")
-CONTROLLER_WRITE_STALE: Final = _controller("controller-write-accepted", "a write of a former controller is accepted")
-CONTROLLER_FINISHES: Final = _controller("controller-finishes", "a controller works on after its session has expired")
-BOUNCE: Final = _controller("bounce", "a controller sees that a broker has another registration than before")
-MISSED_BOUNCE: Final = _controller("missed-bounce", "a member of the ISR registered anew while there was no controller")
+CONTROLLER_WRITE_REFUSED: Final = _controller(
+    "controller-write-refused", "ZooKeeper refuses a write of an earlier controller"
+)
+CONTROLLER_WRITE_STALE: Final = _controller(
+    "controller-write-accepted", "ZooKeeper accepts a write of an earlier controller"
+)
+CONTROLLER_FINISHES: Final = _controller(
+    "controller-finishes", "a controller finishes a step after its session expired"
+)
+BOUNCE: Final = _controller("bounce", "a controller sees that a broker registered again")
+MISSED_BOUNCE: Final = _controller("missed-bounce", "an ISR member registered again while there was no controller")
 
 _kraft = partial(_probe, "kraft")
-ELECTED_FROM_ISR: Final = _kraft("elected-from-isr", "the leader cannot lead: a member of the ISR is elected")
-ELECTED_FROM_ELR: Final = _kraft("elected-from-elr", "the ISR is empty: an eligible leader replica is elected")
-ELECTED_LAST_KNOWN: Final = _kraft("elected-last-known", "ISR and ELR are empty: the last leader is elected")
+ELECTED_FROM_ISR: Final = _kraft("elected-from-isr", "an ISR member is elected")
+ELECTED_FROM_ELR: Final = _kraft("elected-from-elr", "the ISR is empty: an ELR member is elected")
+ELECTED_LAST_KNOWN: Final = _kraft("elected-last-known", "ISR and ELR are empty: the last known leader is elected")
 ELECTED_DESIGNATED: Final = _kraft(
-    "elected-designated", "a replica outside ISR and ELR is chosen by name or by its log"
+    "elected-designated", "an administrator or an unclean recovery designates the leader"
 )
-LEFT_LEADERLESS: Final = _kraft("left-leaderless", "the leader cannot lead, and nobody can be elected")
-ELR_GROWS: Final = _kraft("elr-grows", "a replica leaves a small ISR and stays electable")
+LEFT_LEADERLESS: Final = _kraft("left-leaderless", "the leader cannot lead, and there is no candidate")
+ELR_GROWS: Final = _kraft("elr-grows", "a replica leaves a small ISR and joins the ELR")
 ELR_CLEARED: Final = _kraft(
-    "elr-cleared", "the ISR is large enough again, or min ISR changes: nobody else is electable"
+    "elr-cleared", "the ELR is cleared: the ISR is large enough, or min.insync.replicas changed"
 )
-ELR_EJECTED: Final = _kraft("elr-ejected", "an eligible leader replica registers after an unclean shutdown")
+ELR_EJECTED: Final = _kraft("elr-ejected", "an ELR member registers after an unclean shutdown")
 BROKER_FENCED: Final = _kraft("broker-fenced", "a broker is fenced")
 BROKER_UNFENCED: Final = _kraft("broker-unfenced", "a broker is unfenced")
-BROKER_BEHIND: Final = _kraft("broker-behind", "a broker stays fenced: it has not read of its own registration yet")
-BROKER_RELIEVED: Final = _kraft("broker-relieved", "a broker that shuts down is relieved of its partitions")
-BROKER_MAY_STOP: Final = _kraft("broker-may-stop", "a broker that shuts down may stop")
-BROKER_MUST_WAIT: Final = _kraft("broker-must-wait", "it must wait: it leads, or others have not read that it does not")
+BROKER_BEHIND: Final = _kraft("broker-behind", "a broker stays fenced until it has replayed its registration")
+BROKER_RELIEVED: Final = _kraft("broker-relieved", "a broker in controlled shutdown leaves all ISRs")
+BROKER_MAY_STOP: Final = _kraft("broker-may-stop", "a broker in controlled shutdown may stop")
+BROKER_MUST_WAIT: Final = _kraft(
+    "broker-must-wait", "a broker in controlled shutdown must wait: for a new leader, or for other brokers' metadata"
+)
 REGISTERED_CLEAN: Final = _kraft("registered-clean", "a new incarnation registers after a clean shutdown")
 REGISTERED_UNCLEAN: Final = _kraft("registered-unclean", "a new incarnation registers after an unclean shutdown")
-REGISTRATION_DUPLICATE: Final = _kraft("registration-duplicate", "it is refused: the former one's session is valid")
-ALTER_STALE_BROKER: Final = _kraft("alter-stale-broker", "an AlterPartition of a former registration is refused")
-ALTER_NOT_CONTROLLER: Final = _kraft("alter-not-controller", "it is refused: the leader knows newer epochs")
-ALTER_FENCED: Final = _kraft("alter-fenced", "it is refused: its leader epoch is over")
-ALTER_OUTDATED: Final = _kraft("alter-outdated", "it is refused: the partition has changed since")
-ALTER_INVALID: Final = _kraft("alter-invalid", "it is refused: its ISR cannot be, or its sender does not lead")
-ALTER_INELIGIBLE: Final = _kraft("alter-ineligible", "it is refused: a member may not join the ISR")
+REGISTRATION_DUPLICATE: Final = _kraft(
+    "registration-duplicate", "a registration is refused: an earlier session is open"
+)
+ALTER_STALE_BROKER: Final = _kraft("alter-stale-broker", "an AlterPartition of an earlier registration is refused")
+ALTER_NOT_CONTROLLER: Final = _kraft(
+    "alter-not-controller", "an AlterPartition is refused: its sender knows newer epochs"
+)
+ALTER_FENCED: Final = _kraft("alter-fenced", "an AlterPartition is refused: its leader epoch is outdated")
+ALTER_OUTDATED: Final = _kraft("alter-outdated", "an AlterPartition is refused: its partition epoch is outdated")
+ALTER_INVALID: Final = _kraft(
+    "alter-invalid", "an AlterPartition is refused: its ISR is invalid, or its sender does not lead"
+)
+ALTER_INELIGIBLE: Final = _kraft("alter-ineligible", "an AlterPartition is refused: a member is ineligible")
 ALTERS: Final = {
     STALE_BROKER_EPOCH: ALTER_STALE_BROKER,
     NOT_CONTROLLER: ALTER_NOT_CONTROLLER,
@@ -170,67 +198,65 @@ ALTERS: Final = {
     INVALID_REQUEST: ALTER_INVALID,
     INELIGIBLE_REPLICA: ALTER_INELIGIBLE,
 }
-ALTER_ELECTS: Final = _kraft("alter-elects", "an AlterPartition completes a reassignment, which moves the leader")
-REASSIGNMENT_WAITS: Final = _kraft(
-    "reassignment-waits", "a reassignment does not complete: the ISR is too small for it"
-)
-DIRECTORY_ASSIGNED: Final = _kraft("directory-assigned", "a replica is in another log directory than before")
+ALTER_ELECTS: Final = _kraft("alter-elects", "an AlterPartition completes a reassignment that changes the leader")
+REASSIGNMENT_WAITS: Final = _kraft("reassignment-waits", "a reassignment does not complete: the ISR is too small")
+DIRECTORY_ASSIGNED: Final = _kraft("directory-assigned", "a broker reports another log directory of its replica")
 CANCEL_REFUSED: Final = _kraft("cancel-refused", "a reassignment cannot be cancelled: the ISR would be too small")
-ISR_HELD: Final = _kraft("isr-held", "a broker that is gone stays in an ISR that is small already")
-RECOVERY_BEGINS: Final = _kraft("recovery-begins", "replicas are asked for their logs, to find the longest")
-RECOVERY_ELECTS: Final = _kraft("recovery-elects", "the replica with the longest log is elected")
-RECOVERY_DROPPED: Final = _kraft("recovery-dropped", "a recovery ends without: it is not wanted any more")
-RECOVERY_REPLY_STALE: Final = _kraft("recovery-reply-stale", "an answer about a log is too old to count")
+ISR_HELD: Final = _kraft("isr-held", "a broker that is gone stays in a small ISR")
+RECOVERY_BEGINS: Final = _kraft("recovery-begins", "an unclean recovery begins: replicas are asked for their log ends")
+RECOVERY_ELECTS: Final = _kraft("recovery-elects", "an unclean recovery elects the longest log")
+RECOVERY_DROPPED: Final = _kraft("recovery-dropped", "an unclean recovery ends without an election")
+RECOVERY_REPLY_STALE: Final = _kraft("recovery-reply-stale", "a response about a log end is outdated")
 
 _session = partial(_probe, "session")
-SESSION_EXPIRES_ALIVE: Final = _session("expires-alive", "a session ends while its broker lives")
-SESSION_EXPIRES_DEAD: Final = _session("expires-dead", "a session ends after its broker")
-EXPIRY_HEARD: Final = _session("expiry-heard", "a broker hears that its session has expired")
-REGISTRATION_REFUSED: Final = _session("registration-refused", "a broker exits: an earlier registration is in the way")
-REQUEST_REPEATED: Final = _session("request-repeated", "ZooKeeper is asked again for what it did: the answer is late")
+SESSION_EXPIRES_ALIVE: Final = _session("expires-alive", "a session ends while its broker runs")
+SESSION_EXPIRES_DEAD: Final = _session("expires-dead", "a session ends after its broker ended")
+EXPIRY_HEARD: Final = _session("expiry-heard", "a broker is notified that its session expired")
+REGISTRATION_REFUSED: Final = _session("registration-refused", "a registration is refused: an earlier one still exists")
+REQUEST_REPEATED: Final = _session("request-repeated", "ZooKeeper gets a request again that it has executed")
 
 _storage = partial(_probe, "storage")
 LOADED_CLEAN: Final = _storage("loaded-clean", "a log is loaded after a clean shutdown")
-LOADED_UNCLEAN: Final = _storage("loaded-unclean", "a log is recovered after an unclean end")
+LOADED_UNCLEAN: Final = _storage("loaded-unclean", "a log is recovered after an unclean shutdown")
 RECOVERY_FAILS: Final = _storage("recovery-fails", "a log cannot be recovered")
-HW_FILE_BEHIND: Final = _storage("hw-checkpoint-behind", "a broker starts with the HW of a checkpoint, below its LEO")
-HW_FILE_AHEAD: Final = _storage("hw-checkpoint-ahead", "the checkpoint's HW is above the LEO that is left")
-SUFFIX_LOST: Final = _storage("suffix-lost", "a power loss takes the end of a log")
-CRC_DROPS: Final = _storage("crc-drops-suffix", "recovery drops the end of a log by its CRC")
-SYNCED_LOST: Final = _storage("synced-lost", "what was fsynced becomes unreadable")
-DISK_LOST: Final = _storage("disk-lost", "a disk with records is replaced")
-CACHE_CUT: Final = _storage("epoch-cache-cut", "recovery removes epochs beyond the log's end")
-CACHE_REBUILT: Final = _storage("epoch-cache-rebuilt", "recovery takes epochs from the batches")
+HW_FILE_BEHIND: Final = _storage("hw-checkpoint-behind", "a broker starts with a checkpointed HW below its LEO")
+HW_FILE_AHEAD: Final = _storage("hw-checkpoint-ahead", "a broker starts with a checkpointed HW above its LEO")
+SUFFIX_LOST: Final = _storage("suffix-lost", "a power loss removes the end of a log")
+CRC_DROPS: Final = _storage("crc-drops-suffix", "recovery removes the end of a log by its CRC")
+SYNCED_LOST: Final = _storage("synced-lost", "fsynced records become unreadable")
+DISK_LOST: Final = _storage("disk-lost", "a disk that has records is replaced")
+CACHE_CUT: Final = _storage("epoch-cache-cut", "recovery removes epochs above the LEO from the cache")
+CACHE_REBUILT: Final = _storage("epoch-cache-rebuilt", "recovery adds epochs of batches to the cache")
 REPLICA_DELETED: Final = _storage("replica-deleted", "a broker deletes its replica")
-LOG_START_MOVES: Final = _storage("log-start-moves", "a log start moves up")
+LOG_START_MOVES: Final = _storage("log-start-moves", "a log start advances")
 
 _client = partial(_probe, "client")
-WRITE_NOT_LEADER: Final = _client("write-not-leader", "a write meets a broker that does not lead")
+WRITE_NOT_LEADER: Final = _client("write-not-leader", "a write fails: the broker does not lead")
 WRITE_REFUSED: Final = _client("write-refused", "a write is refused: the ISR is too small")
-WRITE_UNDER_MIN_ISR: Final = _client("write-under-min-isr", "a write is appended, then the ISR is too small")
+WRITE_UNDER_MIN_ISR: Final = _client("write-under-min-isr", "a write is appended, and fails: the ISR is too small")
 WRITES: Final = {
     NOT_LEADER_OR_FOLLOWER: WRITE_NOT_LEADER,
     NOT_ENOUGH_REPLICAS: WRITE_REFUSED,
     NOT_ENOUGH_REPLICAS_AFTER_APPEND: WRITE_UNDER_MIN_ISR,
 }
-WRITE_TIMES_OUT: Final = _client("write-times-out", "a write is not answered in time")
-DEDUP_HIT: Final = _client("dedup-hit", "a leader finds that it has a batch already")
-DEDUP_REBUILT: Final = _client("producer-state-rebuilt", "it does so by a batch of an earlier leader")
-SEQUENCE_REFUSED: Final = _client("sequence-refused", "a batch is refused by its sequence")
-PRODUCER_ANEW: Final = _client("producer-anew", "an idempotent producer goes on with another id or epoch")
-CONSUMER_VALIDATES: Final = _client("consumer-validates", "a consumer has its position validated")
-CONSUMER_TRUNCATION: Final = _client("truncation-detected", "an application is told that the log was truncated")
-CONSUMER_REWINDS: Final = _client("consumer-rewinds", "a consumer goes back silently to where the log was truncated")
-CONSUMER_RESETS: Final = _client("consumer-resets", "a consumer goes where auto.offset.reset says")
+WRITE_TIMES_OUT: Final = _client("write-times-out", "a write times out")
+DEDUP_HIT: Final = _client("dedup-hit", "a leader recognises a duplicate batch")
+DEDUP_REBUILT: Final = _client("producer-state-rebuilt", "a leader recognises a duplicate of an earlier leader's batch")
+SEQUENCE_REFUSED: Final = _client("sequence-refused", "a batch is refused for its sequence")
+PRODUCER_ANEW: Final = _client("producer-anew", "an idempotent producer continues with another id or epoch")
+CONSUMER_VALIDATES: Final = _client("consumer-validates", "a consumer validates its position")
+CONSUMER_TRUNCATION: Final = _client("truncation-detected", "a consumer reports a truncation to the application")
+CONSUMER_REWINDS: Final = _client("consumer-rewinds", "a consumer silently goes back to where the log was truncated")
+CONSUMER_RESETS: Final = _client("consumer-resets", "a consumer resets its position by auto.offset.reset")
 CONSUMER_OUT_OF_RANGE: Final = _client("consumer-out-of-range", "a consumer's position is out of range")
-CONSUMER_FENCED: Final = _client("consumer-fenced", "a consumer's request is refused by its leader epoch")
-OFFSET_UNAVAILABLE: Final = _client("offset-not-available", "a leader does not know the latest offset yet")
-METADATA_GOES_BACK: Final = _client("metadata-older", "a client is given older metadata than it had")
+CONSUMER_FENCED: Final = _client("consumer-fenced", "a consumer's request is refused for its leader epoch")
+OFFSET_UNAVAILABLE: Final = _client("offset-not-available", "a new leader cannot answer ListOffsets(latest) yet")
+METADATA_GOES_BACK: Final = _client("metadata-older", "a client gets older metadata than it has")
 
 TRANSITIONS: Final = len(_found)
 """Number of transitions; probes from this number on are branches."""
 BRANCHES: Final = {
-    (rule, value): _probe(RULE_BRANCH, f"{rule}={value}", f"rule {rule} decides by its value {value}")
+    (rule, value): _probe(RULE_BRANCH, f"{rule}={value}", f"rule {rule} had an effect by its value {value}")
     for rule, spec in RULES.items()
     for value in spec.values
 }

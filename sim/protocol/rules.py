@@ -49,13 +49,14 @@ class Rules:
     follower_truncation: Annotated[
         Literal["high-watermark", "high-watermark-delayed", "leader-epoch", "leader-epoch-rounds", "on-fetch"],
         RuleSpec(
-            "What a new follower truncates to: its own HW at once; or its own HW, once the leader's records from there "
-            "on have arrived (no release); or the end offset of its latest epoch as the leader tells it (one question, "
-            "reply without epoch, undefined reply: HW); or the largest common (epoch, offset), found in several "
-            "rounds; or the same found while fetching: each fetch carries the epoch of the last record, and a leader "
-            "that disagrees answers with the diverging epoch and its end. A leader answers questions from leader-epoch "
-            "on, and names the epoch from leader-epoch-rounds on; where it cannot, the follower falls back to its HW, "
-            "or stays where the round before left it.",
+            "Where a new follower truncates its log: at its HW, at once; at its HW, once the leader's records above it "
+            "have arrived (no release); at the end offset that the leader gives for the follower's latest epoch (one "
+            "request, a response without an epoch; without an answer, at the HW); at the last (epoch, offset) that "
+            "both logs share, found in several rounds; or at the same point, found while fetching: each fetch carries "
+            "the epoch of the last record, and a leader whose log differs responds with the diverging epoch and its "
+            "end offset. Leaders answer OffsetsForLeaderEpoch from leader-epoch on, and name the epoch from "
+            "leader-epoch-rounds on. If a leader cannot, the follower falls back to its HW, or stays where the "
+            "previous round truncated.",
             "ReplicaManager.makeFollowers 0.10.2; KIP-101 rejected alternatives; KIP-101 step 4, "
             "ReplicaFetcherThread.maybeTruncate 1.1; KIP-279, AbstractFetcherThread.getOffsetTruncationState 2.0.0; "
             "KIP-595, KAFKA-10554 (2.8), AbstractFetcherThread.truncateOnFetchResponse",
@@ -64,8 +65,8 @@ class Rules:
     epoch_request_error: Annotated[
         Literal["high-watermark", "retries"],
         RuleSpec(
-            "What a follower does when its question for an epoch's end meets an error or a timeout: truncate to its HW "
-            "(the text of KIP-279; no release), or ask again after the back-off.",
+            "What a follower does if its OffsetsForLeaderEpoch request fails or times out: truncate to its HW (text of "
+            "KIP-279; no release), or retry after the back-off.",
             "KIP-279 compatibility; AbstractFetcherThread.maybeTruncate from 0.11.0 on",
             ASKS_FOR_EPOCHS,
         ),
@@ -73,8 +74,8 @@ class Rules:
     truncation_fencing: Annotated[
         Literal["no", "yes"],
         RuleSpec(
-            "Whether OffsetsForLeaderEpoch carries the follower's leader epoch, and the leader refuses another one "
-            "with FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.",
+            "Whether OffsetsForLeaderEpoch carries the follower's leader epoch, so that a leader with another one "
+            "responds with FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.",
             "KIP-320 (2.1), Partition.lastOffsetForLeaderEpoch",
             ANSWERS_ABOUT_EPOCHS,
         ),
@@ -82,17 +83,17 @@ class Rules:
     truncate_at_leo: Annotated[
         Literal["keeps-epochs", "drops-epochs"],
         RuleSpec(
-            "Whether a truncation to the LEO or beyond, which removes no data, still removes cache entries that start "
-            "there.",
+            "Whether a truncation to the LEO or above, which removes no data, removes the epoch cache entries that "
+            "start there.",
             "Log.truncateTo; KAFKA-10706 (2.6.1, 2.7)",
         ),
     ]
     epoch_recorded_at: Annotated[
         Literal["first-append", "election"],
         RuleSpec(
-            "When a leader writes its epoch into the cache: at its first append or when it is elected. The one change "
-            "that moved it also made the cache remove contradicting entries where it had ignored new ones, and answer "
-            "for an epoch below its first with (that epoch, first start offset) where it had no answer.",
+            "When a leader adds its epoch to the epoch cache: at its first append, or at its election. The same change "
+            "made the cache remove entries that contradict a new one, where it had ignored the new one, and answer for "
+            "an epoch below its first with (that epoch, first start offset), where it had no answer.",
             "KIP-101 step 3 asks for election; LeaderEpochFileCache, Log.append 0.11.0 to 2.0.0; KAFKA-7415 (2.0.1, "
             "2.1.0)",
         ),
@@ -101,17 +102,17 @@ class Rules:
     fetcher_restart: Annotated[
         Literal["leader-id-changed", "epoch-missed", "newer-epoch"],
         RuleSpec(
-            "Which LeaderAndIsr makes a follower truncate and fetch anew: one that names another leader; or also one "
-            "that shows that a leader epoch was missed; or any newer leader epoch.",
+            "Which LeaderAndIsr makes a follower truncate and restart its fetcher: one with another leader; also one "
+            "that shows that the follower missed a leader epoch; or any with a newer leader epoch.",
             "Partition.makeFollower to 2.0.0; KAFKA-7164 (2.0.1); Partition.makeFollower 2.1",
         ),
     ]
     fetch_fencing: Annotated[
         Literal["no", "last-epoch", "leader-epoch"],
         RuleSpec(
-            "What a leader compares in a follower's fetch: nothing; or the epoch of the follower's last record with "
-            "its own log, so that one that disagrees must truncate first (the first draft of KIP-320; no release); or "
-            "the follower's leader epoch with its own, refusing another one with FENCED_LEADER_EPOCH or "
+            "What a leader compares in a follower's fetch: nothing; the epoch of the follower's last record with its "
+            "own log, so that a follower whose log differs has to truncate first (first draft of KIP-320; no release); "
+            "or the follower's leader epoch with its own, answering any other with FENCED_LEADER_EPOCH or "
             "UNKNOWN_LEADER_EPOCH.",
             "KIP-320 rejected alternatives, Kip320FirstTry.tla; KIP-320 (2.1), Partition.checkCurrentLeaderEpoch",
         ),
@@ -119,7 +120,7 @@ class Rules:
     session_epoch: Annotated[
         Literal["first-fetch", "every-fetch"],
         RuleSpec(
-            "Which fetches of a fetch session carry the leader epoch: the first, full one, or every one.",
+            "Which fetches of a fetch session carry the leader epoch: only the first, full one; or all.",
             "FetchSessionHandler.CachedPartition to 2.4.0; KAFKA-9338 (2.4.1, 2.5)",
             FENCES_FETCHES,
         ),
@@ -127,40 +128,40 @@ class Rules:
     fenced_fetcher: Annotated[
         Literal["removed", "failed", "retries"],
         RuleSpec(
-            "What becomes of a follower that is fenced under its own epoch: its partition leaves the fetcher, or is "
-            "marked failed, until the next LeaderAndIsr; or it retries after the back-off (the text of KIP-320; no "
-            "release).",
+            "What happens to a follower that gets FENCED_LEADER_EPOCH under its current epoch: its partition is "
+            "removed from the fetcher, or marked as failed, until the next LeaderAndIsr; or it retries after the "
+            "back-off (text of KIP-320; no release).",
             "AbstractFetcherThread.processFetchRequest 2.1; onPartitionFenced 2.3; KIP-320 replica handling",
         ),
     ]
     late_reply: Annotated[
         Literal["offset", "truncation-epoch", "leader-epoch"],
         RuleSpec(
-            "Which replies to requests of an earlier leader epoch a follower drops: fetches whose offset no longer "
-            "fits; also answers about epochs; or all.",
+            "Which responses to requests of an earlier leader epoch a follower drops: fetch responses whose offset no "
+            "longer fits; also OffsetsForLeaderEpoch responses; or all.",
             "AbstractFetcherThread.processFetchRequest; KIP-320 (2.1); KAFKA-18991 (3.9.1, 4.1)",
         ),
     ]
     append_check: Annotated[
         Literal["last-offset", "first-offset"],
         RuleSpec(
-            "Which offset of a batch a follower compares with its LEO before appending. By the last offset, a batch "
-            "that begins below the LEO is taken, and offsets overlap.",
+            "Which offset of a fetched batch a follower compares with its LEO before it appends: the last or the "
+            "first. By the last, a batch that begins below the LEO is appended, and offsets overlap.",
             "Log.append 0.10 (compressed sets); UnexpectedAppendOffsetException, UnifiedLog.append (KAFKA-6975)",
         ),
     ]
     append_error: Annotated[
         Literal["thread-dies", "partition-fails"],
         RuleSpec(
-            "What an error while truncating or appending fetched batches ends: the fetcher thread with all its "
-            "partitions, or the partition until the next leader change.",
+            "What an error while truncating, or while appending fetched batches, ends: the fetcher thread with all its "
+            "partitions; or only that partition, until the next leader change.",
             "ReplicaFetcherThread to 2.2; KIP-461 (2.3)",
         ),
     ]
     overlap_recovery: Annotated[
         Literal["fails", "passes"],
         RuleSpec(
-            "Whether recovery after an unclean end fails on overlapping offsets, so that the broker cannot start.",
+            "Whether recovery after an unclean shutdown fails on overlapping offsets, so that the broker cannot start.",
             "OffsetIndex.append InvalidOffsetException in LogSegment.recover (KAFKA-3919); not reachable later",
             TAKES_OVERLAPS,
         ),
@@ -168,8 +169,8 @@ class Rules:
     out_of_range: Annotated[
         Literal["halts", "truncates"],
         RuleSpec(
-            "What a follower does when the leader's LEO is below its own and unclean election is off: halt the broker, "
-            "or truncate to the leader's LEO. No epoch is compared in either.",
+            "What a follower does if the leader's LEO is below its own and unclean election is off: halt the broker, "
+            "or truncate to the leader's LEO. Neither compares epochs.",
             "ReplicaFetcherThread.handleOffsetOutOfRange to 2.0.0 (KAFKA-3410); KAFKA-7414 (2.0.1, 2.1.0)",
         ),
     ]
@@ -177,89 +178,90 @@ class Rules:
     hw_needs_min_isr: Annotated[
         Literal["no", "yes"],
         RuleSpec(
-            "Whether the HW waits while the ISR is smaller than min.insync.replicas.",
+            "Whether the HW stays where it is while the ISR is smaller than min.insync.replicas.",
             "Partition.maybeIncrementLeaderHW; KAFKA-15583 (3.7), KIP-966",
         ),
     ]
     min_isr_cap: Annotated[
         Literal["none", "replicas"],
         RuleSpec(
-            "Whether a leader takes min.insync.replicas for no more than there are replicas; otherwise it refuses "
-            "every write with acks=all where there are fewer.",
+            "Whether a leader caps min.insync.replicas at the number of replicas. Without the cap it refuses every "
+            "write with acks=all if there are fewer replicas.",
             "Partition.appendRecordsToLeader; Partition.effectiveMinIsr, KAFKA-15583 (3.7)",
         ),
     ]
     hw_needs_epoch: Annotated[
         Literal["no", "yes"],
         RuleSpec(
-            "Whether a leader counts, for the HW and for joining the ISR, only what followers of its own epoch fetch.",
+            "Whether a leader counts, for the HW and for joining the ISR, only fetches of followers in its own leader "
+            "epoch.",
             "KIP-320, Kip320.tla against Kip320FirstTry.tla; given by fetch_fencing=leader-epoch in releases",
         ),
     ]
     hw_at_fetch: Annotated[
         Literal["every-fetch", "moved-leo"],
         RuleSpec(
-            "After which fetches of followers a leader looks at the HW: after every one; or only after those that show "
-            "another LEO than the one before, so that a HW that somebody outside the ISR held back goes on standing "
-            "still once it may move.",
+            "After which fetches of followers a leader tries to advance the HW: after each; or only after those that "
+            "show another LEO than before. Then a HW that a follower outside the ISR held back stays there although it "
+            "could advance.",
             "Partition.maybeExpandIsr to 2.3; Partition.updateFollowerFetchState (2.4)",
         ),
     ]
     isr_lag: Annotated[
         Literal["time", "end-offset"],
         RuleSpec(
-            "Which member of the ISR lags: one that had everything too long ago, though it has everything now; or only "
-            "one that misses something, too.",
+            "Which ISR members lag: those that were last caught up too long ago, even if they lack no records now; or, "
+            "of these, only those that lack records.",
             "Partition.getOutOfSyncReplicas to 2.0; KAFKA-7152 (2.1.0)",
         ),
     ]
     lag_at_reelection: Annotated[
         Literal["fetched", "not-fetched"],
         RuleSpec(
-            "What a leader that is elected again in place notes of a follower outside the ISR: that it fetched just "
-            "now, so that its next fetch, if it shows what the leader has by now, counts as if it had caught up then; "
-            "or nothing.",
+            "What a leader that is elected again notes about a follower outside the ISR: a fetch at the time of the "
+            "election, so that the next fetch, if it reaches the LEO of that time, shows the follower as caught up "
+            "then; or nothing.",
             "Replica.resetLastCaughtUpTime to 3.2; Replica.resetReplicaState, KAFKA-13790 (3.3)",
         ),
     ]
     unassigned_fetch: Annotated[
         Literal["empty", "refused"],
         RuleSpec(
-            "What a leader answers a broker that fetches as a follower and is no replica, as far as the leader knows: "
-            "nothing new; or an error, so that it tries again later.",
+            "How a leader answers a follower's fetch from a broker that it does not know as a replica: with an empty "
+            "response; or with an error, so that the broker retries.",
             "ReplicaManager.updateFollowerFetchState to 3.2; Partition.followerReplicaOrThrow, KAFKA-13837 (3.3)",
         ),
     ]
     refused_fetch: Annotated[
         Literal["forgets-leo", "ignored"],
         RuleSpec(
-            "Whether a leader that refuses a follower's fetch no longer knows how far that follower's log reaches, so "
-            "that the HW stands still until the next one.",
+            "Whether a leader that refuses a follower's fetch forgets that follower's LEO, so that the HW stays where "
+            "it is until the follower's next fetch.",
             "ReplicaManager.updateFollowerLogReadResults to 2.2; updateFollowerFetchState 2.6",
         ),
     ]
     isr_join: Annotated[
         Literal["high-watermark", "leader-epoch-start"],
         RuleSpec(
-            "What a follower's LEO must reach before it joins the ISR: the leader's HW, or also the start offset of "
-            "the leader's epoch.",
+            "What a follower's LEO must reach before the follower joins the ISR: the leader's HW, or also the start "
+            "offset of the leader epoch.",
             "Partition.maybeExpandIsr to 2.0.0; KAFKA-7128 (2.0.1, 2.1.0)",
         ),
     ]
     isr_eligibility: Annotated[
         Literal["any", "alive", "registered"],
         RuleSpec(
-            "Who may join the ISR: anybody; or brokers that are alive in the leader's metadata; or brokers whose "
-            "present registration is the one that fetched, which is checked where the ISR is persisted (and, if that "
-            "is the controller, before it is asked).",
+            "Which brokers may join the ISR: any; those that are alive in the leader's metadata; or those whose "
+            "current registration sent the fetch. The last is checked where the ISR is persisted and, if that is the "
+            "controller, also by the leader beforehand.",
             "Partition.maybeExpandIsr to 3.2; KAFKA-14140 (3.3); KIP-841 (3.3), KIP-903 (3.5)",
         ),
     ]
     isr_update: Annotated[
         Literal["zookeeper-write", "alter-partition"],
         RuleSpec(
-            "How a leader changes the ISR: it writes to ZooKeeper itself, conditional on the version that it knows, "
-            "while the partition stands still; or it asks the controller, and meanwhile counts the members of both.",
+            "How a leader changes the ISR: by a conditional write to ZooKeeper, during which the partition is locked; "
+            "or by a request to the controller, during which the members of both ISRs count (maximal ISR).",
             "ReplicationUtils.updateLeaderAndIsr to 2.6; KIP-497 (2.7), AlterPartitionManager",
         ),
     ]
@@ -267,8 +269,8 @@ class Rules:
     registration_epoch: Annotated[
         Literal["kept", "bumped"],
         RuleSpec(
-            "Whether the registration of a broker raises the leader epoch of its partitions, even if the leader stays "
-            "(no release).",
+            "Whether a broker's registration raises the leader epoch of its partitions even if the leader stays (no "
+            "release).",
             "KafkaController.onBrokerStartup; KIP-101, returning leaders",
             ZOOKEEPER,
         ),
@@ -276,10 +278,11 @@ class Rules:
     missed_bounce: Annotated[
         Literal["unnoticed", "noticed"],
         RuleSpec(
-            "Whether controllers notice that a member of the ISR was started anew since it joined, by the processes "
-            "that the ISR was written with: a new controller sees it as failure and start; who elects then waits for a "
-            "member that ran all the time or, if all were started anew, takes the longest log. Otherwise a leader that "
-            "lost its tail leads on (no release under ZooKeeper; in KRaft who registers anew is fenced first).",
+            "Whether controllers notice that an ISR member restarted since it joined, because its incarnation is "
+            "stored with the ISR: a new controller then treats the restart as a failure and a start, and an election "
+            "waits for a member that did not restart or, if all did, takes the longest log. Otherwise a leader that "
+            "lost the end of its log keeps leading. (No release with ZooKeeper; KRaft fences a broker that registers "
+            "again first.)",
             "PartitionStateMachine.initializePartitionState 2.6; ClusterControlManager.registerBroker",
             ZOOKEEPER,
         ),
@@ -287,8 +290,8 @@ class Rules:
     shutting_down_leader: Annotated[
         Literal["online", "offline"],
         RuleSpec(
-            "What a leader in a controlled shutdown that nobody could relieve is when any broker fails: online; or "
-            "offline, so that another is elected, uncleanly where that is allowed.",
+            "How the controller treats a leader in controlled shutdown that it could not replace, when any broker "
+            "fails: as online; or as offline, so that another leader is elected, uncleanly if allowed.",
             "KafkaController.onBrokerFailure 0.10; onReplicasBecomeOffline, ControllerContext.isReplicaOnline (1.0)",
             ZOOKEEPER,
         ),
@@ -296,8 +299,8 @@ class Rules:
     last_isr_member: Annotated[
         Literal["leaves-if-unclean", "stays"],
         RuleSpec(
-            "Whether the last member of the ISR stays in it when it goes while unclean election is allowed: otherwise "
-            "the ISR is empty, and the first replica that is back leads.",
+            "Whether the last ISR member stays in the ISR when it goes offline while unclean election is allowed. If "
+            "it leaves, the ISR is empty, and the first replica that is back leads.",
             "KafkaController.removeReplicaFromIsr to 1.0; ReplicaStateMachine.doRemoveReplicasFromIsr (1.1)",
             ZOOKEEPER,
         ),
@@ -305,8 +308,7 @@ class Rules:
     preferred_election: Annotated[
         Literal["if-needed", "always"],
         RuleSpec(
-            "Whether a preferred election that is asked for raises the leader epoch where the preferred replica leads "
-            "already.",
+            "Whether a requested preferred election raises the leader epoch if the preferred replica already leads.",
             "PreferredReplicaPartitionLeaderSelector 0.10; PartitionStateMachine 1.1 to 2.3; KIP-460 (2.4)",
             ZOOKEEPER,
         ),
@@ -314,8 +316,9 @@ class Rules:
     reassignment_state: Annotated[
         Literal["target", "adding-and-removing"],
         RuleSpec(
-            "What is known of a reassignment: its target alone, so that one whose assignment is the target already is "
-            "given up, by the next controller also if its replicas are not in sync; or what it adds and removes.",
+            "What is stored about a reassignment: only its target, so that one whose target equals the assignment is "
+            "dropped, by the next controller even if its replicas are not in sync; or the replicas that it adds and "
+            "removes.",
             "KafkaController.maybeTriggerPartitionReassignment to 2.3; KIP-455 (2.4), ReplicaAssignment",
             ZOOKEEPER,
         ),
@@ -323,8 +326,9 @@ class Rules:
     broker_epoch: Annotated[
         Literal["ignored", "checked"],
         RuleSpec(
-            "Whether the controller tells a broker's registrations apart, sees a quick return as failure and start, "
-            "and whether brokers refuse requests that were meant for their former registration.",
+            "Whether broker epochs, which tell a broker's registrations apart, are checked: the controller then treats "
+            "a quick restart as a failure and a start, and brokers refuse requests that were meant for their earlier "
+            "registration.",
             "KafkaController to 2.1 (KAFKA-1120); KIP-380 (2.2)",
             ZOOKEEPER,
         ),
@@ -332,7 +336,7 @@ class Rules:
     controller_writes: Annotated[
         Literal["unfenced", "fenced"],
         RuleSpec(
-            "Whether ZooKeeper refuses what a controller of an older epoch writes.",
+            "Whether ZooKeeper refuses writes of a controller with an older epoch.",
             "KafkaController to 2.1 (KAFKA-6082); KafkaZkClient.retryRequestsUntilConnected, controller epoch (2.2)",
             ZOOKEEPER,
         ),
@@ -340,8 +344,8 @@ class Rules:
     controller_startup: Annotated[
         Literal["live-replicas", "all-replicas"],
         RuleSpec(
-            "Which replicas a new controller looks at first: those on live brokers, which are told how things stand; "
-            "or also those on dead ones, which leave the ISR.",
+            "Which replicas a new controller handles first: those on live brokers, which it sends the state; or also "
+            "those on dead brokers, which it removes from the ISR.",
             "ReplicaStateMachine.startup 2.0.0; ReplicaStateMachine.startup 2.6",
             ZOOKEEPER,
         ),
@@ -349,10 +353,9 @@ class Rules:
     broker_metadata: Annotated[
         Literal["last-arrived", "last-sent"],
         RuleSpec(
-            "Which UpdateMetadata a broker goes by: the one that arrived last, though it may be the copy of an older "
-            "one, left behind in a connection that was given up (no release compares them; who is not alive by such a "
-            "copy is not followed when it leads); or the one that its controller sent last (in KRaft metadata has "
-            "offsets).",
+            "Which UpdateMetadata a broker applies: the last that arrived, perhaps a late copy of an older one, left "
+            "in an abandoned connection (no release with ZooKeeper compares them; the broker does not follow a leader "
+            "that is dead in such a copy); or the last that the controller sent (in KRaft metadata has offsets).",
             "MetadataCache.updateMetadata, ControllerChannelManager 2.6; BrokerMetadataListener",
             ZOOKEEPER,
         ),
@@ -360,7 +363,7 @@ class Rules:
     stop_replica: Annotated[
         Literal["unchecked", "checked"],
         RuleSpec(
-            "Whether a broker refuses a StopReplica of an older leader epoch.",
+            "Whether a broker refuses a StopReplica with an older leader epoch.",
             "KIP-570 (2.6), KAFKA-9539",
             ZOOKEEPER,
         ),
@@ -369,47 +372,46 @@ class Rules:
     list_offsets_guard: Annotated[
         Literal["no", "yes"],
         RuleSpec(
-            "Whether a new leader answers OFFSET_NOT_AVAILABLE to ListOffsets(latest) while its HW is below the start "
-            "offset of its epoch.",
+            "Whether a new leader answers ListOffsets(latest) with OFFSET_NOT_AVAILABLE while its HW is below the "
+            "start offset of its leader epoch.",
             "KIP-207 (2.2), Partition.fetchOffsetForTimestamp",
         ),
     ]
     list_offsets_fencing: Annotated[
         Literal["no", "yes"],
         RuleSpec(
-            "Whether ListOffsets and fetches of clients carry the leader epoch of their metadata, and a leader refuses "
-            "another one.",
+            "Whether ListOffsets and Fetch requests of clients carry the leader epoch of their metadata, so that a "
+            "leader with another one refuses them.",
             "KIP-320 (2.1 brokers, 2.3 clients), Partition.checkCurrentLeaderEpoch",
         ),
     ]
     client_metadata: Annotated[
         Literal["latest-received", "newest-epoch"],
         RuleSpec(
-            "Which metadata a client keeps: the one received last, or the one with the newest leader epoch.",
+            "Which metadata a client keeps: the last received, or that with the newest leader epoch.",
             "KIP-232; KIP-320, Metadata.updateLastSeenEpochIfNewer (2.3)",
         ),
     ]
     lost_requests: Annotated[
         Literal["newest-first", "oldest-first"],
         RuleSpec(
-            "In which order a producer takes back the requests of a lost connection. Without idempotence it puts each "
-            "before all that wait: from the newest on, batches are sent again in their order, from the oldest on in "
-            "the opposite one.",
+            "In which order a producer requeues the batches of a lost connection, each at the head of the queue if it "
+            "is not idempotent: oldest first, which reverses their order; or newest first, which keeps it.",
             "InFlightRequests.clearAll to 1.1; apache/kafka#4642 (2.0)",
         ),
     ]
     consumer_validation: Annotated[
         Literal["no", "yes"],
         RuleSpec(
-            "Whether a consumer that learns of a new leader or epoch asks it where the epoch of its last record ended, "
-            "and goes back if that is before its position.",
+            "Whether a consumer that learns of a new leader or leader epoch asks that leader where the epoch of its "
+            "last record ended, and goes back if that is before its position.",
             "KIP-320 (2.3), SubscriptionState.maybeValidatePositionForCurrentLeader",
         ),
     ]
     producer_dedup: Annotated[
         Literal["no", "yes"],
         RuleSpec(
-            "Whether brokers remember the last five batches of each idempotent producer, and answer a repetition "
+            "Whether brokers remember the last five batches of each idempotent producer, and acknowledge a duplicate "
             "without appending it.",
             "KIP-98 (0.11), ProducerStateManager, ProducerAppendInfo",
         ),
@@ -417,9 +419,9 @@ class Rules:
     unknown_producer: Annotated[
         Literal["refused", "taken"],
         RuleSpec(
-            "What a leader makes of an idempotent producer that its log does not hold. It refuses a sequence above 0 "
-            "with UNKNOWN_PRODUCER_ID, and forgets a producer whose last batch lies below the log start; or it takes "
-            "any sequence, and forgets nobody.",
+            "How a leader treats an idempotent producer without a batch in its log: it refuses sequences above 0 with "
+            "UNKNOWN_PRODUCER_ID, and forgets a producer whose last batch is below the log start; or it accepts any "
+            "sequence, and forgets no producer.",
             "ProducerAppendInfo.checkSequence, ProducerStateManager.isProducerRetained to 2.3; KAFKA-7190 (2.4), "
             "KAFKA-8710 (2.5), KIP-360",
             DEDUPLICATES,
@@ -428,9 +430,9 @@ class Rules:
     producer_snapshots: Annotated[
         Literal["rolled", "kept", "of-segments"],
         RuleSpec(
-            "Which snapshots of its producers a log has: those of rolls, recoveries and clean ends; of truncations, "
-            "too; or, once it is loaded, only the latest and those where a segment begins. After a truncation to a "
-            "snapshot only the last batch of each producer is known.",
+            "Which snapshots of its producers a log has: those of rolls, recoveries and clean shutdowns; also those of "
+            "truncations; or, after it is loaded, only the latest one and those where a segment begins. After a "
+            "truncation to a snapshot only the last batch of each producer is known.",
             "Log.loadProducerState to 1.1; Log.rebuildProducerState (2.0); ProducerStateManager.removeStraySnapshots, "
             "KAFKA-9393 (2.8)",
             DEDUPLICATES,
@@ -439,10 +441,10 @@ class Rules:
     producer_recovery: Annotated[
         Literal["new-producer-id", "epoch-bump", "epoch-bump-when-fenced"],
         RuleSpec(
-            "What an idempotent producer does when its sequence is refused: start anew with another producer id, or "
-            "with the next producer epoch. With the first two values INVALID_PRODUCER_EPOCH ends the producer, and an "
-            "answer to a batch that was given up changes present sequences; with the last one such an error fails one "
-            "batch, and the next epoch begins.",
+            "How an idempotent producer continues after a refused sequence: with a new producer id, or with the next "
+            "producer epoch. With the first two values INVALID_PRODUCER_EPOCH ends the producer, and a late response "
+            "to an expired batch changes current sequences. With the last value such an error fails one batch, and the "
+            "next epoch begins.",
             "Sender, TransactionManager.resetProducerId to 2.4; KIP-360 (2.5); KIP-588 (2.7), KAFKA-13794, "
             "Sender.failBatch 3.9",
             DEDUPLICATES,
@@ -452,23 +454,23 @@ class Rules:
     control_plane: Annotated[
         Literal["zookeeper", "kraft"],
         RuleSpec(
-            "Who decides and how brokers hear of it: a controller elected in ZooKeeper, with requests to each broker; "
-            "or a quorum of controllers, whose committed metadata each broker replays in order.",
+            "Which control plane a cluster has: a controller elected in ZooKeeper, which sends requests to each "
+            "broker; or a quorum of controllers, whose committed metadata each broker replays in order.",
             "KafkaController to 3.9; KIP-500, QuorumController, BrokerMetadataPublisher",
         ),
     ]
     stale_fetch: Annotated[
         Literal["served", "refused"],
         RuleSpec(
-            "What a leader does with a fetch of another registration than its metadata shows: serve it, or refuse it, "
-            "so that it does not count for the ISR.",
+            "How a leader answers a fetch from an earlier registration than the one in its metadata: it serves the "
+            "fetch; or refuses it, so that it does not count for the ISR.",
             "Partition.updateFollowerFetchState; KAFKA-15221 (3.5.2, 3.7)",
         ),
     ]
     isr_shrink_epoch: Annotated[
         Literal["bumped", "kept"],
         RuleSpec(
-            "Whether a smaller ISR raises the leader epoch though the leader stays.",
+            "Whether a smaller ISR raises the leader epoch although the leader stays.",
             "PartitionChangeBuilder.triggerLeaderEpochBumpForIsrShrinkIfNeeded; KAFKA-15021 (3.6)",
             KRAFT,
         ),
@@ -476,9 +478,9 @@ class Rules:
     reassignment_completes: Annotated[
         Literal["adding-in-isr", "targets-in-isr", "targets-if-fewer", "min-isr"],
         RuleSpec(
-            "When a reassignment completes: once the replicas that it adds are in the ISR, which may be left with one "
-            "member; or once all replicas of the new assignment are; or once those that it adds are, and all, too, if "
-            "it adds fewer than it removes; or (the text of KIP-966) once those that it adds are and the ISR has "
+            "When a reassignment completes: once the replicas that it adds are in the ISR, which may have only one "
+            "member then; once all replicas of the new assignment are; once those that it adds are, or all if it adds "
+            "fewer than it removes; or (text of KIP-966) once those that it adds are and the ISR has "
             "min.insync.replicas members, which a cancellation needs, too.",
             "PartitionReassignmentReplicas.maybeCompleteReassignment to 3.7; KAFKA-15665 (3.8); KAFKA-19975 (4.3); "
             "KIP-966 other behaviors 4",
@@ -488,10 +490,9 @@ class Rules:
     directory_assignment: Annotated[
         Literal["none", "clears-elr", "keeps-elr"],
         RuleSpec(
-            "What follows when a broker tells the controller that its replica is in another log directory than the "
-            "metadata says, as on a new disk: brokers tell nothing of directories; or the partition is changed as if "
-            "there were no ELR, which is cleared; or it is kept. Where they tell, a replica whose directory is not "
-            "there is not elected.",
+            "What happens if a replica is in another log directory than the metadata has, as on a new disk: brokers do "
+            "not report it; the partition changes as if ELR were off, which clears the ELR; or the ELR is kept. Where "
+            "brokers report it, a replica is not elected while its directory differs.",
             "KIP-858 (3.7), ReplicationControlManager.handleAssignReplicasToDirs, LeaderAcceptor; PR 20716 (4.3)",
             KRAFT,
         ),
@@ -499,9 +500,9 @@ class Rules:
     resubmitted_reassignment: Annotated[
         Literal["keeps-marks", "replaces-marks"],
         RuleSpec(
-            "What becomes of the replicas that a reassignment under way adds and removes, when another one comes "
-            "that adds, or removes, nothing itself: they stay marked, so that who has long joined counts as added; or "
-            "only what the new one adds and removes is marked.",
+            "Which replicas are marked as added or removed if a reassignment replaces one in progress, and itself "
+            "adds, or removes, none: those of the earlier one, so that replicas which joined long ago still count as "
+            "added; or only those of the new one.",
             "ReplicationControlManager.changePartitionReassignment to 4.3.1; no release",
             KRAFT,
         ),
@@ -509,8 +510,8 @@ class Rules:
     elr: Annotated[
         Literal["off", "on"],
         RuleSpec(
-            "Whether replicas that leave an ISR below min.insync.replicas stay eligible for election, and the ISR may "
-            "become empty.",
+            "Whether replicas that leave an ISR below min.insync.replicas stay eligible for election (ELR). The ISR "
+            "may become empty then.",
             "KIP-966, PartitionChangeBuilder.maybePopulateTargetElr (4.0, on by default for new clusters from 4.1)",
             KRAFT,
         ),
@@ -518,8 +519,8 @@ class Rules:
     elr_outside_assignment: Annotated[
         Literal["kept", "dropped"],
         RuleSpec(
-            "Whether who is no replica any more, once a reassignment was completed or cancelled, stays eligible for "
-            "election though it deletes its log.",
+            "Whether a broker that a completed or cancelled reassignment removed stays in the ELR, although it deletes "
+            "its log.",
             "PartitionChangeBuilder.maybePopulateTargetElr to 4.3.1; KIP-966 other behaviors 4 (no release)",
             ELR,
         ),
@@ -527,9 +528,9 @@ class Rules:
     last_known_elr: Annotated[
         Literal["leader", "lost-leader", "ejected-members"],
         RuleSpec(
-            "Who is remembered for an election when ISR and ELR are empty, until there is a leader: who led when the "
-            "last member left the ISR, which may have been nobody; or the first leader that was lost; or also ELR "
-            "members that registered after an unclean shutdown, until the ISR has min ISR members again.",
+            "Which brokers are remembered, until there is a leader, for an election with empty ISR and ELR: the leader "
+            "when the last member left the ISR, perhaps none; the first leader that was lost; or also ELR members that "
+            "registered after an unclean shutdown, until the ISR has min.insync.replicas members again.",
             "PartitionChangeBuilder.maybeUpdateLastKnownLeader (4.0); MINOR PR 20629 (4.1.1, 4.2); KIP-966 other "
             "behaviors 6a",
             ELR,
@@ -538,7 +539,7 @@ class Rules:
     last_known_leader: Annotated[
         Literal["fenced-too", "unfenced"],
         RuleSpec(
-            "Which last known leader is elected when ISR and ELR are empty: any; or one that is not fenced.",
+            "Which last known leader may be elected when ISR and ELR are empty: any, or only an unfenced one.",
             "PartitionChangeBuilder.electAnyLeader 4.0; KAFKA-19522 (4.1)",
             ELR,
         ),
@@ -546,8 +547,8 @@ class Rules:
     clean_shutdown: Annotated[
         Literal["ignored", "checked"],
         RuleSpec(
-            "Whether a registration that names the broker epoch of the one before it, from the clean-shutdown file, "
-            "counts as clean; otherwise every new incarnation counts as unclean.",
+            "Whether a registration that has the broker epoch of the previous one, from the clean-shutdown file, "
+            "counts as clean. Otherwise every new incarnation counts as unclean.",
             "KIP-966 detection of an unclean shutdown; ClusterControlManager.registerBroker, KAFKA-18635 (4.0)",
             KRAFT,
         ),
@@ -555,7 +556,7 @@ class Rules:
     clean_shutdown_file: Annotated[
         Literal["always", "loaded-only"],
         RuleSpec(
-            "Whether a broker that stops before its logs are loaded leaves a clean-shutdown file.",
+            "Whether a broker that stops before its logs are loaded writes a clean-shutdown file.",
             "LogManager.shutdown; KAFKA-15375 (3.6), KAFKA-10471",
             KRAFT,
         ),
@@ -563,8 +564,9 @@ class Rules:
     min_isr_change: Annotated[
         Literal["keeps-elr", "clears-elr", "clears-if-enough"],
         RuleSpec(
-            "Whether a change of min.insync.replicas clears the ELR: never, always, or if the ISR is as large as the "
-            "new value asks. If it is always cleared, who left a small ISR is forgotten though the ISR is still small.",
+            "Whether a change of min.insync.replicas clears the ELR: never; always, so that replicas which left a "
+            "small ISR are no longer eligible although the ISR is still small; or only if the ISR reaches the new "
+            "value.",
             "ReplicationControlManager 4.0 snapshot; KAFKA-16540 (4.0); KIP-966 other behaviors 2 (no release)",
             ELR,
         ),
@@ -572,9 +574,9 @@ class Rules:
     unclean_registration: Annotated[
         Literal["removes", "transitions"],
         RuleSpec(
-            "What an unclean registration does to a partition whose ISR or ELR holds the broker: with ELR it is taken "
-            "out of the lists and nothing else (no release), and without ELR nothing happens; or the partition changes "
-            "as after any other event, with an election and a leader epoch where they are due.",
+            "How an unclean registration changes a partition with the broker in its ISR or ELR: with ELR it only "
+            "removes the broker from both (no release), without ELR it changes nothing; or the partition changes as "
+            "after any other event, with an election and a new leader epoch if they are due.",
             "ReplicationControlManager.handleBrokerUncleanShutdown to 3.9; KAFKA-18106 (4.0; with ELR before)",
             KRAFT,
         ),
@@ -582,9 +584,9 @@ class Rules:
     fenced_session: Annotated[
         Literal["none", "kept"],
         RuleSpec(
-            "Whether a fenced broker has a session: none, so that a new incarnation is registered at once; or, from "
-            "its first heartbeat on, one as an unfenced broker has, also when it has stopped or asked to be fenced, so "
-            "that a new incarnation is refused until the session is over.",
+            "Whether a fenced broker has a session: no, so that a new incarnation is registered at once; or, from its "
+            "first heartbeat on, as an unfenced broker has, even after it stopped or asked to be fenced, so that a new "
+            "incarnation is refused until the session expires.",
             "BrokerHeartbeatManager.hasValidSession to 3.9; BrokerHeartbeatTracker.hasValidSession, KAFKA-17793 (4.0)",
             KRAFT,
         ),
@@ -592,8 +594,9 @@ class Rules:
     lifecycle_retry: Annotated[
         Literal["back-off", "interval"],
         RuleSpec(
-            "When a broker registers or sends a heartbeat again after an error, or no answer for half a session: "
-            "100 ms later, then twice that and so on up to the session timeout; or an interval of heartbeats later.",
+            "When a broker retries a registration or heartbeat after an error, or after half a session timeout without "
+            "a response: after 100 ms, which doubles with each failure up to the session timeout; or after the "
+            "heartbeat interval.",
             "BrokerLifecycleManager.scheduleNextCommunicationAfterFailure to 4.0; 4.1",
             KRAFT,
         ),
@@ -601,9 +604,9 @@ class Rules:
     unclean_recovery: Annotated[
         Literal["election", "first-replies", "log-inspection"],
         RuleSpec(
-            "What happens when neither ISR nor ELR can lead: an unclean election, if allowed; or the longest of the "
-            "logs that answered first (rejected by the KIP); or, as unclean.recovery.strategy says, the longest log of "
-            "those that have to answer.",
+            "What happens if neither ISR nor ELR has a candidate: an unclean election, if allowed; an election of the "
+            "longest of the logs that respond first (rejected in KIP-966); or of the longest of the logs that "
+            "unclean.recovery.strategy requires.",
             "ReplicationControlManager; KIP-966 rejected alternatives; KIP-966 unclean recovery (no release)",
             KRAFT,
         ),
@@ -611,8 +614,8 @@ class Rules:
     isr_floor: Annotated[
         Literal["none", "min-isr"],
         RuleSpec(
-            "Whether controller and leader keep members in an ISR that would fall below min.insync.replicas, unless "
-            "they registered after an unclean shutdown.",
+            "Whether controller and leader keep members in an ISR that would otherwise fall below min.insync.replicas, "
+            "unless they registered after an unclean shutdown.",
             "KIP-966 rejected alternatives, soft min ISR (no release)",
         ),
     ]

@@ -90,7 +90,7 @@ def test_some_defaults_follow_other_keys() -> None:
         ({"acks": "0", "max.in.flight.requests.per.connection": 6}, {}, ""),
         ({"broker.heartbeat.interval.ms": 10_000}, {}, ""),
         ({"sim.heartbeat.interval.ms": 17_999}, {}, ""),
-        ({"sim.heartbeat.interval.ms": 18_000}, {}, "timeout.ms = 18000: no client of ZooKeeper does that (ClientCnxn"),
+        ({"sim.heartbeat.interval.ms": 18_000}, {}, "timeout.ms = 18000: no ZooKeeper client does that (ClientCnxn"),
         ({"zookeeper.session.timeout.ms": 6_000}, {}, ""),
         ({"sim.heartbeat.interval.ms": 6_000}, {"zookeeper.session.timeout.ms": (9_000, 6_000)}, "= 6000 (drawn): no"),
     ],

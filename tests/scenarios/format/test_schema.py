@@ -236,7 +236,7 @@ def test_file_with_settings_that_no_kafka_would_start_with() -> None:
     first, second = problems(waits)
     assert first == (
         "replica.fetch.wait.max.ms = 31000 with replica.socket.timeout.ms = 30000: Kafka would not start "
-        "(KafkaConfig.validateValues); a follower's fetch must not wait for longer than until it is given up"
+        "(KafkaConfig.validateValues); a follower's fetch must not wait longer than its timeout"
     )
     assert second.startswith("replica.fetch.wait.max.ms = 31000 with replica.lag.time.max.ms = 30000: Kafka would not")
     one = HEAD.replace("brokers.count", "brokers.2.replica.lag.time.max.ms = 400\nbrokers.count") + SENDS + EXPECT
