@@ -36,16 +36,12 @@ class Acted:
     Attributes:
         steps: steps, in the form of a trace.
         met: for each expected step, whether it is observable, and when it occurred.
-        states: states of the partition until the script ended.
-        after_script: the brokers' disks at that time.
+        states: states of the partition until the script ended; `after_script` are the brokers' disks at that time.
         final: the brokers' disks after everything was healed.
         leader: the final leader; 0 for none.
-        sends: batches that the producer sent.
-        shown: (offset, record) that the consumer read until the script ended.
-        shown_until_end: the same until the end of the run.
+        shown: (offset, record) that the consumer read until the script ended, and `shown_until_end` in the whole run.
         end_offsets: end offsets returned to the consumer.
         batches: batch name -> first record.
-        seconds: duration of each phase.
         unlike: faults that found disks in another state than in the simulation, because of write times.
     """
 

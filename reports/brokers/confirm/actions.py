@@ -24,8 +24,6 @@ _REASSIGN: Final = (2, 4)
 _ADMIN: Final = (0, 11)
 _IDEMPOTENT: Final = (1, 0)
 
-Params = "Mapping[str, Any]"
-
 
 def _produce(actor: Actor, params: Mapping[str, Any]) -> None:
     records = params.get("records", 1)

@@ -41,7 +41,7 @@ def make_archive(release: Release, pace: int, note: Callable[[str], None]) -> No
     if kept.is_file() or release.source != "released":
         return
     note(f"Kafka {release.name} runs for the first time: its classes are archived, so that it starts faster")
-    with JavaProcesses(None) as processes:
+    with contextlib.closing(JavaProcesses(None)) as processes:
         cluster = KafkaCluster(release, processes, 1, resolve({}), {}, lambda *_: None, pace)
         try:
             made = processes.folder / "classes.jsa"

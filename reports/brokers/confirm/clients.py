@@ -42,18 +42,13 @@ Followers' fetches are held meanwhile, so it is less than `proxy.UNSEEN_S`.
 
 @dataclass(slots=True)
 class Send:
-    """A batch that the script sends.
+    """A batch that the script sends: `count` records from `first_id` on.
 
     Attributes:
-        name: its name in the script.
-        first_id: number of its first record.
-        count: number of records.
-        acks: -1, 0 or 1.
         offset: offset at which it was acknowledged; None: not yet.
         by: broker that acknowledged it.
         sequence: its sequence number, from an idempotent producer.
-        rewritten: see `sim.protocol.client.producer_sequences.Sequenced`.
-        is_retry: see there.
+        rewritten, is_retry: see `sim.protocol.client.producer_sequences.Sequenced`.
     """
 
     name: str
@@ -68,14 +63,7 @@ class Send:
 
 
 class KafkaClients:
-    """Producer and consumer.
-
-    Args:
-        cluster: the cluster.
-        observer: notified of their results.
-        config: the scenario's settings.
-        rules: how an idempotent producer reacts to responses.
-    """
+    """Producer and consumer; `rules` say how an idempotent producer reacts to responses."""
 
     def __init__(self, cluster: KafkaCluster, observer: Observer, config: Mapping[str, Value], rules: Rules) -> None:
         self._cluster = cluster
@@ -266,11 +254,10 @@ class KafkaClients:
     def _fetch(self, position: int) -> Any:
         from kafka.protocol.consumer import FetchRequest
 
-        version = 3 if self._old else 4
         topic = FetchRequest.FetchTopic
         partition = topic.FetchPartition(partition=0, fetch_offset=position, partition_max_bytes=_FETCH_BYTES)
         return FetchRequest(
-            version=version,
+            version=3 if self._old else 4,
             replica_id=-1,
             max_wait_ms=100,
             min_bytes=1,
@@ -365,23 +352,19 @@ class KafkaAdminClient:
 
         resource = AlterConfigsRequest.AlterConfigsResource
         configs = [resource.AlterableConfig(name=key, value=str(value).lower()) for key, value in values.items()]
-        self._check(
-            AlterConfigsRequest(
-                version=0,
-                resources=[resource(resource_type=2, resource_name=TOPIC, configs=configs)],
-                validate_only=False,
-            )
-        )
+        resources = [resource(resource_type=2, resource_name=TOPIC, configs=configs)]
+        request = AlterConfigsRequest(version=0, resources=resources, validate_only=False)
+        for answer in self.ask(request, first=self._cluster.history.controller).responses:
+            if answer.error_code:
+                raise TimeoutError(f"{type(request).__name__} was refused: error {answer.error_code}")
 
     def elect(self, kind: int) -> None:
         """Request an election: 0 preferred, 1 unclean."""
         from kafka.protocol.admin import ElectLeadersRequest
 
         topic = ElectLeadersRequest.TopicPartitions(topic=TOPIC, partitions=[0])
-        self.ask(
-            ElectLeadersRequest(version=1, election_type=kind, topic_partitions=[topic], timeout_ms=_ELECTION_MS),
-            first=self._first(),
-        )
+        request = ElectLeadersRequest(version=1, election_type=kind, topic_partitions=[topic], timeout_ms=_ELECTION_MS)
+        self.ask(request, first=self._cluster.history.controller)
 
     def reassign(self, replicas: Iterable[int] | None) -> None:
         """Reassign the partition to other replicas; None cancels the reassignment under way."""
@@ -390,12 +373,9 @@ class KafkaAdminClient:
         topic = AlterPartitionReassignmentsRequest.ReassignableTopic
         wanted = list(replicas) if replicas is not None else None
         partition = topic.ReassignablePartition(partition_index=0, replicas=wanted)
-        self.ask(
-            AlterPartitionReassignmentsRequest(
-                version=0, timeout_ms=5_000, topics=[topic(name=TOPIC, partitions=[partition])]
-            ),
-            first=self._first(),
-        )
+        topics = [topic(name=TOPIC, partitions=[partition])]
+        request = AlterPartitionReassignmentsRequest(version=0, timeout_ms=5_000, topics=topics)
+        self.ask(request, first=self._cluster.history.controller)
 
     def delete_records(self, offset: int) -> None:
         """Move the log start."""
@@ -405,12 +385,3 @@ class KafkaAdminClient:
         partition = topic.DeleteRecordsPartition(partition_index=0, offset=offset)
         request = DeleteRecordsRequest(version=0, topics=[topic(name=TOPIC, partitions=[partition])], timeout_ms=5_000)
         self.ask(request, first=self._cluster.leader)
-
-    def _first(self) -> int:
-        return int(getattr(self._cluster.history, "controller", 0))
-
-    def _check(self, request: Any) -> None:
-        told = self.ask(request, first=self._first())
-        for answer in told.responses:
-            if answer.error_code:
-                raise TimeoutError(f"{type(request).__name__} was refused: error {answer.error_code}")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 TOPIC: Final = "partition"
 CONTROLLER: Final = 1000
-"""Node id of KRaft's controller."""
+"""KafkaNode id of KRaft's controller."""
 BEAT_S: Final = 0.15
 FORMAT_SECONDS: Final = 60
 
@@ -86,8 +86,6 @@ log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 log4j.logger.state.change.logger=TRACE
 log4j.logger.org.apache.zookeeper=WARN
 """
-_OLDEST_SLF4J: Final = (1,)
-"""Releases from this one on log through slf4j, older ones through log4j."""
 
 
 @dataclass(slots=True)
@@ -96,18 +94,13 @@ class KafkaNode:
 
     Attributes:
         id: its id in scripts; 0 is the control plane.
-        folder: its own folder.
         port: port on which it listens to other nodes.
         client_port: port on which a broker listens to clients.
         proxy_port: port of the proxy to which other nodes connect.
         control_port: port to which a broker connects for the control plane.
-        process: its process, if it runs.
         command: arguments of Java.
-        incarnation: number of starts.
-        started_s: time of the last start.
-        ended_s: time of the last kill.
+        incarnation: number of starts, the last at `started_s`; the last kill was at `ended_s`.
         stopped: whether it was stopped on purpose; otherwise it must run.
-        paused: whether its process is paused.
         sizes: segment -> (time, size) at each observed change of size.
     """
 
@@ -148,17 +141,9 @@ class KafkaNode:
 
 
 class KafkaCluster:
-    """Brokers and their control plane.
+    """Brokers and their control plane. Durations, in settings and delays, are shorter by `pace` than the scenario's.
 
-    Args:
-        release: the release to run.
-        processes: starts Java.
-        brokers: number of brokers.
-        config: the scenario's resolved settings.
-        broker_config: settings of single brokers.
-        told: notified of messages between brokers.
-        pace: seconds of the scenario per real second, for settings and delays that are durations.
-        archive: archive of the brokers' classes (`class_archive`).
+    `told` is notified of messages between brokers; `archive` is that of the brokers' classes (`class_archive`).
     """
 
     def __init__(
@@ -312,13 +297,7 @@ class KafkaCluster:
         path = node.folder / "server.properties"
         values = {
             **self._settings(None),
-            "process.roles": "controller",
-            "node.id": CONTROLLER,
-            "listeners": f"CONTROLLER://127.0.0.1:{node.port}",
-            "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
-            "controller.quorum.voters": f"{CONTROLLER}@127.0.0.1:{node.port}",
-            "log.dirs": node.data,
+            **_controller_properties(node.port, node.data),
             "controller.quorum.election.timeout.ms": 500,
             "metadata.log.max.record.bytes.between.snapshots": 1 << 30,
             "metadata.log.max.snapshot.interval.ms": 0,
@@ -340,17 +319,8 @@ class KafkaCluster:
         if kept.is_file():
             return kept
         work = self.folder / "format"
-        values = {
-            "process.roles": "controller",
-            "node.id": CONTROLLER,
-            "listeners": "CONTROLLER://127.0.0.1:9",
-            "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
-            "controller.quorum.voters": f"{CONTROLLER}@127.0.0.1:9",
-            "log.dirs": work / "data",
-        }
         path = work / "server.properties"
-        files.write_properties(path, values)
+        files.write_properties(path, _controller_properties(9, work / "data"))
         words = [*self._java_options(), "kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(path)]
         if wanted:
             words += ["--feature", f"eligible.leader.replicas.version={level}"]
@@ -509,6 +479,18 @@ class KafkaCluster:
         """The leader according to the control plane; 0 for none."""
         states = self.history.states
         return max(states[-1].leader, 0) if states else 0
+
+
+def _controller_properties(port: int, data: Path) -> dict[str, object]:
+    return {
+        "process.roles": "controller",
+        "node.id": CONTROLLER,
+        "listeners": f"CONTROLLER://127.0.0.1:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
+        "controller.quorum.voters": f"{CONTROLLER}@127.0.0.1:{port}",
+        "log.dirs": data,
+    }
 
 
 def _text(value: Any) -> object:

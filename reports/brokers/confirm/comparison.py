@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.brokers.confirm.history import PartitionSnapshot
@@ -13,7 +14,7 @@ from sim.config import integer
 from sim.history import steps as kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from reports.brokers.confirm.acted import Acted, ReplicaFiles
     from scenarios.format.scenario import ScriptLine
@@ -26,12 +27,9 @@ JUDGED: Final = ("committed-loss", "exposed-loss", "divergence", "hw-regression"
 
 @dataclass(frozen=True, slots=True)
 class ComparedItem:
-    """One compared item.
+    """One item, in the simulation and on real brokers.
 
     Attributes:
-        what: its name.
-        simulated: its value in the simulation.
-        real: its value on real brokers.
         compared: whether both must be equal.
         equal: whether both are equal; None: if their texts are.
     """
@@ -48,6 +46,11 @@ class ComparedItem:
         equal = self.simulated == self.real if self.equal is None else self.equal
         return equal or not self.compared
 
+    def as_json(self) -> dict[str, Any]:
+        """The row as plain data."""
+        told = {"what": self.what, "simulated": self.simulated, "real": self.real}
+        return {**told, "agrees": self.agrees, "compared": self.compared}
+
 
 @dataclass(frozen=True, slots=True)
 class DecidedChange:
@@ -61,14 +64,14 @@ class DecidedChange:
 
     def said(self) -> str:
         """One line: ``leader 1 epoch 0 ISR 1 2``."""
-        text = f"leader {self.leader or '-'} epoch {self.epoch} ISR {_brokers(self.isr)}"
+        text = f"leader {self.leader or '-'} epoch {self.epoch} ISR {_listed(self.isr)}"
         if self.elr is not None:
-            text += f" ELR {_brokers(self.elr)} last known {_brokers(self.last_known_elr or ())}"
+            text += f" ELR {_listed(self.elr)} last known {_listed(self.last_known_elr or ())}"
         return text
 
 
-def _brokers(brokers: Iterable[int]) -> str:
-    return " ".join(map(str, brokers)) or "-"
+def _listed(numbers: Iterable[int]) -> str:
+    return " ".join(map(str, numbers)) or "-"
 
 
 def times_us(trace: Sequence[Shown], lines: Iterable[ScriptLine], batches: Mapping[str, int]) -> list[int]:
@@ -152,10 +155,7 @@ def _led(changes: list[DecidedChange]) -> list[DecidedChange]:
 
 def _ranked(changes: list[DecidedChange]) -> list[DecidedChange]:
     ranks = {epoch: rank for rank, epoch in enumerate(sorted({change.epoch for change in changes}))}
-    return [
-        DecidedChange(change.leader, ranks[change.epoch], change.isr, change.elr, change.last_known_elr)
-        for change in changes
-    ]
+    return [replace(change, epoch=ranks[change.epoch]) for change in changes]
 
 
 def entries_of_files(replica: ReplicaFiles) -> list[tuple[int, int, int]]:
@@ -181,48 +181,37 @@ def entries_of_view(batches: Iterable[tuple[int, int, int, int]]) -> list[tuple[
 def compare(
     result: RunResult, acted: Acted, lines: Iterable[ScriptLine], *, elr: bool, epochs: bool
 ) -> list[ComparedItem]:
-    """Compare both runs item by item.
-
-    Args:
-        result: the simulated run, with its trace.
-        acted: the real run.
-        lines: script lines that were performed.
-        elr: whether the mode has an ELR.
-        epochs: whether the release's records have leader epochs.
-    """
+    """Compare both runs item by item; `elr`: the mode has an ELR, `epochs`: records have leader epochs."""
     assert result.trace is not None
     names = {first: name for name, first in acted.batches.items()}
     end_us = script_end_us(result.trace, lines, acted.batches)
-    rows = _story(result, acted)
-    rows += _changes(result, acted, end_us, elr=elr)
-    rows += _logs(result, acted, names, epochs=epochs)
-    rows += _clients(result, acted, names, end_us + PAUSE_US)
-    return rows + _verdicts(result, acted)
+    return [
+        *_story(result, acted),
+        *_changes(result, acted, end_us, elr=elr),
+        *_logs(result, acted, names, epochs=epochs),
+        *_clients(result, acted, names, end_us + PAUSE_US),
+        *_verdicts(result, acted),
+    ]
 
 
-def _story(result: RunResult, acted: Acted) -> list[ComparedItem]:
-    rows = []
+def _story(result: RunResult, acted: Acted) -> Iterator[ComparedItem]:
     for line, (seen, at_us) in zip(result.story, acted.met, strict=True):
         real = _came(at_us) if seen else "cannot be seen"
-        rows.append(ComparedItem(f"story: {line['text']}", _came(line["met_at_us"]), real, compared=seen))
-    return rows
+        yield ComparedItem(f"story: {line['text']}", _came(line["met_at_us"]), real, compared=seen)
 
 
 def _came(at_us: int | None) -> str:
     return "no" if at_us is None else "yes"
 
 
-def _changes(result: RunResult, acted: Acted, end_us: int, *, elr: bool) -> list[ComparedItem]:
+def _changes(result: RunResult, acted: Acted, end_us: int, *, elr: bool) -> Iterator[ComparedItem]:
     assert result.trace is not None
     real = real_changes(acted.states, elr=elr)
     simulated = simulated_changes(result, end_us + PAUSE_US, elr=elr)
     free = orders_of_joining(simulated, real)
-    rows = []
-    for number in range(max(len(simulated), len(real))):
-        one = simulated[number].said() if number < len(simulated) else "-"
-        other = real[number].said() if number < len(real) else "-"
-        rows.append(ComparedItem(f"partition {number + 1}", one, other, equal=True if number in free else None))
-    return rows
+    for number, changes in enumerate(zip_longest(simulated, real)):
+        one, other = ("-" if change is None else change.said() for change in changes)
+        yield ComparedItem(f"partition {number + 1}", one, other, equal=True if number in free else None)
 
 
 def orders_of_joining(simulated: Sequence[DecidedChange], real: Sequence[DecidedChange]) -> set[int]:
@@ -268,7 +257,7 @@ def early_exit_from_isr(simulated: Sequence[DecidedChange], states: Sequence[Par
         same = (before.leader, before.replicas) == (after.leader, after.replicas)
         if not gone or not same or not set(after.isr) < set(before.isr):
             return ""
-        return f"the ISR shrank from {_brokers(before.isr)} to {_brokers(after.isr)} under leader {after.leader}"
+        return f"the ISR shrank from {_listed(before.isr)} to {_listed(after.isr)} under leader {after.leader}"
     return ""
 
 
@@ -277,23 +266,21 @@ def _joins(before: DecidedChange, after: DecidedChange) -> bool:
     return set(before.isr) < set(after.isr) and replace(before, isr=after.isr) == after
 
 
-def _logs(result: RunResult, acted: Acted, names: Mapping[int, str], *, epochs: bool) -> list[ComparedItem]:
-    rows = []
+def _logs(result: RunResult, acted: Acted, names: Mapping[int, str], *, epochs: bool) -> Iterator[ComparedItem]:
     views = {view.broker: view for view in result.replicas}
     simulated = {broker: entries_of_view(view.batches) for broker, view in views.items()}
     real = {broker: entries_of_files(replica) for broker, replica in acted.final.items()}
     for broker in sorted(set(acted.final) & set(result.partition.replicas)):
         one, other = simulated.get(broker, []), real[broker]
         texts = [_log(log, logs, names, epochs=epochs) for log, logs in ((one, simulated), (other, real))]
-        rows.append(_row(f"log of broker {broker}", texts))
+        yield _row(f"log of broker {broker}", texts)
         if epochs:
             kept = views[broker].leader_epoch_checkpoint, acted.final[broker].epochs
             caches = [_cache(cache, entries) for cache, entries in zip(kept, (one, other), strict=True)]
-            rows.append(_row(f"epoch cache of broker {broker}", caches))
+            yield _row(f"epoch cache of broker {broker}", caches)
         hws = views[broker].replication_offset_checkpoint, acted.final[broker].hw
         said = ["-" if hw is None else str(hw) for hw in hws]
-        rows.append(_row(f"HW checkpoint of broker {broker}", said, compared=False))
-    return rows
+        yield _row(f"HW checkpoint of broker {broker}", said, compared=False)
 
 
 def _log(
@@ -342,7 +329,7 @@ def _cache(cache: Sequence[tuple[int, int]], log: Sequence[tuple[int, int, int]]
     return " ".join(f"{rank}@{offset}" for rank, (_, offset) in enumerate(entries)) or "-"
 
 
-def _clients(result: RunResult, acted: Acted, names: Mapping[int, str], end_us: int) -> list[ComparedItem]:
+def _clients(result: RunResult, acted: Acted, names: Mapping[int, str], end_us: int) -> Iterator[ComparedItem]:
     assert result.trace is not None
     acks: dict[int, int] = {}
     ends: list[int] = []
@@ -352,21 +339,17 @@ def _clients(result: RunResult, acted: Acted, names: Mapping[int, str], end_us: 
         elif step["step"] == kinds.END_OFFSET.name and step["t"] <= end_us:
             ends.append(step["offset"])
     real_acks = {send.first_id: send.offset for send in acted.sends if send.offset is not None}
-    rows = []
     for record, name in sorted(names.items()):
         told = [str(offset) if offset is not None else "no" for offset in (acks.get(record), real_acks.get(record))]
-        rows.append(_row(f"{name} acknowledged at", told))
+        yield _row(f"{name} acknowledged at", told)
     # When a consumer gives up a dead leader depends on timeouts, not on the protocol: one may have read more.
     reads = simulated_reads(result, end_us)
     both = min(len(reads), len(acted.shown))
     equal = reads[:both] == acted.shown[:both]
     told = [_runs([(*one, "") for one in shown], names) for shown in (reads, acted.shown)]
-    rows.append(ComparedItem("consumer read", told[0], told[1], equal=equal))
+    yield ComparedItem("consumer read", told[0], told[1], equal=equal)
     if ends or acted.end_offsets:
-        rows.append(
-            ComparedItem("end offsets", " ".join(map(str, ends)) or "-", " ".join(map(str, acted.end_offsets)) or "-")
-        )
-    return rows
+        yield ComparedItem("end offsets", _listed(ends), _listed(acted.end_offsets))
 
 
 def simulated_reads(result: RunResult, end_us: int) -> list[tuple[int, int]]:
@@ -385,7 +368,7 @@ _CONSUMER: Final = 1002
 _EVER: Final = 1 << 62
 
 
-def _verdicts(result: RunResult, acted: Acted) -> list[ComparedItem]:
+def _verdicts(result: RunResult, acted: Acted) -> Iterator[ComparedItem]:
     """Verdicts based on what both consumers read, and those of each run by itself if they differ."""
     simulated = {one["kind"] for one in result.violations} & set(JUDGED)
     reads = simulated_reads(result, _EVER)
@@ -399,10 +382,9 @@ def _verdicts(result: RunResult, acted: Acted) -> list[ComparedItem]:
         simulated = simulated - {"exposed-loss"} | ({"exposed-loss"} if lost else set())
         shown = shown[:both]
     found = [simulated, violations(acted, shown)]
-    rows = [_row("verdict", [_said(kinds) for kinds in found])]
+    yield _row("verdict", [_said(kinds) for kinds in found])
     if found != alone:
-        rows.append(_row("verdict of each alone", [_said(kinds) for kinds in alone], compared=False))
-    return rows
+        yield _row("verdict of each alone", [_said(kinds) for kinds in alone], compared=False)
 
 
 def _said(kinds: Iterable[str]) -> str:
@@ -453,11 +435,3 @@ def _diverge(disks: Mapping[int, ReplicaFiles]) -> bool:
         for offset in one.keys() | other.keys()
         if max(min(one, default=0), min(other, default=0)) <= offset < min(hw, other_hw)
     )
-
-
-def as_json(rows: Iterable[ComparedItem]) -> list[dict[str, Any]]:
-    """Rows as plain data."""
-    return [
-        {"what": row.what, "simulated": row.simulated, "real": row.real, "agrees": row.agrees, "compared": row.compared}
-        for row in rows
-    ]

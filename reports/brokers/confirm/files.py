@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sim.protocol.messages import NO_EPOCH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 _HEAD: Final = struct.Struct(">qiib")
@@ -24,10 +24,7 @@ class Stored:
     """A batch in a log.
 
     Attributes:
-        base_offset: offset of its first record.
-        last_offset: offset of its last record.
         leader_epoch: epoch of the leader that appended it; -1 if the record format has none.
-        name: its name in the script.
         first_id: number of its first record.
         end: its end in the segment, in bytes.
     """
@@ -38,6 +35,11 @@ class Stored:
     name: str
     first_id: int
     end: int
+
+    def is_continued_by(self, offset: int, record: int, name: str, epoch: int) -> bool:
+        """Whether a record is the next one of this batch."""
+        following = self.last_offset + 1, self.first_id + offset - self.base_offset, self.name, self.leader_epoch
+        return (offset, record, name, epoch) == following
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,35 +72,34 @@ def batches_in(data: bytes) -> list[Stored]:
     Record formats before 2 have no batches: successive records with the same name count as one.
     """
     found: list[Stored] = []
-    for start, end, magic, epoch in _frames(data):
+    for start, end, epoch in _frames(data):
         records = _records(data[start:end])
         if records is None:
             break
         for offset, key, value in records:
             name, record = key.decode(), int(value)
             last = found[-1] if found else None
-            joined = last is not None and last.name == name and last.last_offset == offset - 1
-            if joined and record == last.first_id + offset - last.base_offset and last.leader_epoch == epoch:  # type: ignore[union-attr]
-                assert last is not None
-                found[-1] = Stored(last.base_offset, offset, epoch, name, last.first_id, end)
+            if last is not None and last.is_continued_by(offset, record, name, epoch):
+                found[-1] = replace(last, last_offset=offset, end=end)
             else:
-                found.append(Stored(offset, offset, epoch if magic >= _EPOCHS else NO_EPOCH, name, record, end))
+                found.append(Stored(offset, offset, epoch, name, record, end))
     return found
 
 
 def boundaries(data: bytes) -> list[int]:
     """Ends of complete batches in a segment, in bytes."""
-    return [end for _, end, _, _ in _frames(data)]
+    return [end for _, end, _ in _frames(data)]
 
 
-def _frames(data: bytes) -> Iterator[tuple[int, int, int, int]]:
+def _frames(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Beginning, end and leader epoch of each batch."""
     start = 0
     while start + _HEAD.size <= len(data):
         _, length, epoch, magic = _HEAD.unpack_from(data, start)
         end = start + _OVERHEAD + length
         if length <= 0 or end > len(data):
             return
-        yield start, end, magic, epoch if magic >= _EPOCHS else NO_EPOCH
+        yield start, end, epoch if magic >= _EPOCHS else NO_EPOCH
         start = end
 
 
@@ -163,14 +164,8 @@ def epochs_in_checkpoint(path: Path) -> list[tuple[int, int]]:
     return [(int(epoch), int(offset)) for epoch, offset in (line.split() for line in _lines(path)[2:] if line.strip())]
 
 
-def properties(path: Path) -> dict[str, str]:
-    """Read a Java properties file such as Kafka's ``meta.properties``."""
-    pairs = (line.partition("=") for line in _lines(path) if line and not line.startswith("#"))
-    return {key.strip(): value.strip() for key, _, value in pairs}
-
-
-def write_properties(path: Path, values: Mapping[str, object] | Iterable[tuple[str, object]]) -> None:
+def write_properties(path: Path, values: Mapping[str, object]) -> None:
     """Write a Java properties file."""
-    text = "".join(f"{key}={value}\n" for key, value in dict(values).items())
+    text = "".join(f"{key}={value}\n" for key, value in values.items())
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")

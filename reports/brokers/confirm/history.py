@@ -10,9 +10,10 @@ import json
 import re
 import struct
 import zipfile
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from sim.history import steps as kinds
 
@@ -28,17 +29,7 @@ _LOG_OVERHEAD: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class PartitionSnapshot:
-    """The partition's state in the control plane; lists are in order of broker ids.
-
-    Attributes:
-        leader: -1 for none.
-        leader_epoch: the leader epoch.
-        isr: in-sync replicas.
-        elr: eligible leader replicas (KRaft).
-        last_known_elr: last known leader replicas (KRaft).
-        replicas: the assignment.
-        version: version of the znode; -1 in KRaft.
-    """
+    """The partition's state in the control plane; ISR and ELRs are in order of broker ids, `leader` is -1 for none."""
 
     leader: int = NOBODY
     leader_epoch: int = -1
@@ -46,33 +37,38 @@ class PartitionSnapshot:
     elr: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
     replicas: tuple[int, ...] = ()
-    version: int = -1
 
     def steps_from(self, before: PartitionSnapshot | None) -> list[Shown]:
         """The steps by which a trace shows the change to this state."""
         steps: list[Shown] = []
         epoch = self.leader_epoch
-        if before is None or (self.leader, epoch) != (before.leader, before.leader_epoch):
-            leader = max(self.leader, 0)
-            if before is None or self.leader != before.leader:
-                steps.append({"step": kinds.ELECTED.name, "broker": leader, "leader_epoch": epoch})
-        if before is not None and self.isr != before.isr:
+        if before is None or self.leader != before.leader:
+            steps.append({"step": kinds.ELECTED.name, "broker": max(self.leader, 0), "leader_epoch": epoch})
+        if before is None:
+            return steps
+        if self.isr != before.isr:
             steps.append({"step": kinds.ISR.name, "isr": list(self.isr), "leader_epoch": epoch})
-        if before is not None and (self.elr, self.last_known_elr) != (before.elr, before.last_known_elr):
+        if (self.elr, self.last_known_elr) != (before.elr, before.last_known_elr):
             known = {"elr": list(self.elr), "last_known_elr": list(self.last_known_elr)}
             steps.append({"step": kinds.ELR.name, **known, "leader_epoch": epoch})
         return steps
 
 
-class ControlPlaneHistory(Protocol):
+class ControlPlaneHistory(ABC):
     """Reads the log from where the last poll ended.
 
     Attributes:
         states: all states of the partition, in order.
+        controller: the broker that is controller; 0 for none, or KRaft's.
     """
 
-    states: list[PartitionSnapshot]
+    def __init__(self) -> None:
+        self.states: list[PartitionSnapshot] = []
+        self.controller = 0
+        self._done: dict[Path, int] = {}
+        """File -> how far it was read."""
 
+    @abstractmethod
     def poll(self) -> list[Shown]:
         """Return the steps since the last poll, each with ``at_ms``, its wall-clock time."""
 
@@ -80,28 +76,21 @@ class ControlPlaneHistory(Protocol):
 # KRaft.
 
 
-class MetadataHistory:
-    """Reads the metadata log of a controller.
+class MetadataHistory(ControlPlaneHistory):
+    """Reads of a topic's partition 0 in the metadata log of a controller, its folder ``__cluster_metadata-0``.
 
-    Args:
-        folder: its ``__cluster_metadata-0``.
-        topic: the topic, whose partition 0 is read.
-        jars: the release's jars, which contain the schemas of its records.
+    The release's jars contain the schemas of its records.
     """
 
     def __init__(self, folder: Path, topic: str, jars: Sequence[Path]) -> None:
+        super().__init__()
         self._folder = folder
         self._topic = topic
         self._schemas = _schemas(tuple(jars))
-        self._done: dict[Path, int] = {}
         self._topic_id: Any = None
-        self._fenced: dict[int, bool] = {}
         self._epoch = -1
-        self.states: list[PartitionSnapshot] = []
-        self.records: list[tuple[str, dict[str, Any]]] = []
 
     def poll(self) -> list[Shown]:
-        """See `ControlPlaneHistory.poll`."""
         steps: list[Shown] = []
         for segment in sorted(self._folder.glob("[0-9]*.log")):
             data = segment.read_bytes()
@@ -120,7 +109,6 @@ class MetadataHistory:
 
     def _applied(self, data: bytes) -> list[Shown]:
         name, fields = self._decoded(data)
-        self.records.append((name, fields))
         if name == "TopicRecord" and fields["name"] == self._topic:
             self._topic_id = fields["topic_id"]
         elif name in ("PartitionRecord", "PartitionChangeRecord") and fields["topic_id"] == self._topic_id:
@@ -131,36 +119,27 @@ class MetadataHistory:
                 self.states.append(replace(before, elr=(), last_known_elr=()))
                 return self.states[-1].steps_from(before)
         elif name == "RegisterBrokerRecord":
-            self._fenced[fields["broker_id"]] = True
             return [{"step": kinds.REGISTERED.name, "broker": fields["broker_id"]}]
         elif name in ("UnfenceBrokerRecord", "FenceBrokerRecord"):
-            return self._fencing(fields["id"], name.startswith("Fence"))
+            return [_fencing(fields["id"], fenced=name.startswith("Fence"))]
         elif name == "BrokerRegistrationChangeRecord" and fields.get("fenced"):
-            return self._fencing(fields["broker_id"], fields["fenced"] > 0)
+            return [_fencing(fields["broker_id"], fenced=fields["fenced"] > 0)]
         return []
-
-    def _fencing(self, broker: int, fenced: bool) -> list[Shown]:
-        self._fenced[broker] = fenced
-        return [{"step": kinds.SESSION_END.name if fenced else kinds.UNFENCED.name, "broker": broker}]
 
     def _partition(self, name: str, fields: dict[str, Any]) -> list[Shown]:
         before = self.states[-1] if self.states else None
         old = before or PartitionSnapshot()
-        given = {
-            "isr": fields.get("isr"),
-            "elr": fields.get("eligible_leader_replicas"),
-            "last_known_elr": fields.get("last_known_elr"),
-            "replicas": fields.get("replicas"),
-        }
+        names = {"isr": "isr", "elr": "eligible_leader_replicas", "last_known_elr": "last_known_elr"}
+        given = {key: fields.get(field) for key, field in names.items()}
         changed: dict[str, Any] = {key: tuple(sorted(value)) for key, value in given.items() if value is not None}
-        new = replace(old, **changed)
         leader = fields.get("leader")
         if name == "PartitionRecord":
-            new = replace(new, leader=fields["leader"], leader_epoch=fields["leader_epoch"])
+            changed |= {"leader": leader, "leader_epoch": fields["leader_epoch"]}
         elif leader is not None and leader != -2:
-            new = replace(new, leader=leader, leader_epoch=old.leader_epoch + 1)
-        if given["replicas"] is not None:
-            new = replace(new, replicas=tuple(given["replicas"]))
+            changed |= {"leader": leader, "leader_epoch": old.leader_epoch + 1}
+        if fields.get("replicas") is not None:
+            changed["replicas"] = tuple(fields["replicas"])
+        new = replace(old, **changed)
         self.states.append(new)
         return new.steps_from(before)
 
@@ -172,6 +151,10 @@ class MetadataHistory:
         if schema is None:
             return name, {}
         return name, schema.decode(io.BytesIO(data[at:]), version=version, compact=True, tagged=True)
+
+
+def _fencing(broker: int, *, fenced: bool) -> Shown:
+    return {"step": kinds.SESSION_END.name if fenced else kinds.UNFENCED.name, "broker": broker}
 
 
 def _batches(data: bytes, start: int) -> Iterator[tuple[Any, int]]:
@@ -226,37 +209,27 @@ _CREATE: Final = (1, 15, 19, 21)
 """Kinds of transactions that create a znode: create, create2, container, with a time to live."""
 _DELETE: Final = 2
 _SET_DATA: Final = 5
-_CREATE_SESSION: Final = -10
 _CLOSE_SESSION: Final = -11
 _MULTI: Final = 14
 _FILE_HEADER: Final = 16
 
 
-class ZooKeeperHistory:
-    """Reads the transaction log of a ZooKeeper.
+class ZooKeeperHistory(ControlPlaneHistory):
+    """Reads of a topic's partition 0 in the transaction log of a ZooKeeper, its folder ``version-2``.
 
     A file holds a header of 16 bytes, then each transaction as checksum (8 bytes), length (4), header (session, cxid,
     zxid, time, kind) and body, and a byte ``B``; zeros fill it up (FileTxnLog).
-
-    Args:
-        folder: its ``version-2``.
-        topic: the topic, whose partition 0 is read.
     """
 
     def __init__(self, folder: Path, topic: str) -> None:
+        super().__init__()
         self._folder = folder
         self._state = f"/brokers/topics/{topic}/partitions/0/state"
         self._topic = f"/brokers/topics/{topic}"
-        self._done: dict[Path, int] = {}
         self._sessions: dict[int, set[str]] = {}
-        self._version = -1
         self._replicas: tuple[int, ...] = ()
-        self.states: list[PartitionSnapshot] = []
-        self.controller: int = 0
-        self.sessions: dict[int, int] = {}
 
     def poll(self) -> list[Shown]:
-        """See `ControlPlaneHistory.poll`."""
         steps: list[Shown] = []
         for path in sorted(self._folder.glob("log.*"), key=lambda one: int(one.name.partition(".")[2], 16)):
             done = self._done.get(path, _FILE_HEADER)
@@ -305,13 +278,10 @@ class ZooKeeperHistory:
         if session:
             self._sessions.setdefault(session, set()).add(path)
         if path.startswith("/brokers/ids/"):
-            self.sessions[int(path.rpartition("/")[2])] = session
             return [{"step": kinds.REGISTERED.name, "broker": int(path.rpartition("/")[2])}]
         if path == "/controller":
             self.controller = json.loads(data)["brokerid"]
             return [{"step": kinds.CONTROLLER.name, "broker": self.controller}]
-        if path == self._state:
-            self._version = -1
         return self._changed(path, data)
 
     def _changed(self, path: str, data: bytes) -> list[Shown]:
@@ -319,13 +289,10 @@ class ZooKeeperHistory:
             self._replicas = tuple(json.loads(data)["partitions"]["0"])
         if path != self._state:
             return []
-        self._version += 1
         told = json.loads(data)
         before = self.states[-1] if self.states else None
         isr = tuple(sorted(told["isr"]))
-        self.states.append(
-            PartitionSnapshot(told["leader"], told["leader_epoch"], isr, replicas=self._replicas, version=self._version)
-        )
+        self.states.append(PartitionSnapshot(told["leader"], told["leader_epoch"], isr, replicas=self._replicas))
         return self.states[-1].steps_from(before)
 
     def _deleted(self, path: str) -> list[Shown]:

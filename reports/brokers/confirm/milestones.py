@@ -104,18 +104,10 @@ def milestones(
     *,
     elr: bool,
 ) -> list[Milestone]:
-    """Compute a milestone for each script line.
+    """Compute a milestone for each script line from a traced run and the disks that were recorded during it.
 
     A simulated process ends as soon as it may, a JVM a second later. If its end is the next expected step, the lines
     after the shutdown request wait for it, too.
-
-    Args:
-        result: the simulated run, with its trace.
-        script: script lines to perform.
-        story: expected steps that apply.
-        batches: batch name -> first record.
-        disks: the disks recorded during the run.
-        elr: whether the mode has an ELR.
     """
     assert result.trace is not None
     came = [

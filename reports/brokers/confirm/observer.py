@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from reports.brokers.confirm.cluster import KafkaCluster, KafkaNode
     from reports.brokers.confirm.files import Stored
-    from sim.history.trace import Shown
+    from sim.history.steps import Shown, StepKind
 
 SEEN: Final = frozenset(
     kind.name
@@ -58,12 +58,7 @@ _HANGS_S: Final = 3.0
 
 
 class Observer:
-    """Observes a cluster.
-
-    Args:
-        cluster: the cluster.
-        on_step: called with each step.
-    """
+    """Observes a cluster, and calls back with each step."""
 
     def __init__(self, cluster: KafkaCluster, on_step: Callable[[Shown], None]) -> None:
         self._cluster = cluster
@@ -150,7 +145,7 @@ class Observer:
             self._held.discard(node.id)
             self._stamps[node.id] = ()
             self.logs[node.id] = []
-            return [{"step": kinds.DELETED.name, "broker": node.id}]
+            return [_step(kinds.DELETED, node.id)]
         if node.log_folder.is_dir():
             self._held.add(node.id)
         stamp = tuple((path.name, *_stamp(path)) for path in files.segments(node.log_folder))
@@ -162,18 +157,11 @@ class Observer:
         if not node.alive:
             return []
         same = 0
-        while same < min(len(before), len(after)) and _same(before[same], after[same]):
+        while same < min(len(before), len(after)) and _identity(before[same]) == _identity(after[same]):
             same += 1
         return [
-            {
-                "step": kinds.APPEND.name,
-                "broker": node.id,
-                "offset": batch.base_offset,
-                "last": batch.last_offset,
-                "leader_epoch": batch.leader_epoch,
-                "record": batch.first_id,
-            }
-            for batch in after[same:]
+            _step(kinds.APPEND, node.id, offset=base, last=last, leader_epoch=epoch, record=record)
+            for base, last, epoch, record in map(_identity, after[same:])
         ]
 
     def _watermarks(self) -> list[Shown]:
@@ -182,10 +170,10 @@ class Observer:
             hw = min(answered, self.leo(broker))
             if hw != self._hw.get(broker, 0):
                 self._hw[broker] = hw
-                found.append({"step": kinds.HW.name, "broker": broker, "offset": hw, "leader": False})
+                found.append(_step(kinds.HW, broker, offset=hw, leader=False))
         return found
 
-    # Processes.
+    # JavaProcesses.
 
     def _life(self, node: KafkaNode) -> list[Shown]:
         incarnation, said_s = self._giving_up.get(node.id, (0, 0.0))
@@ -202,10 +190,10 @@ class Observer:
         if not node.stopped:
             node.stopped = True
             registered = self._registered.get(node.id) == node.incarnation
-            return [{"step": kinds.HALT.name if registered else kinds.EXIT.name, "broker": node.id}]
+            return [_step(kinds.HALT if registered else kinds.EXIT, node.id)]
         if node.process.returncode in (0, 143):
             self._cluster.flushed(node)
-            return [{"step": kinds.SHUTDOWN.name, "broker": node.id}]
+            return [_step(kinds.SHUTDOWN, node.id)]
         return []
 
     def _said(self, node: KafkaNode) -> list[Shown]:
@@ -228,18 +216,11 @@ class Observer:
                 self._unsettled[broker] = self._answered.pop(broker, 0)
                 # Older releases log where fetching begins, not where the log ends.
                 epoch, offset = (int(found[1]), int(found[2])) if kraft else (self._epoch, self.leo(broker))
-                return [{"step": kinds.FOLLOW.name, "broker": broker, "offset": offset, "leader_epoch": epoch}]
+                return [_step(kinds.FOLLOW, broker, offset=offset, leader_epoch=epoch)]
             if _FOLLOW_ON.search(line):
                 if broker not in self._unsettled:
                     self._settled[broker] = self._epoch
-                return [
-                    {
-                        "step": kinds.FOLLOW.name,
-                        "broker": broker,
-                        "offset": self.leo(broker),
-                        "leader_epoch": self._epoch,
-                    }
-                ]
+                return [_step(kinds.FOLLOW, broker, offset=self.leo(broker), leader_epoch=self._epoch)]
             if (found := _LEAD.search(line)) and "Follower" not in line:
                 return self._leads(broker, int(found[2]), int(found[1]))
             if _LEAD_OLD.search(line) and self._cluster.release.number < (1,):
@@ -251,12 +232,12 @@ class Observer:
                 return self._truncates(broker, min(int(found[1] or found[2]), max(self._leo_before, self.leo(broker))))
             if "Completed load of" in line and (found := _LOADED.search(line)):
                 return self._recovered(node, int(found[1]))
-        elif _ALL_LOADED.search(line) and self._loaded.get(broker) != node.incarnation:
+        elif _ALL_LOADED.search(line):
             return self._recovered(node, 0)
         return []
 
     def _truncates(self, broker: int, offset: int) -> list[Shown]:
-        step = {"step": kinds.TRUNCATE.name, "broker": broker, "offset": offset, "leader_epoch": self._epoch}
+        step = _step(kinds.TRUNCATE, broker, offset=offset, leader_epoch=self._epoch)
         over = self._cluster.release.number < _FIRST_ROUNDS
         return [step, *(self._settles(broker) if over else ())]
 
@@ -264,13 +245,13 @@ class Observer:
         self._unsettled.pop(broker, None)
         self._answers.pop(broker, None)
         self._settled[broker] = self._epoch
-        return [{"step": kinds.LEAD.name, "broker": broker, "leader_epoch": epoch, "offset": offset}]
+        return [_step(kinds.LEAD, broker, leader_epoch=epoch, offset=offset)]
 
     def _recovered(self, node: KafkaNode, leo: int) -> list[Shown]:
-        if self._loaded.get(node.id) == node.incarnation:
+        if self.has_recovered(node):
             return []
         self._loaded[node.id] = node.incarnation
-        return [{"step": kinds.RECOVERED.name, "broker": node.id, "offset": leo}]
+        return [_step(kinds.RECOVERED, node.id, offset=leo)]
 
     def is_up(self, node: KafkaNode) -> bool:
         """Whether a node's current process has loaded its logs and registered."""
@@ -311,7 +292,7 @@ class Observer:
         if follower not in self._unsettled:
             return []
         self._settled[follower] = self._epoch
-        return [{"step": kinds.SETTLED.name, "broker": follower, "rounds": self._unsettled.pop(follower)}]
+        return [_step(kinds.SETTLED, follower, rounds=self._unsettled.pop(follower))]
 
     @property
     def _epoch(self) -> int:
@@ -326,16 +307,14 @@ class Observer:
         if self._hw.get(broker, 0) == offset:
             return []
         self._hw[broker] = offset
-        return [{"step": kinds.HW.name, "broker": broker, "offset": offset, "leader": True}]
+        return [_step(kinds.HW, broker, offset=offset, leader=True)]
 
     def _fetch(self, step: Shown) -> list[Shown]:
-        follower, leader = step["source"], step["target"]
-        found: list[Shown] = []
-        offset = step.get("offset")
-        if offset is not None and self._replicated.get((leader, follower)) != offset:
-            self._replicated[leader, follower] = offset
-            found.append({"step": kinds.REPLICATED.name, "broker": leader, "follower": follower, "offset": offset})
-        return found
+        follower, leader, offset = step["source"], step["target"], step.get("offset")
+        if offset is None or self._replicated.get((leader, follower)) == offset:
+            return []
+        self._replicated[leader, follower] = offset
+        return [_step(kinds.REPLICATED, leader, follower=follower, offset=offset)]
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -346,10 +325,9 @@ def _stamp(path: Path) -> tuple[int, int]:
     return told.st_size, told.st_mtime_ns
 
 
-def _same(one: Stored, other: Stored) -> bool:
-    return (one.base_offset, one.last_offset, one.leader_epoch, one.first_id) == (
-        other.base_offset,
-        other.last_offset,
-        other.leader_epoch,
-        other.first_id,
-    )
+def _step(kind: StepKind, broker: int, **fields: Any) -> Shown:
+    return {"step": kind.name, "broker": broker, **fields}
+
+
+def _identity(batch: Stored) -> tuple[int, int, int, int]:
+    return batch.base_offset, batch.last_offset, batch.leader_epoch, batch.first_id

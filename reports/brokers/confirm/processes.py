@@ -12,14 +12,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from reports.brokers.kafka import releases
 from sim.errors import StorageError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
 _TOKEN: Final = "HIGHWATER_CONFIRM"  # noqa: S105 - the name of a variable
 _HEAP: Final = ("-Xmx256m", "-Xms48m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xss512k")
@@ -66,11 +65,7 @@ their environment."""
 
 
 class JavaProcesses:
-    """All processes of a run, and the folder that they work in.
-
-    Args:
-        keep: path at which to keep the folder; None: remove it.
-    """
+    """All processes of a run, and the folder that they work in, which is removed unless it has a path to `keep`."""
 
     def __init__(self, keep: Path | None) -> None:
         self._java = str(releases.java_command())
@@ -88,14 +83,6 @@ class JavaProcesses:
         self._taken: set[int] = set()
         words = [sys.executable, "-S", "-c", _REAPER, self._token, str(self.folder), "keep" if self._keep else "remove"]
         self._reaper = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
-
-    def __enter__(self) -> Self:
-        """Return self."""
-        return self
-
-    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
-        """See `close`."""
-        self.close()
 
     def close(self) -> None:
         """End all processes, and remove the folder unless it is kept."""

@@ -130,14 +130,9 @@ class Proxies:
         self._thread.start()
 
     def listen(self, port: int, target_port: int, *, source: int | None, target: int, kafka: bool) -> None:
-        """Open a proxy.
+        """Open a proxy at a port for the links between the node that connects to it and the target.
 
-        Args:
-            port: port to listen on.
-            target_port: port to connect to.
-            source: the connecting node; None: identified by its requests.
-            target: the node to connect to.
-            kafka: whether frames are Kafka's.
+        Without a `source` its requests identify it. `kafka` says whether frames are Kafka's.
         """
 
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -158,45 +153,34 @@ class Proxies:
 
     def cut(self, source: int, target: int) -> None:
         """Cut a link: drop all of its frames."""
-        self._set(source, target, cut=True)
+        self._change([(source, target)], cut=True)
 
     def slow(self, source: int, target: int, seconds: float) -> None:
         """Delay every frame of a link."""
-        self._set(source, target, delay_s=seconds)
+        self._change([(source, target)], delay_s=seconds)
+
+    def heal(self, source: int, target: int) -> None:
+        """Restore a link; break the connections that lost frames."""
+        self._change([(source, target)], breaks=True, cut=False, delay_s=0.0)
 
     def silence(self, broker: int, keys: Iterable[int]) -> None:
         """Drop a broker's requests of some APIs to the control plane until this is called again, even if its link is
         healed. `EVERYTHING` drops responses as well.
         """
         lost = frozenset(keys)
+        self._change([(broker, CONTROL), (CONTROL, broker)], breaks=not lost, lost=lost)
+
+    def _change(self, links: Iterable[tuple[int, int]], *, breaks: bool = False, **values: Any) -> None:
+        """Set attributes of links, and break connections that lost frames."""
 
         async def change() -> None:
-            for link in (self.link(broker, CONTROL), self.link(CONTROL, broker)):
-                link.lost = lost
-                if not lost:
+            for link in (self.link(*ends) for ends in links):
+                for name, value in values.items():
+                    setattr(link, name, value)
+                if breaks:
                     for connection in list(link.stale):
                         connection.close()
                     link.stale.clear()
-
-        self._run(change())
-
-    def _set(self, source: int, target: int, **values: Any) -> None:
-        async def change() -> None:
-            link = self.link(source, target)
-            for name, value in values.items():
-                setattr(link, name, value)
-
-        self._run(change())
-
-    def heal(self, source: int, target: int) -> None:
-        """Restore a link; break the connections that lost frames."""
-
-        async def change() -> None:
-            link = self.link(source, target)
-            link.cut, link.delay_s = False, 0.0
-            for connection in list(link.stale):
-                connection.close()
-            link.stale.clear()
 
         self._run(change())
 

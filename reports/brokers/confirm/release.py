@@ -24,13 +24,7 @@ _FIRST_WITH_EPOCHS: Final = (0, 11)
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release, or a build.
-
-    Attributes:
-        name: its version (``4.1.0``).
-        jars: in the order of the class path.
-        source: ``released``, or its folder.
-    """
+    """A release, or a build: its version, its jars in the order of the class path, ``released`` or its folder."""
 
     name: str
     jars: tuple[Path, ...]
@@ -58,10 +52,7 @@ class Release:
 
 
 def find(word: str) -> Release:
-    """Find the release, or the build in a folder, that the user named.
-
-    Args:
-        word: ``4.1.0``, or a folder with an unpacked distribution or a build's libraries.
+    """Find the release that the user named, or the folder with an unpacked distribution or a build's libraries.
 
     Raises:
         InputError: no such release is pinned, or there is no Kafka in the folder.

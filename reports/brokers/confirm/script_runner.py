@@ -16,7 +16,7 @@ from reports.brokers.confirm.acted import Acted, ReplicaFiles
 from reports.brokers.confirm.class_archive import archive_of
 from reports.brokers.confirm.clients import KafkaAdminClient, KafkaClients, Send
 from reports.brokers.confirm.cluster import TOPIC, KafkaCluster
-from reports.brokers.confirm.comparison import departs
+from reports.brokers.confirm.comparison import departs, real_changes
 from reports.brokers.confirm.milestones import FAULTS, next_truncation
 from reports.brokers.confirm.observer import SEEN, Observer
 from reports.brokers.confirm.processes import last_lines
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from reports.brokers.confirm.cluster import KafkaNode
-    from reports.brokers.confirm.history import PartitionSnapshot
     from reports.brokers.confirm.milestones import Milestone
     from reports.brokers.confirm.processes import JavaProcesses
     from reports.brokers.confirm.release import Release
@@ -49,14 +48,7 @@ _LEADERLESS_S: Final = 12.0
 _DISK_BYTES: Final = 700_000_000
 VALIDATION: Final = "validation"
 _OUTCOMES: Final = frozenset(
-    (
-        kinds.TRUNCATE.name,
-        kinds.SETTLED.name,
-        kinds.RECOVERED.name,
-        kinds.LEAD.name,
-        kinds.ACK.name,
-        kinds.END_OFFSET.name,
-    )
+    kind.name for kind in (kinds.TRUNCATE, kinds.SETTLED, kinds.RECOVERED, kinds.LEAD, kinds.ACK, kinds.END_OFFSET)
 )
 """Kinds of steps that are decisions: one with another outcome replaces the expected step."""
 
@@ -75,15 +67,8 @@ class NotBroughtError(Exception):
 class Actor:
     """Performs a scenario.
 
-    Args:
-        scenario: the scenario.
-        rules: decide which script lines apply.
-        release: the release to run.
-        processes: starts Java.
-        limit_s: time limit in seconds.
-        note: called with progress notes.
-        pace: see `KafkaCluster`.
-        actions: value of ``do`` -> the function that performs it.
+    `rules` decide which script lines apply, `actions` perform them by the value of ``do``, within `limit_s` seconds.
+    `note` is called with progress notes; `pace` as in `KafkaCluster`.
     """
 
     def __init__(
@@ -132,16 +117,13 @@ class Actor:
         self._other_hws: list[tuple[int, int, int, str]] = []
         archive = archive_of(release)
         self.cluster: KafkaCluster = KafkaCluster(
-            release, processes, brokers, self.config, own, self._told, pace, archive
+            release, processes, brokers, self.config, own, lambda *message: self.observer.told(*message), pace, archive
         )
         self.observer: Observer = Observer(self.cluster, self._observe)
         self.clients: KafkaClients = KafkaClients(self.cluster, self.observer, self.config, rules.mode)
         self.administrator: KafkaAdminClient = KafkaAdminClient(self.cluster)
         self._scripted: Any = None
         self.expiring: int | None = None
-
-    def _told(self, what: str, source: int, target: int, fields: dict[str, Any]) -> None:
-        self.observer.told(what, source, target, fields)
 
     def close(self) -> None:
         """Close clients and links."""
@@ -220,16 +202,14 @@ class Actor:
 
     def _tick_story(self, group: list[Shown]) -> None:
         """Match expected steps; steps of one poll have no order, so any of them may match."""
-        progress = True
-        while progress:
-            progress = False
-            for step in group:
-                before = sum(at_us is not None for _, at_us in self.story.met)
-                self.story.observe(step)
-                if sum(at_us is not None for _, at_us in self.story.met) > before:
-                    group.remove(step)
-                    progress = True
-                    break
+        while (met := next(filter(self._meets, group), None)) is not None:
+            group.remove(met)
+
+    def _meets(self, step: Shown) -> bool:
+        """Let the story observe a step; return whether it was expected."""
+        before = self._lines_told
+        self.story.observe(step)
+        return self._lines_told > before
 
     def _ended(self, group: list[Shown]) -> None:
         for step in group:
@@ -325,11 +305,7 @@ class Actor:
     # The run.
 
     def act(self, milestones: Sequence[Milestone], end: Milestone) -> Acted:
-        """Perform the whole script.
-
-        Args:
-            milestones: the simulation's progress before each script line.
-            end: the simulation's progress at the end of the script.
+        """Perform the whole script, given the simulation's progress before each line and at the end.
 
         Raises:
             NotBroughtError: the expected steps did not occur.
@@ -338,17 +314,14 @@ class Actor:
         self._boot()
         booted_s = time.monotonic()
         self._play(milestones)
-        self._wait(lambda _: changes_of(self.cluster.history.states) >= len(end.changes), _CHANGES_S)
+        self._wait(lambda _: self._changes >= len(end.changes), _CHANGES_S)
         self._wait(lambda _: False, _QUIET_S)
         self._after_script()
         played_s = time.monotonic()
         self._converge()
         end_s = time.monotonic()
-        self.acted.seconds = {
-            "start": booted_s - begin_s,
-            "script": played_s - booted_s,
-            "convergence": end_s - played_s,
-        }
+        seconds = {"start": booted_s - begin_s, "script": played_s - booted_s, "convergence": end_s - played_s}
+        self.acted.seconds = seconds
         return self.acted
 
     def _boot(self) -> None:
@@ -399,7 +372,7 @@ class Actor:
         if self._scripted is not None:
             return
         try:
-            self.administrator.create_topic(self._replicas, int(getattr(self.cluster.history, "controller", 0)))
+            self.administrator.create_topic(self._replicas, self.cluster.history.controller)
         except TimeoutError as error:
             raise NotBroughtError(str(error)) from None
         if not self._wait(lambda _: bool(self.cluster.history.states), _BOOT_S):
@@ -474,7 +447,7 @@ class Actor:
     def _missing(self, milestone: Milestone) -> list[str]:
         """What brokers lack of the simulation's progress."""
         found = []
-        changes, lines = changes_of(self.cluster.history.states), self._lines_told
+        changes, lines = self._changes, self._lines_told
         if changes < len(milestone.changes):
             wanted = milestone.changes[changes].said()
             found.append(f"the partition has gone through {changes} states of {len(milestone.changes)}; next: {wanted}")
@@ -487,6 +460,11 @@ class Actor:
             if self.cluster.release.truncates_to_hw and disk.hw < least.hw:
                 found.append(f"the HW file of broker {broker} says {disk.hw}, not {least.hw}")
         return found
+
+    @property
+    def _changes(self) -> int:
+        """Number of states of the partition since its first leader."""
+        return len(real_changes(self.cluster.history.states, elr=True))
 
     @property
     def _lines_told(self) -> int:
@@ -521,20 +499,15 @@ class Actor:
 
     def _note_unlike(self, number: int, do: str, milestone: Milestone, since: Sequence[Shown]) -> None:
         """Note where a line found disks in another state than the simulated ones because of write times, which may
-        explain later differences.
-
-        Args:
-            number: number of the line.
-            do: its action.
-            milestone: the simulation's progress.
-            since: steps since the previous line.
+        explain later differences; `since` are the steps since the previous line.
         """
         if self._otherwise or do not in FAULTS:
             return
         unlike = self.acted.unlike
         for broker, wanted in milestone.left.items():
             disk = self.cluster.disk(broker)
-            early = any(_appends(step, broker) and step["last"] >= wanted.leo for step in since)
+            appends = (step for step in since if step["step"] == kinds.APPEND.name and step["broker"] == broker)
+            early = any(step["last"] >= wanted.leo for step in appends)
             if disk.leo > wanted.leo and early:
                 unlike.append(
                     f"line {number} of the script found broker {broker}'s log up to {disk.leo}, not {wanted.leo}"
@@ -631,10 +604,6 @@ class Actor:
         self._wait(committed, self.cluster.hw_interval_ms / 1000 + _MARGIN_S)
 
 
-def _appends(step: Shown, broker: int) -> bool:
-    return bool(step["step"] == kinds.APPEND.name and step["broker"] == broker)
-
-
 def _was_deleted(steps: Sequence[Shown], broker: int) -> bool:
     """Whether a broker's log was deleted and is still empty, as when its replica is removed."""
     names = (one["step"] for one in reversed(steps) if one.get("broker") == broker)
@@ -657,13 +626,6 @@ def _was_truncated(steps: Sequence[Shown], broker: int) -> bool:
         elif step["step"] == kinds.APPEND.name and int(step["last"]) >= end:
             return True
     return False
-
-
-def changes_of(states: Sequence[PartitionSnapshot]) -> int:
-    """Number of states of the partition since its first leader, as counted by `comparison.simulated_changes`."""
-    told = [(max(one.leader, 0), one.leader_epoch, one.isr, one.elr, one.last_known_elr) for one in states]
-    start = next((place for place, one in enumerate(told) if one[0]), len(told))
-    return sum(place == start or told[place - 1] != told[place] for place in range(start, len(told)))
 
 
 def size_of(folder: Path) -> int:

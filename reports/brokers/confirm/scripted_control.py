@@ -56,13 +56,7 @@ def client(port: int) -> Any:
 
 
 class ScriptedControl:
-    """Lets the script make all decisions until `release`.
-
-    Args:
-        cluster: the cluster, before any broker starts.
-        topic: the topic, whose partition 0 is controlled.
-        replicas: its replicas.
-    """
+    """Lets the script make all decisions about a topic's partition 0 until `release`, from before any broker starts."""
 
     def __init__(self, cluster: KafkaCluster, topic: str, replicas: Sequence[int]) -> None:
         self._cluster = cluster
@@ -119,13 +113,12 @@ class ScriptedControl:
             self._untold.add(broker)
             return
         self._untold.discard(broker)
-        with contextlib.suppress(*wire.RETRIABLE):
-            connection = wire.Connection(node.port, _ANSWER_S, str(CONTROLLER))
-            try:
-                connection.exchange(*_UPDATE_METADATA, self._update_metadata())
-                connection.exchange(*_LEADER_AND_ISR, self._leader_and_isr())
-            finally:
-                connection.close()
+        with (
+            contextlib.suppress(*wire.RETRIABLE),
+            contextlib.closing(wire.Connection(node.port, _ANSWER_S, str(CONTROLLER))) as connection,
+        ):
+            connection.exchange(*_UPDATE_METADATA, self._update_metadata())
+            connection.exchange(*_LEADER_AND_ISR, self._leader_and_isr())
 
     def tell_again(self) -> None:
         """After links are healed, send the state to brokers that were unreachable."""

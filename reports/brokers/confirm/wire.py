@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import warnings
+from contextlib import closing
 from importlib import import_module
 from typing import Any, Final
 
@@ -22,22 +23,18 @@ def load() -> None:
 
 
 class Connection:
-    """A connection to a broker; sends one request at a time.
-
-    Args:
-        port: on loopback.
-        seconds: request timeout.
-        client: the client id.
-    """
+    """A connection to a broker on loopback; sends one request at a time, and waits for its response so many seconds."""
 
     def __init__(self, port: int, seconds: float, client: str = CLIENT) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=seconds)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._file = self._socket.makefile("rb")
         self._client = client
         self._id = 0
 
     def close(self) -> None:
         """Close the connection."""
+        self._file.close()
         self._socket.close()
 
     def ask(self, request: Any) -> Any:
@@ -69,19 +66,13 @@ class Connection:
         return self._read(_SIZE.unpack(self._read(_SIZE.size))[0])
 
     def _read(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            part = self._socket.recv(size - len(data))
-            if not part:
-                raise EOFError("the broker closed the connection")
-            data += part
-        return bytes(data)
+        data = self._file.read(size)
+        if len(data) < size:
+            raise EOFError("the broker closed the connection")
+        return data
 
 
 def ask(port: int, request: Any, seconds: float) -> Any:
     """Send one request on a new connection; see `Connection.ask`."""
-    connection = Connection(port, seconds)
-    try:
+    with closing(Connection(port, seconds)) as connection:
         return connection.ask(request)
-    finally:
-        connection.close()

@@ -46,14 +46,7 @@ _OFFLINE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """A jar of the central repository.
-
-    Attributes:
-        group: its Maven group.
-        artifact: its Maven artifact.
-        version: its version.
-        sha256: checksum of its content.
-    """
+    """A jar of the central repository: its Maven coordinates, and the checksum of its content."""
 
     group: str
     artifact: str

@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import time
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -297,7 +298,7 @@ def test_confirm_keeps_out_of_folders_of_others(tmp_path: Path) -> None:
     if not shutil.which("java"):
         pytest.skip("there is no Java")
     (tmp_path / "link").symlink_to("notes.txt")
-    with JavaProcesses(None) as processes:
+    with closing(JavaProcesses(None)) as processes:
         (processes.folder / "link").symlink_to(tmp_path)
     assert not processes.folder.exists()
     assert (tmp_path / "notes.txt").read_text() == "mine"

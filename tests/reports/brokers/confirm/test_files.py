@@ -73,12 +73,12 @@ def test_checkpoints() -> None:
 
 
 def test_properties_are_written_as_they_are_read(tmp_path: Path) -> None:
-    shutil.copy(BROKERS / "meta.properties", tmp_path)
-    told = files.properties(tmp_path / "meta.properties")
+    lines = [line for line in (BROKERS / "meta.properties").read_text().splitlines() if not line.startswith("#")]
+    told = dict(line.split("=", 1) for line in lines)
     assert told["version"] == "1"
     assert told["node.id"] == "1000"
     files.write_properties(tmp_path / "copy", told)
-    assert files.properties(tmp_path / "copy") == told
+    assert (tmp_path / "copy").read_text().splitlines() == lines
 
 
 def test_a_log_ends_after_its_last_record_or_at_its_empty_segment(tmp_path: Path) -> None:

@@ -90,7 +90,6 @@ def test_zookeeper_tells_every_change_of_the_isr(tmp_path: Path) -> None:
         (3, 4, (2, 3)),
         (3, 4, (1, 2, 3)),
     ]
-    assert [state.version for state in history.states] == list(range(10))
     assert history.states[-1].replicas == (1, 2, 3)
     assert history.controller == 4
     registered = [step["broker"] for step in steps if step["step"] == "registered"]

@@ -8,9 +8,7 @@ import pytest
 
 from reports.brokers.confirm import comparison
 from reports.brokers.confirm.files import Disk
-from reports.brokers.confirm.history import PartitionSnapshot
 from reports.brokers.confirm.milestones import Disks, Milestone, milestones
-from reports.brokers.confirm.script_runner import changes_of
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import ScriptLine, StoryLine
 from scenarios.format.schema import read
@@ -165,10 +163,3 @@ def of(scenario_name: str, mode_name: str) -> tuple[list[ScriptLine], list[Story
     script = [line for line in scenario.script if rules.fit(line.rules, None)]
     story = [line for line in scenario.story if rules.fit(line.rules, None)]
     return script, story, milestones(result, script, story, {"m1": 0, "m2": 1}, disks, elr=False)
-
-
-def test_states_of_brokers_are_counted_as_those_of_the_simulation() -> None:
-    nobody, first = PartitionSnapshot(leader=-1, isr=(1, 2)), PartitionSnapshot(leader=1, leader_epoch=0, isr=(1, 2))
-    shrunk = PartitionSnapshot(leader=1, leader_epoch=0, isr=(1,))
-    for states in ([], [nobody], [nobody, first, first, shrunk, nobody, first], [first, shrunk]):
-        assert changes_of(states) == len(comparison.real_changes(states, elr=True))

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,14 +56,14 @@ def wait(holds: Callable[[], bool]) -> bool:
 
 def runs(process: int) -> bool:
     try:
-        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
+        return "PartitionSnapshot:\tZ" not in Path(f"/proc/{process}/status").read_text()
     except OSError:
         return False
 
 
 def test_what_was_started_ends_with_the_run(monkeypatch: pytest.MonkeyPatch, sleeper: Path) -> None:
     monkeypatch.setattr(releases, "java_command", lambda: sleeper)
-    with JavaProcesses(None) as one:
+    with closing(JavaProcesses(None)) as one:
         child = one.java([], one.folder / "log")
         assert runs(child.pid)
         folder = one.folder
@@ -72,7 +73,7 @@ def test_what_was_started_ends_with_the_run(monkeypatch: pytest.MonkeyPatch, sle
 
 def test_a_kept_folder_stays(monkeypatch: pytest.MonkeyPatch, sleeper: Path, tmp_path: Path) -> None:
     monkeypatch.setattr(releases, "java_command", lambda: sleeper)
-    with JavaProcesses(tmp_path / "kept") as one:
+    with closing(JavaProcesses(tmp_path / "kept")) as one:
         (one.folder / "log").write_text("x")
     assert (tmp_path / "kept" / "log").is_file()
 
@@ -113,7 +114,7 @@ def test_a_process_whose_environment_cannot_be_read_at_once_ends_too(
 
 def test_ports_are_free_and_given_once(monkeypatch: pytest.MonkeyPatch, sleeper: Path) -> None:
     monkeypatch.setattr(releases, "java_command", lambda: sleeper)
-    with JavaProcesses(None) as one:
+    with closing(JavaProcesses(None)) as one:
         ports = [one.port() for _ in range(30)]
     assert len(set(ports)) == 30
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reports.brokers.confirm.verdict import exit_code
+from reports.brokers.confirm.request import exit_code
 
 
 def attempt(*rows: tuple[str, str], failed: str = "") -> dict[str, Any]:
