@@ -31,8 +31,6 @@ class Explained:
     """The result of `explain`.
 
     Attributes:
-        observed: the run.
-        story: what happened, in sentences.
         remedies: changes that were tried in order to prevent the violation.
         curve: how likely the violation was at each time; shows the point of no return.
         necessary: faults, batches and messages without which the violation does not occur.
@@ -53,13 +51,9 @@ def told(observed: Observed, kind: str, most: int | None = narrative.SENTENCES) 
 
 
 def explain(case: Case, symptom: Symptom, trials: Trials, most: int | None = narrative.SENTENCES) -> Explained:
-    """Explain a failed run, preferably a shrunk one.
+    """Explain a failed run, preferably a shrunk one, in at most so many sentences.
 
-    Args:
-        case: the run.
-        symptom: what it violates.
-        trials: hold the time limit, to which remedies and story are not subject.
-        most: maximum number of sentences; None: all.
+    `trials` hold the time limit, to which remedies and story are not subject.
     """
     observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True)
     story = told(observed, symptom.kind, most)

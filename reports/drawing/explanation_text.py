@@ -31,12 +31,7 @@ SHARES: Final = ("as it was until", "violates", "95 %", "continuations")
 def rows(takes: Necessity, most: int | None = None) -> tuple[list[tuple[str, str, str]], int]:
     """List the necessary faults, batches and messages in order of time: (time, name, details).
 
-    Args:
-        takes: the necessary events.
-        most: maximum number of rows, beyond which the earliest messages are hidden; None: all.
-
-    Returns:
-        The rows, and the number of hidden messages.
+    Beyond `most` rows the earliest messages are hidden; their number is returned, too.
     """
     parts, sent = list(_parts(takes, everything=_spared(takes) <= SPARED_MOST)), takes.messages
     hides = most is not None and len(parts) + len(sent) > most
@@ -46,12 +41,7 @@ def rows(takes: Necessity, most: int | None = None) -> tuple[list[tuple[str, str
 
 
 def tried(takes: Necessity, hidden: int = 0) -> Iterator[str]:
-    """Describe in sentences which removals were tried and how they ended.
-
-    Args:
-        takes: the necessary events.
-        hidden: number of messages that `rows` hid.
-    """
+    """Describe in sentences which removals were tried and how they ended; `hidden` is from `rows`."""
     if hidden:
         yield f"{counted(hidden, 'earlier message is', 'earlier messages are')} necessary, too: --json lists them"
     spared = _spared(takes)
@@ -142,19 +132,14 @@ def _sent_as_json(sent: SentMessage) -> dict[str, Any]:
 def turn(shares: Curve, kind: str) -> Iterator[str]:
     """The point of no return in a sentence, and a note if the time limit cut the search short."""
     if shares.step is not None:
-        yield _step(shares.step, kind)
+        sooner, later = shares.step
+        comes = f"{later.violating} of {later.runs} runs come to {kind}"
+        before = f"continued from {_when(sooner)} on, {sooner.violating} of {sooner.runs}."
+        yield f"{seconds(later.after_us)}: continued under other latencies and without later faults, {comes}; {before}"
     elif shares.whole:
         yield f"there is none: {kind} becomes more likely gradually, or was certain from the beginning"
     if not shares.whole:
         yield "The budget is used up: fewer continuations than usual, and perhaps not at the times that matter"
-
-
-def _step(ends: tuple[Share, Share], kind: str) -> str:
-    sooner, later = ends
-    return (
-        f"{seconds(later.after_us)}: continued under other latencies and without later faults, {later.violating} of "
-        f"{later.runs} runs come to {kind}; continued from {_when(sooner)} on, {sooner.violating} of {sooner.runs}."
-    )
 
 
 def shares(found: Curve) -> list[tuple[str, str, str, int]]:
@@ -184,5 +169,4 @@ def _interval(share: Share) -> tuple[float, float] | None:
 
 
 def _bounds(share: Share) -> str:
-    found = _interval(share)
-    return "" if found is None else f"{percent(found[0])} to {percent(found[1])}"
+    return " to ".join(map(percent, _interval(share) or ()))

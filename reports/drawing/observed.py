@@ -61,15 +61,11 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class DrawnMessage:
-    """A message.
+    """A message between two nodes.
 
     Attributes:
         name: its type.
-        source: node id of its sender.
-        target: node id of its receiver.
-        sent_us: when it was sent.
         arrived_us: when its receiver handled it; if lost, when it would have arrived.
-        lost: whether it was lost.
         sent_in: number of the call in which it was sent; -1 for none.
         call: number of the call that delivers it.
     """
@@ -89,8 +85,6 @@ class Observed:
     """A run with everything that was observed of it.
 
     Attributes:
-        result: its result.
-        observations: its steps, in order.
         messages: in the order of their arrival.
         concerned: ids of the records that violations are about.
         first_of: kind of violation -> ids of the records that its first violation is about.
@@ -123,15 +117,9 @@ def observe(
     trace: bool = False,
     sample: Callable[[Cluster], Callable[[Shown], None]] | None = None,
 ) -> Observed:
-    """Run a scenario and observe it.
+    """Run a scenario and observe it; `rules` replace values of the mode's, `trace`: the result includes a trace.
 
-    Args:
-        scenario: the scenario.
-        mode: the mode.
-        seed: the seed.
-        rules: rule values that replace the mode's.
-        trace: whether the result includes a trace.
-        sample: called with the cluster before the run; returns a callback that is called after each step.
+    `sample` is called with the cluster before the run, and returns what is called after each step.
     """
     watcher = Watcher()
     observations: list[Observation] = []
@@ -160,16 +148,8 @@ def observe(
         first_of.setdefault(violation.kind, frozenset(violation.ids))
     control = ZOOKEEPER if mode.rules.control_plane == "zookeeper" else "controller"
     made_in = _made_in(watcher)
-    return Observed(
-        result,
-        observations,
-        list(_messages(watcher, made_in)),
-        concerned,
-        first_of,
-        created[0],
-        control,
-        _causes(watcher, made_in, observations),
-    )
+    messages, causes = list(_messages(watcher, made_in)), _causes(watcher, made_in, observations)
+    return Observed(result, observations, messages, concerned, first_of, created[0], control, causes)
 
 
 def _log(cluster: Cluster, broker: int) -> LogView | None:

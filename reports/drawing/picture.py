@@ -59,14 +59,12 @@ ALIKE: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class PictureRow:
-    """A row of the picture: a step, a violation, an early warning, or the end of the run.
+    """A row of the picture: a step, a violation or an early warning.
 
     Attributes:
-        at_us: its time.
         node: node whose lane has the mark; -1 for none.
-        text: what happened.
         kind: kind of the step; None if the row is not a step.
-        mark: ``violation``, ``warning`` or ``end`` if the row is not a step.
+        mark: ``violation`` or ``warning`` if the row is not a step.
         call: number of the call in which the step happened.
         log: the log to draw, if any.
         acked: first ids of the batches acknowledged by then.
@@ -84,13 +82,7 @@ class PictureRow:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """The arrow of a message.
-
-    Attributes:
-        message: the message.
-        source_row: row in which it was sent; None if that is not shown.
-        target_row: row in which it arrived; None if that is not shown.
-    """
+    """The arrow of a message, with the rows in which it was sent and arrived; None if they are not shown."""
 
     message: DrawnMessage
     source_row: int | None
@@ -105,7 +97,6 @@ class Picture:
         title: lines that name the run and its outcome.
         lanes: node id -> name, from left to right.
         rows: from top to bottom.
-        arrows: messages.
         bands: states of brokers, up to the last row.
         logs: broker -> its log at the last row.
         acked: first ids of the batches acknowledged by then.
@@ -130,7 +121,7 @@ def picture(observed: Observed, title: list[str], *, everything: bool) -> Pictur
             control plane, processes and links, steps about the first record that a violation concerns, and the messages
             that led to them.
     """
-    rows = list(_rows(observed, everything=everything))
+    rows = _rows(observed, everything=everything)
     if len(observed.concerned) > 1 and not everything:
         first = min(observed.concerned)
         concerned = counted(len(observed.concerned), "record")
@@ -141,9 +132,8 @@ def picture(observed: Observed, title: list[str], *, everything: bool) -> Pictur
             title = [*title, *_which(rows, len(whole), len(observed.observations))]
     shown = {row.call: place for place, row in reversed(list(enumerate(rows))) if row.call >= 0}
     messages = observed.messages if everything else _that_led_to(observed.messages, shown)
-    between = [
-        one for one in messages if one.source != one.target
-    ]  # The controller's own broker is notified like the others.
+    # The controller's own broker is notified like the others.
+    between = [one for one in messages if one.source != one.target]
     arrows = [Arrow(one, shown.get(one.sent_in), shown.get(one.call)) for one in between]
     if rows and not everything:
         arrows = [one for one in arrows if rows[0].at_us <= one.message.sent_us <= rows[-1].at_us]
@@ -216,29 +206,32 @@ def _node(step: Shown) -> int:
     return int(step["broker"]) if lane is Lane.BROKER else -1
 
 
-def _rows(observed: Observed, *, everything: bool) -> Iterator[PictureRow]:
+def _rows(observed: Observed, *, everything: bool) -> list[PictureRow]:
     """All rows in order of time; a violation follows the steps of the same time."""
     found = [(one, "violation") for one in observed.result.violations]
     found += [(one, "warning") for one in observed.result.warnings if one not in observed.result.violations]
-    marks = sorted([(one["at_us"], violation_line(one, kind.upper()), kind) for one, kind in found])
+    marks = sorted((one["at_us"], violation_line(one, kind.upper()), kind) for one, kind in found)
     last_us = marks[-1][0] if marks and not everything else None
-    acked: set[int] = set()
-    for row in _steps(observed, acked, last_us, everything=everything):
-        while marks and marks[0][0] < row.at_us:
-            yield _mark(*marks.pop(0))
-        yield row
-    for mark in marks:
-        yield _mark(*mark)
+    rows = [*_joined(_steps(observed, last_us, everything=everything))]
+    return sorted(
+        [*rows, *(PictureRow(at_us, -1, text, mark=kind) for at_us, text, kind in marks)], key=lambda row: row.at_us
+    )
 
 
-def _mark(at_us: int, text: str, kind: str) -> PictureRow:
-    return PictureRow(at_us, -1, text, mark=kind)
+def _joined(rows: Iterable[PictureRow]) -> Iterator[PictureRow]:
+    """Join successive rows about links of one kind and time into one."""
+    for (kind, _), group in groupby(rows, key=lambda row: (row.kind, row.at_us)):
+        alike = list(group)
+        if kind in steps.LINKS:
+            yield replace(alike[0], text=" ".join(row.text for row in alike))
+        else:
+            yield from alike
 
 
-def _steps(observed: Observed, acked: set[int], last_us: int | None, *, everything: bool) -> Iterator[PictureRow]:
+def _steps(observed: Observed, last_us: int | None, *, everything: bool) -> Iterator[PictureRow]:
     choice = StepFilter(frozenset(sorted(observed.concerned)[:1]))
     marked_us = {entry["at_us"] for entry in (*observed.result.violations, *observed.result.warnings)}
-    waiting: PictureRow | None = None
+    acked: set[int] = set()
     for one in observed.observations:
         kind = kind_of(one.step)
         if kind is steps.ACK:
@@ -248,21 +241,10 @@ def _steps(observed: Observed, acked: set[int], last_us: int | None, *, everythi
         if (last_us is not None and one.at_us > last_us) or not (everything or (shows and not early)):
             continue
         turns = (kind.changes_log and kind is not steps.APPEND and one.step.get("removed", 1)) or kind is steps.LEAD
-        text = sentence(one.step)
         log = one.log if turns else None
-        row = PictureRow(one.at_us, _node(one.step), text, kind, call=one.call, log=log, acked=frozenset(acked))
-        if waiting is not None and kind in steps.LINKS and (waiting.kind, waiting.at_us) == (kind, one.at_us):
-            waiting = replace(waiting, text=f"{waiting.text} {text}")
-            continue
-        if waiting is not None:
-            yield waiting
-            waiting = None
-        if kind in steps.LINKS:
-            waiting = row
-        else:
-            yield row
-    if waiting is not None:
-        yield waiting
+        yield PictureRow(
+            one.at_us, _node(one.step), sentence(one.step), kind, call=one.call, log=log, acked=frozenset(acked)
+        )
 
 
 @dataclass(slots=True)

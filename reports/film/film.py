@@ -39,13 +39,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Film:
-    """A film of one run.
+    """A film of one run: what was observed, what each step changed, and its story.
 
-    Attributes:
-        observed: the run, with its steps and messages.
-        changes: what each step changed.
-        story: the run in sentences.
-        curve: share of failing continuations, by the time up to which the run is kept; None: not computed.
+    `curve` is the share of failing continuations, by the time up to which the run is kept; None: not computed.
     """
 
     observed: Observed
@@ -60,11 +56,7 @@ class Film:
 
 
 def compared(case: Case, against: str | None) -> list[Case]:
-    """The run and, if any, the run to compare it with.
-
-    Args:
-        case: the run.
-        against: another mode, or ``RULE=VALUE``; None: no comparison.
+    """The run and, if any, the run to compare it with: in another mode, or with ``RULE=VALUE``.
 
     Raises:
         InputError: there is no such mode, rule or value, or it changes nothing.
@@ -81,13 +73,9 @@ def compared(case: Case, against: str | None) -> list[Case]:
 
 
 def of_cases(chosen: Sequence[Case], kind: str | None, most: int | None, budget_s: float) -> list[Film]:
-    """Film runs; the first film includes its point of no return if the run fails.
+    """Film runs; the first film includes its point of no return, with a time limit in seconds, if the run fails.
 
-    Args:
-        chosen: the runs.
-        kind: the kind of violation that the stories are about; None: the first.
-        most: maximum number of sentences in each; None: all.
-        budget_s: time limit for the point of no return, in seconds.
+    The stories are about a kind of violation, by default the first, and have at most `most` sentences.
 
     Raises:
         InputError: the first run does not violate that kind.
