@@ -213,9 +213,8 @@ def _rows(observed: Observed, *, everything: bool) -> list[PictureRow]:
     marks = sorted((one["at_us"], violation_line(one, kind.upper()), kind) for one, kind in found)
     last_us = marks[-1][0] if marks and not everything else None
     rows = [*_joined(_steps(observed, last_us, everything=everything))]
-    return sorted(
-        [*rows, *(PictureRow(at_us, -1, text, mark=kind) for at_us, text, kind in marks)], key=lambda row: row.at_us
-    )
+    rows += [PictureRow(at_us, -1, text, mark=kind) for at_us, text, kind in marks]
+    return sorted(rows, key=lambda row: row.at_us)
 
 
 def _joined(rows: Iterable[PictureRow]) -> Iterator[PictureRow]:
@@ -242,9 +241,8 @@ def _steps(observed: Observed, last_us: int | None, *, everything: bool) -> Iter
             continue
         turns = (kind.changes_log and kind is not steps.APPEND and one.step.get("removed", 1)) or kind is steps.LEAD
         log = one.log if turns else None
-        yield PictureRow(
-            one.at_us, _node(one.step), sentence(one.step), kind, call=one.call, log=log, acked=frozenset(acked)
-        )
+        text = sentence(one.step)
+        yield PictureRow(one.at_us, _node(one.step), text, kind, call=one.call, log=log, acked=frozenset(acked))
 
 
 @dataclass(slots=True)

@@ -39,7 +39,8 @@ COUNTED: Final = {
     "730f823e811b": "was in another folder",
     "e0cff4492092": "had functions that nothing used, and other names",
     "3836d26c4270": "had other names, and asked rules where they do not decide",
-    "461a8f0df9c3": "had fields that nothing read, and more code for the same",
+    "461a8f0df9c3": "had other names, fields that nothing read, and more code for the same",
+    "a0fdd1e70e04": "had fields that nothing read, and more code for the same",
     "20699c12a031": "reported a difference if a broker with leader epochs truncated to an HW file written late",
 }
 """Former harness whose runs still count -> how it differed."""
