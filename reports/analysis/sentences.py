@@ -54,10 +54,10 @@ BEYOND: Final = (
 )
 """What a violation outside the promise means for an operator."""
 TERMS: Final[Mapping[str, str]] = {
-    "inside the promise": "the mode promises to survive these faults, so the protocol is to blame.",
+    "inside the promise": "The mode promises to survive these faults, so the protocol is to blame.",
     "outside the promise": "Kafka never promised to keep these: every in-sync replica lost its page cache or disk, or, "
     "with ELR, as many replicas as min.insync.replicas ended uncleanly. Settings can help, the protocol cannot.",
-    "tolerated": "share of runs whose faults the mode promises to survive.",
+    "tolerated": "The share of runs whose faults the mode promises to survive.",
 }
 LEGEND: Final = (
     "k/n: of n runs, k show it; exhausted ones count, those that ended with an error do not.",

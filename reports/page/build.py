@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 POINTS: Final = 12
 """Maximum number of grid points with their own part; larger grids are shown in the maps only."""
-PICTURES: Final = 20
+PICTURES: Final = 12
 """Maximum number of pictures; of further causes, only the sentences are on the page."""
 STRUCK: Final = {True: "Lost records", False: "Other violations"}
 
@@ -106,7 +106,6 @@ class Cause:
     Attributes:
         name: name for links.
         bucket: the bucket.
-        part: its part of the examined failures on its side.
         explains: the command that tells the same story.
         story: what happened; empty if the seed was not shrunk.
         picture: as SVG, or "".
@@ -114,7 +113,6 @@ class Cause:
 
     name: str
     bucket: Bucket
-    part: str
     explains: str
     story: Sequence[Sentence] = ()
     picture: str = ""
@@ -180,8 +178,7 @@ def _causes(found: triage.Triage, store: Store) -> dict[tuple[str, bool], list[C
     for place, (_, bucket) in enumerate(buckets):
         case = found.cases.get(triage.key(bucket))
         explains = triage.explains(bucket, store.folder.shown, several=several)
-        looked = found.inside_looked if bucket.inside else found.outside_looked
-        cause = Cause(f"cause-{place}", bucket, part_of(bucket.count, looked), explains)
+        cause = Cause(f"cause-{place}", bucket, explains)
         if case is not None:
             observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True)
             drawn = picture(observed, list(head(observed.result.row)), everything=False)
@@ -203,9 +200,11 @@ def _environment() -> Any:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
         # A number and its unit stay together.
-        finalize=lambda value: plain(value).replace(" %", "\xa0%") if type(value) is str else value,
+        finalize=lambda value: (
+            plain(value).replace(" %", "\xa0%").replace("<= ", "<=\xa0") if type(value) is str else value
+        ),
     )
-    environment.filters |= {"seconds": seconds, "p": _p, "sentence": lambda text: text[0].upper() + text[1:]}
+    environment.filters |= {"n": "{:,}".format, "p": _p, "seconds": seconds}
     environment.globals |= {
         "counted": counted,
         "does": sentences.does,
@@ -239,7 +238,7 @@ def _seeds(store: Store) -> str:
 
 
 def _p(p: float) -> str:
-    return f"{p:.2g}" if p >= 0.001 else "<\xa00.001"
+    return f"{p:.2g}" if p >= 0.001 else "<0.001"
 
 
 def _kinds(comparison: Comparison) -> list[str]:
@@ -302,7 +301,7 @@ def _about(name: str, title: str, maps: list[Map], comparisons: list[Comparison]
             wait = next((level for level in group.availability if level.measure == "leaderless_ms"), None)
             if wait is None or group.runs < LEAST:
                 continue
-            fixed = ", ".join(shown(value) for value in comparison.fixed.values())
+            fixed = ", ".join(f"{key} = {shown(value)}" for key, value in comparison.fixed.items())
             rate = next((rate for rate in group.rates if rate.kind == kind), None)
             ks = (rate.inside, rate.outside) if rate else (0, 0)
             label = f"{group.name} ({fixed})" if fixed else group.name

@@ -26,7 +26,7 @@ MARGIN: Final = 2
 """Space on both sides of an axis, in percent of the width."""
 STYLE: Final = """
 .plot text { font: 12px system-ui, sans-serif; fill: var(--ink, #1c1c1c) }
-.plot .kind { font-weight: 700 }
+.plot .kind { font-weight: 700; paint-order: stroke; stroke: var(--paper, #fff); stroke-width: 3px }
 .plot .end { text-anchor: end }
 .plot .middle { text-anchor: middle }
 .plot .soft { fill: var(--soft, #5a5a5a) }
@@ -34,7 +34,6 @@ STYLE: Final = """
 .plot .inside { stroke: var(--inside, #c04d00); fill: var(--inside, #c04d00); stroke-width: 2 }
 .plot .outside { stroke: var(--outside, #0072b2); fill: var(--outside, #0072b2); stroke-width: 2 }
 .plot .unseen { stroke: var(--soft, #5a5a5a); fill: none; stroke-width: 1.5 }
-.plot .number { font-size: 10px; font-weight: 700; fill: var(--paper, #fff); stroke: none }
 """
 """Inside and outside differ in colours that colour-blind readers can tell apart, and in shape."""
 SHAPES: Final = {
@@ -88,7 +87,7 @@ def rates(groups: Sequence[Group], kinds: Sequence[str], *, inside: bool, lowest
                 body += _mark(x(high), y + 21, SHAPES["unseen"])
             y += ROW
     ticks = [(x(10.0**power), percent(10.0**power)) for power in range(lowest, 1)]
-    lines = "".join(f'<line class="grid" x1="{_x(at)}" x2="{_x(at)}" y1="22" y2="{y}"/>' for at, _ in ticks)
+    lines = "".join(f'<line class="grid" x1="{_x(at)}" x2="{_x(at)}" y1="22" y2="{y}"/>' for at, _ in ticks[1:-1])
     label = f"Rates of violations {side} the promise, with 95 % intervals: {', '.join(kinds)}"
     return _svg(label, lines + body + _axis(ticks, y, "share of runs, logarithmic scale"), y + 36)
 
@@ -117,11 +116,20 @@ def trade(
         + _text(100, y(share) - 3, percent(share), "end soft")
         for share in shares
     )
+    labels: list[tuple[float, float, str]] = []
     for number, (seconds, (k, n, low, high)) in enumerate(points, 1):
-        at = _x(seconds / right)
-        body += f'<line class="{side}" x1="{at}" x2="{at}" y1="{y(low):.1f}" y2="{y(high):.1f}"/>'
-        shape = f'<g transform="scale(2)">{SHAPES[side]}</g><text class="number middle" y="4">{number}</text>'
-        body += _mark(seconds / right, y(k / n), shape)
+        at, middle = seconds / right, y(k / n)
+        body += f'<line class="{side}" x1="{_x(at)}" x2="{_x(at)}" y1="{y(low):.1f}" y2="{y(high):.1f}"/>'
+        body += _mark(at, middle, SHAPES[side])
+        # Points in one place share a label.
+        near = (place for place, (x, y, _) in enumerate(labels) if abs(x - at) < 0.04 and abs(y - middle) < ROW / 2)
+        if (place := next(near, None)) is None:
+            labels.append((at, middle, str(number)))
+        else:
+            labels[place] = (*labels[place][:2], f"{labels[place][2]}, {number}")
+    for at, middle, numbers in labels:
+        css, beside = ("end", -8) if at > 0.6 else ("", 8)
+        body += _mark(at, middle, f'<text class="kind {css}" x="{beside}" y="-6">{numbers}</text>')
     ticks = [(part / 4, f"{right * part / 4:g}") for part in range(5)]
     label = f"Share of runs with violations {side} the promise against the time without a leader"
     axis = _axis(ticks, top + height, "mean time without a leader in a run, s")
@@ -136,11 +144,11 @@ def _bounds(group: Group, kind: str, *, inside: bool) -> tuple[int, int, float, 
 
 
 def _ceiling(number: float) -> float:
-    """The next number with one digit, above some room; 1 for 0."""
+    """A number above, a quarter of which has few digits; 1 for 0."""
     if number <= 0:
         return 1
-    unit: float = 10.0 ** math.floor(math.log10(number * 1.05))
-    return math.ceil(number * 1.05 / unit) * unit
+    unit: float = 10.0 ** math.floor(math.log10(number))
+    return unit * next(step for step in (2, 4, 8, 12) if step * unit > number * 1.05)
 
 
 def _x(place: float) -> str:

@@ -39,7 +39,7 @@ class Browser:
     """
 
     def __init__(self, program: str) -> None:
-        self._folder = tempfile.TemporaryDirectory()
+        self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         to_read, self._to = os.pipe()
         self._from, to_write = os.pipe()
         # The browser reads from descriptor 3 and writes to 4.

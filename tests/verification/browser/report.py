@@ -31,7 +31,7 @@ PALE: Final = """(() => {
     const colour = getComputedStyle(one).backgroundColor;
     return colour === 'rgba(0, 0, 0, 0)' && one.parentElement ? ground(one.parentElement) : colour;
   };
-  const texts = [...document.querySelectorAll('body *')].filter(one => !one.closest('figure.run svg, style, .number')
+  const texts = [...document.querySelectorAll('body *')].filter(one => !one.closest('figure.run svg, style')
     && [...one.childNodes].some(node => node.nodeType === 3 && node.textContent.trim()));
   return texts.map(one => {
     const style = getComputedStyle(one), ink = one.closest('svg') ? style.fill : style.color;
