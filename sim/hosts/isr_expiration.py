@@ -47,7 +47,7 @@ class IsrExpiration(Event):
             self.scheduled = True
             now_us, half_us = broker.kernel.now_us, broker.settings.lag_us // 2
             due_us = now_us + half_us - (now_us - self._began_us) % half_us
-            broker.kernel.schedule(due_us, broker.life, self)
+            broker.kernel.schedule_task(due_us, broker.life, self)
 
     def happen(self, _: Gate) -> None:
         """See `Event.happen`: check, and schedule the next check if it may find something."""

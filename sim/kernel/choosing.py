@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Final
 
-from sim.kernel.scheduler import ALWAYS, CALL, FIRST, Call, Event, Gate, Kernel
+from sim.kernel.scheduler import ALWAYS, CALL, FIRST, TASK, Call, Event, Gate, Kernel
 
 Identify = Callable[[Gate, Event, int], Hashable]
 """(gate, event, time) of a scheduled event -> its name; None: the event is not tracked."""
@@ -41,6 +41,10 @@ class ChoosingKernel(Kernel):
 
     def schedule_first(self, at_us: int, gate: Gate, event: Event) -> None:
         self._choose(at_us, FIRST, gate, event)
+
+    def schedule_task(self, at_us: int, gate: Gate, event: Event) -> None:
+        """See `Kernel.schedule_task`."""
+        self._choose(at_us, TASK, gate, event)
 
     def _choose(self, at_us: int, tie: int, gate: Gate, event: Event) -> None:
         name = self._identify(gate, event, at_us)

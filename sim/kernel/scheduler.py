@@ -173,18 +173,21 @@ class Entry:
 
 
 ALWAYS: Final = Gate()
-FIRST: Final = 0
+TASK: Final = 0
+"""Tie key of `Kernel.schedule_task`."""
+FIRST: Final = 1
 """Tie key of SimPy's URGENT events, and of `Kernel.schedule_first`."""
-CALL: Final = 1
+CALL: Final = 2
 """Tie key of a call."""
 _RANK: Final = 24
 """Bits of an entry's sequence number; no run makes that many entries."""
 _NUMBER: Final = (1 << _RANK) - 1
-_SOURCE: Final = 21
-"""Shift of the source node in the number of a `FIRST` entry; no run within its event budget needs the bits above."""
-_SOURCES: Final = 7
-SHIFT: Final = _RANK + 2
-"""Bits below the time: tie key and sequence number."""
+_SOURCES: Final = 127
+"""Bits of the source node in the number of a `TASK` or `FIRST` entry: brokers are below 100, clients from 1001."""
+_TIE: Final = _RANK + 7
+"""Shift of the tie key: below it the source node and the sequence number."""
+SHIFT: Final = _TIE + 2
+"""Bits below the time: tie key, source node and sequence number."""
 AUDIT_EVENTS: Final = 1_024
 """Events from one call of `Kernel.audit` to the next."""
 _NEAR: Final = 4
@@ -321,7 +324,7 @@ class Kernel:
         """The next entry last; see the module."""
         self._used: list[Entry] = []
         self.is_plain = type(self) is Kernel
-        self.number = CALL << _RANK
+        self.number = CALL << _TIE
 
     def schedule(self, at_us: int, gate: Gate, event: Event) -> None:
         """Schedule an event; it happens if the gate is open at that time.
@@ -374,18 +377,28 @@ class Kernel:
         else:
             self.schedule(at_us, gate, event)
 
+    def schedule_task(self, at_us: int, gate: Gate, event: Event) -> None:
+        """Schedule a check of a periodic task whose other checks are elided: before all other events of the same time,
+        ordered by node. So its place among them does not depend on when it was scheduled. Other kernels: see
+        `schedule_first`.
+        """
+        if self.is_plain:
+            self.add(at_us, TASK, gate, event)
+        else:
+            self.schedule(at_us, gate, event)
+
     def add(self, at_us: int, tie: int, gate: Gate, event: Event) -> None:
         """`schedule` with a given tie key instead of `CALL`.
 
-        `FIRST` events are ordered by source, so the order is the same with and without elision.
+        `TASK` and `FIRST` events are ordered by source, so the order is the same with and without elision.
         """
         if at_us < self.now_us:
             refuse(at_us, self.now_us, gate, event)
         number = self.number
         self.number = number + 1
-        if tie == FIRST:
-            number += (gate.source & _SOURCES) << _SOURCE
-        self.push((at_us << self._shift) + ((tie - CALL) << _RANK) + number, gate, event)
+        if tie <= FIRST:
+            number += (gate.source & _SOURCES) << _RANK
+        self.push((at_us << self._shift) + ((tie - CALL) << _TIE) + number, gate, event)
 
     def stop(self) -> None:
         """End `run_until`; called from a handler."""
@@ -448,9 +461,7 @@ class Kernel:
             gate, event = entry.gate, entry.event
             self.events += 1
             self.now_us = entry.number >> self._shift
-            is_first = (entry.number >> _RANK) & _LAST == FIRST
-            number = entry.number & (((1 << _SOURCE) - 1) if is_first else _NUMBER)
-            watched = ObservedEvent(self, watcher, number, gate, event)
+            watched = ObservedEvent(self, watcher, entry.number & _NUMBER, gate, event)
             if gate.open:
                 watched.happen(gate)
             elif gate.held is not None:
@@ -488,7 +499,7 @@ class Environment(simpy.Environment):
 
     def schedule(self, event: SimPyEvent, priority: Any = NORMAL, delay: Any = 0) -> None:
         """Process an event after a delay in us."""
-        self._kernel.add(self._kernel.now_us + delay, priority, ALWAYS, Call(_process, event))
+        self._kernel.add(self._kernel.now_us + delay, FIRST + priority, ALWAYS, Call(_process, event))
 
     @property
     def now(self) -> int:
@@ -505,7 +516,7 @@ def _process(event: SimPyEvent) -> None:
         raise event._value  # noqa: SLF001
 
 
-_WIDE: Final = (_RANK + 34, 1 << 33)
+_WIDE: Final = (_TIE + 34, 1 << 33)
 """Shift of the time, and tie key of the end of `run_until`, where ties are broken by 30 random bits."""
 
 

@@ -8,7 +8,9 @@ import pytest
 
 from sim.environment.elision import ElidedFetch
 from sim.hosts.cluster import CONSUMER
+from sim.kernel.scheduler import Kernel
 from sim.protocol import probes
+from sim.protocol.client.sender import ProducerBatch
 from tests.sim.environment.test_elision import elides
 from tests.sim.world import World
 from tests.verification.hunt.elision import FIXED
@@ -233,3 +235,33 @@ def test_latencies_are_redrawn_in_the_middle_of_a_round(moment: str) -> None:
         return then(small, at_us, lambda: small.cluster.network.redraw(1))
 
     assert steps(elision=True) == steps(elision=False)
+
+
+def written_at_checks(*, elision: bool) -> list[Shown]:
+    """Two batches reach the leader shortly before and at the time of a check of isr-expiration, twenty times.
+
+    With elision, the first one makes the leader schedule the check, when the second one is under way.
+    """
+    small = world(elision=elision, **{"replica.lag.time.max.ms": 6, "replica.fetch.wait.max.ms": 6})
+    cluster, kernel = small.cluster, small.cluster.kernel
+    leader = cluster.leader
+    assert leader is not None
+    half_us = leader.settings.lag_us // 2
+    for place in range(20):
+        check_us = kernel.now_us + 20_000
+        check_us += half_us - (check_us - leader._isr_expiration._began_us) % half_us
+        sent_us = check_us - cluster.producer.out[leader.node].usual_us
+        for number, at_us in enumerate((sent_us - 100, sent_us)):
+            send = ProducerBatch(100 + 2 * place + number, 1, -1, at_us)
+            kernel.call_at(at_us, cluster.producer.life, cluster.producer.send, send)
+        small.run(0.5 + place / 1_000)
+    return small.steps
+
+
+def test_a_check_of_the_isr_comes_before_all_else_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ISR is written first and the batch appended after that, or the other way round."""
+    found = written_at_checks(elision=True)
+    assert found == written_at_checks(elision=False)
+    assert sum(step["step"] == "isr" for step in found) > 3
+    monkeypatch.setattr(Kernel, "schedule_task", Kernel.schedule)
+    assert written_at_checks(elision=True) != written_at_checks(elision=False)

@@ -49,8 +49,9 @@ def test_without_a_choice_it_is_a_kernel() -> None:
         written.at(5, "A")
         written.at(5, "b")
         written.at(5, "c", first=True)
+        written.kernel.schedule_task(5, ALWAYS, Call(written.take, "e"))
         written.at(4, "D")
-        assert written.words() == "DcAb"
+        assert written.words() == "DecAb"
     assert kernels[0].kernel.number == kernels[1].kernel.number == kernels[2].kernel.number
 
 

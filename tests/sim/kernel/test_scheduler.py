@@ -60,6 +60,19 @@ def test_early_calls_are_ordered_by_source_then_first_in_first_out() -> None:
     assert [call.number for call in kernel.watcher.calls[:-1]] == [2, 4, 3, 1, 0]
 
 
+def test_tasks_come_before_early_calls_and_are_ordered_by_node() -> None:
+    kernel = Kernel()
+    kernel.watcher = Watcher()
+    made: list[object] = []
+    for node in (1_001, 99, 9, 1):  # The lowest bits of 1, 9 and 1,001 are equal.
+        kernel.schedule_first(10, Gate(node), Call(made.append, node))
+    for node in (99, 9, 1):
+        kernel.schedule_task(10, Gate(node), Call(made.append, -node))
+    kernel.run_until(END_US)
+    assert made == [-1, -9, -99, 1, 9, 99, 1_001]
+    assert [call.number for call in kernel.watcher.calls[:-1]] == [6, 5, 4, 3, 2, 1, 0]
+
+
 def test_the_end_is_included_and_what_comes_later_waits() -> None:
     kernel = Kernel()
     made: list[object] = []
@@ -116,6 +129,7 @@ KERNELS: list[Callable[[], Kernel]] = [
 SCHEDULERS: list[Callable[[Kernel, int, Gate], None]] = [
     lambda kernel, at_us, gate: kernel.call_at(at_us, gate, Node().wake, None),
     lambda kernel, at_us, gate: kernel.schedule_first(at_us, gate, Call(Node().wake, None)),
+    lambda kernel, at_us, gate: kernel.schedule_task(at_us, gate, Call(Node().wake, None)),
     lambda kernel, at_us, gate: kernel.add(at_us, 0, gate, Call(Node().wake, None)),
 ]
 
