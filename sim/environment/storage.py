@@ -331,6 +331,7 @@ class Storage:
         del self._written_us[kept:]
         readable = max(0, kept - len(log.below))
         lost = log.batches[readable:]
+        log.detach()
         del log.batches[readable:]
         del log.lasts[readable:]
         del log.below[kept:]

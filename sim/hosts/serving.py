@@ -6,7 +6,7 @@ DelayedFetch). A new HW completes only consumers' fetches: an idle follower lear
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from sim.environment.elision import ElidedFetch, ElidingBroker
@@ -360,7 +360,7 @@ class Serving(ElidingBroker):
             self._reply_fetch(request, error, [])
 
     def _reply_fetch(
-        self, request: FetchRequest, error: str, batches: list[Batch], diverging: Diverging = None
+        self, request: FetchRequest, error: str, batches: Sequence[Batch], diverging: Diverging = None
     ) -> None:
         partition = self.partition
         assert partition is not None

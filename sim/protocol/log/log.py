@@ -6,7 +6,8 @@ The log is independent of disks: `sim.environment.storage` shares its lists and 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from typing import Final
+from collections import abc
+from typing import Final, overload
 
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
 from sim.protocol.log.producer_state_manager import ProducerStateManager
@@ -14,10 +15,50 @@ from sim.protocol.log.producer_state_manager import ProducerStateManager
 NO_OFFSET: Final = -1
 place_of: Final = bisect_left
 """Index of the batch with an offset, by last offsets. An alias: compiled code looks up imports at each call."""
+MANY: Final = 64
+"""Batches from which on a read returns a `BatchRange` instead of a copy."""
+_NEAR: Final = 8
+"""Batches that are compared one by one, from the end of the log, before bisecting."""
 
 
 class UnexpectedAppendOffsetError(Exception):
     """A fetched batch begins (older check: ends) below the LEO. Kafka: UnexpectedAppendOffsetException (1.1-4.3)."""
+
+
+class BatchRange(abc.Sequence[Batch]):
+    """Consecutive batches of a log as they were at the time of a read, without a copy of them.
+
+    A follower whose fetches time out reads the same batches again and again; copies cost more than all else of such a
+    run.
+
+    Args:
+        batches: a list from which nothing is removed, see `Log.detach`.
+        start: place of the first batch.
+        stop: place after the last one.
+    """
+
+    def __init__(self, batches: list[Batch], start: int, stop: int) -> None:
+        self._batches = batches
+        self._start = start
+        self._stop = stop
+
+    def __len__(self) -> int:
+        return self._stop - self._start
+
+    @overload
+    def __getitem__(self, place: int) -> Batch: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Batch]: ...
+
+    def __getitem__(self, place: int | slice) -> Batch | list[Batch]:
+        places = range(self._start, self._stop)[place]
+        if isinstance(places, int):
+            return self._batches[places]
+        return [self._batches[each] for each in places]
+
+    def __iter__(self) -> abc.Iterator[Batch]:
+        return iter(self._batches[self._start : self._stop])
 
 
 class Log:
@@ -35,10 +76,22 @@ class Log:
         check_first_offset: rule ``append_check``: compare a fetched batch's first offset, not its last.
     """
 
-    __slots__ = ("batches", "below", "check_first_offset", "lasts", "leo", "log_start", "producers", "segments")
+    __slots__ = (
+        "_is_lent",
+        "batches",
+        "below",
+        "check_first_offset",
+        "lasts",
+        "leo",
+        "log_start",
+        "producers",
+        "segments",
+    )
 
     def __init__(self, *, check_first_offset: bool = True, log_start: int = 0) -> None:
         self.batches: list[Batch] = []
+        self._is_lent = False
+        """Whether a `BatchRange` may refer to `batches`."""
         self.lasts: list[int] = []
         self.below: list[Batch] = []
         self.segments = [log_start]
@@ -111,6 +164,7 @@ class Log:
             return []
         keep = place_of(self.lasts, offset)
         removed = self.batches[keep:]
+        self.detach()
         del self.batches[keep:]
         del self.lasts[keep:]
         self.leo = max(offset, 0)
@@ -134,6 +188,7 @@ class Log:
             The removed batches, oldest first.
         """
         removed = self.batches[:]
+        self.detach()
         self.batches.clear()
         self.lasts.clear()
         self.below.clear()
@@ -159,6 +214,7 @@ class Log:
         self.producers.log_start = max(self.producers.log_start, offset)
         gone = place_of(self.lasts, offset)
         self.below += self.batches[:gone]
+        self.detach()
         del self.batches[:gone]
         del self.lasts[:gone]
         self.leo = max(self.leo, offset)
@@ -183,12 +239,39 @@ class Log:
         """Number of batches below the log start whose segments are deleted."""
         return sum(batch.last_offset < self.segments[0] for batch in self.below)
 
-    def read(self, offset: int) -> list[Batch]:
+    def detach(self) -> None:
+        """Leave the list of batches to earlier reads and continue with a copy; called before batches are removed."""
+        if self._is_lent:
+            self.batches = self.batches[:]
+            self._is_lent = False
+
+    def read(self, offset: int) -> abc.Sequence[Batch]:
         """Whole batches from `offset`, or the next, on. Kafka: LocalLog#read (3.9-4.3), Log#read (0.10.2-2.6)."""
         lasts = self.lasts
         if not lasts or lasts[-1] < offset:
             return []
-        return self.batches[place_of(lasts, offset) :]
+        return self._range(place_of(lasts, offset), len(lasts))
+
+    def read_up_to(self, offset: int, end: int) -> abc.Sequence[Batch]:
+        """Batches of `read` that end below `end`. Kafka: see `read`."""
+        stop = self._place_from_end(end, len(self.lasts))
+        return self._range(self._place_from_end(offset, stop), stop)
+
+    def _range(self, start: int, stop: int) -> abc.Sequence[Batch]:
+        if stop - start < MANY:
+            return self.batches[start:stop]
+        self._is_lent = True
+        return BatchRange(self.batches, start, stop)
+
+    def _place_from_end(self, offset: int, stop: int) -> int:
+        """`place_of` among the first `stop` batches: mostly near the end, where comparing costs less than a search."""
+        lasts = self.lasts
+        place = stop
+        while place and lasts[place - 1] >= offset:
+            place -= 1
+            if stop - place > _NEAR:
+                return place_of(lasts, offset, 0, place)
+        return place
 
     def between(self, offset: int, end: int) -> list[Batch]:
         """Whole batches with records at or above `offset` and below `end`."""
@@ -199,16 +282,9 @@ class Log:
         return batches[place_of(lasts, offset) : stop]
 
     def read_below(self, offset: int, end: int) -> list[Batch]:
-        """Batches of `read` that end below `end`."""
-        # Mostly the last few: scanning from the end costs less than two searches.
-        lasts = self.lasts
-        stop = len(lasts)
-        while stop and lasts[stop - 1] >= end:
-            stop -= 1
-        start = stop
-        while start and lasts[start - 1] >= offset:
-            start -= 1
-        return self.batches[start:stop]
+        """A copy of the batches of `read_up_to`."""
+        stop = self._place_from_end(end, len(self.lasts))
+        return self.batches[self._place_from_end(offset, stop) : stop]
 
     def contains(self, batch: Batch) -> bool:
         """Whether this very batch is in the log."""
@@ -248,6 +324,7 @@ class Log:
         lasts = [batch.last_offset for batch in data]
         below = place_of(lasts, self.log_start)
         self.below, self.batches, self.lasts = data[:below], data[below:], lasts[below:]
+        self._is_lent = False
 
     def reload(self) -> bool:
         """Recompute the LEO from the data, as a restart does: the end of the data, or the base of an empty last

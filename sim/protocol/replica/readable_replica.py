@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sim.protocol.batch import Batch
 from sim.protocol.decisions import Decisions
 from sim.protocol.log.leader_epoch_file_cache import UNDEFINED, UNDEFINED_OFFSET, LeaderEpochFileCache
@@ -109,13 +111,13 @@ class ReadableReplica(Replica):
         """The (epoch, end offset) in the response to a diverging fetch."""
         return self.epochs.end_offset_for(last_epoch, self.log.leo)
 
-    def read_uncommitted(self, offset: int) -> list[Batch]:
+    def read_uncommitted(self, offset: int) -> Sequence[Batch]:
         """Batches from an offset on, for a follower. Kafka: UnifiedLog#read (3.9-4.3), Log#read (0.10.2-2.6)."""
         return self.log.read(offset) if offset < self.log.leo else []
 
-    def read_committed(self, offset: int) -> list[Batch]:
+    def read_committed(self, offset: int) -> Sequence[Batch]:
         """Batches from an offset to the HW, for a consumer. Kafka: UnifiedLog#read (3.9-4.3), Log#read (0.10.2-2.6)."""
-        return self.log.read_below(offset, self.hw)
+        return self.log.read_up_to(offset, self.hw)
 
     def end_offset_for(
         self, current_leader_epoch: int, epoch: int, *, with_epoch: bool, client: bool = False

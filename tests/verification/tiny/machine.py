@@ -37,6 +37,8 @@ from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 from tests.verification.tiny.freezing import freeze, thaw
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sim.protocol.batch import Batch
     from sim.protocol.replica.replica import Replica
     from sim.protocol.rules import Rules
@@ -406,7 +408,7 @@ class Machine:
         return self._fetched(broker.partition, NONE, [])
 
     def _fetched(
-        self, partition: Partition, error: str, batches: list[Batch], diverging: tuple[int, int] | None = None
+        self, partition: Partition, error: str, batches: Sequence[Batch], diverging: tuple[int, int] | None = None
     ) -> int:
         log_start, epoch = partition.log.log_start, partition.leader_epoch
         result = (NAME, error, batches, partition.hw, log_start, epoch, diverging or partition.agrees)

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from sim.protocol.batch import Batch
-from sim.protocol.log.log import Log, UnexpectedAppendOffsetError
+from sim.protocol.log.log import MANY, BatchRange, Log, UnexpectedAppendOffsetError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 COUNTS = st.integers(1, 5)
 
@@ -178,3 +183,64 @@ def test_truncation_below_the_start_takes_the_start_along() -> None:
     log.advance_start(2)
     log.truncate_to(1)
     assert (log.log_start, log.leo) == (1, 1)
+
+
+def long_log(count: int) -> Log:
+    """A log of batches of two records."""
+    log = Log()
+    for number in range(count):
+        log.append_new(2 * number, 2, 0)
+    return log
+
+
+@pytest.mark.parametrize("offset", [0, 1, 2, 7, 2 * MANY - 1, 2 * MANY, 4 * MANY - 1, 4 * MANY])
+@pytest.mark.parametrize("end", [0, 1, 2, 9, 2 * MANY, 2 * MANY + 1, 4 * MANY])
+def test_a_read_has_the_batches_from_its_offset_to_its_end(offset: int, end: int) -> None:
+    log = long_log(2 * MANY)
+    assert list(log.read(offset)) == [batch for batch in log.batches if batch.last_offset >= offset]
+    below = [batch for batch in log.batches if offset <= batch.last_offset < end]
+    assert list(log.read_up_to(offset, end)) == log.read_below(offset, end) == below
+
+
+def test_a_long_read_is_no_copy_but_a_sequence_like_one() -> None:
+    log = long_log(2 * MANY)
+    assert isinstance(log.read(2 * MANY + 1), BatchRange)
+    assert isinstance(log.read(2 * MANY + 2), list)
+    found, copy = log.read(10), log.batches[5:]
+    assert isinstance(found, BatchRange)
+    assert (len(found), found[0], found[-1], found[3:9:2]) == (len(copy), copy[0], copy[-1], copy[3:9:2])
+    assert list(found) == copy == found[:]
+    for place in (len(copy), -len(copy) - 1):
+        with pytest.raises(IndexError):
+            found[place]
+
+
+def test_a_long_read_keeps_its_batches_whatever_happens_to_the_log() -> None:
+    changes: list[Callable[[Log], object]] = [
+        lambda log: log.append_new(1_000, 2, 1),
+        lambda log: log.truncate_to(20),
+        lambda log: log.truncate_fully(7),
+        lambda log: log.advance_start(MANY),
+        lambda log: log.set_batches(log.batches[3:]),
+    ]
+    for change in changes:
+        log = long_log(2 * MANY)
+        expected = log.batches[5:]
+        found = log.read(10)
+        change(log)
+        assert list(found) == expected
+        after = [*log.batches]
+        log.truncate_to(log.leo - 1)
+        assert log.batches == after[:-1]
+        assert list(found) == expected
+
+
+def test_a_log_that_lent_no_batches_keeps_its_list() -> None:
+    log = long_log(2 * MANY)
+    batches = log.batches
+    log.read(3 * MANY)
+    log.truncate_to(3 * MANY)
+    assert log.batches is batches
+    log.read(0)
+    log.truncate_to(2 * MANY)
+    assert log.batches is not batches

@@ -33,7 +33,7 @@ from tests.verification.oracle.releases import since
 from tests.verification.oracle.subject import Case, Operation, Seen, Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
     from random import Random
 
     from sim.protocol.replica.replica import Replica
@@ -262,7 +262,7 @@ class Driver:
         partition.follower_fetched(follower, broker_epoch, offset, own_epoch, self.host.now_us)
         return self._read(hw, batches)
 
-    def _read(self, hw: int, batches: list[Batch]) -> list[Any]:
+    def _read(self, hw: int, batches: Sequence[Batch]) -> list[Any]:
         shown = [
             [batch.base_offset, batch.last_offset, batch.leader_epoch if self._has_epochs else 0] for batch in batches
         ]
