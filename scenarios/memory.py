@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 
+NEEDS_MB = {"pyarrow": 600, "numpy": 120, "scipy": 200}
+"""Addresses that libraries take, with a margin: pyarrow 290 MB when it is loaded, and more for its threads. With less,
+they do not raise an error but abort or print their own messages.
+"""
+_FRUGAL = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "ARROW_IO_THREADS": "1",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+}
+"""Variables that libraries read when they are loaded. Each of their threads takes up to 72 MB of addresses, and Arrow's
+own memory pool a GB.
+"""
 _TEXTS = (
     "failed to map segment",
     "annot allocate memory",
@@ -25,6 +39,55 @@ def is_lacking(error: BaseException | None) -> bool:
     return False
 
 
-def tell() -> None:
-    """Report it in one line on stderr."""
-    os.write(2, b"highwater: out of memory: the system gives this process no more\n")
+def tell(error: BaseException | None = None) -> None:
+    """Report it in one line on stderr; for a library that the address space is too small for, with its name."""
+    reason = "the system gives this process no more"
+    while error is not None:
+        if isinstance(error, AddressSpaceError):
+            reason = str(error)
+        error = error.__cause__ or error.__context__
+    os.write(2, f"highwater: out of memory: {reason}\n".encode())
+
+
+class AddressSpaceError(MemoryError):
+    """The limit of the address space (``ulimit -v``) is too low for a library."""
+
+
+class _Guard:
+    """Refuses to load a library if the limit of the address space leaves less than the library takes."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002 - a finder's
+        need_mb = NEEDS_MB.get(name)
+        if need_mb is not None:
+            _require(name, need_mb)
+
+
+def guard() -> None:
+    """If the address space is limited, check each library of `NEEDS_MB` before it is loaded, and let them take less."""
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and not any(isinstance(finder, _Guard) for finder in sys.meta_path):
+        for name, value in _FRUGAL.items():
+            os.environ.setdefault(name, value)
+        sys.meta_path.insert(0, _Guard())
+
+
+def _require(name: str, need_mb: int) -> None:
+    """Raise an `AddressSpaceError` if less than `need_mb` is left."""
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    left_mb = (limit - _used()) >> 20
+    if limit != resource.RLIM_INFINITY and left_mb < need_mb:
+        raise AddressSpaceError(f"{name} takes {need_mb:,} MB of addresses, and ulimit -v leaves {max(left_mb, 0):,}")
+
+
+def _used() -> int:
+    """Bytes of the address space that the process uses; 0 where the system does not tell."""
+    from pathlib import Path
+
+    try:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0

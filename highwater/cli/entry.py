@@ -37,7 +37,7 @@ def _heed(lost: sys.UnraisableHookArgs) -> None:
 def _heed_thread(ended: threading.ExceptHookArgs) -> None:
     """Exit if a thread runs out of memory: others might wait for it for ever."""
     if memory.is_lacking(ended.exc_value):
-        memory.tell()
+        memory.tell(ended.exc_value)
         os._exit(UNAVAILABLE)
     threading.__excepthook__(ended)
 
@@ -54,7 +54,7 @@ def main() -> int:
     except (ImportError, MemoryError) as error:
         if not memory.is_lacking(error):
             raise
-        memory.tell()
+        memory.tell(error)
         return UNAVAILABLE
     finally:
         # Only the interpreter's shutdown remains.

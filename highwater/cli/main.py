@@ -94,6 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ui = Ui()
     try:
         _open_streams()
+        memory.guard()
         signal.signal(signal.SIGTERM, _interrupt)
         return _ended(ui, sys.argv[1:] if arguments is None else arguments)
     except (KeyboardInterrupt, click.Abort):  # Also while an error is reported.
@@ -102,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if not memory.is_lacking(error):
             raise
-        memory.tell()
+        memory.tell(error)
         return exit_codes.UNAVAILABLE
 
 

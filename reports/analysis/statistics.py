@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from scenarios import memory
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,5 +86,7 @@ def _scipy_stats() -> Any:
     try:
         import scipy.stats
     except ImportError as error:
+        if memory.is_lacking(error):
+            raise
         raise InputError("comparing needs scipy: pip install scipy") from error
     return scipy.stats

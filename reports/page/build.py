@@ -19,6 +19,7 @@ from reports.evidence.story import head
 from reports.formatting import LEAST, number, part_of, percent, plain, seconds, share
 from reports.page import plots
 from reports.versions import version
+from scenarios import memory
 from scenarios.sweep.store import read_json
 from sim.config import shown
 from sim.errors import InputError
@@ -192,6 +193,8 @@ def _environment() -> Any:
     try:
         import jinja2
     except ImportError as error:
+        if memory.is_lacking(error):
+            raise
         raise InputError("a report needs jinja2: pip install 'highwater[report]'") from error
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("reports.page", "."),

@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from scenarios import memory
 from sim.errors import InputError, UnavailableError, did_you_mean
 
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):/")
@@ -337,5 +338,7 @@ def _attempt(scheme: str, make: Callable[[], T]) -> T:
     try:
         return make()
     except (ImportError, OSError, ValueError, AttributeError) as error:
+        if memory.is_lacking(error):
+            raise
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UnavailableError(f"a URI of {scheme}: cannot be used here: {reason}") from None

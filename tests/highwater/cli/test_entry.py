@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from scenarios import memory
 from tests.places import ROOT
 
 KILL = "import os, signal\nos.kill(os.getpid(), signal.{})\n"
@@ -65,6 +68,49 @@ def test_no_memory_is_one_line(tmp_path: Path) -> None:
     assert 69 in codes
     assert set(codes) <= {69, 0}
     assert limited(1_000_000, *words).returncode == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
+@pytest.mark.parametrize("kib", [150_000, 250_000, 300_000, 400_000])
+def test_too_little_memory_for_a_library_is_one_line(tmp_path: Path, kib: int) -> None:
+    """Loaded into 150 MB, pyarrow aborts; into 250 MB, OpenBLAS does."""
+    done = limited(kib, "sweep", "canary", "--seeds", "0..1", "--output", str(tmp_path / "store"), "--local", "2")
+    assert done.returncode == 69
+    told = r"highwater: out of memory: pyarrow takes 600 MB of addresses, and ulimit -v leaves \d+\n"
+    assert re.fullmatch(told, done.stderr)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
+@pytest.mark.parametrize(("library", "mb"), [("numpy", 120), ("scipy", 200)])
+def test_libraries_are_loaded_only_where_the_address_space_suffices(library: str, mb: int) -> None:
+    code = (
+        "import importlib, resource, sys\n"
+        "from scenarios import memory\n"
+        "limit = int(sys.argv[2]) << 20\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (limit, limit))\n"
+        "memory.guard()\n"
+        "memory.guard()\n"
+        "assert len([one for one in sys.meta_path if isinstance(one, memory._Guard)]) == 1\n"
+        "try:\n"
+        "    importlib.import_module(sys.argv[1])\n"
+        "except MemoryError as error:\n"
+        "    memory.tell(error)\n"
+    )
+    for limit_mb, fits in ((mb, False), (mb + memory.NEEDS_MB[library] + 1_000, True)):
+        command = [sys.executable, "-c", code, library, str(limit_mb)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0
+        need = f"{library} takes {memory.NEEDS_MB[library]:,} MB of addresses"
+        assert (f"highwater: out of memory: {need}, and ulimit -v leaves " in done.stderr) is not fits
+        assert fits is (done.stderr == "")
+
+
+def test_without_a_limit_nothing_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: unlimited)
+    finders = [*sys.meta_path]
+    memory.guard()
+    assert sys.meta_path == finders
 
 
 @pytest.mark.parametrize("where", ["click", "scenarios.format.catalogue"])
