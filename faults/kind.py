@@ -73,12 +73,10 @@ class Amount:
 
     Attributes:
         param: its name in a script line.
-        given: its parameter in a script line.
         unit: unit of `Fault.value`.
         scale: factor from a script line's value to `Fault.value`.
         bounds: inclusive bounds for drawing it, the field of `FaultBounds` with them, or `REPLICAS`.
-        least: smallest `Fault.value` in a plan.
-        most: largest; None: no limit.
+        most: largest `Fault.value` in a plan; None: no limit.
     """
 
     param: str
@@ -98,10 +96,9 @@ MS: Final = Param("ms")
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """The duration of a fault.
+    """The duration of a fault, drawn within bounds that are a field of `FaultBounds`.
 
     Attributes:
-        bounds: the field of `FaultBounds` with its bounds.
         param: its name in a script line, in ms; without it, the fault lasts until everything is healed.
         always: whether to undo the fault even if it had no effect.
     """
@@ -143,11 +140,8 @@ class FaultKind:
     A kind without `duration` declares in `remains` why there is nothing to undo.
 
     Attributes:
-        name: its name in scenario files, plans and rows.
         meaning: what it does, as an imperative.
-        targets: its targets.
-        amount: its strength; None: it has none.
-        duration: its duration; None: it is over at once.
+        duration: None: it is over at once.
         remains: the state that a kind without duration leaves.
         needs: preconditions (`KRAFT`, `OTHER_REPLICA`, `OTHER_BROKER`); without them it has no effect.
         moves_leader: whether another broker leads after it has struck the leader.

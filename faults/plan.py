@@ -159,11 +159,7 @@ class Plan:
 
 
 def plan_from_json(data: Mapping[str, Any]) -> Plan:
-    """Read a plan of this version or an older one.
-
-    Raises:
-        ValueError: `schema_version` is newer than this code knows.
-    """
+    """Read a plan of this version or an older one; raises ValueError if `schema_version` is newer."""
     if data["schema_version"] > PLAN_VERSION:
         raise ValueError(f"plan has schema_version {data['schema_version']}; this version reads {PLAN_VERSION}")
     return Plan(

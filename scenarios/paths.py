@@ -64,11 +64,7 @@ def of_os(error: OSError, problem: str) -> UserError:
 
 
 def name(value: object, what: str = "name") -> str:
-    """Check a scenario's name, which appears in rows, folders and command lines.
-
-    Raises:
-        InputError: it is invalid.
-    """
+    """Check a scenario's name, which appears in rows, folders and command lines; raises InputError."""
     if not isinstance(value, str) or not _NAME.fullmatch(value) or not value.strip(".") or len(value) > NAME_MAX:
         raise InputError(
             f"{_clipped(value)} is no {what}: [a-z0-9.-]+, at most {NAME_MAX} characters, and not of dots alone"
@@ -77,11 +73,7 @@ def name(value: object, what: str = "name") -> str:
 
 
 def component(value: str) -> str:
-    """Check one component of a path made of names, numbers and settings.
-
-    Raises:
-        InputError: it is unsafe, or too long.
-    """
+    """Check one component of a path made of names, numbers and settings; raises InputError if it is unsafe."""
     if not _COMPONENT.fullmatch(value) or not value.strip(".") or len(value) > 2 * NAME_MAX:
         raise InputError(f"{_clipped(value)} cannot be the name of a folder")
     return value
@@ -168,10 +160,8 @@ def is_own(content: bytes, start: re.Pattern[bytes]) -> bool:
 
 
 def is_own_file(path: Path, start: re.Pattern[bytes]) -> bool:
-    """Whether a path is a regular file, not a link, that this program wrote: `is_own`.
-
-    Raises:
-        StorageError: it cannot be read.
+    """Whether a path is a regular file, not a link, that this program wrote: `is_own`; raises StorageError if
+    unreadable.
     """
     if not stat.S_ISREG(path.lstat().st_mode):
         return False

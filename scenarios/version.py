@@ -40,11 +40,7 @@ def code_version() -> str:
 
 @cache
 def build() -> str:
-    """The running build: ``plain``, or ``compiled (mypyc 2.4.1, cp311)``. Rows are the same.
-
-    Raises:
-        InputError: the compiled build has no readable record.
-    """
+    """The running build: ``plain``, or ``compiled (mypyc 2.4.1, cp311)``. Rows are the same."""
     record = _record()
     return PLAIN if record is None else f"compiled (mypyc {record['mypy']}, {record['python']})"
 
@@ -57,11 +53,7 @@ def compiled_files() -> list[str]:
 
 @cache
 def check_build() -> None:
-    """Check a compiled build before anything runs; free in a plain build.
-
-    Raises:
-        InputError: as `code_version`.
-    """
+    """Check a compiled build before anything runs, as `code_version` does; free in a plain build."""
     if _record() is not None:
         code_version()
 

@@ -81,9 +81,7 @@ class Hazard:
     at one of these moments.
 
     Attributes:
-        moments: some of `MOMENTS`.
         targets: roles; 0: as the kind draws it.
-        kinds: fault kinds.
         then: hazards that follow it in known failures.
         peer: the other end of a link; None: as the kind draws it.
     """

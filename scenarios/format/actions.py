@@ -60,11 +60,7 @@ _OWN: Final[dict[str, Action]] = {
 
 
 def with_faults(actions: Mapping[str, Action], kinds: Iterable[FaultKind]) -> dict[str, Action]:
-    """Add the kinds of fault to actions.
-
-    Raises:
-        ValueError: a kind of fault has the name of an action.
-    """
+    """Add the kinds of fault to actions; raises ValueError if one has the name of an action."""
     joined = dict(actions)
     for kind in kinds:
         if kind.name in joined:

@@ -17,11 +17,7 @@ NAMES: Final = {"zookeeper": "ZooKeeper", "kraft": "KRaft"}
 
 
 def check(scenario: Scenario, modes: Collection[Mode]) -> None:
-    """Check that modes have the control plane of all brokers with their own mode.
-
-    Raises:
-        InputError: names the modes, the first broker with another control plane, and the valid modes.
-    """
+    """Check that modes have the control plane of all brokers with their own mode; raises InputError otherwise."""
     own = {**scenario.broker_modes, **(scenario.recorded.older if scenario.recorded is not None else {})}
     for broker, own_mode in sorted(own.items()):
         plane = mode_named(own_mode).rules.control_plane

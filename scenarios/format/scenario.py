@@ -71,8 +71,6 @@ class ScriptLine:
 
     Attributes:
         do: one of `scenarios.format.actions.ACTIONS`.
-        when: step to wait for; None: do not wait.
-        after_us: delay after that.
         params: parameters of the action (``broker``, ``batch``, ``isr``, ``from``, ``to``, ...).
         rules: rule -> values; the line is skipped if the mode has another value.
     """
@@ -136,12 +134,8 @@ class AlsoOccurs:
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """A prefix of a recorded run, continued with other latencies.
-
-    Attributes:
-        after_us: end of the prefix, inclusive; -1: the prefix is empty.
-        number: number of the latencies, from 1.
-        faults: whether faults strike after the prefix.
+    """A prefix of a recorded run until `after_us` (inclusive; -1: it is empty), continued with other latencies, which
+    are numbered from 1, and with or without the faults after it.
     """
 
     after_us: int

@@ -283,11 +283,7 @@ class _Asked(OpenTable):
 
 
 def read(text: str, source: str) -> Scenario:
-    """Read a scenario file, which messages call `source`.
-
-    Raises:
-        InputError: names all problems.
-    """
+    """Read a scenario file, which messages call `source`; raises InputError with all problems."""
     try:
         return _scenario(paths.parse_toml(text))
     except InputError as error:

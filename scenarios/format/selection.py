@@ -14,11 +14,7 @@ from sim.protocol.modes import MODES, Mode, mode
 
 
 def settings(pairs: Iterable[str]) -> dict[str, Value]:
-    """Read ``KEY=VALUE`` words.
-
-    Raises:
-        InputError: names all problems.
-    """
+    """Read ``KEY=VALUE`` words; raises InputError with all problems."""
 
     def read(key: str, text: str) -> Value:
         if key in KEYS and "," in text:

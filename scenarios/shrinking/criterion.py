@@ -85,11 +85,7 @@ class Trials:
         self._rows: dict[str, Row] = {}
 
     def row(self, case: Case) -> Row:
-        """The row of a case.
-
-        Raises:
-            OutOfTimeError: it was not run before, and the time budget is used up.
-        """
+        """The row of a case; raises OutOfTimeError if it was not run before and the time budget is used up."""
         key = case.key
         found = self._rows.get(key)
         if found is None:

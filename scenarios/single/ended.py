@@ -48,6 +48,7 @@ class EndedRun:
             run.scenario, batches_acked=acked, faults=injection.effective, elections=self.elections
         )
         self.recorder = recorder
+        self.findings, self.clients = recorder.history.findings, recorder.history.clients
         self.last_standing = _last_standing(run)
         self.waited, self.hidden_us = run.waited, run.hidden_us
         self.coverage = coverage.column(recorder.coverage, injection.realised)

@@ -326,11 +326,7 @@ _TABLES: Final[dict[str, type[Table]]] = {
 
 
 def _plan(data: dict[str, Any], brokers: int) -> Plan:
-    """A plan whose faults can strike these brokers.
-
-    Raises:
-        InputError: what is wrong with each fault.
-    """
+    """A plan whose faults can strike these brokers; raises InputError with what is wrong with each fault."""
     version = data.get("schema_version")
     if type(version) is int and version > PLAN_VERSION:
         raise InputError(f"plan has schema_version {version}; this highwater reads up to {PLAN_VERSION}: update it")

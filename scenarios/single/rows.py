@@ -48,16 +48,14 @@ class ColumnGroup(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of rows.
+    """A column of rows, with its Spark SQL type.
 
     Attributes:
-        name: the column's name.
-        type: its Spark SQL type.
         meaning: with unit, and the value that means none.
         fill: computes its value; None: take the run's attribute of this name.
         group: the columns that are treated alike.
         since: the `ROWS_VERSION` that introduced it.
-        missing: its value in rows of older versions.
+        older: its value in rows of older versions, if it is neither "" nor `UNKNOWN`.
     """
 
     name: str
@@ -66,7 +64,14 @@ class Column:
     fill: Callable[[EndedRun], Cell] | None = None
     group: ColumnGroup | None = None
     since: int = 1
-    missing: Cell | None = None
+    older: Cell | None = None
+
+    @property
+    def missing(self) -> Cell | None:
+        """Its value in rows of older versions; None if it is in every version."""
+        if self.since == 1 or self.older is not None:
+            return self.older
+        return "" if self.type == "string" else UNKNOWN
 
     @property
     def before(self) -> str | None:
@@ -83,15 +88,15 @@ def _words(kinds: Iterable[str]) -> str:
 
 
 def _violations(run: EndedRun) -> str:
-    return _words([violation.kind for violation in run.recorder.history.findings.violations])
+    return _words([violation.kind for violation in run.findings.violations])
 
 
 def _first_violation_us(run: EndedRun) -> int:
-    return min([violation.at_us for violation in run.recorder.history.findings.violations], default=-1)
+    return min([violation.at_us for violation in run.findings.violations], default=-1)
 
 
 def _signature(run: EndedRun) -> str:
-    if not run.recorder.history.findings.violations:
+    if not run.findings.violations:
         return ""
     first_us = _first_violation_us(run)
     before = [fault.kind for fault in run.injection.realised if fault.effective and fault.at_us <= first_us]
@@ -103,6 +108,10 @@ def _window_us(run: EndedRun) -> int:
     return end_us - begin_us
 
 
+def _rounds(name: str, place: int, meaning: str) -> Column:
+    return Column(name, "int", meaning, lambda run: run.recorder.counts.rounds[place], ColumnGroup.ROUNDS, 2, 0)
+
+
 def _columns() -> tuple[Column, ...]:
     # In a function: at module level, mypyc does not know the types of the recorder yet.
     return (
@@ -111,28 +120,19 @@ def _columns() -> tuple[Column, ...]:
         Column("mode", "string", "name of the mode", group=ColumnGroup.KEY),
         Column("seed", "bigint", "every random choice derives from it", group=ColumnGroup.KEY),
         # Outcome.
-        Column(
-            "verdict",
-            "string",
-            "`ok`, `violation`, `stalled`, `error` or `exhausted` (a budget was used up)",
-        ),
+        Column("verdict", "string", "`ok`, `violation`, `stalled`, `error` or `exhausted` (a budget was used up)"),
         Column(
             "expected",
             "boolean",
             "the verdict is as `[expect]` says; for an exhausted run: nothing so far contradicts it",
         ),
-        Column(
-            "inside",
-            "boolean",
-            "the mode's promise covers every record acknowledged with acks=all",
-        ),
+        Column("inside", "boolean", "the mode's promise covers every record acknowledged with acks=all"),
         Column(
             "inside_unclean",
             "int",
             "1 or 0: `inside` if unclean ends count as damage; -1: a mode without ELR",
             group=ColumnGroup.DAMAGE,
             since=4,
-            missing=UNKNOWN,
         ),
         Column(
             "inside_lossy",
@@ -140,22 +140,20 @@ def _columns() -> tuple[Column, ...]:
             "as `inside_unclean`, if only ends that lost the record count as damage",
             group=ColumnGroup.DAMAGE,
             since=4,
-            missing=UNKNOWN,
         ),
         Column("violations", "string", "kinds of violations, sorted, joined by commas; empty when none", _violations),
         Column(
             "violations_inside",
             "string",
             "the kinds of `violations` that are inside the promise",
-            lambda run: _words([entry.kind for entry in run.recorder.history.findings.violations if entry.inside]),
+            lambda run: _words([entry.kind for entry in run.findings.violations if entry.inside]),
         ),
         Column(
             "warnings",
             "string",
             "kinds of early warnings, sorted, joined by commas; those that count are also in `violations`",
-            lambda run: _words([entry.kind for entry in run.recorder.history.findings.warnings]),
+            lambda run: _words([entry.kind for entry in run.findings.warnings]),
             since=2,
-            missing="",
         ),
         Column("vacuous", "boolean", "a random scenario in which too little happened to count"),
         Column("first_violation_us", "bigint", "simulated time in us; -1 when none", _first_violation_us),
@@ -178,13 +176,9 @@ def _columns() -> tuple[Column, ...]:
             "settings drawn by `[draw]`, as a JSON object with sorted keys; `{}` when none",
             lambda run: _TO_JSON.encode(run.drawn),
             since=6,
-            missing="",
         ),
         Column(
-            "plan_hash",
-            "string",
-            "hash of the planned faults: equal in every mode",
-            lambda run: run.plan.plan_hash(),
+            "plan_hash", "string", "hash of the planned faults: equal in every mode", lambda run: run.plan.plan_hash()
         ),
         Column("faults_hash", "string", "hash of the realised faults", lambda run: run.injection.faults_hash()),
         Column("faults", "int", "faults that took effect", lambda run: run.injection.effective),
@@ -194,94 +188,63 @@ def _columns() -> tuple[Column, ...]:
             "kinds of the faults that took effect, sorted, joined by commas; empty when none",
             lambda run: _words([fault.kind for fault in run.injection.realised if fault.effective]),
             since=6,
-            missing="",
         ),
         Column("elections", "int", "elections after warm-up"),
         Column("truncations", "int", "truncations that removed records", lambda run: run.recorder.counts.truncations),
-        Column(
-            "rounds_1",
-            "int",
-            "truncations that completed after one answer about the end of an epoch",
-            lambda run: run.recorder.counts.rounds[0],
-            group=ColumnGroup.ROUNDS,
-            since=2,
-            missing=0,
-        ),
-        Column(
-            "rounds_2",
-            "int",
-            "truncations that completed after two answers",
-            lambda run: run.recorder.counts.rounds[1],
-            group=ColumnGroup.ROUNDS,
-            since=2,
-            missing=0,
-        ),
-        Column(
-            "rounds_more",
-            "int",
-            "truncations that completed after more than two answers",
-            lambda run: run.recorder.counts.rounds[2],
-            group=ColumnGroup.ROUNDS,
-            since=2,
-            missing=0,
-        ),
+        _rounds("rounds_1", 0, "truncations that completed after one answer about the end of an epoch"),
+        _rounds("rounds_2", 1, "truncations that completed after two answers"),
+        _rounds("rounds_more", 2, "truncations that completed after more than two answers"),
         Column(
             "lossy_ends",
             "int",
             "ends of broker processes that lost records",
             lambda run: run.recorder.counts.lossy_ends,
         ),
-        Column("batches_acked", "int", "batches acknowledged", lambda run: len(run.recorder.history.clients.acks)),
+        Column("batches_acked", "int", "batches acknowledged", lambda run: len(run.clients.acks)),
         Column(
-            "records_acked",
-            "int",
-            "records acknowledged",
-            lambda run: sum([ack.count for ack in run.recorder.history.clients.acks]),
+            "records_acked", "int", "records acknowledged", lambda run: sum([ack.count for ack in run.clients.acks])
         ),
         Column(
             "records_acked_all",
             "int",
             "records acknowledged with acks=all",
-            lambda run: sum([ack.count for ack in run.recorder.history.clients.acks if ack.acks == -1]),
+            lambda run: sum([ack.count for ack in run.clients.acks if ack.acks == -1]),
         ),
         Column(
             "records_shown",
             "int",
             "records shown to consumers",
-            lambda run: sum(
-                [shown.batch.last_offset - shown.from_offset + 1 for shown in run.recorder.history.clients.shown]
-            ),
+            lambda run: sum([shown.batch.last_offset - shown.from_offset + 1 for shown in run.clients.shown]),
         ),
         Column(
             "records_lost",
             "int",
             "lost records that were acknowledged with acks=all",
-            lambda run: run.recorder.history.findings.losses.lost,
+            lambda run: run.findings.losses.lost,
         ),
         Column(
             "acks1_lost",
             "int",
             "lost records that were acknowledged with acks=1; no `committed-loss`",
-            lambda run: run.recorder.history.findings.losses.acks1_lost,
+            lambda run: run.findings.losses.acks1_lost,
         ),
         Column(
             "stale_reads",
             "int",
             "ListOffsets answers of an older leader epoch, below the end that a consumer had been shown",
-            lambda run: run.recorder.history.findings.stale_reads,
+            lambda run: run.findings.stale_reads,
         ),
         Column(
             "relocated",
             "int",
             "acknowledged records that exist only at another offset",
-            lambda run: run.recorder.history.findings.losses.relocated,
+            lambda run: run.findings.losses.relocated,
         ),
         Column(
             "last_standing",
             "int",
             "those of `records_lost` that a last replica standing lacked when it was elected",
             since=4,
-            missing=UNKNOWN,
         ),
         # Availability: `sim.history.availability`.
         Column(
@@ -290,7 +253,6 @@ def _columns() -> tuple[Column, ...]:
             "duration in which availability was measured, from warm-up to healing, in ms",
             lambda run: _window_us(run) // 1_000,
             since=3,
-            missing=UNKNOWN,
         ),
         Column(
             "leaderless_ms",
@@ -299,7 +261,6 @@ def _columns() -> tuple[Column, ...]:
             lambda run: run.recorder.availability.leaderless_us // 1_000,
             group=ColumnGroup.AVAILABILITY,
             since=3,
-            missing=UNKNOWN,
         ),
         Column(
             "batches_refused",
@@ -308,7 +269,6 @@ def _columns() -> tuple[Column, ...]:
             lambda run: len(run.recorder.availability.refused),
             group=ColumnGroup.AVAILABILITY,
             since=3,
-            missing=UNKNOWN,
         ),
         Column(
             "batches_refused_after_append",
@@ -317,7 +277,6 @@ def _columns() -> tuple[Column, ...]:
             lambda run: len(run.recorder.availability.refused_after_append),
             group=ColumnGroup.AVAILABILITY,
             since=3,
-            missing=UNKNOWN,
         ),
         Column(
             "hw_wait_ms",
@@ -326,7 +285,6 @@ def _columns() -> tuple[Column, ...]:
             lambda run: run.waited.total_us // 1_000,
             group=ColumnGroup.AVAILABILITY,
             since=3,
-            missing=UNKNOWN,
         ),
         Column(
             "hw_wait_max_ms",
@@ -335,7 +293,6 @@ def _columns() -> tuple[Column, ...]:
             lambda run: run.waited.longest_us // 1_000,
             group=ColumnGroup.AVAILABILITY,
             since=3,
-            missing=UNKNOWN,
         ),
         Column(
             "under_min_isr_ms",
@@ -344,7 +301,6 @@ def _columns() -> tuple[Column, ...]:
             lambda run: run.recorder.metrics.under_min_isr_us(run.recorder.availability.window_us) // 1_000,
             group=ColumnGroup.AVAILABILITY,
             since=4,
-            missing=UNKNOWN,
         ),
         Column(
             "acks1_hidden_ms",
@@ -353,7 +309,6 @@ def _columns() -> tuple[Column, ...]:
             lambda run: run.hidden_us // 1_000,
             group=ColumnGroup.AVAILABILITY,
             since=4,
-            missing=UNKNOWN,
         ),
         Column("events", "int", "events of the simulation"),
         Column("sim_us", "bigint", "simulated time at the end, in us", lambda run: run.end_us),
@@ -362,7 +317,6 @@ def _columns() -> tuple[Column, ...]:
             "string",
             "reached probes and pairs as a hexadecimal number, read by `highwater coverage`",
             since=3,
-            missing="",
         ),
         Column(
             "decided",
@@ -370,13 +324,10 @@ def _columns() -> tuple[Column, ...]:
             "rule values that would have changed a decision: a hexadecimal number, see `sim/protocol/decisions.py`",
             lambda run: f"{run.recorder.coverage.decided:x}",
             since=7,
-            missing="",
         ),
         # Replay.
         Column(
-            "replay",
-            "string",
-            "command that repeats a run that violates, stalls or is not as expected; else empty",
+            "replay", "string", "command that repeats a run that violates, stalls or is not as expected; else empty"
         ),
     )
 

@@ -115,11 +115,7 @@ class Story:
         return [(describe(pattern), at_us) for pattern, at_us in zip(self.patterns, times, strict=True)]
 
     def check(self) -> None:
-        """Check that the whole story occurred.
-
-        Raises:
-            StoryError: names the first missing step.
-        """
+        """Check that the whole story occurred; raises StoryError with the first missing step."""
         for text, at_us in self.met:
             if at_us is None:
                 raise StoryError(f"story did not happen: no step {text!r} after the probes before it")
@@ -159,11 +155,7 @@ class Script:
             self._awaited = None
 
     def play(self, environment: Environment) -> Generator[Event, Any, None]:
-        """The SimPy process.
-
-        Raises:
-            StoryError: the step that a line waits for did not occur.
-        """
+        """The SimPy process; raises StoryError if the step that a line waits for does not occur."""
         for number, line in self._lines:
             if line.when is not None and not any(matches(line.when, step, self._batches) for step in self._seen):
                 event = environment.event()

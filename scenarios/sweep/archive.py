@@ -111,11 +111,7 @@ def closure(names: Iterable[str]) -> list[str]:
 
 
 def requirements(name: str, extra: str = "") -> list[str]:
-    """Requirements of an installed package and its extra.
-
-    Raises:
-        InputError: it is not installed.
-    """
+    """Requirements of an installed package and its extra; raises InputError if it is not installed."""
     needs = [need.partition(";") for need in _distribution(name).requires or ()]
     wanted = [need for need, _, marker in needs if "extra ==" not in marker or (extra and f"'{extra}'" in marker)]
     return [re.split(r"[^\w.-]", need.strip())[0].lower().replace("_", "-") for need in wanted]

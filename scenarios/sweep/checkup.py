@@ -59,11 +59,7 @@ class Checkup:
 
 
 def check(folder: Folder) -> Checkup:
-    """Read every file of a sweep's folder.
-
-    Raises:
-        InputError: the folder is no sweep's, or of a newer version.
-    """
+    """Read every file of a sweep's folder; raises InputError if it is no sweep's, or of a newer version."""
     files = folder.files()
     run, wrong = _run(folder, files)
     findings = [Defect(ownership.RUN, wrong)] if wrong else []

@@ -100,11 +100,7 @@ class Claim:
         self._folder.write(self._file, json.dumps(claim).encode() + b"\n")
 
     def _ask(self) -> None:
-        """Check for other drivers.
-
-        Raises:
-            UnavailableError: another driver came first.
-        """
+        """Raise UnavailableError if another driver came first."""
         for name, state, owner, idle in others(self._folder, self.name):
             if state == "working" or name < self.name:
                 raise UnavailableError(
@@ -127,11 +123,7 @@ class Claim:
         return self._lost is not None
 
     def check(self) -> None:
-        """Check that this driver still has its claim.
-
-        Raises:
-            UnavailableError: another driver has taken over.
-        """
+        """Check that this driver still has its claim; raises UnavailableError if another one has taken over."""
         if self.is_lost():
             raise UnavailableError(str(self._lost))
 

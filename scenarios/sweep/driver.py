@@ -354,11 +354,7 @@ class _Job:
         self._report(Progress(self._shown, summary.runs_asked, summary.kinds(), summary.errors()))
 
     def finish(self) -> dict[str, Any]:
-        """Write the summary.
-
-        Raises:
-            RuntimeError: rows are missing or duplicate.
-        """
+        """Write the summary; raises RuntimeError if rows are missing or duplicate."""
         if self._summary.runs != self._sweep.count(self._covered.pieces()):
             raise RuntimeError(f"{self._folder.shown} lacks rows or has duplicates")
         return self._write_summary(self._summary.exit_code())
@@ -386,10 +382,8 @@ class _Job:
 
 
 def _sweep_in(folder: Folder, run: dict[str, Any]) -> dict[str, Any] | None:
-    """``run.json`` of a folder in which a sweep may resume; None if the folder is empty.
-
-    Raises:
-        InputError: it contains something else; every difference is named.
+    """``run.json`` of a folder in which a sweep may resume, None if it is empty; raises InputError with every
+    difference.
     """
     try:
         ownership.check(folder)

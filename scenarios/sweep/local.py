@@ -45,10 +45,8 @@ class LocalBackend:
         plans: Iterator[WavePlan],
         tick: Callable[[Iterable[tuple[WavePlan, int]]], None],
     ) -> Iterator[WavePlan]:
-        """See `scenarios.sweep.driver.Backend`; a chunk whose worker was killed is repeated.
-
-        Raises:
-            UnavailableError: workers were killed `TRIES` times in a row.
+        """See `scenarios.sweep.driver.Backend`; a chunk whose worker was killed is repeated, up to `TRIES` times in a
+        row.
         """
         begun: list[_RunningWave] = []
         killed = 0

@@ -89,11 +89,7 @@ class _Body(_Versioned):
 
 
 def from_bytes(where: str, content: bytes) -> Manifest:
-    """Read `Manifest.to_bytes`; `where` is the file's name in messages.
-
-    Raises:
-        DamageError: it is torn, was changed, or has a newer version.
-    """
+    """Read `Manifest.to_bytes`; raises DamageError if it is torn, was changed, or has a newer version."""
     try:
         data = _unsealed(content)
         version = validated(_Versioned, data).schema_version

@@ -39,10 +39,8 @@ _UNFINISHED: Final = re.compile(rf"({CLAIMS}/)?\.[\w.]+\.json\.[0-9a-f]+|{CLAIMS
 
 
 def check(folder: Folder) -> None:
-    """Check that no foreign file is at a path that a sweep writes.
-
-    Raises:
-        InputError: names all links and foreign files there.
+    """Check that no foreign file is at a path that a sweep writes; raises InputError with all links and foreign files
+    there.
     """
     there = folder.entries()
     others = [
@@ -57,11 +55,7 @@ def _is_place(folder: Folder, name: str, kind: str, wanted: str) -> bool:
 
 
 def write(folder: Folder, name: str, content: bytes) -> None:
-    """Write ``run.json``, ``summary.json`` or ``violations.jsonl``.
-
-    Raises:
-        InputError: as `check`.
-    """
+    """Write ``run.json``, ``summary.json`` or ``violations.jsonl``; raises InputError as `check`."""
     check(folder)
     folder.write(name, content)
 

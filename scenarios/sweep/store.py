@@ -59,11 +59,7 @@ def write_json(folder: Folder, name: str, data: Mapping[str, Any]) -> None:
 
 
 def read_json(folder: Folder, name: str) -> dict[str, Any]:
-    """Read a file of `write_json`.
-
-    Raises:
-        InputError: the file is missing, is no JSON object, or has a newer version.
-    """
+    """Read a file of `write_json`; raises InputError if it is missing, no JSON object, or of a newer version."""
     path = f"{folder.shown}/{name}"
     try:
         data = parse_json(folder.read(name), SEED_END)  # The end of a range may exceed 64 bits by one.
@@ -370,10 +366,8 @@ class Store:
                     yield wave, table
 
     def table(self, columns: Sequence[str] | None = None, scenario: str | None = None) -> pa.Table:
-        """All rows that count, in the order of their key, with these columns or all, of one scenario or all.
-
-        Raises:
-            InputError: a part has a newer version.
+        """All rows that count, in the order of their key, with these columns or all; raises InputError if a part is too
+        new.
         """
         key = row_columns.key(self.grid)
         wanted = row_columns.names(self.grid) if columns is None else list(columns)

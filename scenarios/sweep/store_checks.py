@@ -79,11 +79,7 @@ class _Summary(OpenTable):
 
 
 def check_run(path: str, data: dict[str, Any]) -> dict[str, Any]:
-    """Check the structure of ``run.json``, and names that become paths and columns. Returns the data.
-
-    Raises:
-        InputError: names the problems.
-    """
+    """Check the structure of ``run.json``, and names that become paths and columns; return it, or raise InputError."""
     _check(path, _RunFile, data)
     names = [scenario["name"] for scenario in data["scenarios"]]
     if len(set(names)) < len(names) or not data["modes"].keys() >= set(names):

@@ -135,11 +135,7 @@ def _from_text(text: str) -> Sweep:
 
 
 def from_run(data: Mapping[str, Any]) -> Sweep:
-    """The sweep of a ``run.json`` of any version; its seeds go from the first range to the last.
-
-    Raises:
-        InputError: there is no such mode.
-    """
+    """The sweep of a ``run.json`` of any version; raises InputError if there is no such mode."""
     known = {**MODES, **{name: _mode_from_json(name, mode) for name, mode in data.get("own_modes", {}).items()}}
     ranges = seed_ranges(data)
     first_seed, end_seed = ranges[0][0], ranges[-1][1]

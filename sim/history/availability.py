@@ -34,7 +34,6 @@ class Availability(steps.Listener):
     off from others counts until another is elected.
 
     Attributes:
-        leaderless_us: time without a leader.
         disturbed_us: time of the first election (of a leader or none) within the window; -1: none.
         refused: first ids of acks=all batches that got NOT_ENOUGH_REPLICAS, each once.
         refused_after_append: the same for NOT_ENOUGH_REPLICAS_AFTER_APPEND. Retries may succeed later.

@@ -12,11 +12,7 @@ class RecordBudget:
         self._records = self._left = records
 
     def take(self, records: int, now_us: int) -> None:
-        """Count records.
-
-        Raises:
-            BudgetError: the budget is used up.
-        """
+        """Count records; raises BudgetError if the budget is used up."""
         self._left -= records
         if self._left < 0:
             raise BudgetError("sim.record.budget", self._records, "records", f"{now_us / 1e6:.6f} s")

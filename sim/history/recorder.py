@@ -125,11 +125,7 @@ class Recorder:
         return self._hash.hexdigest()
 
     def record(self, step: Step) -> None:
-        """Record a step.
-
-        Raises:
-            BudgetError: the record budget is used up.
-        """
+        """Record a step; raises BudgetError if the record budget is used up."""
         kind = step.kind
         step.at_us = now_us = self._kernel.now_us
         if kind.has_records:

@@ -40,9 +40,5 @@ is a moment but no step of the trace.
 
 
 def kind_of(shown: Shown) -> StepKind:
-    """The kind of a step in a trace.
-
-    Raises:
-        KeyError: no step or fact has that name.
-    """
+    """The kind of a step in a trace; raises KeyError if there is none of that name."""
     return BY_NAME[shown["step"]]

@@ -55,11 +55,7 @@ class StepKind:
         moments: name -> meaning of its moments, at which faults may be aimed.
         has_records: whether its records count for ``sim.record.budget``.
         kept: whether `sim.history.history.History` keeps it for evaluation at the end.
-        method: the `Listener` method that is called, if several kinds share it.
-
-    Attributes:
-        is_traced: whether it is in traces.
-        number: number of its listener method.
+        method: the `Listener` method that is called, if several kinds share it; `number` is its number.
     """
 
     __slots__ = (
