@@ -15,7 +15,7 @@ from faults.bounds import FaultBounds, Limits
 from faults.kinds.registry import KINDS
 from faults.plan import Fault, Plan
 from scenarios.format.catalogue import load, names
-from scenarios.single.final_logs import VALIDATION_IDS
+from scenarios.single.script import VALIDATION_IDS
 from sim.kernel.streams import Streams
 from sim.protocol.modes import MODES
 from tests.named import run, run_row

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from reports.evidence.sentences import records, sentence
 from reports.formatting import seconds
 from scenarios.single.execution import CLIENTS_BEGIN_US
-from scenarios.single.final_logs import VALIDATION_IDS
+from scenarios.single.script import VALIDATION_IDS
 from sim.history import steps
 from sim.history.steps import ASIDE, CHANGE, DETAIL, TURN, UNTOLD, kind_of
 from sim.plurals import counted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.formatting import seconds
-from scenarios.single.final_logs import VALIDATION_IDS
+from scenarios.single.script import VALIDATION_IDS
 from sim.history import steps
 from sim.history.steps import StepKind, kind_of
 from sim.plurals import counted

@@ -8,7 +8,7 @@ takes a value and the facts and returns the final value. It raises ValueError wi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -155,30 +155,23 @@ def section(key: str, facts: Facts) -> int:
     return int(key)
 
 
-def broker(value: int, facts: Facts) -> int:
-    """A broker's id."""
-    return _id(value, 1, facts.brokers, "the brokers are")
+def _id(lowest: int, what: str, highest: Callable[[Facts], int]) -> Callable[[int, Facts], int]:
+    """A check of an id from `lowest` on."""
+
+    def check(value: int, facts: Facts) -> int:
+        if not lowest <= value <= highest(facts):
+            raise ValueError(f"{what} {lowest} to {highest(facts)}")
+        return value
+
+    return check
 
 
-def replica(value: int, facts: Facts) -> int:
-    """The id of a broker with a replica."""
-    return _id(value, 1, facts.replicas, "the replicas are on brokers")
-
-
-def broker_or_none(value: int, facts: Facts) -> int:
-    """A broker's id, or 0 for none."""
-    return _id(value, 0, facts.brokers, "the brokers are")
-
-
-def leader(value: int, facts: Facts) -> int:
-    """The id of a replica, or 0 for no leader."""
-    return _id(value, 0, facts.replicas, "a leader is one of")
-
-
-def _id(value: int, lowest: int, highest: int, what: str) -> int:
-    if not lowest <= value <= highest:
-        raise ValueError(f"{what} {lowest} to {highest}")
-    return value
+broker = _id(1, "the brokers are", lambda facts: facts.brokers)
+broker_or_none = _id(0, "the brokers are", lambda facts: facts.brokers)
+replica = _id(1, "the replicas are on brokers", lambda facts: facts.replicas)
+"""A broker with a replica."""
+leader = _id(0, "a leader is one of", lambda facts: facts.replicas)
+"""A replica, or 0 for no leader."""
 
 
 def endpoint(value: object, facts: Facts) -> object:

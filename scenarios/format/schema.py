@@ -17,8 +17,9 @@ from faults.bounds import SHARES, FaultBounds
 from faults.kinds.registry import KINDS, LINKS
 from faults.stories.reassignments import MOVES
 from scenarios import paths
-from scenarios.format import control_planes, fields, kafka_checks
+from scenarios.format import fields
 from scenarios.format.actions import ACTIONS, Action
+from scenarios.format.cluster_checks import check_as_kafka, check_control_plane
 from scenarios.format.scenario import SCENARIO_VERSION, Scenario, from_json
 from scenarios.format.validation import OpenTable, Table, checked, validated
 from sim.errors import InputError
@@ -320,8 +321,8 @@ def _scenario(data: dict[str, Any]) -> Scenario:
     if found:
         raise InputError(*dict.fromkeys(found))
     scenario = from_json(_plain(file))
-    control_planes.check(scenario, [mode_named(name) for name in scenario.expect])
-    kafka_checks.check(scenario)
+    check_control_plane(scenario, [mode_named(name) for name in scenario.expect])
+    check_as_kafka(scenario)
     return scenario
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
-from scenarios.format import control_planes, kafka_checks
 from scenarios.format.catalogue import load
+from scenarios.format.cluster_checks import check_as_kafka, check_control_plane
 from scenarios.format.scenario import Scenario
 from sim.config import KEYS, Value, parse
 from sim.errors import InputError, parse_pairs
@@ -51,7 +51,7 @@ def check_settings(scenario: Scenario, overrides: Mapping[str, Value], later: Co
         raise InputError(
             f"default.replication.factor = {factor} is not valid: {scenario.name} has {scenario.brokers} brokers"
         )
-    kafka_checks.check(scenario.with_settings(overrides), overrides, later)
+    check_as_kafka(scenario.with_settings(overrides), overrides, later)
 
 
 def modes(
@@ -71,5 +71,5 @@ def modes(
         names = MODES
     known = {**MODES, **{mode.name: mode for mode in own}}
     chosen = tuple(mode(name, known) for name in dict.fromkeys(names or scenario.expect))
-    control_planes.check(scenario, chosen)
+    check_control_plane(scenario, chosen)
     return chosen

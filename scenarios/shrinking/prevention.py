@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from scenarios.format import control_planes
+from scenarios.format.cluster_checks import check_control_plane
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import FACTOR, Repair, repairs
 from scenarios.shrinking.criterion import Symptom, Trials
@@ -68,7 +68,7 @@ def _changes(case: Case) -> Iterator[tuple[str, str, Case]]:
     for mode in MODES.values():
         if mode.place > case.mode.place and not mode.follows:
             try:
-                control_planes.check(case.scenario, [mode])
+                check_control_plane(case.scenario, [mode])
             except InputError:
                 continue
             yield "mode", mode.name, replace(case, mode=mode)

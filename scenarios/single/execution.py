@@ -16,11 +16,9 @@ from faults.kinds.injection import Injection
 from faults.plan import Plan
 from faults.promise.promise import UNKNOWN, Promise, elects_uncleanly
 from scenarios.format.scenario import Continuation, PlannedSend, Scenario
-from scenarios.single import final_logs
 from scenarios.single.convergence import Convergence
 from scenarios.single.draws import draw
-from scenarios.single.final_logs import VALIDATION_IDS
-from scenarios.single.script import RulesInForce, Script, Story
+from scenarios.single.script import VALIDATION_IDS, RulesInForce, Script, Story, check_final_logs
 from scenarios.single.standstill import needless_wait
 from sim.checkers.checker import RunEnd
 from sim.checkers.registry import Checkers
@@ -258,7 +256,7 @@ class Execution:
         self._label()
         self.story.check()
         final = {broker: storage.log for broker, storage in cluster.machines.storages.items()}
-        final_logs.check(self.scenario.final, self.rules_in_force, final, self.batches)
+        check_final_logs(self.scenario.final, self.rules_in_force, final, self.batches)
 
     def abort(self) -> None:
         """End an exhausted run: label the violations so far."""

@@ -6,7 +6,7 @@ that must occur in order; if one does not, the run is an error, whatever the che
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,13 +15,14 @@ from simpy.events import Event
 from faults.kind import node_of
 from faults.kinds.injection import Injection
 from faults.kinds.registry import KINDS
-from scenarios.format.scenario import Pattern, ScriptLine, StoryLine
+from scenarios.format.scenario import FinalLog, Pattern, ScriptLine, StoryLine
 from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
 from sim.hosts.consumer import Consumer
 from sim.hosts.settings import acks_number
 from sim.kernel.scheduler import Environment
 from sim.protocol.client.sender import ProducerBatch
+from sim.protocol.log.log import Log
 from sim.protocol.messages import NO_EPOCH
 from sim.protocol.rules import Rules
 
@@ -216,3 +217,31 @@ class Script:
         self.sends.append(send)
         self._cluster.producer.send(send)
         self.next_id += records
+
+
+VALIDATION_IDS: Final = 1 << 40
+"""First record id of validation writes."""
+
+
+def check_final_logs(
+    finals: Iterable[FinalLog], rules: RulesInForce, logs: Mapping[int, Log], batches: Mapping[str, int]
+) -> None:
+    """Compare final logs of brokers whose rules match; raises StoryError for the first that is not as expected.
+
+    `batches` gives the first record id by name.
+    """
+    names = {first_id: name for name, first_id in batches.items()}
+    for final in finals:
+        if not rules.fit(final.rules, final.broker):
+            continue
+        log = logs[final.broker]
+        scripted = [batch for batch in log.batches if batch.first_id < VALIDATION_IDS]
+        found = tuple(names[batch.first_id] for batch in scripted)
+        leo = next((batch.base_offset for batch in log.batches if batch.first_id >= VALIDATION_IDS), log.leo)
+        if found != final.batches or final.leo not in (None, leo):
+            wanted = _log_shown(final.batches, final.leo)
+            raise StoryError(f"final log of broker {final.broker}: {_log_shown(found, leo)}, expected {wanted}")
+
+
+def _log_shown(batches: tuple[str, ...], leo: int | None) -> str:
+    return " ".join(batches or ("nothing",)) + ("" if leo is None else f" up to {leo}")

@@ -77,6 +77,10 @@ class WavePlan:
     task_seconds: float
 
 
+Tick = Callable[[Iterable[tuple[WavePlan, int]]], None]
+"""Called with running waves and their finished chunks."""
+
+
 class Backend(Protocol):
     """Runs chunks in parallel."""
 
@@ -89,18 +93,12 @@ class Backend(Protocol):
             UserError: it cannot work here, or cannot write to the folder.
         """
 
-    def run_waves(
-        self,
-        sweep: str,
-        folder: Folder,
-        plans: Iterator[WavePlan],
-        tick: Callable[[Iterable[tuple[WavePlan, int]]], None],
-    ) -> Iterator[WavePlan]:
+    def run_waves(self, sweep: str, folder: Folder, plans: Iterator[WavePlan], tick: Tick) -> Iterator[WavePlan]:
         """Write the rows of waves, and yield each wave when they are written.
 
         The next wave, which is generated on demand, starts before the last tasks of a wave end, so that no slot is
-        idle; at most two waves run at once. `tick` is called a few times a second with the running waves and their
-        finished chunks; if it raises, the waves are abandoned. `sweep` is `Sweep.to_text`.
+        idle; at most two waves run at once. `tick` is called a few times a second; if it raises, the waves are
+        abandoned. `sweep` is `Sweep.to_text`.
 
         Raises:
             UserError: the wave cannot be run here.

@@ -12,9 +12,9 @@ from scenarios.sweep.workers import Workers
 from sim.errors import UnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from scenarios.sweep.driver import WavePlan
+    from scenarios.sweep.driver import Tick, WavePlan
     from scenarios.sweep.extent import Piece
     from scenarios.sweep.folder import Folder
 
@@ -38,13 +38,7 @@ class LocalBackend:
         self._workers = Workers(self._number)
         return self._number
 
-    def run_waves(
-        self,
-        sweep: str,
-        folder: Folder,
-        plans: Iterator[WavePlan],
-        tick: Callable[[Iterable[tuple[WavePlan, int]]], None],
-    ) -> Iterator[WavePlan]:
+    def run_waves(self, sweep: str, folder: Folder, plans: Iterator[WavePlan], tick: Tick) -> Iterator[WavePlan]:
         """See `scenarios.sweep.driver.Backend`; a chunk whose worker was killed is repeated, up to `TRIES` times in a
         row.
         """

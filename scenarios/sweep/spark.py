@@ -34,11 +34,11 @@ from scenarios.version import build, code_version
 from sim.errors import InputError, StorageError, UnavailableError, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
-    from scenarios.sweep.driver import WavePlan
+    from scenarios.sweep.driver import Tick, WavePlan
     from scenarios.sweep.folder import Folder
 
 OLDEST: Final = (4, 2)
@@ -136,13 +136,7 @@ class SparkBackend:
         # Executors may start with the first job, so only a later one reaches all of them.
         return _attended(lambda: _check_workers(spark, mixed_builds=mixed), poll)
 
-    def run_waves(
-        self,
-        sweep: str,
-        folder: Folder,
-        plans: Iterator[WavePlan],
-        tick: Callable[[Iterable[tuple[WavePlan, int]]], None],
-    ) -> Iterator[WavePlan]:
+    def run_waves(self, sweep: str, folder: Folder, plans: Iterator[WavePlan], tick: Tick) -> Iterator[WavePlan]:
         """See `Backend`: a job for each wave; tasks of the second wave start when the first has no more."""
         assert self._spark is not None
         spark = self._spark

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sim.history.budget import RecordBudget
 from sim.history.clients import Clients
 from sim.history.commits import Commits
 from sim.history.findings import Findings
 from sim.history.records import Records
 from sim.history.steps import KINDS, METHODS, Listener, Step, heard_by
+from sim.kernel.scheduler import BudgetError
 
 _NOT_KEPT: Final = frozenset(kind.number for kind in KINDS if not kind.kept)
 
@@ -45,3 +45,16 @@ class History:
             hearing = told[step.kind.number]
             if hearing:
                 step.tell(hearing)
+
+
+class RecordBudget:
+    """The rest of ``sim.record.budget``."""
+
+    def __init__(self, records: int) -> None:
+        self._records = self._left = records
+
+    def take(self, records: int, now_us: int) -> None:
+        """Count records; raises BudgetError if the budget is used up."""
+        self._left -= records
+        if self._left < 0:
+            raise BudgetError("sim.record.budget", self._records, "records", f"{now_us / 1e6:.6f} s")

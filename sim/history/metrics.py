@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from sim.history import steps
+from sim.history.steps import Elected, End, Listener, Settled, Truncate
 from sim.protocol.kraft.metadata import PartitionRegistration
 from sim.protocol.messages import LeaderAndIsr
 
@@ -84,3 +85,38 @@ def integral_ms(points: Series, window_us: tuple[int, int]) -> int:
     ends = [at_us for at_us, _ in points[1:]] + [end_us]
     spans = zip(points, ends, strict=True) if points else ()
     return sum(value * max(0, min(until, end_us) - max(at_us, begin_us)) for (at_us, value), until in spans) // 1_000
+
+
+class Counts(Listener):
+    """Counts of a run.
+
+    Attributes:
+        elections: leaders elected by the control plane.
+        truncations: truncations that removed records.
+        lossy_ends: incarnations that lost records at their end or while their machine was down.
+        rounds: completed truncations that took one, two, or more OffsetsForLeaderEpoch responses.
+    """
+
+    def __init__(self) -> None:
+        self.elections = 0
+        self.truncations = 0
+        self.rounds = [0, 0, 0]
+        self.lossy_ends = 0
+        self._was_lossy: dict[int, bool] = {}
+        """Broker -> whether its last end lost records."""
+
+    def on_elected(self, step: Elected) -> None:
+        self.elections += step.broker > 0
+
+    def on_truncate(self, step: Truncate) -> None:
+        self.truncations += bool(step.removed)
+
+    def on_settled(self, step: Settled) -> None:
+        if step.rounds:
+            self.rounds[min(step.rounds, 3) - 1] += 1
+
+    def on_end(self, step: End) -> None:
+        before = self._was_lossy.get(step.broker, True) if step.was_down else False
+        if step.lost and not before:
+            self.lossy_ends += 1
+        self._was_lossy[step.broker] = before or bool(step.lost)

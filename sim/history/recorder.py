@@ -12,10 +12,9 @@ from struct import Struct
 from typing import Final
 
 from sim.history.availability import Availability
-from sim.history.counts import Counts
 from sim.history.coverage import Coverage
 from sim.history.history import History
-from sim.history.metrics import Metrics
+from sim.history.metrics import Counts, Metrics
 from sim.history.steps import KINDS, METHODS, Listener, Refused, Step, Truncate, heard_by
 from sim.history.trace import Shown
 from sim.kernel.scheduler import Kernel

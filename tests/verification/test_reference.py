@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scenarios.format.catalogue import load, names
-from scenarios.single import final_logs
+from scenarios.single import script
 from sim.checkers.registry import FINDINGS
 from sim.protocol.rules import RULES
 from tests.named import run
@@ -83,7 +83,7 @@ def test_agrees_with_the_incremental_checkers_on_stories(name: str, mode: str) -
 
 
 def test_validation_is_recognised_by_its_record_ids() -> None:
-    assert reference.VALIDATION_IDS == final_logs.VALIDATION_IDS
+    assert reference.VALIDATION_IDS == script.VALIDATION_IDS
 
 
 # Hand-made traces: two brokers, broker 1 leads epoch 0 and replicates two records to broker 2.

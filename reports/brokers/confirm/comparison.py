@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports.brokers.confirm.history import PartitionSnapshot
 from scenarios.single.execution import PAUSE_US
-from scenarios.single.final_logs import VALIDATION_IDS
-from scenarios.single.script import matches
+from scenarios.single.script import VALIDATION_IDS, matches
 from sim.config import integer
 from sim.history import steps as kinds
 

@@ -21,8 +21,7 @@ from reports.brokers.confirm.milestones import FAULTS, next_truncation
 from reports.brokers.confirm.observer import SEEN, Observer
 from reports.brokers.confirm.processes import last_lines
 from scenarios.format.scenario import Pattern
-from scenarios.single.final_logs import VALIDATION_IDS
-from scenarios.single.script import LISTS, WAIT_LIMIT_US, RulesInForce, Story, describe, matches
+from scenarios.single.script import LISTS, VALIDATION_IDS, WAIT_LIMIT_US, RulesInForce, Story, describe, matches
 from sim.config import integer, resolve
 from sim.history import steps as kinds
 

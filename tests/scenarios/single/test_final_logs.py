@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from scenarios.format.scenario import FinalLog
-from scenarios.single.final_logs import VALIDATION_IDS, check
-from scenarios.single.script import RulesInForce, StoryError
+from scenarios.single.script import VALIDATION_IDS, RulesInForce, StoryError
+from scenarios.single.script import check_final_logs as check
 from sim.protocol.log.log import Log
 from sim.protocol.modes import MODES
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from scenarios.format.scenario import Bursts
-from scenarios.single.workload import draw_sends
+from scenarios.single.draws import draw_sends
 from sim.kernel.scheduler import BudgetError
 from sim.kernel.streams import Streams
 

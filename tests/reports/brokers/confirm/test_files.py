@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reports.brokers.confirm import files
-from scenarios.single.final_logs import VALIDATION_IDS
+from scenarios.single.script import VALIDATION_IDS
 from tests.places import FIXTURES
 
 pytest.importorskip("kafka")

@@ -1,0 +1,54 @@
+"""Refuses clusters of two control planes (KIP-866 is not modelled), and settings with which Kafka would not start
+(`sim.config.NEEDED`), also drawn ones and those of one broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container
+from typing import Final
+
+from scenarios.format.scenario import Scenario
+from sim.config import NEEDED, refusals
+from sim.errors import InputError
+from sim.protocol.modes import MODES, Mode
+from sim.protocol.modes import mode as mode_named
+
+NAMES: Final = {"zookeeper": "ZooKeeper", "kraft": "KRaft"}
+
+
+def check_control_plane(scenario: Scenario, modes: Collection[Mode]) -> None:
+    """Check that modes have the control plane of all brokers with their own mode; raises InputError otherwise."""
+    own = {**scenario.broker_modes, **(scenario.recorded.older if scenario.recorded is not None else {})}
+    for broker, own_mode in sorted(own.items()):
+        plane = mode_named(own_mode).rules.control_plane
+        misfits = [mode.name for mode in modes if mode.rules.control_plane != plane]
+        if misfits:
+            fits = [name for name, mode in MODES.items() if mode.rules.control_plane == plane]
+            raise InputError(
+                f"{scenario.name} does not run in {', '.join(misfits)}: its broker {broker} is in mode {own_mode}, "
+                f"under {NAMES[plane]}, and a cluster has one control plane; modes under {NAMES[plane]}: "
+                f"{', '.join(fits)}"
+            )
+
+
+def check_as_kafka(scenario: Scenario, about: Container[str] | None = None, later: Container[str] = ()) -> None:
+    """Check a scenario's settings as Kafka does.
+
+    With `about`, only what concerns these keys is checked, which were just set: so recorded runs of earlier versions
+    can be replayed. What concerns a key that will be set `later` is skipped.
+
+    Raises:
+        InputError: names all settings with which Kafka would not start.
+    """
+    needs = [
+        needed
+        for needed in NEEDED
+        if (about is None or any(key in about for key in needed.keys)) and not any(key in later for key in needed.keys)
+    ]
+    found = refusals(scenario.config, scenario.draw_config, needs)
+    for broker, keys in scenario.broker_config.items():
+        drawn = {key: values for key, values in scenario.draw_config.items() if key not in keys}
+        own = [needed for needed in needs if any(key in keys for key in needed.keys)]
+        found += [f"broker {broker}: {text}" for text in refusals({**scenario.config, **keys}, drawn, own)]
+    if found:
+        raise InputError(*found)
