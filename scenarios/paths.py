@@ -15,7 +15,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -179,51 +179,34 @@ def check_own(path: Path, start: re.Pattern[bytes]) -> None:
 
     Devices and pipes contain nothing to lose.
 
-    Args:
-        path: the file, which may not exist.
-        start: as in `is_own`.
-
     Raises:
         InputError: another file is at the path.
         StorageError: it cannot be read.
     """
-    try:
+    with told(path), suppress(FileNotFoundError):
         if not stat.S_ISREG(path.stat().st_mode):
             return
         with path.open("rb") as file:
-            own = is_own(file.read(START_BYTES), start)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise of_os(error, f"{path} cannot be written") from None
-    if not own:
-        raise InputError(f"{path} exists, and this command did not write it; name another file")
+            if not is_own(file.read(START_BYTES), start):
+                raise InputError(f"{path} exists, and this command did not write it; name another file")
 
 
 def write(path: Path, text: str, start: re.Pattern[bytes]) -> None:
-    """Write a file that the user named, completely or not at all.
-
-    Args:
-        path: its path; a link is followed.
-        text: its content.
-        start: start of a file of that kind; no other file is replaced (`check_own`).
+    """Write a file that the user named, completely or not at all. A link is followed; `check_own` keeps other files.
 
     Raises:
         InputError: its folder does not exist, or another file is at the path.
         StorageError: it cannot be written.
     """
     check_own(path, start)
-    try:
-        with path.open("w", encoding="utf-8") as file:
-            try:
-                file.write(text)
-                file.flush()
-            except OSError:
-                if path.is_file():
-                    path.resolve().unlink()
-                raise
-    except OSError as error:
-        raise of_os(error, f"{path} cannot be written") from None
+    with told(path), path.open("w", encoding="utf-8") as file:
+        try:
+            file.write(text)
+            file.flush()
+        except OSError:
+            if path.is_file():
+                path.resolve().unlink()
+            raise
 
 
 def parse_toml(text: str) -> Any:

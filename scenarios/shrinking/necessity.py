@@ -18,7 +18,7 @@ because they change nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from faults.kinds.injection import Strike
@@ -79,7 +79,7 @@ class Alternatives:
     messages: tuple[SentMessage, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Necessity:
     """The faults, batches and messages that a violation needs.
 
@@ -97,15 +97,15 @@ class Necessity:
         whole: whether the time sufficed.
     """
 
-    faults: tuple[tuple[Fault, bool], ...]
-    sends: tuple[tuple[PlannedSend, bool], ...]
-    messages: tuple[SentMessage, ...]
-    alternatives: tuple[Alternatives, ...]
-    asked: int
-    of: int
-    stays: int
-    tries: int
-    whole: bool
+    faults: list[tuple[Fault, bool]] = field(default_factory=list)
+    sends: list[tuple[PlannedSend, bool]] = field(default_factory=list)
+    messages: list[SentMessage] = field(default_factory=list)
+    alternatives: list[Alternatives] = field(default_factory=list)
+    asked: int = 0
+    of: int = 0
+    stays: int = 0
+    tries: int = 0
+    whole: bool = True
 
     @property
     def is_enough(self) -> bool:
@@ -153,33 +153,18 @@ def find_necessity(case: Case, symptom: Symptom, trials: Trials, until_us: int, 
     before `turn_us` are tested, then those after it.
     """
     search = _NecessitySearch(case, symptom, trials)
-    whole = True
     try:
         search.work(until_us, turn_us)
     except OutOfTimeError:
-        whole = False
-    return Necessity(
-        tuple(search.faults),
-        tuple(search.sends),
-        tuple(search.messages),
-        tuple(search.alternatives),
-        search.asked,
-        search.of,
-        search.stays,
-        search.tries,
-        whole,
-    )
+        search.found.whole = False
+    return search.found
 
 
 class _NecessitySearch:
-    """Results so far; attributes as of `Necessity`."""
+    """Tests the parts of a run; `found` is the result so far."""
 
     def __init__(self, case: Case, symptom: Symptom, trials: Trials) -> None:
-        self.faults: list[tuple[Fault, bool]] = []
-        self.sends: list[tuple[PlannedSend, bool]] = []
-        self.messages: list[SentMessage] = []
-        self.alternatives: list[Alternatives] = []
-        self.asked = self.of = self.stays = self.tries = 0
+        self.found = Necessity()
         self._case = case
         self._symptom = symptom
         self._trials = trials
@@ -188,27 +173,27 @@ class _NecessitySearch:
         """Test faults and batches, then messages, then whether these suffice."""
         self._parts()
         sent = [one for one in self._sent() if one.sent_us >= CLIENTS_BEGIN_US and one.arrives_us <= until_us]
-        self.of = len(sent)
+        self.found.of = len(sent)
         most = max(TRIES, EVENTS // (self._trials.row(self._case)["events"] + SETUP) - TRIES)
         sent.sort(key=lambda one: (one.arrives_us > turn_us, abs(one.arrives_us - turn_us)))
         idle: list[SentMessage] = []
         for one in sorted(sent[:most], key=lambda one: one.arrives_us):
             gone = self._gone_without(one)
-            self.asked += 1
-            (self.messages if gone else idle).append(one)
+            self.found.asked += 1
+            (self.found.messages if gone else idle).append(one)
         self._alternate(idle)
         for number in range(1, TRIES + 1):
-            self.stays += self._stays(number)
-            self.tries += 1
+            self.found.stays += self._stays(number)
+            self.found.tries += 1
 
     def _parts(self) -> None:
         case = self._case
         for place, fault in enumerate(case.faults):
             row = self._trials.row(case.with_faults((*case.faults[:place], *case.faults[place + 1 :])))
-            self.faults.append((fault, self._symptom.gone_from(row)))
+            self.found.faults.append((fault, self._symptom.gone_from(row)))
         for place, send in enumerate(case.sends):
             row = self._trials.row(case.with_sends((*case.sends[:place], *case.sends[place + 1 :])))
-            self.sends.append((send, self._symptom.gone_from(row)))
+            self.found.sends.append((send, self._symptom.gone_from(row)))
 
     def _sent(self) -> list[SentMessage]:
         """All messages, in order of arrival."""
@@ -226,17 +211,17 @@ class _NecessitySearch:
         routes: dict[Route, list[SentMessage]] = {}
         for one in idle:
             routes.setdefault(one.route, []).append(one)
-        for one in self.messages:
+        for one in self.found.messages:
             routes.pop(one.route, None)
         for route, group in routes.items():
             self._check_time()
             clock: list[ChoosingKernel] = []
             clock.append(ChoosingKernel(self._budget, _Routes(clock), {route}))
             if len(group) > 1 and self._symptom.gone_from(self._case.run(kernel=clock[0]).row):
-                self.alternatives.append(Alternatives(tuple(group)))
+                self.found.alternatives.append(Alternatives(tuple(group)))
 
     def _stays(self, number: int) -> bool:
-        order: list[tuple[int, Hashable]] = [(one.arrives_us, one.name) for one in self.messages]
+        order: list[tuple[int, Hashable]] = [(one.arrives_us, one.name) for one in self.found.messages]
         order += [(fault.at_us, fault) for fault in self._case.faults if fault.trigger is None]
         order.sort(key=lambda entry: entry[0])
         case = self._case.continued(FROM_THE_BEGINNING, number, faults=True)

@@ -8,7 +8,7 @@ used with a scenario, from which all else is drawn.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field as DataclassField
 from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
@@ -175,6 +175,10 @@ def _built(run: _RunTable, words: tuple[str, ...]) -> Recording:
 # Fields of the file. A check takes the value and returns the stored one.
 
 
+def _word(words: Iterable[str], what: str) -> AfterValidator:
+    return _by(lambda value: fields.one_of(value, words, what))
+
+
 def _within(least: int, most: int) -> Any:
     return Field(ge=least, le=most)
 
@@ -211,10 +215,6 @@ def _broker(key: str) -> int:
     return int(key)
 
 
-def _violation(kind: str) -> str:
-    return fields.one_of(kind, fields.VIOLATIONS, "kind of violation")
-
-
 def _in_order(sends: list[_Send]) -> list[_Send]:
     for place, (one, following) in enumerate(pairwise(sends)):
         if following.first_id < one.first_id + one.records or following.due_us < one.due_us:
@@ -243,7 +243,7 @@ class _RunTable(Table):
     seed: Annotated[int, _within(0, SEED_END - 1)]
     strict: bool
     rules: Annotated[dict[str, str], _by(_rules)]
-    kinds: list[Annotated[str, _by(_violation)]]
+    kinds: list[Annotated[str, _word(fields.VIOLATIONS, "kind of violation")]]
     digest: str
     brokers: Broker
     first: Broker
@@ -275,10 +275,6 @@ def _type(field: DataclassField[Any]) -> str:
     return getattr(field.type, "__name__", str(field.type)).partition("[")[0]
 
 
-def _moment(moment: str) -> str:
-    return fields.one_of(moment, MOMENTS, "moment")
-
-
 def _strikes(fault: Any, brokers: int) -> Any:
     """Check that a fault can strike these brokers."""
     if fault.kind not in KINDS:
@@ -307,7 +303,9 @@ def _model(kind: type, **types: Any) -> type[Table]:
     return create_model(kind.__name__, __base__=Table, **filled)
 
 
-_Trigger: Final = _model(Trigger, moment=Annotated[str, _by(_moment)], occurrence=Annotated[int, _within(1, 1 << 62)])
+_Trigger: Final = _model(
+    Trigger, moment=Annotated[str, _word(MOMENTS, "moment")], occurrence=Annotated[int, _within(1, 1 << 62)]
+)
 _Fault: Final = _model(Fault, lasts_us=Annotated[int, _within(-1, 1 << 62)], trigger=_Trigger | None)
 
 

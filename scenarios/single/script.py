@@ -66,15 +66,8 @@ def matches(pattern: Pattern, step: Shown, batches: Mapping[str, int]) -> bool:
         brokers = getattr(pattern, name)
         if brokers is not None and tuple(step.get(name, ())) != brokers:
             return False
-    return all(
-        wanted is None or step.get(name) == wanted
-        for name, wanted in (
-            ("broker", pattern.broker),
-            ("offset", pattern.offset),
-            ("leader_epoch", pattern.leader_epoch),
-            ("rounds", pattern.rounds),
-        )
-    )
+    plain = {name: getattr(pattern, name) for name in ("broker", "offset", "leader_epoch", "rounds")}
+    return all(wanted is None or step.get(name) == wanted for name, wanted in plain.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -393,7 +393,7 @@ def _sweep_in(folder: Folder, run: dict[str, Any]) -> dict[str, Any] | None:
         if not there_is and not ownership.is_fresh(folder):
             raise InputError(f"{folder.shown} is not empty and contains no sweep; name another folder")
     except OSError as error:
-        raise _unusable(folder, error) from None
+        raise of_os(error, f"cannot write to {folder.shown}") from None
     if there_is:
         there = check_run(f"{folder.shown}/{ownership.RUN}", read_json(folder, ownership.RUN))
         if problems := list(differences(there, run)):
@@ -407,11 +407,7 @@ def _claim(folder: Folder) -> Claim:
         return Claim(folder)
     except OSError as error:
         folder.vanish()
-        raise _unusable(folder, error) from None
-
-
-def _unusable(folder: Folder, error: OSError) -> UserError:
-    return of_os(error, f"cannot write to {folder.shown}")
+        raise of_os(error, f"cannot write to {folder.shown}") from None
 
 
 def _clear_up(folder: Folder, mine: str) -> None:

@@ -72,14 +72,8 @@ def merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def runs_of(seeds: Iterable[int]) -> list[tuple[int, int]]:
-    """Distinct ascending seeds as ranges."""
-    found: list[tuple[int, int]] = []
-    for seed in seeds:
-        if found and found[-1][1] == seed:
-            found[-1] = (found[-1][0], seed + 1)
-        else:
-            found.append((seed, seed + 1))
-    return found
+    """Distinct seeds as ranges."""
+    return merged((seed, seed + 1) for seed in seeds)
 
 
 def units(pieces: Iterable[Piece]) -> int:

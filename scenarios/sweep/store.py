@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -99,20 +100,18 @@ def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[st
             yield f"scenario {new['name']!r} has changed in {', '.join(changed)}"
 
 
+@dataclass(frozen=True)
 class Wave:
     """The counting rows of a wave: those that no earlier wave contains.
 
     `parts` gives the digest of each file, None without a manifest. `beside` are seeds that earlier waves contain.
     """
 
-    def __init__(
-        self, folder: Folder, name: str, covers: Sequence[Piece], parts: Mapping[str, str | None], beside: Extent
-    ) -> None:
-        self.name = name
-        self.covers = covers
-        self._folder = folder
-        self.parts = parts
-        self.beside = beside
+    folder: Folder
+    name: str
+    covers: Sequence[Piece]
+    parts: Mapping[str, str | None]
+    beside: Extent
 
     def table(self, sweep: Sweep, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows, in no particular order, with these columns or all.
@@ -136,7 +135,7 @@ class Wave:
     def _content(self, name: str, digest: str | None) -> bytes:
         path = f"{wave_path(self.name)}/{name}"
         try:
-            content = self._folder.read(path)
+            content = self.folder.read(path)
         except FileNotFoundError:
             raise DamageError(path, "is missing") from None
         if digest is not None and digest_of(content) != digest:
@@ -145,7 +144,7 @@ class Wave:
 
     def _part(self, name: str, digest: str | None, fields: pa.Schema) -> pa.Table:
         path = f"{wave_path(self.name)}/{name}"
-        return parse_part(f"{self._folder.shown}/{path}", path, self._content(name, digest), fields)
+        return parse_part(f"{self.folder.shown}/{path}", path, self._content(name, digest), fields)
 
     def _without_beside(self, rows: pa.Table, sweep: Sweep) -> pa.Table:
         variants = {key: variant for variant, keys in enumerate(sweep.row_keys()) for key in keys}

@@ -145,7 +145,7 @@ class Step:
 
     def fields(self) -> Shown:
         """Its fields in a trace, besides time and name."""
-        return {"broker": self.broker, "offset": 0}
+        return {"broker": self.broker, "offset": self.offset}
 
     def shown(self) -> Sequence[Shown]:
         """Its entries in a trace, mostly one."""

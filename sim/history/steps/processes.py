@@ -181,9 +181,6 @@ class End(Step):
         for listener in listeners:
             listener.on_end(self)
 
-    def fields(self) -> Shown:
-        return {"broker": self.broker, "offset": self.offset}
-
 
 SYNCED_LOST: Final[StepKind] = StepKind(
     "synced-lost", FACT, Lane.NONE,

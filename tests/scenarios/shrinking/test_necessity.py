@@ -76,4 +76,4 @@ def test_a_set_with_which_it_does_not_stay_is_not_enough() -> None:
 def test_a_used_up_budget_leaves_questions() -> None:
     case, found, until_us = small(*LONE)
     cut = find_necessity(case, found, Trials(lambda: True), until_us, until_us)
-    assert (cut.messages, cut.tries, cut.whole, cut.is_enough) == ((), 0, False, False)
+    assert (cut.messages, cut.tries, cut.whole, cut.is_enough) == ([], 0, False, False)
