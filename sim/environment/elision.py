@@ -90,7 +90,8 @@ class SessionKeeper(Node):
 
 
 class ElidedFetch(ElidedExchange):
-    """An idle fetch that repeats. The fetching node implements `Node.note_elided_rounds`.
+    """An idle fetch that repeats, with the same result in each empty response. The fetching node implements
+    `Node.note_elided_rounds`.
 
     Args:
         server: the broker where it waits.
@@ -99,9 +100,6 @@ class ElidedFetch(ElidedExchange):
         there: the connection to the server.
         back: the connection to the fetching node.
         wait_us: how long it waits at the server.
-
-    Attributes:
-        delayed: see above.
     """
 
     __slots__ = ("_arrived_us", "_back", "_result", "_server", "_there", "_wait_us", "delayed")
@@ -157,14 +155,7 @@ class ElidedFetch(ElidedExchange):
 
 
 class ElidedPings(ElidedExchange):
-    """The pings of a broker.
-
-    Args:
-        pinger: the broker.
-        channel: the connection to the node that keeps its session.
-        sent_us: when the first elided ping would have been sent.
-        interval_us: interval of pings.
-    """
+    """The pings of a broker to the node that keeps its session; the first would have been sent at `sent_us`."""
 
     __slots__ = ("_channel", "_interval_us", "_pinger", "_sent_us", "_sessions")
 

@@ -147,11 +147,7 @@ class Node:
             waiting.put(gate, event)
 
     def receive(self, message: Event) -> None:
-        """Dispatch an arriving message to its handler. Kafka: KafkaApis#handle.
-
-        Raises:
-            TypeError: this kind of node does not handle this type of message.
-        """
+        """Dispatch an arriving message to its handler; raises TypeError if there is none. Kafka: KafkaApis#handle."""
         raise TypeError(f"node {self.node} takes no {type(message)}")
 
     def end(self) -> None:
@@ -439,10 +435,8 @@ class Network:
     def leave(self, node: Node, *, silently: bool) -> None:
         """Remove a process that ended, with its connections and timers.
 
-        Args:
-            node: the process.
-            silently: the machine went down too, so peers notice by timeout; otherwise they see the connection break at
-                once.
+        With `silently` the machine went down too, so peers notice by timeout; otherwise they see the connection break
+        at once.
         """
         node.end_elision()
         del self.nodes[node.node]

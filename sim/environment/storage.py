@@ -72,11 +72,8 @@ class PeriodicFile:
         self._writes = 0
 
     def begin(self, first_us: int, now_us: int) -> None:
-        """Start writing: a process schedules the task, or now has a value to write.
-
-        Args:
-            first_us: when the task is due first.
-            now_us: the time; a write due now has not happened yet.
+        """Start writing: a process schedules the task, due at `first_us` first, or now has a value to write. A write
+        due now has not happened yet.
         """
         self._first_us = first_us
         self._writes = self._due(now_us - 1)
@@ -311,12 +308,9 @@ class Storage:
         self.clean_broker_epoch = broker_epoch
 
     def power_lost(self, now_us: int) -> list[Batch]:
-        """Lose the suffix of the log that neither fsync nor write-back had reached.
+        """Lose the suffix of the log that neither fsync nor write-back had reached; returns the lost batches.
 
         Write-back runs every interval and writes pages that have been dirty for longer than the expiry.
-
-        Returns:
-            The lost batches.
         """
         settings = self._settings
         last_run_us = now_us - (now_us - self._writeback_phase_us) % settings.writeback_interval_us
@@ -338,12 +332,9 @@ class Storage:
         return lost
 
     def corrupt_tail(self, count: int) -> list[Batch]:
-        """Make the newest batches unreadable, synced or not: recovery truncates before them, by CRC.
+        """Make the newest batches unreadable, synced or not: recovery truncates before them, by CRC. Returns them.
 
         A no-op after a clean shutdown, because LogLoader skips recovery then.
-
-        Returns:
-            The lost batches.
         """
         if self.clean_shutdown:
             return []
@@ -368,12 +359,8 @@ class Storage:
         return empty
 
     def delete_log(self, decide: Decisions) -> tuple[Log, LeaderEpochFileCache, int]:
-        """Delete the partition's log and checkpoint entries; the partition may be recreated empty.
-
-        Kafka: LogManager#asyncDelete.
-
-        Returns:
-            As `recover`.
+        """Delete the partition's log and checkpoint entries; the partition may be recreated empty. Returns as
+        `recover`. Kafka: LogManager#asyncDelete.
         """
         self.log.truncate_fully(0)
         self._written_us.clear()

@@ -22,14 +22,7 @@ def note_settings(recorder: Recorder, config: Mapping[str, Value], replication_f
 
 
 class Administrator:
-    """Changes settings, and deletes records.
-
-    Args:
-        control: the control plane.
-        recorder: where changes that matter to promises are recorded.
-        min_isr: initial ``min.insync.replicas``.
-        heeds_unclean: see `sim.hosts.settings.heeds_unclean_election`.
-    """
+    """Changes settings, and deletes records; begins with this ``min.insync.replicas``."""
 
     def __init__(self, control: ControlPlane, recorder: Recorder, min_isr: int, *, heeds_unclean: bool) -> None:
         self._heeds_unclean = heeds_unclean
@@ -49,12 +42,7 @@ class Administrator:
         self._control.set_config(key, value)
 
     def change_min_isr(self, value: int, by: object = None) -> bool:
-        """Set ``min.insync.replicas`` until `restore_min_isr`; False if it has that value already.
-
-        Args:
-            value: the new value.
-            by: identifies the change for `restore_min_isr`.
-        """
+        """Set ``min.insync.replicas`` until `restore_min_isr` with the same `by`; False if it is so already."""
         changes = self._min_isrs
         if value == changes[-1][0]:
             return False

@@ -51,15 +51,7 @@ class Startup:
     """Arguments for one incarnation of a broker.
 
     Attributes:
-        broker: its id.
         incarnation: number of earlier incarnations on this machine.
-        topic: name of its partition.
-        storage: the machine's disk.
-        decide: its rules.
-        settings: its settings.
-        kernel: time and timers.
-        network: the network it joins.
-        recorder: records its steps.
         loaded: called when the logs are loaded.
         exits: called with (broker, reason) when the process exits by itself.
     """
@@ -108,9 +100,6 @@ class Startup:
 
 class Broker(Following):
     """One incarnation of a broker.
-
-    Args:
-        startup: its arguments.
 
     Attributes:
         broker_epoch: of its registration, -1 before the first.
@@ -266,10 +255,8 @@ class Broker(Following):
         channel.send(message)
 
     def _elide_pings(self, channel: Channel[Any], interval_us: int) -> bool:
-        """Elide pings that only keep the session, from this one on (`sim.environment.elision`).
-
-        Returns:
-            Whether they are elided; otherwise the ping is counted as idle.
+        """Elide pings that only keep the session, from this one on (`sim.environment.elision`). Returns whether they
+        are elided; otherwise the ping is counted as idle.
         """
         if self.network.elides:
             ElidedPings(self, channel, self.kernel.now_us, interval_us).begin()

@@ -51,12 +51,6 @@ class _HeartbeatTimeout(Event):
 class BrokerHeartbeatTracker:
     """The time of each broker's last heartbeat. Kafka: BrokerHeartbeatTracker (4.1-4.3), BrokerHeartbeatManager.
 
-    Args:
-        quorum: fences brokers whose sessions expire.
-        session_us: ``broker.session.timeout.ms`` in us.
-        kernel: time and timers.
-        keeps_fenced: whether fenced brokers keep sessions (rule ``fenced_session``).
-
     Attributes:
         suspended: brokers whose heartbeats are elided, so that their sessions do not expire.
         unfenced: the unfenced brokers.

@@ -17,17 +17,7 @@ from sim.protocol.replica.partition import NO_LEADER
 
 @dataclass(slots=True)
 class ClientSetup:
-    """Shared arguments of one partition's clients.
-
-    Attributes:
-        topic: the partition.
-        brokers: ids of all brokers (``bootstrap.servers``).
-        settings: the clients' settings.
-        kernel: time and timers.
-        network: the network they join.
-        recorder: records acknowledgements, reads and end offsets.
-        decide: the clients' rules.
-    """
+    """Shared arguments of one partition's clients; the ids of all brokers are their ``bootstrap.servers``."""
 
     topic: str
     brokers: tuple[int, ...]
@@ -51,11 +41,7 @@ class _Retry(Event):
 
 
 class Client(Node):
-    """A client of one partition. Kafka: NetworkClient, clients.Metadata.
-
-    Args:
-        node: its node id, above 1000.
-        setup: its shared arguments.
+    """A client of one partition; its node id is above 1000. Kafka: NetworkClient, clients.Metadata.
 
     Attributes:
         leader: the leader according to its current metadata, `NO_LEADER` if unknown.
@@ -147,10 +133,8 @@ class Client(Node):
         """Request metadata after the back-off (``retry.backoff.ms``, doubling to its maximum).
 
         Once every broker was asked, asking again fails the same way until some broker changes. Those retries are
-        elided: the next one simulated is the first after a change.
-
-        Args:
-            always: the failure may pass without a change at a broker (a lost message), so the retry is not elided.
+        elided: the next one simulated is the first after a change. With `always`, the failure may pass without one (a
+        lost message), so the retry is not elided.
         """
         self.end_elision()  # Successful fetches reset the back-off.
         if always:

@@ -45,10 +45,10 @@ CLOSING_US: Final = 300
 
 
 class Cluster:
-    """One partition on some brokers.
+    """One partition on some brokers, whose ids begin at 1.
 
     Args:
-        brokers: number of brokers; ids begin at 1.
+        brokers: number of brokers.
         config: full configuration of the cluster.
         broker_config: full configuration of the brokers that differ.
         rules: rules of each broker.
@@ -62,10 +62,7 @@ class Cluster:
 
     Attributes:
         running: the processes that run, by broker.
-        machines: the machines they run on.
-        links: the links between nodes.
         control: the control plane, where decisions are persisted.
-        administrator: changes settings.
     """
 
     __deletable__ = ("_supervisor", "machines")
@@ -224,11 +221,8 @@ class Cluster:
         return self.end(broker, steps.KILL)
 
     def pause(self, node: int, by: object = None) -> bool:
-        """Pause a broker's process (0: the control plane); False if none runs. Pauses nest.
-
-        Args:
-            node: the node.
-            by: identifies the pause for `resume`.
+        """Pause a broker's process (0: the control plane) until `resume` with the same `by`; False if none runs. Pauses
+        nest.
         """
         process = self._process(node)
         if process is None:
@@ -280,13 +274,7 @@ class Cluster:
         self._supervisor.session_ended(broker)
 
     def end(self, broker: int, kind: steps.StepKind, loses: Callable[[], list[Batch]] = list) -> bool:
-        """End a process at once; False if none runs.
-
-        Args:
-            broker: the broker.
-            kind: how it ends.
-            loses: makes its machine lose batches, and returns them.
-        """
+        """End a process at once; False if none runs. `loses` makes its machine lose batches, and returns them."""
         process = self.running.pop(broker, None)
         if process is None:
             return False

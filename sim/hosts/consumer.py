@@ -45,13 +45,8 @@ USABLE_EPOCH_END_VERSION = 3
 
 
 class Consumer(Client):
-    """Reads one partition. Kafka: consumer.internals.Fetcher, OffsetFetcher (3.9-4.3), ConsumerCoordinator.
-
-    Args:
-        node: see `Client`.
-        setup: see `Client`.
-        position: first offset to read.
-        observe: called with the batches of each read, if given.
+    """Reads one partition, from a first offset on. Kafka: consumer.internals.Fetcher, OffsetFetcher (3.9-4.3),
+    ConsumerCoordinator.
 
     Attributes:
         cursor: its position.
@@ -112,12 +107,9 @@ class Consumer(Client):
     # Reading.
 
     def fetch(self, *, again: bool = False) -> None:
-        """Fetch from the position, or first find or validate it; a no-op if a request is in flight.
-
-        Kafka: consumer.internals.Fetcher#sendFetches.
-
-        Args:
-            again: the last response was empty, so the fetch may be elided (`sim.environment.elision`).
+        """Fetch from the position, or first find or validate it; a no-op if a request is in flight. If the last
+        response was empty (`again`), the fetch may be elided (`sim.environment.elision`). Kafka:
+        consumer.internals.Fetcher#sendFetches.
         """
         if self._fetch is not None or self.paused or self.has_error:
             return

@@ -41,13 +41,10 @@ class ControlPlaneSetup:
     """Arguments of a control plane.
 
     Attributes:
-        topic: the partition.
-        replicas: its assignment, the preferred leader first.
+        replicas: the partition's assignment, the preferred leader first.
         brokers: number of brokers; when all are registered (in KRaft: unfenced), an administrator creates the topic.
         decide: the controllers' rules.
         config: full configuration of the cluster.
-        kernel: time and timers.
-        recorder: records what is persisted.
     """
 
     topic: str
@@ -62,11 +59,7 @@ class ControlPlaneSetup:
 class ControlPlane(SessionKeeper):
     """Base of both control planes; see the module.
 
-    Args:
-        setup: its arguments.
-
     Attributes:
-        session_us: session timeout.
         state: the partition's state; partition epoch -1 before the topic is created, leader epoch -1 before the first
             leader.
         controller: the broker that is the controller; 0 or less if it is not a broker.
@@ -118,12 +111,7 @@ class ControlPlane(SessionKeeper):
         raise NotImplementedError
 
     def pause_controller(self, broker: int, pause: Callable[[int], bool]) -> bool:
-        """Pause the active controller; False while there is none.
-
-        Args:
-            broker: the broker that is the controller; 0 or less if it is not a broker.
-            pause: pauses a broker's process.
-        """
+        """Pause the active controller, which is this broker if it is above 0; False while there is none."""
         return broker > 0 and pause(broker)
 
     def close_session(self, broker: int, broker_epoch: int) -> None:
@@ -148,12 +136,7 @@ class ControlPlane(SessionKeeper):
         return False
 
     def unsettled_brokers(self, brokers: Iterable[int], running: Mapping[int, Broker]) -> str:  # noqa: ARG002
-        """A description of the brokers that lag behind its state; "" if none.
-
-        Args:
-            brokers: all of them.
-            running: the processes that run.
-        """
+        """A description of the brokers that lag behind its state; "" if none."""
         return ""
 
     def unsettled_work(self, leader: Broker | None, *, writes_answered: bool) -> str:  # noqa: ARG002 - for a quorum

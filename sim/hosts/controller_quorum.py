@@ -54,12 +54,8 @@ FORCED: Final = (UNCLEAN, DESIGNATED, LONGEST_AGGRESSIVE)
 class ControllerQuorum(ControlPlane):
     """The control plane of a KRaft cluster. Kafka: ControllerApis, QuorumController.
 
-    Args:
-        setup: see `ControlPlane`.
-
     Attributes:
         log: the metadata log.
-        sessions: the brokers' sessions.
         active: the active controller.
         epoch: the controller epoch: number of active controllers so far, including this one.
     """
@@ -327,14 +323,9 @@ class ControllerQuorum(ControlPlane):
             self.active.create_partition(self._topic, self.state.replicas)
 
     def is_keepalive(self, broker: int, broker_epoch: int, metadata_offset: int) -> bool:
-        """Whether a heartbeat would only keep the session.
+        """Whether a heartbeat with these fields would only keep the session.
 
         A broker that has replayed the whole log gets later records in time while its link is steady.
-
-        Args:
-            broker: see `BrokerHeartbeatRequest`; so for the others.
-            broker_epoch: see there.
-            metadata_offset: see there.
         """
         known = self.active.image.brokers.get(broker)
         return (

@@ -62,13 +62,6 @@ class Following(Serving):
 
     Kafka: ReplicaFetcherManager, AbstractFetcherManager, server.ReplicaFetcherBlockingSend (1.1-2.6),
     BrokerBlockingSender (3.9-4.3).
-
-    Args:
-        broker: its id.
-        decide: its rules.
-        settings: its settings.
-        kernel: time and timers.
-        recorder: where steps are noted.
     """
 
     __slots__ = (
@@ -120,12 +113,8 @@ class Following(Serving):
     # The leader that it follows.
 
     def fetch_from(self, partition: Partition, decision: LeaderAndIsr, *, restarts: bool) -> None:
-        """Fetch from the leader of a decision. Kafka: AbstractFetcherManager#addFetcherForPartitions.
-
-        Args:
-            partition: the partition, which is already a follower.
-            decision: the LeaderAndIsr.
-            restarts: whether it truncates and restarts even if it already fetches from that leader.
+        """Fetch from the leader of a decision, which the partition already follows. With `restarts` it truncates and
+        restarts even if it already fetches from that leader. Kafka: AbstractFetcherManager#addFetcherForPartitions.
         """
         fetcher = self._fetchers.get(decision.leader)
         fetch = fetcher.partitions.get(partition.name) if fetcher else None

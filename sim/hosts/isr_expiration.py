@@ -15,12 +15,6 @@ class IsrExpiration(Event):
 
     Elided while no follower lags and the task is not held back; a held task may find a different state when it runs.
     Kafka: ReplicaManager#maybeShrinkIsr.
-
-    Args:
-        broker: the broker.
-
-    Attributes:
-        scheduled: whether a check is scheduled.
     """
 
     __slots__ = ("_began_us", "_broker", "scheduled")

@@ -70,13 +70,9 @@ class _ResponseTimeout(Event):
 
 
 class KRaftBroker(Broker):
-    """One incarnation of a KRaft broker.
+    """One incarnation of a KRaft broker, which reads only records of the metadata log that it has received.
 
     Kafka: BrokerServer, BrokerMetadataPublisher.
-
-    Args:
-        startup: see `Broker`.
-        log: the metadata log; the broker reads only records it has received.
 
     Attributes:
         image: the metadata that it has replayed.

@@ -12,12 +12,7 @@ from sim.history.recorder import Recorder
 
 
 class Links:
-    """The directed links between broker ids, 0 for the control plane.
-
-    Args:
-        network: the network.
-        recorder: records the changes.
-    """
+    """The directed links between broker ids, 0 for the control plane."""
 
     def __init__(self, network: Network, recorder: Recorder) -> None:
         self._network = network

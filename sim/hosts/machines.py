@@ -21,11 +21,7 @@ SILENT: Final = (steps.POWER_LOSS, steps.DISK_REPLACED)
 
 
 class Processes(Protocol):
-    """The broker processes.
-
-    Attributes:
-        running: running processes by broker.
-    """
+    """The broker processes; `running` ones by broker."""
 
     running: dict[int, Broker]
 
@@ -34,18 +30,7 @@ class Processes(Protocol):
 
 
 class Machines:
-    """One machine per broker.
-
-    Args:
-        processes: the broker processes.
-        settings: settings of each broker.
-        streams: chance.
-        kernel: time.
-        recorder: records ends and lost batches.
-
-    Attributes:
-        storages: the disks, by broker.
-    """
+    """One machine per broker; `storages` are the disks."""
 
     def __init__(
         self,
@@ -143,16 +128,7 @@ class Machines:
         self._lost[broker] = []
 
     def ended(self, process: Broker, kind: steps.StepKind, loses: Callable[[], list[Batch]]) -> list[Batch]:
-        """Note the end of a process, whose files remain.
-
-        Args:
-            process: the process.
-            kind: how it ended.
-            loses: makes the machine lose batches, and returns them.
-
-        Returns:
-            The lost batches.
-        """
+        """Note the end of a process, whose files remain. `loses` makes the machine lose batches, which are returned."""
         storage = self.storages[process.node]
         partition = process.partition
         if partition is not None:

@@ -35,15 +35,7 @@ class _FetchTimeout(Event):
 
 
 class MetadataLog:
-    """The metadata log; see the module.
-
-    Args:
-        controller: the active controller's node.
-        kernel: time and timers.
-
-    Attributes:
-        records: all committed records.
-    """
+    """The metadata log of all committed records; see the module."""
 
     def __init__(self, controller: Node, kernel: Kernel) -> None:
         self._controller = controller

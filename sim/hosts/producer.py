@@ -45,12 +45,7 @@ class _ProduceTimeout(Event):
 
 
 class Producer(Client):
-    """Sends to one partition. Kafka: KafkaProducer.
-
-    Args:
-        node: see `Client`.
-        setup: see `Client`.
-    """
+    """Sends to one partition. Kafka: KafkaProducer."""
 
     __slots__ = ("_ids", "_paused", "_plan", "_requests", "_sender", "_timer_us")
 

@@ -69,11 +69,6 @@ def _arrival(delayed: DelayedFetch) -> tuple[int, int]:
 class Serving(ElidingBroker):
     """The part of a broker that answers requests. Kafka: KafkaApis, ReplicaManager.
 
-    Args:
-        broker: its id.
-        settings: its settings.
-        kernel: time and timers.
-
     Attributes:
         partition: the partition, once the log is loaded; requests arrive only after that.
         broker_epoch: of its registration, -1 before the first: until then it answers no requests.
@@ -83,7 +78,6 @@ class Serving(ElidingBroker):
             alive.
         backlog: events that wait for the partition; in force (`Node.waiting`) from the start.
         epoch_end_version: newest version of OffsetsForLeaderEpoch that it supports for clients.
-        reached: notes a probe.
     """
 
     __slots__ = (

@@ -9,13 +9,8 @@ from sim.kernel.scheduler import ALWAYS, Kernel
 
 
 class Supervisor:
-    """Restarts a broker ``sim.supervisor.restart.ms`` after its exit.
-
-    Args:
-        kernel: time and timers.
-        settings: those of all brokers.
-        incarnations: number of processes each broker has had.
-        start: starts a broker.
+    """Restarts a broker ``sim.supervisor.restart.ms`` after its exit; `incarnations` counts the processes of each
+    broker.
     """
 
     def __init__(
@@ -32,11 +27,8 @@ class Supervisor:
         self._refused: dict[int, tuple[int, int]] = {}
 
     def exited(self, broker: int, *, in_vain: bool) -> None:
-        """Schedule a restart after a process exited by itself.
-
-        Args:
-            broker: whose.
-            in_vain: registration would be refused while the old session is open; those retries are elided.
+        """Schedule a restart after a process exited by itself. If registration would be refused while the old session
+        is open, retries are in vain, and elided.
         """
         now_us = self._kernel.now_us
         if in_vain:

@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 class PartitionBacklog(Backlog):
-    """Holds back events that need the partition (`Event.has_to_wait`); others happen at once.
-
-    Args:
-        broker: the partition's broker.
-    """
+    """Holds back events that need a broker's partition (`Event.has_to_wait`); others happen at once."""
 
     __slots__ = ("_broker",)
 

@@ -78,12 +78,7 @@ class _PingTimer(Event):
 
 
 class ZooKeeperBroker(Broker):
-    """One incarnation of a ZooKeeper broker; see `sim.hosts.broker.Broker` for the arguments. Kafka: KafkaServer.
-
-    Attributes:
-        module: its controller module.
-        zookeeper: its ZooKeeper session and requests.
-    """
+    """One incarnation of a ZooKeeper broker; see `sim.hosts.broker.Broker` for the arguments. Kafka: KafkaServer."""
 
     __slots__ = (
         "_controller_epoch",

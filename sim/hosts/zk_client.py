@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 class ZooKeeperClient:
     """A ZooKeeper session; see the module. Kafka: zookeeper.ZooKeeperClient (1.1-3.9), KafkaZkClient (1.1-3.9).
 
-    Args:
-        broker: whose.
-
     Attributes:
         session: the broker epoch of the open session, -1 without one.
         pending: unanswered requests.
@@ -49,15 +46,9 @@ class ZooKeeperClient:
         *,
         outlives_session: bool = False,
     ) -> None:
-        """Send a request.
+        """Send a request: `operation` is called with ZooKeeper, `done` with the result. See `ZooKeeperRequest`.
 
         Kafka: zookeeper.ZooKeeperClient#handleRequests (1.1-3.9), KafkaZkClient#retryRequestsUntilConnected (1.1-3.9).
-
-        Args:
-            operation: called with ZooKeeper as its argument.
-            done: called with the result.
-            subject: see `ZooKeeperRequest`.
-            outlives_session: also retried in the next session.
         """
         broker = self._broker
         if broker is None:

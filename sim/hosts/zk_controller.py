@@ -57,19 +57,7 @@ def noop(*_: object, **__: object) -> None:
 
 
 class ControllerModule:
-    """The controller's host in one broker. Kafka: ControllerChannelManager, RequestSendThread.
-
-    Args:
-        node: the broker.
-        decide: its rules.
-        settings: its settings.
-        kernel: time and timers.
-        ask_zookeeper: `sim.hosts.zk_client.ZooKeeperClient.ask`.
-        reached: `sim.history.coverage.Coverage.reached`.
-
-    Attributes:
-        controller: the controller itself.
-    """
+    """The controller's host in one broker. Kafka: ControllerChannelManager, RequestSendThread."""
 
     __deletable__ = ("controller",)
 

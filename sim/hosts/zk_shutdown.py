@@ -14,12 +14,8 @@ if TYPE_CHECKING:
 
 
 class ShutdownTries:
-    """Requests controlled shutdown, with up to ``controlled.shutdown.max.retries`` retries.
-
-    Kafka: KafkaServer#controlledShutdown.
-
-    Args:
-        broker: the stopping broker.
+    """Requests controlled shutdown, with up to ``controlled.shutdown.max.retries`` retries. Kafka:
+    KafkaServer#controlledShutdown.
     """
 
     __slots__ = ("_broker", "_request", "_tries")

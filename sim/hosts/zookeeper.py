@@ -61,8 +61,6 @@ class Session:
         expiry_suspended: whether elided pings keep it.
         last_us: time of the last ping.
         unacknowledged: watch events that are not acknowledged.
-        events_sent: number of watch events sent.
-        timer_set: whether its expiry timer is set.
     """
 
     __slots__ = (
@@ -102,9 +100,6 @@ class _SessionTimeout(Event):
 
 class ZooKeeper(ControlPlane):
     """The ZooKeeper server.
-
-    Args:
-        setup: see `ControlPlane`.
 
     Attributes:
         sessions: open sessions by broker.
@@ -185,14 +180,7 @@ class ZooKeeper(ControlPlane):
                 self._send(ping.broker, notice)
 
     def is_keepalive(self, broker: int, broker_epoch: int, last_event: int, partition_epoch: int) -> bool:  # noqa: ARG002
-        """Whether a ping would only keep the session.
-
-        Args:
-            broker: see `Ping`; so for the others.
-            broker_epoch: see there.
-            last_event: see there.
-            partition_epoch: see there; for scripts.
-        """
+        """Whether a ping with these fields would only keep the session."""
         session = self.sessions.get(broker)
         return session is not None and session.broker_epoch == broker_epoch and session.events_sent == last_event
 
@@ -313,12 +301,8 @@ class ZooKeeper(ControlPlane):
     # The controller node.
 
     def elect(self, broker: int) -> int:
-        """Create the controller node, if there is none.
-
-        Kafka: KafkaZkClient#registerControllerAndIncrementControllerEpoch (2.6-3.9).
-
-        Returns:
-            The controller epoch, 0 if the node exists.
+        """Create the controller node; returns the controller epoch, 0 if the node exists. Kafka:
+        KafkaZkClient#registerControllerAndIncrementControllerEpoch (2.6-3.9).
         """
         if self.controller:
             return self.controller_epoch if self.controller == broker else 0
@@ -412,16 +396,14 @@ class ZooKeeper(ControlPlane):
     def write_isr(
         self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int], checks: decisions.Decision
     ) -> tuple[str, LeaderAndIsr]:
-        """Write an ISR, if the version is unchanged. Kafka: ReplicationUtils#updateLeaderAndIsr.
+        """Write an ISR, if the version is unchanged; returns an error, and the state afterwards. Kafka:
+        ReplicationUtils#updateLeaderAndIsr.
 
         Args:
             known: partition epoch and controller epoch as the leader knows them.
             isr: the new ISR.
             members: broker epochs of new members, as the leader knows them.
             checks: whether members must still be registered.
-
-        Returns:
-            An error, and the state afterwards.
         """
         state = self.state
         if state.partition_epoch != known.partition_epoch:

@@ -15,14 +15,10 @@ Waiting = tuple[int, Gate, Event]
 
 
 class ChoosingKernel(Kernel):
-    """Drops and reorders named events; with neither given it behaves as `Kernel`.
+    """Drops and reorders events by the names that `identify` gives them; with neither given it behaves as `Kernel`.
 
-    Args:
-        event_budget: see `Kernel`.
-        identify: names events.
-        lost: names of the events to drop.
-        order: names of events, each held until its predecessors have happened, for `PATIENCE_US` at most. Later events
-            of the same connection wait behind a held one.
+    An event of `order` is held until its predecessors have happened, for `PATIENCE_US` at most. Later events of the
+    same connection wait behind a held one.
     """
 
     def __init__(

@@ -48,19 +48,11 @@ class Event:
     needs_partition = False
 
     def happen(self, gate: Gate, /) -> None:
-        """Handle the event, which is due now.
-
-        Args:
-            gate: the gate it was scheduled through.
-        """
+        """Handle the event, which is due now, at the gate that it was scheduled through."""
         raise NotImplementedError
 
     def has_to_wait(self, *, registered: bool) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether the event is held back while its broker's partition is unusable.
-
-        Args:
-            registered: whether the broker is registered.
-        """
+        """Whether the event is held back while the partition of its broker, registered or not, is unusable."""
         return self.needs_partition
 
 
@@ -85,11 +77,7 @@ class IdleCall(Call):
 
 
 class Backlog:
-    """Events that a closed gate holds back.
-
-    Attributes:
-        events: (gate, event) pairs in the order in which they were due.
-    """
+    """Events that a closed gate holds back, with their gates, in the order in which they were due."""
 
     __slots__ = ("events",)
 
@@ -127,11 +115,7 @@ class Gate:
 
 
 class ElidedExchange:
-    """An exchange of two nodes that is not simulated while nothing else happens at either of them.
-
-    Args:
-        ends: a gate of each node.
-    """
+    """An exchange of two nodes (`ends`) that is not simulated while nothing else happens at either of them."""
 
     __slots__ = ("_ends",)
 
@@ -201,11 +185,7 @@ class PastEventError(Exception):
 
 
 def refuse(at_us: int, now_us: int, gate: Gate, event: Event) -> NoReturn:
-    """Refuse to schedule an event in the past.
-
-    Raises:
-        PastEventError: always.
-    """
+    """Refuse to schedule an event in the past, by a PastEventError."""
     asked: object = event
     if isinstance(event, Call):
         asked = event.handler
@@ -215,14 +195,7 @@ def refuse(at_us: int, now_us: int, gate: Gate, event: Event) -> NoReturn:
 
 
 class BudgetError(Exception):
-    """A run has used up one of its budgets.
-
-    Args:
-        key: the setting that defines the budget.
-        budget: its value.
-        what: what is counted.
-        when: how far the run got, as text after "by".
-    """
+    """A run has used up one of its budgets, of a setting's key; `when` says how far it got, as text after "by"."""
 
     def __init__(self, key: str, budget: int, what: str, when: str) -> None:
         super().__init__(f"{key}: {budget:,} {what} by {when}")
@@ -231,17 +204,9 @@ class BudgetError(Exception):
 class ObservedEvent(Event):
     """Wraps an event to record what it causes.
 
-    Args:
-        kernel: the kernel it is queued in.
-        watcher: the watcher to notify.
-        number: see below.
-        gate: see below.
-        event: see below.
-
     Attributes:
         number: sequence number of its entry.
         gate: the gate it was scheduled through.
-        event: what happens.
         at_us: when it was due.
         made_us: when it happened, which is after `at_us` if a gate held it back; -1: it did not happen.
         first: sequence number of the first entry that it scheduled.
@@ -279,11 +244,9 @@ class ObservedEvent(Event):
 
 
 class Watcher:
-    """Records each event of a kernel and what it caused: the entries scheduled while it happened.
+    """Records each event of a kernel (`calls`) and what it caused: the entries scheduled while it happened.
 
     Attributes:
-        current: the event being handled.
-        calls: all events that happened, in order.
         dropped: events whose receiver had ended or whose link was cut.
     """
 
@@ -327,10 +290,8 @@ class Kernel:
         self.number = CALL << _TIE
 
     def schedule(self, at_us: int, gate: Gate, event: Event) -> None:
-        """Schedule an event; it happens if the gate is open at that time.
-
-        Raises:
-            PastEventError: the time is in the past; every method that schedules raises this.
+        """Schedule an event; it happens if the gate is open at that time. As every method that schedules, raises
+        PastEventError.
         """
         if at_us < self.now_us:
             refuse(at_us, self.now_us, gate, event)
@@ -487,11 +448,7 @@ class Kernel:
 
 
 class Environment(simpy.Environment):
-    """Runs SimPy processes on a kernel's clock and queue.
-
-    Args:
-        kernel: the kernel.
-    """
+    """Runs SimPy processes on a kernel's clock and queue."""
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(0)

@@ -21,11 +21,7 @@ _NAMES: Final[dict[str, int]] = {}
 
 
 class Stream:
-    """A sequence of random numbers.
-
-    Args:
-        key: identifies the sequence, below 2**62.
-    """
+    """A sequence of random numbers, identified by a key below 2**62."""
 
     __slots__ = ("_drawn", "_key")
 
@@ -45,11 +41,7 @@ class Stream:
 
 
 class Streams:
-    """The streams of one seed, each created when first used.
-
-    Args:
-        seed: any integer.
-    """
+    """The streams of one seed, each created when first used."""
 
     __slots__ = ("_key", "_streams", "seed")
 
