@@ -37,12 +37,7 @@ _MASKS: Final = {name: sum(1 << _PLACES[name, value] for value in spec.values) f
 
 @final
 class Decision:
-    """A yes/no query of a rule.
-
-    Attributes:
-        answer: the answer of the current value.
-        asked: whether it had an effect.
-    """
+    """A yes/no query of a rule, with the answer of the current value, and whether it had an effect."""
 
     __slots__ = ("answer", "asked")
 
@@ -65,8 +60,6 @@ class Choice:
     """A query of a rule with an answer for each value.
 
     Attributes:
-        rule: its name.
-        value: the current value.
         against: values that would have answered differently at some time.
     """
 
@@ -78,11 +71,7 @@ class Choice:
         self.against: set[str] = set()
 
     def pick(self, answers: Mapping[str, T]) -> T:
-        """The answer of the current value.
-
-        Args:
-            answers: value -> answer; if all are equal the rule has no effect.
-        """
+        """The answer of the current value; if all answers are equal the rule has no effect."""
         chosen = answers[self.value]
         for value, answer in answers.items():
             if answer != chosen:
@@ -92,15 +81,8 @@ class Choice:
 
 @final
 class Decisions:
-    """All queries of one set of rules, and which of them had an effect.
-
-    In a run, brokers with the same rules share an object.
-
-    Args:
-        rules: the rules.
-
-    Attributes:
-        rules: see above.
+    """All queries of one set of rules, and which of them had an effect. In a run, brokers with the same rules share an
+    object.
     """
 
     def __init__(self, rules: Rules) -> None:

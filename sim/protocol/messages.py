@@ -386,9 +386,7 @@ class AbstractControlRequest:
     """Base of the controller's three requests. Kafka: AbstractControlRequest (2.6-3.9).
 
     Attributes:
-        controller_epoch: of the controller that sends it.
         broker_epoch: of the registration that it is meant for.
-        state: the partition's state.
     """
 
     __slots__ = ("broker_epoch", "controller_epoch", "state")

@@ -68,9 +68,6 @@ class Mode:
     Attributes:
         name: ``[a-z0-9.-]+``.
         release: the Kafka release, `NO_RELEASE` if it is not one.
-        summary: one line about it.
-        rules: its rules.
-        promise: its promise.
         follows: for a mode that is not a release, the release that it comes after.
 
     Raises:
@@ -101,10 +98,8 @@ class Mode:
         return tuple([int(number) for number in self._beside.split(".")]), self.release == NO_RELEASE
 
     def override(self, values: Mapping[str, str]) -> Mode:
-        """This mode with other values of some rules, and the corresponding promise.
-
-        Raises:
-            InputError: unknown rule or value.
+        """This mode with other values of some rules, and the corresponding promise; raises InputError if one is
+        unknown.
         """
         if not values:
             return self
@@ -430,11 +425,7 @@ MODES: Final[dict[str, Mode]] = {
 
 
 def mode(name: str, known: Mapping[str, Mode] = MODES) -> Mode:
-    """The mode of that name.
-
-    Raises:
-        InputError: there is none; the message names the nearest.
-    """
+    """The mode of that name; raises InputError with the nearest name if there is none."""
     if name not in known:
         raise InputError(f"unknown mode {name!r}{did_you_mean(name, known)}")
     return known[name]

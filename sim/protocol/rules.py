@@ -635,11 +635,7 @@ class Rules:
             check(name, getattr(self, name))
 
     def override(self, values: Mapping[str, str]) -> Self:
-        """These rules with some values replaced.
-
-        Raises:
-            InputError: unknown rule or value.
-        """
+        """These rules with some values replaced; raises InputError for an unknown rule or value."""
         for name, value in values.items():
             check(name, value)
         words: dict[str, Any] = dict(values)
@@ -667,11 +663,7 @@ RULES: Final = {rule.name: _spec(rule.type) for rule in fields(Rules)}
 
 
 def check(name: str, value: str) -> None:
-    """Refuse an unknown rule or value.
-
-    Raises:
-        InputError: unknown; the message names the nearest valid one.
-    """
+    """Refuse an unknown rule or value: raises InputError with the nearest valid one."""
     spec = RULES.get(name)
     if spec is None:
         raise InputError(f"unknown rule {name!r}{did_you_mean(name, RULES)}")
@@ -680,11 +672,7 @@ def check(name: str, value: str) -> None:
 
 
 def parse_overrides(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse ``NAME=VALUE`` words.
-
-    Raises:
-        InputError: all problems with them.
-    """
+    """Parse ``NAME=VALUE`` words; raises InputError with all problems."""
     return parse_pairs(pairs, "--rule", "NAME=VALUE", _checked)
 
 
@@ -694,15 +682,9 @@ def _checked(name: str, value: str) -> str:
 
 
 def unmet(where: Where, in_force: Sequence[Rules]) -> Where:
-    """Why a rule or key has no effect.
+    """Why a rule or key has no effect: the first condition of `where` that no broker meets.
 
-    Args:
-        where: where it has an effect.
-        in_force: the rules of all brokers.
-
-    Returns:
-        The first condition that no broker meets, including conditions of the conditions' own rules; empty: all are met,
-        and it may have an effect.
+    This includes conditions of the conditions' own rules. Empty: all are met, and it may have an effect.
     """
     for name, values in where:
         if not any(getattr(rules, name) in values for rules in in_force):

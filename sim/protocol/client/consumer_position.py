@@ -53,17 +53,11 @@ class LogTruncation(NamedTuple):
 
 
 class ConsumerPosition:
-    """The state machine. Kafka: SubscriptionState.TopicPartitionState.
-
-    Args:
-        policy: ``auto.offset.reset``.
+    """The state machine; see `FetchPosition`. Kafka: SubscriptionState.TopicPartitionState.
 
     Attributes:
         state: `INITIALIZING`, `FETCHING`, `AWAIT_RESET` or `AWAIT_VALIDATION`.
-        offset: see `FetchPosition`; -1 without a position.
-        offset_epoch: see `FetchPosition`.
-        leader: see `FetchPosition`.
-        leader_epoch: see `FetchPosition`.
+        offset: -1 without a position.
         reset_strategy: ``earliest`` or ``latest`` in `AWAIT_RESET`, else empty.
     """
 
@@ -97,17 +91,11 @@ class ConsumerPosition:
         self._validate()
 
     def leader_seen(self, leader: int, leader_epoch: int, *, can_validate: bool = True) -> bool:
-        """Note the leader in metadata: a new leader or epoch requires validation of the position.
+        """Note the leader in metadata: a new leader or epoch requires validation of the position. Returns whether it
+        awaits that.
 
-        Kafka: SubscriptionState#maybeValidatePositionForCurrentLeader (2.6-4.3).
-
-        Args:
-            leader: its id.
-            leader_epoch: its epoch, `NO_EPOCH` if the metadata has none.
-            can_validate: whether consumer and leader support OffsetsForLeaderEpoch version 3 (2.3).
-
-        Returns:
-            Whether the position awaits validation.
+        It is possible if consumer and leader support OffsetsForLeaderEpoch version 3 (2.3). Kafka:
+        SubscriptionState#maybeValidatePositionForCurrentLeader (2.6-4.3).
         """
         if self.state == AWAIT_RESET or leader == NO_LEADER:
             return False
@@ -172,12 +160,9 @@ class ConsumerPosition:
         self.reset_strategy = strategy or self._policy
 
     def reset_to(self, strategy: str, position: FetchPosition) -> bool:
-        """Reset to the offset in the leader's response, if the reset is still pending.
+        """Reset to the offset in the leader's response, if the reset is still pending; returns whether it was.
 
         Kafka: SubscriptionState#maybeSeekUnvalidated (2.6-4.3).
-
-        Returns:
-            Whether the position was reset.
         """
         if self.state != AWAIT_RESET or strategy != self.reset_strategy:
             return False

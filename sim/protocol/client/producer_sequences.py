@@ -156,15 +156,11 @@ class ProducerSequences:
             self._renumber()
 
     def may_retry(self, batch: Sequenced, error: str, log_start: int) -> bool:
-        """Whether a refused batch is retried.
+        """Whether a refused batch is retried. The response may lack a leader's log start (-1), which it has for an
+        unknown producer.
 
-        Only a refusal of the next batch in sequence shows a gap in the log.
-        Kafka: TransactionManager#canRetry (1.1-4.3).
-
-        Args:
-            batch: the batch.
-            error: the error.
-            log_start: log start of a leader that does not know the producer, -1 if not in the response.
+        Only a refusal of the next batch in sequence shows a gap in the log. Kafka: TransactionManager#canRetry
+        (1.1-4.3).
         """
         if not self._is_current(batch) and not self._bumps.yes():
             return False
@@ -190,12 +186,9 @@ class ProducerSequences:
         return False
 
     def failed(self, batch: Sequenced, error: str) -> str:
-        """Handle a batch's failure.
+        """Handle a batch's failure; returns the error for the application, "" if Kafka throws before it reports one.
 
         Kafka: TransactionManager#handleFailedBatch (2.6-4.3), Sender#failBatch (1.1-4.3).
-
-        Returns:
-            The error for the application, "" if Kafka throws before it reports one.
         """
         if error == INVALID_PRODUCER_EPOCH and not self._survives_fencing.yes():
             self.is_dead = True

@@ -28,8 +28,6 @@ class ProducerBatch:
     """A batch from the application. Kafka: ProducerBatch (1.1-4.3), internals.RecordBatch (0.10.2).
 
     Attributes:
-        first_id: id of its first record.
-        count: number of records.
         acks: 0, 1 or -1 (all).
         due_us: intended time.
         done: called with the base offset when it is acknowledged.
@@ -38,7 +36,6 @@ class ProducerBatch:
         is_done: whether the application got its result.
         error: the error with which it failed, or "".
         leader: the broker to which it was last sent.
-        sent_us: when it was last sent.
     """
 
     __slots__ = (
@@ -83,7 +80,6 @@ class Sender:
         delivery_timeout_us: after which a batch fails, queued or in flight.
 
     Attributes:
-        sequences: see above.
         queue: batches waiting to be sent or retried.
         in_flight: sent batches without a response, in order of sending.
     """
@@ -100,16 +96,11 @@ class Sender:
         self._muted = False
 
     def run_once(self, now_us: int, *, ready: bool) -> ProducerBatch | None:
-        """One round: take a batch from the queue, then fail expired batches.
+        """One round: take a batch from the queue, then fail expired batches. Returns the one to send now, which may
+        just have expired.
 
-        Kafka: Sender#runOnce (2.6-4.3), Sender#sendProducerData (1.1-4.3), RecordAccumulator#drain.
-
-        Args:
-            now_us: the present time.
-            ready: whether the leader is known and one more request may be sent to it.
-
-        Returns:
-            The batch to send now, which may just have expired.
+        It is sent if the leader is known and one more request may be sent to it. Kafka: Sender#runOnce (2.6-4.3),
+        Sender#sendProducerData (1.1-4.3), RecordAccumulator#drain.
         """
         sequences = self.sequences
         if sequences is not None:
@@ -159,11 +150,8 @@ class Sender:
                 self.sequences.expired(send)
 
     def completed(self, send: ProducerBatch, base_offset: int) -> bool:
-        """Handle a success; returns whether the application is notified. Kafka: Sender#completeBatch.
-
-        Args:
-            send: the batch.
-            base_offset: offset of its first record, -1 if not in the response (DUPLICATE_SEQUENCE_NUMBER).
+        """Handle a success; returns whether the application is notified. A response of DUPLICATE_SEQUENCE_NUMBER has no
+        base offset (-1). Kafka: Sender#completeBatch.
         """
         self._muted = False
         if self.sequences is not None and send.sequence != NO_SEQUENCE:
@@ -175,13 +163,8 @@ class Sender:
         return True
 
     def refused(self, send: ProducerBatch, error: str, log_start: int, now_us: int) -> bool:
-        """Handle an error; returns whether the batch is retried. Kafka: Sender#completeBatch, Sender#canRetry.
-
-        Args:
-            send: the batch.
-            error: the error.
-            log_start: see `ProducerSequences.may_retry`.
-            now_us: the present time.
+        """Handle an error; returns whether the batch is retried (`ProducerSequences.may_retry`). Kafka:
+        Sender#completeBatch, Sender#canRetry.
         """
         self._muted = False
         sequences = self.sequences if send.sequence != NO_SEQUENCE else None

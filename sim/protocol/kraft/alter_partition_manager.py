@@ -78,9 +78,6 @@ class AlterPartitionManager:
 
     Kafka: AlterPartitionManager, DefaultAlterPartitionManager.
 
-    Args:
-        host: the broker.
-
     Attributes:
         pending: undecided changes by partition, including those in flight.
         in_flight: the changes of the request in flight, None without one.

@@ -35,11 +35,7 @@ class BrokerHeartbeatReply(NamedTuple):
 
 
 class BrokerHeartbeatManager:
-    """The metadata offsets of brokers, and their controlled shutdowns. Kafka: BrokerHeartbeatManager.
-
-    Args:
-        image: the controller's metadata image.
-    """
+    """The metadata offsets of brokers, and their controlled shutdowns. Kafka: BrokerHeartbeatManager."""
 
     __slots__ = ("_image", "_metadata_offsets", "_shutdown_offsets")
 

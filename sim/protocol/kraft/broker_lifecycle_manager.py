@@ -61,10 +61,6 @@ class BrokerLifecycleManager:
         decide: its rules.
         heartbeat_us: ``broker.heartbeat.interval.ms`` in us.
         session_us: ``broker.session.timeout.ms`` in us, the longest back-off.
-
-    Attributes:
-        state: one of the names above.
-        in_flight: whether a request awaits its response or timeout.
     """
 
     __slots__ = (

@@ -20,12 +20,7 @@ from sim.protocol.messages import (
 
 
 class IsrValidation:
-    """Validates ISR changes.
-
-    Args:
-        image: the controller's metadata image.
-        decide: the controller's rules.
-    """
+    """Validates ISR changes."""
 
     def __init__(self, image: MetadataImage, decide: Decisions) -> None:
         self._image = image

@@ -115,12 +115,9 @@ class BrokerRegistration:
     """A broker as the quorum knows it. Kafka: BrokerRegistration.
 
     Attributes:
-        broker: its id.
         incarnation: of its process (incarnation id).
         broker_epoch: offset of the record of its registration.
         fenced: whether it is fenced: it may neither lead nor be in an ISR.
-        shutting_down: whether it is in controlled shutdown.
-        directory: its log directory.
         registered_offset: offset of its latest registration record: later than `broker_epoch` if the same process
             registered again.
     """

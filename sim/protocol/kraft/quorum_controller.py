@@ -179,12 +179,8 @@ class QuorumController(ReplicationControlManager):
     ) -> BrokerHeartbeatReply:
         """Process a heartbeat. Kafka: ReplicationControlManager#processBrokerHeartbeat.
 
-        Args:
-            broker: its id.
-            broker_epoch: of its registration.
-            metadata_offset: its `MetadataImage.offset`.
-            want_fence: it is not ready to serve (its logs are not loaded), or no longer is.
-            want_shut_down: it requests controlled shutdown.
+        With `want_fence` the broker is not ready to serve (its logs are not loaded), or no longer is; with
+        `want_shut_down` it requests controlled shutdown.
         """
         known = self.image.brokers.get(broker)
         if known is None or known.broker_epoch != broker_epoch:

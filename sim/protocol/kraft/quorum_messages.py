@@ -23,7 +23,6 @@ class BrokerRegistrationRequest(Message):
     """Registers a broker process. Kafka: requests.BrokerRegistrationRequest.
 
     Attributes:
-        broker: its id.
         incarnation: of the process (incarnation id).
         previous_broker_epoch: broker epoch in the clean-shutdown file, -1 without one (KIP-966).
         directory: its log directory (KIP-858).
@@ -59,8 +58,6 @@ class BrokerHeartbeatRequest(Message):
     """A broker's heartbeat. Kafka: requests.BrokerHeartbeatRequest.
 
     Attributes:
-        broker: the broker.
-        broker_epoch: of its registration.
         metadata_offset: number of metadata records it has replayed.
         want_fence: it is not ready to be unfenced.
         want_shut_down: it requests controlled shutdown.
@@ -198,14 +195,8 @@ class GetReplicaLogInfoRequest(Message):
 
 
 class GetReplicaLogInfoResponse(Message):
-    """Response to GetReplicaLogInfo.
-
-    Attributes:
-        request: the request.
-        broker_epoch: of the broker's registration.
-        last_epoch: leader epoch of the last record, -1 of an empty log.
-        leo: log end offset.
-        leader_epoch: of the partition in the broker's metadata.
+    """Response to GetReplicaLogInfo; the last epoch of an empty log is -1, and the leader epoch that in the broker's
+    metadata.
     """
 
     __slots__ = ("broker_epoch", "last_epoch", "leader_epoch", "leo", "request")

@@ -233,23 +233,19 @@ class ReplicationControlManager:
         return NONE
 
     def balance(self) -> int:
-        """Preferred elections where another replica leads (every ``leader.imbalance.check.interval.seconds``).
+        """Preferred elections where another replica leads (every ``leader.imbalance.check.interval.seconds``). Returns
+        their number.
 
         Kafka: ReplicationControlManager#maybeBalancePartitionLeaders.
-
-        Returns:
-            Number of changed partitions.
         """
         states = [state for state in self.image.partitions.values() if state.leader != state.replicas[0]]
         return self._elect_in(states, PREFERRED)
 
     def check_unclean(self) -> int:
-        """Unclean elections where there is no leader (every ``unclean.leader.election.interval.ms``), if allowed.
+        """Unclean elections where there is no leader, if allowed. Returns the number of changed partitions.
 
-        Kafka: ReplicationControlManager#maybeElectUncleanLeaders.
-
-        Returns:
-            Number of changed partitions.
+        They come every ``unclean.leader.election.interval.ms``. Kafka:
+        ReplicationControlManager#maybeElectUncleanLeaders.
         """
         states = [state for state in self.image.partitions.values() if state.leader == NO_LEADER]
         if not (states and self.unclean_enabled and self._decide.elects_uncleanly.yes()):

@@ -70,13 +70,11 @@ class Recovery:
     """A recovery in progress.
 
     Attributes:
-        name: the partition.
         strategy: `BALANCED` or `AGGRESSIVE`.
         is_forced: an administrator requested it, so it runs until there is a leader.
         asked: broker epochs of the replicas that were asked.
         answers: the last response of each replica.
         is_due: its time limit has passed.
-        retry_set: whether a retry timer is set.
     """
 
     __slots__ = ("answers", "asked", "is_due", "is_forced", "name", "retry_set", "strategy")
@@ -94,10 +92,7 @@ class Recovery:
 class UncleanRecovery:
     """The recoveries of the active controller.
 
-    Args:
-        controller: the active controller.
-        host: its node.
-        takes_first: rule ``unclean_recovery=first-replies``: the first min ISR responses of any replicas are enough.
+    With rule ``unclean_recovery=first-replies``, the first min ISR responses of any replicas are enough.
 
     Attributes:
         running: recoveries by partition.

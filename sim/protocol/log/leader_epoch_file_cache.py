@@ -62,12 +62,8 @@ class LeaderEpochFileCache:
         return self.epochs[-1] if self.epochs else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that an epoch begins at an offset; known epochs change nothing.
-
-        Kafka: LeaderEpochFileCache#assign (1.1-4.3).
-
-        Raises:
-            ValueError: negative epoch or offset.
+        """Note that an epoch begins at an offset, both from 0; known epochs change nothing. Kafka:
+        LeaderEpochFileCache#assign (1.1-4.3).
         """
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"negative epoch or offset: ({epoch}, {start_offset})")

@@ -106,12 +106,9 @@ class Log:
         return (self.batches[-1].leader_epoch if self.batches else -1), self.leo
 
     def append_new(self, first_id: int, count: int, leader_epoch: int, sequence: Sequence = NO_SEQUENCE) -> Batch:
-        """Append as leader: records get the next offsets.
+        """Append as leader: records get the next offsets. Returns the new batch.
 
         Kafka: UnifiedLog#appendAsLeader (3.9-4.3), Log#appendAsLeader (1.1-2.6).
-
-        Returns:
-            The new batch.
         """
         base = self.leo
         last = base + count - 1
@@ -150,15 +147,12 @@ class Log:
         self.leo = batch.last_offset + 1
 
     def truncate_to(self, offset: int) -> list[Batch]:
-        """Remove everything at and after an offset.
+        """Remove everything at and after an offset; returns the removed batches, oldest first.
 
         The whole batch that contains the offset is removed, yet the LEO becomes the offset itself: data may end before
         the LEO. A no-op if the offset is at or beyond the LEO. Below the first segment the log restarts at the offset.
         Kafka: LogSegment#truncateTo, LocalLog#truncateTo (3.9-4.3), UnifiedLog#truncateTo (3.9-4.3), Log#truncateTo
         (0.10.2-2.6).
-
-        Returns:
-            The removed batches, oldest first.
         """
         if offset >= self.leo:
             return []
@@ -180,12 +174,9 @@ class Log:
         return removed
 
     def truncate_fully(self, offset: int) -> list[Batch]:
-        """Drop all batches and start at an offset.
+        """Drop all batches, which are returned, oldest first, and start at an offset.
 
         Kafka: LocalLog#truncateFullyAndStartAt (3.9-4.3), Log#truncateFullyAndStartAt (0.10.2-2.6).
-
-        Returns:
-            The removed batches, oldest first.
         """
         removed = self.batches[:]
         self.detach()
@@ -342,14 +333,12 @@ class Log:
         return any(batch.base_offset <= last for batch, last in zip(self.batches[1:], self.lasts, strict=False))
 
     def misindexed_segment(self, recovery_point: int) -> int:
-        """The first segment where recovery finds a batch that begins no later than its predecessor.
+        """The index of the first segment where recovery finds a batch that begins no later than its predecessor; -1 if
+        none.
 
         The offset index refuses such a batch; it has an entry for each batch of a segment but the first, if larger than
-        ``index.interval.bytes``. Segments below the recovery point's are not scanned.
-        Kafka: LogSegment#recover, OffsetIndex#append.
-
-        Returns:
-            Index of the first segment with such a batch, -1 if there is none.
+        ``index.interval.bytes``. Segments below the recovery point's are not scanned. Kafka: LogSegment#recover,
+        OffsetIndex#append.
         """
         segments = self.segments
         place, indexed = 0, NO_OFFSET

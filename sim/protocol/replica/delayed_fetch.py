@@ -12,17 +12,7 @@ if TYPE_CHECKING:
 
 
 class DelayedFetch:
-    """A waiting fetch; see the module.
-
-    Args:
-        request: the fetch.
-        since_us: see below.
-
-    Attributes:
-        request: the fetch.
-        since_us: when it began to wait.
-        waits: whether it still waits.
-    """
+    """A waiting fetch; see the module. `since_us` is when it began to wait, `waits` whether it still does."""
 
     __slots__ = ("request", "since_us", "waits")
 

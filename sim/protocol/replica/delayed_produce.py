@@ -23,9 +23,6 @@ class ProduceHost(Protocol):
 class DelayedProduces:
     """The writes of one partition that wait for its HW. Kafka: DelayedOperationPurgatory, DelayedProduce.
 
-    Args:
-        host: the broker.
-
     Attributes:
         waiting: (HW needed, request, base offset), by HW needed.
     """
@@ -48,11 +45,8 @@ class DelayedProduces:
             waiting.append((hw, request, base_offset))
 
     def complete(self, hw: int, *, enough: bool) -> None:
-        """Answer all writes below the HW. Kafka: DelayedProduce#tryComplete, Partition#checkEnoughReplicasReachOffset.
-
-        Args:
-            hw: the HW.
-            enough: whether the ISR currently has ``min.insync.replicas`` members.
+        """Answer all writes below the HW; `enough` is whether the ISR currently has ``min.insync.replicas`` members.
+        Kafka: DelayedProduce#tryComplete, Partition#checkEnoughReplicasReachOffset.
         """
         waiting = self.waiting
         while waiting and waiting[0][0] <= hw:

@@ -7,12 +7,7 @@ from sim.protocol.messages import FENCED_LEADER_EPOCH, NO_EPOCH, NONE, UNKNOWN_L
 
 
 class LeaderEpochFencing:
-    """Fences a partition's requests.
-
-    Args:
-        decide: the broker's rules, of which ``fetch_fencing``, ``list_offsets_fencing`` and ``truncation_fencing``
-            apply.
-    """
+    """Fences a partition's requests by rules ``fetch_fencing``, ``list_offsets_fencing`` and ``truncation_fencing``."""
 
     __slots__ = ("_decide",)
 

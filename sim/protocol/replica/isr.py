@@ -92,11 +92,8 @@ class PartitionState:
 
 
 class IsrMembership:
-    """Decides which followers may join the ISR or have to leave it.
-
-    Args:
-        decide: the leader's rules, of which ``isr_join``, ``isr_eligibility``, ``isr_update`` and ``isr_floor`` apply.
-        host: the leader's broker.
+    """Decides which followers may join the ISR or have to leave it, by rules ``isr_join``, ``isr_eligibility``,
+    ``isr_update`` and ``isr_floor``.
     """
 
     __slots__ = ("_decide", "_host")

@@ -57,12 +57,9 @@ class Replica:
         self.host = host
 
     def append_new(self, first_id: int, count: int, leader_epoch: int, sequence: Sequence = NO_SEQUENCE) -> Batch:
-        """Append records as leader; the epoch is added to the cache first.
+        """Append records as leader; the epoch is added to the cache first. Returns the new batch.
 
         Kafka: UnifiedLog#append (3.9-4.3), Log#append (0.10.2-2.6).
-
-        Returns:
-            The new batch.
         """
         self.note_epoch(leader_epoch)
         batch = self.log.append_new(first_id, count, leader_epoch, sequence)
@@ -129,12 +126,10 @@ class Replica:
         self.set_hw(offset)
 
     def set_hw(self, hw: int) -> bool:
-        """Set the HW within [log start, LEO]. Not monotonic: a lower HW of a leader is adopted.
+        """Set the HW within [log start, LEO]; returns whether it changed. Not monotonic: a lower HW of a leader is
+        adopted.
 
         Kafka: UnifiedLog#updateHighWatermark (3.9-4.3), Log#updateHighWatermark (2.6).
-
-        Returns:
-            Whether it changed.
         """
         previous, self.hw = self.hw, self._within_log(hw)
         if self.hw == previous:

@@ -12,10 +12,6 @@ class ControllerBrokerRequestBatch:
     """Requests of one controller; its host queues them, and sends them after a step of a handler.
 
     Kafka: ControllerBrokerRequestBatch.
-
-    Args:
-        context: the controller's state.
-        host: its broker.
     """
 
     def __init__(self, context: ControllerContext, host: ControllerHost) -> None:

@@ -12,9 +12,6 @@ from sim.protocol.zookeeper.kafka_zk_client import Steps
 class ControllerEventManager:
     """The queue of a controller's events, and the current handler. Kafka: ControllerEventManager (1.1-3.9).
 
-    Args:
-        host: the controller's broker.
-
     Attributes:
         accepts: whether new events are accepted.
         finishing: whether the current handler is the last.
@@ -66,11 +63,7 @@ class ControllerEventManager:
         return True
 
     def on_zookeeper_result(self, result: Any) -> bool:
-        """Resume the current handler with ZooKeeper's response.
-
-        Returns:
-            Whether the handler is done.
-        """
+        """Resume the current handler with ZooKeeper's response; returns whether it is done."""
         return self._handling is not None and not self._advance(result)
 
     def fail(self) -> None:

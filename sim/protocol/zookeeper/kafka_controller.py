@@ -26,18 +26,7 @@ BROKER_NOT_AVAILABLE: Final = "BROKER_NOT_AVAILABLE"
 
 
 class KafkaController:
-    """The controller of one broker, active while elected. Kafka: KafkaController.
-
-    Args:
-        broker: its broker.
-        decide: that broker's rules.
-        host: that broker.
-        unclean_election: ``unclean.leader.election.enable``.
-
-    Attributes:
-        context: its state.
-        partitions: changes the partition's state.
-    """
+    """The controller of one broker, active while elected. Kafka: KafkaController."""
 
     def __init__(self, broker: int, decide: Decisions, host: ControllerHost, *, unclean_election: bool) -> None:
         self.broker = broker

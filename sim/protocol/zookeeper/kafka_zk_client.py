@@ -41,24 +41,19 @@ class KafkaZkClient(Protocol):
         """The latest registration of each broker, including those with ended sessions."""
 
     def update_state(self, controller_epoch: int, decide: Decide, *, fenced: Decision) -> LeaderAndIsr:
-        """Read the state, decide, and write it; if the version changed meanwhile, start over.
+        """Read the state, decide, and write it; if the version changed meanwhile, start over. Returns the state
+        afterwards.
 
         Kafka: KafkaZkClient#getTopicPartitionStatesRaw (1.1-3.9), KafkaZkClient#updateLeaderAndIsr (1.1-3.9).
-
-        Returns:
-            The state afterwards.
 
         Raises:
             ControllerMovedError: there is a newer controller.
         """
 
     def assign(self, controller_epoch: int, replicas: tuple[int, ...], *, fenced: Decision) -> LeaderAndIsr:
-        """Write the assignment, which is stored separately from the partition's state.
+        """Write the assignment, which is stored separately from the partition's state. Returns the state afterwards.
 
         Kafka: KafkaZkClient#setTopicAssignment (1.1-3.9).
-
-        Returns:
-            The state afterwards.
 
         Raises:
             ControllerMovedError: there is a newer controller.

@@ -16,19 +16,13 @@ from sim.protocol.zookeeper.kafka_zk_client import Change, Decide, Steps
 
 
 class PartitionStateMachine:
-    """Changes of the partition's state by one controller.
+    """Changes of the partition's state by one controller, under ``controller_writes``, ``preferred_election`` and
+    ``missed_bounce``.
 
     Kafka: PartitionStateMachine, ZkPartitionStateMachine (2.6-3.9).
 
-    Args:
-        context: the controller's state.
-        requests: sends requests to brokers.
-        decide: the controller's rules: ``controller_writes``, ``preferred_election`` and ``missed_bounce``.
-        host: its broker.
-        unclean_election: ``unclean.leader.election.enable``.
-
     Attributes:
-        unclean_election: see above; may change.
+        unclean_election: ``unclean.leader.election.enable``; may change.
     """
 
     def __init__(

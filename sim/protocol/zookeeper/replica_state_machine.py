@@ -14,14 +14,10 @@ from sim.protocol.zookeeper.partition_state_machine import PartitionStateMachine
 
 
 class ReplicaStateMachine:
-    """Changes of replicas' states by one controller. Kafka: ReplicaStateMachine, ZkReplicaStateMachine (2.6-3.9).
+    """Changes of replicas' states by one controller, under ``registration_epoch``, ``missed_bounce`` and
+    ``last_isr_member``.
 
-    Args:
-        context: the controller's state.
-        requests: sends requests to brokers.
-        partitions: writes the partition's state.
-        decide: the controller's rules: ``registration_epoch``, ``missed_bounce`` and ``last_isr_member``.
-        host: its broker.
+    Kafka: ReplicaStateMachine, ZkReplicaStateMachine (2.6-3.9).
     """
 
     def __init__(
