@@ -45,9 +45,12 @@ def command(ui: Ui, folder: str, output: Path, most: int | None, local: int | No
         raise InputError("--local needs --triage: nothing else uses processes")
     starts.check_file("--output", output, starts.REPORT)
     store = Store(folder)
-    text = page(store, for_report(store, most, local or 1, progress(ui), progress(ui, SHRINKS)))
+    found = for_report(store, most, local or 1, progress(ui), progress(ui, SHRINKS))
+    text = page(store, found)
     shortcomings = store.shortcomings()
     ui.caution(shortcomings)
     paths.write(output, text, starts.REPORT)
+    if found is not None:
+        ui.line(found.looked)
     ui.line(f"written to {output}")
     return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED

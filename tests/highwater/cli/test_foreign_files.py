@@ -116,8 +116,8 @@ COMMANDS: dict[str, tuple[object, ...]] = {
     "shrink": ("shrink", "out", *SEED, "--budget", "1s"),
     "explain": ("explain", "out", *SEED, "--budget", "1s"),
     "triage": ("triage", "out", "--most", 1),
-    "report": ("report", "out", "-o", "out/jan.json"),
-    "report by a link": ("report", "out", "-o", "out/link.json"),
+    "report": ("report", "out", "-o", "out/jan.json", "--triage", 0),
+    "report by a link": ("report", "out", "-o", "out/link.json", "--triage", 0),
     "draw": ("draw", "out", *SEED, "--output", "out/results/jan.json"),
     "show": ("show", "out", *SEED, "--budget", "1s", "--output", "out/results/jan.json"),
     "draw a trace": ("draw", "out", *SEED, "--format", "perfetto", "--output", "out/jan.json"),
@@ -259,14 +259,14 @@ def test_outputs_are_replaced_by_their_own_kind(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for words in (
-        ("report", whole),
+        ("report", whole, "--triage", 0),
         ("draw", whole, *SEED),
         ("draw", whole, *SEED, "--format", "perfetto", "--output", "p.json"),
         ("run", "canary", "--mode", "hw", "--trace", "t.jsonl"),
     ):
         assert highwater(*words).code == 0
         assert highwater(*words).code == 0
-    assert highwater("report", whole, "-o", "power-hw-313.svg").code == 2
+    assert highwater("report", whole, "--triage", 0, "-o", "power-hw-313.svg").code == 2
     assert highwater("draw", whole, *SEED, "--output", "report.html").code == 2
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from reports.analysis import sentences
 from reports.analysis.compare import ANY
+from scenarios.single.rows import AVAILABILITY
 from sim.checkers.registry import FINDINGS
 from sim.errors import InputError
 from tests.reports.analysis.test_compare import GRID, LOSS, compared, in_grid, run
@@ -60,6 +61,12 @@ def test_values_of_a_setting_are_named_with_it() -> None:
 def test_all_of_it_outside_is_said() -> None:
     (power,) = compared(run("hw", 0, LOSS, kinds_inside=""), run("hw", 1))
     assert sentences.first(power).endswith(f"All of it is outside the promise: {sentences.BEYOND}.")
+
+
+def test_each_measure_has_a_unit() -> None:
+    assert {*sentences.MEASURES} == {*AVAILABILITY}
+    assert sentences.measured("leaderless_ms", [27_350, 120_000_000]) == ("without a leader, s", ["27.35", "120000"])
+    assert sentences.measured("another", [3], "+") == ("another", ["+3"])
 
 
 def test_sentences_name_known_violations_and_others_by_kind() -> None:

@@ -181,6 +181,21 @@ def test_a_plot_draws_what_was_not_seen_as_a_bound() -> None:
     assert Page(svg).problems == []
 
 
+def test_points_in_one_place_share_a_label() -> None:
+    rates = [(30.0, (2, 100, 0.01, 0.05)), (30.5, (2, 100, 0.01, 0.05)), (9.0, (0, 100, 0.0, 0.03))]
+    svg = plots.trade(rates, inside=False, most=(30.5, 0.05))
+    assert Page(svg).problems == []
+    assert re.findall(r'<text class="kind[^"]*"[^>]*>([^<]*)<', svg) == ["1, 2", "3"]
+    assert re.findall(r'class="soft[^"]*">([^<]*)<', svg) == [
+        "0",
+        "10",
+        "20",
+        "30",
+        "40",
+        "mean time without a leader in a run, s",
+    ]
+
+
 @pytest.mark.parametrize("command", ["report", "triage"])
 def test_what_is_no_sweep_is_refused_in_one_line(
     highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
