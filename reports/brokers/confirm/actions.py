@@ -22,6 +22,7 @@ _SESSION_S: Final = 20.0
 _ELECT_LEADERS: Final = (2, 4)
 _REASSIGN: Final = (2, 4)
 _ADMIN: Final = (0, 11)
+_KRAFT: Final = (3, 3)
 _IDEMPOTENT: Final = (1, 0)
 
 
@@ -137,6 +138,22 @@ def _silence(actor: Actor, broker: int) -> None:
     actor.cluster.proxies.silence(broker, [HEARTBEAT if actor.cluster.release.kraft else EVERYTHING])
 
 
+def _metadata_lag(actor: Actor, params: Mapping[str, Any]) -> None:
+    broker, proxies = params["broker"], actor.cluster.proxies
+    proxies.lag(broker, actor.cluster.paced_ms(params["by_ms"]) / 1000)
+    _for_a_while(actor, params, lambda: proxies.lag(broker, 0.0))
+
+
+def _disk_stall(actor: Actor, params: Mapping[str, Any]) -> None:
+    """Hold the leader's responses to a follower, whose appends are what a stalled disk blocks."""
+    broker, proxies = params["broker"], actor.cluster.proxies
+    if broker == actor.cluster.leader:
+        raise TimeoutError(f"broker {broker} leads: only a follower's disk can be stalled here")
+    proxies.stall(broker, stalled=True)
+    if params.get("for_ms"):
+        actor.later_as_simulated(lambda: proxies.stall(broker, stalled=False))
+
+
 def _controller_failover(actor: Actor, _: Mapping[str, Any]) -> None:
     if actor.cluster.release.kraft:
         actor.cluster.kill([CONTROL])
@@ -178,6 +195,8 @@ ACTIONS: Final[dict[str, Callable[[Actor, Mapping[str, Any]], None]]] = {
     "heal": _heal,
     "session-expiry": _session_expiry,
     "zombie": _zombie,
+    "metadata-lag": _metadata_lag,
+    "disk-stall": _disk_stall,
     "controller-failover": _controller_failover,
     "set-config": _set_config,
     "min-isr-change": _min_isr_change,
@@ -200,6 +219,7 @@ SINCE: Final = {
     "set-config": _ADMIN,
     "min-isr-change": _ADMIN,
     "delete-records": _ADMIN,
+    "metadata-lag": _KRAFT,
 }
 """Action -> the first release that has a request for it."""
 

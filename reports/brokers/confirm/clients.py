@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,7 @@ from sim.protocol.decisions import Decisions
 from sim.protocol.messages import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from reports.brokers.confirm.cluster import KafkaCluster
     from reports.brokers.confirm.observer import Observer
@@ -75,6 +76,7 @@ class KafkaClients:
         self._reading = threading.Event()
         self._leader = 0
         self._turn = threading.Lock()
+        self._turn_end_s = 0.0
         self.sends: list[Send] = []
         self.shown: list[tuple[int, int]] = []
         self.end_offsets: list[int] = []
@@ -104,13 +106,28 @@ class KafkaClients:
             leader = self._leader or self._cluster.leader
             if leader:
                 self._leader = leader
-                with self._turn:
+                with self._in_turn():
                     if self._is_over(send, leader):
                         return
             self._closed.wait(_RETRY_S)
         if self._sequences is not None and send.sequence != NO_SEQUENCE:
             with self._turn:
                 self._sequences.expired(send)
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """Keep batches in order: each waits for the answer to the one before; without sequences no longer than
+        `_ANSWER_S` after that one was sent.
+        """
+        wait_s = _RETRY_S if not self._config["enable.idempotence"] else -1
+        while not (taken := self._turn.acquire(timeout=wait_s)) and time.monotonic() < self._turn_end_s:
+            pass
+        self._turn_end_s = time.monotonic() + _ANSWER_S
+        try:
+            yield
+        finally:
+            if taken:
+                self._turn.release()
 
     def _is_over(self, send: Send, leader: int) -> bool:
         """Send a batch to a leader if its sequence is next; return whether it needs no retry."""
@@ -127,7 +144,7 @@ class KafkaClients:
                     return False
                 if send.acks:
                     sequences.assign(send)
-            told = wire.ask(self._cluster.node(leader).client_port, self._request(send), _ANSWER_S)
+            told = wire.ask(self._cluster.node(leader).client_port, self._request(send), self._timeout_s + 1)
         except wire.RETRIABLE as failure:
             self._refused(send, str(failure))
             return False
@@ -149,6 +166,11 @@ class KafkaClients:
         fields = {"record": send.first_id, "count": send.count, "offset": answer.base_offset}
         self._observer.tell(ACK.name, **fields, acks=send.acks)
         return True
+
+    @property
+    def _timeout_s(self) -> float:
+        """How long a leader may wait for followers before it answers a producer."""
+        return max(_ANSWER_S - 1, self._cluster.paced_ms(integer(self._config, "request.timeout.ms")) / 1000)
 
     def _refused(self, send: Send, problem: str) -> None:
         send.is_retry = True
@@ -196,7 +218,7 @@ class KafkaClients:
             version=2 if self._old else 3 if send.sequence == NO_SEQUENCE else 5,
             transactional_id=None,
             acks=send.acks,
-            timeout_ms=int(_ANSWER_S * 1000) - 1000,
+            timeout_ms=int(self._timeout_s * 1000),
             topic_data=[topic(name=TOPIC, partition_data=[partition])],
         )
 

@@ -85,6 +85,8 @@ class Milestone:
         left: all disks right after it.
         ended: brokers that it ended.
         to_hw: ended brokers whose next truncation goes to the offset in their HW file.
+        over: of a line that stalls a disk for a while: the number of states of the partition at the end of that, and
+            how long in microseconds the last of them had lasted by then.
     """
 
     changes: Sequence[DecidedChange] = ()
@@ -93,6 +95,7 @@ class Milestone:
     left: Mapping[int, Disk] = field(default_factory=dict)
     ended: Sequence[int] = ()
     to_hw: Sequence[int] = ()
+    over: tuple[int, int] = (0, 0)
 
 
 def milestones(
@@ -137,11 +140,22 @@ def milestones(
         before = {broker: disk for broker, disk in disks.before(at_us).items() if broker not in just_ended}
         left = disks.after(at_us)
         to_hw = [broker for broker in ended if next_truncation(result.trace, broker, at_us) == left[broker].hw]
-        found.append(Milestone(changes, told, before, left, ended, to_hw))
+        over = (0, 0)
+        if line.do == "disk-stall" and line.params.get("for_ms"):
+            over = _over(result, at_us + 1000 * line.params["for_ms"], elr=elr)
+        found.append(Milestone(changes, told, before, left, ended, to_hw, over))
         ends |= dict.fromkeys(ended, at_us)
         if line.do == "controlled-restart":
             stopping.add(line.params["broker"])
     return _with_hw_files_that_matter(found)
+
+
+def _over(result: RunResult, at_us: int, *, elr: bool) -> tuple[int, int]:
+    """Number of states of the partition by a time, and how long the last of them had lasted."""
+    assert result.trace is not None
+    number = len(simulated_changes(result, at_us, elr=elr))
+    times = (step["t"] for step in result.trace if step["t"] <= at_us)
+    return number, at_us - next(us for us in times if len(simulated_changes(result, us, elr=elr)) == number)
 
 
 def next_truncation(steps: Sequence[Shown], broker: int, at_us: int) -> int | None:

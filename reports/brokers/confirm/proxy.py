@@ -18,8 +18,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from reports.brokers.confirm import metadata
+
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
+    from collections.abc import Awaitable, Coroutine, Iterable
 
 CONTROL: Final = 0
 FETCH: Final = 1
@@ -38,6 +40,8 @@ _SHORT_HEAD: Final = 15
 """From this version on, a fetch request carries its replica id in a tagged field."""
 
 _LOOK_S: Final = 0.02
+EMPTY_S: Final = 0.5
+"""Maximum time for which a controller, and a lagging one here, holds a fetch without having anything for it."""
 UNSEEN_S: Final = 2.0
 """Maximum time for which a delayed frame is held until its cause has been observed."""
 PULSE_S: Final = 0.3
@@ -68,6 +72,19 @@ class ProxyLink:
     delay_s: float = 0.0
     lost: frozenset[int] = frozenset()
     stale: set[_Connection] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLag:
+    """How late a broker receives records of the metadata log.
+
+    Attributes:
+        since_ms: time stamp up to which records are not late.
+        seconds: the delay of later ones.
+    """
+
+    since_ms: int
+    seconds: float
 
 
 @dataclass(slots=True)
@@ -114,6 +131,8 @@ class Proxies:
         kept: brokers whose sessions are kept alive though their processes have ended.
         frozen: whether frames on slow links are held; heartbeats pass at once.
         looks: number of polls begun by the observer; None if there is no observer.
+        lags: broker -> its metadata lag.
+        stalled: brokers whose disks stall: fetch responses arrive, but are not acted on.
     """
 
     def __init__(self, told: Told, beat_s: float) -> None:
@@ -122,6 +141,8 @@ class Proxies:
         self.kept: frozenset[int] = frozenset()
         self.frozen = False
         self.looks: int | None = None
+        self.lags: dict[int, MetadataLag] = {}
+        self.stalled: frozenset[int] = frozenset()
         self._links: dict[tuple[int, int], ProxyLink] = {}
         self._connections: set[_Connection] = set()
         self._loop = asyncio.new_event_loop()
@@ -181,6 +202,28 @@ class Proxies:
                     for connection in list(link.stale):
                         connection.close()
                     link.stale.clear()
+
+        self._run(change())
+
+    def lag(self, broker: int, seconds: float) -> None:
+        """Delay records of the metadata log that are appended from now on, on their way to a broker; 0 ends the delay.
+
+        Only its fetches from the controller are concerned. They pass a slow link at once, whose delay is added to that
+        of the records.
+        """
+
+        async def change() -> None:
+            self.lags.pop(broker, None)
+            if seconds:
+                self.lags[broker] = MetadataLag(int(time.time() * 1000), seconds)
+
+        self._run(change())
+
+    def stall(self, broker: int, *, stalled: bool) -> None:
+        """Hold the fetch responses that arrive at a broker, as if it could not append; or release them."""
+
+        async def change() -> None:
+            self.stalled = self.stalled | {broker} if stalled else self.stalled - {broker}
 
         self._run(change())
 
@@ -248,8 +291,8 @@ class _Connection:
         except OSError:
             self.close()
             return
-        there = asyncio.ensure_future(self._pump(self._near[0], self._far[1], self._request))
-        back = asyncio.ensure_future(self._pump(self._far[0], self._near[1], self._answer))
+        there = asyncio.ensure_future(self._pump(self._near[0], self._far[1], self._request, None))
+        back = asyncio.ensure_future(self._pump(self._far[0], self._near[1], self._answer, self._arrive))
         try:
             await asyncio.wait((there, back), return_when=asyncio.FIRST_COMPLETED)
             while not self._closed and self._source is not None and self._is_cut():
@@ -292,6 +335,7 @@ class _Connection:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         look: Callable[[bytes], Due],
+        arrive: Callable[[bytes], Awaitable[bytes]] | None,
     ) -> None:
         try:
             while True:
@@ -315,6 +359,8 @@ class _Connection:
                 if link is not None and (link.cut or pass_on is None):
                     link.stale.add(self)
                     continue
+                if arrive is not None:
+                    frame = await arrive(frame)
                 writer.write(_SIZE.pack(len(frame)) + frame)
                 if pass_on is not None:
                     pass_on()
@@ -328,6 +374,34 @@ class _Connection:
         """
         now = self._proxies.looks
         return looks is not None and now is not None and now < looks + 2
+
+    async def _arrive(self, frame: bytes) -> bytes:
+        """Hold a fetch response that has passed its link while its receiver's disk stalls. Remove records of the
+        metadata log that are not due yet: the broker fetches them again.
+        """
+        request, source = self._answered, self._source
+        if request is None or request.key != FETCH or source is None:
+            return frame
+        proxies = self._proxies
+        if self._target != CONTROL:
+            while source in proxies.stalled and not self._closed:
+                await asyncio.sleep(_LOOK_S)
+            return frame
+        first_ms = metadata.first_ms(frame, request.version) if source in proxies.lags else None
+        if first_ms is None:
+            return frame
+        until_s = time.monotonic() + EMPTY_S
+        while first_ms > (last_ms := self._due_ms(source)) and time.monotonic() < until_s:
+            await asyncio.sleep(_LOOK_S)
+        return metadata.until(frame, request.version, last_ms)
+
+    def _due_ms(self, source: int) -> int:
+        """Time stamp up to which records of the metadata log are due at a broker."""
+        lag, now_ms = self._proxies.lags.get(source), int(time.time() * 1000)
+        if lag is None:
+            return now_ms
+        late_s = lag.seconds + self._proxies.link(CONTROL, source).delay_s
+        return max(lag.since_ms, now_ms - int(late_s * 1000))
 
     def _request(self, frame: bytes) -> Due:
         request = head_of(frame) if self._kafka else None
@@ -349,8 +423,10 @@ class _Connection:
             return link, 0.0, None, None
         if self._proxies.frozen and request.key in _LIFE:
             return link, 0.0, None, lambda: None
-        beat_s = self._proxies.beat_s if request.key == FETCH and self._target != CONTROL else 0.0
         source = self._source
+        if self._is_late_metadata(request, source):
+            return link, 0.0, None, lambda: None
+        beat_s = self._proxies.beat_s if request.key == FETCH and self._target != CONTROL else 0.0
         if beat_s:
             self._proxies.told("fetching", source, self._target, {})
         looks = self._proxies.looks if beat_s else None
@@ -367,12 +443,19 @@ class _Connection:
         while self._kafka and self._asked and request is None:
             first = self._asked.popleft()
             request = first if first.correlation == correlation else None
+        self._answered = request
+        if request is not None and self._is_late_metadata(request, self._source):
+            return link, 0.0, None, lambda: None
         if request is not None and request.key == EPOCH_END and not (link.cut or link.delay_s):
             # Before the follower can log its reaction.
             self._tell_answer(request, frame)
             return link, 0.0, None, lambda: None
         looks = request.looks if request is not None else None
         return link, link.delay_s, looks, lambda: self._tell_answer(request, frame)
+
+    def _is_late_metadata(self, request: ProxiedRequest, source: int) -> bool:
+        """Whether a request is for the metadata log, by a broker that receives it late."""
+        return request.key == FETCH and self._target == CONTROL and source in self._proxies.lags
 
     def _tell_request(self, source: int, request: ProxiedRequest) -> None:
         if self._target == CONTROL or request.key != FETCH:

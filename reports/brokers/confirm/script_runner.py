@@ -107,6 +107,8 @@ class Actor:
         seen = [replace(line, pattern=in_order(line.pattern)) for line in self._lines if line.pattern.step in SEEN]
         self.story = Story(tuple(seen), rules, self.batches)
         self._timers: list[tuple[float, Callable[[], None]]] = []
+        self._milestone: Milestone | None = None
+        self._after_changes: list[tuple[int, float, Callable[[], None]]] = []
         self._awaiting_end: dict[int, Callable[[], None]] = {}
         self._refused: dict[int, float] = {}
         self._disk_looked_s = 0.0
@@ -149,9 +151,7 @@ class Actor:
         group = self.observer.poll()
         self._tick_story(list(group))
         self._ended(group)
-        for timer in [timer for timer in self._timers if timer[0] <= self.cluster.time_s]:
-            self._timers.remove(timer)
-            timer[1]()
+        self._tick_timers()
         now_s = time.monotonic()
         if now_s > self._deadline_s:
             raise NotBroughtError(f"it was not over after {self._limit_s:g} s")
@@ -160,6 +160,15 @@ class Actor:
             if size_of(self.cluster.folder) > _DISK_BYTES:
                 raise NotBroughtError(f"it wrote more than {_DISK_BYTES // 1_000_000} MB")
         return group
+
+    def _tick_timers(self) -> None:
+        """Perform what is due."""
+        for due in [due for due in self._after_changes if self._changes >= due[0]]:
+            self._after_changes.remove(due)
+            self.later(*due[1:])
+        for timer in [timer for timer in self._timers if timer[0] <= self.cluster.time_s]:
+            self._timers.remove(timer)
+            timer[1]()
 
     def _keep_sessions(self) -> None:
         """While a JVM starts or stops, hold sessions of ended brokers and frames on slow links; while it starts, hold
@@ -264,6 +273,14 @@ class Actor:
         """Call back after a delay in scenario time."""
         self._timers.append((self.cluster.time_s + seconds, work))
 
+    def later_as_simulated(self, work: Callable[[], None]) -> None:
+        """Call back at the end of what the current line begins: as long after the partition's last state before it as
+        in the simulation. When that state comes depends on the phase of the leader's checks.
+        """
+        assert self._milestone is not None
+        changes, lasted_us = self._milestone.over
+        self._after_changes.append((changes, self.cluster.paced_ms(lasted_us // 1000) / 1000, work))
+
     def when_down(self, broker: int, work: Callable[[], None]) -> None:
         """Call back when a broker has completed its controlled shutdown."""
         self._awaiting_end[broker] = work
@@ -275,6 +292,7 @@ class Actor:
             if self._scripted is not None:
                 self._scripted.end_session(broker)
             self.cluster.proxies.silence(broker, ())
+            self.cluster.proxies.stall(broker, stalled=False)
             self.cluster.start(node)
             self.note(kinds.START.name, broker=broker)
 
@@ -407,6 +425,7 @@ class Actor:
                 self._seen.clear()
             said = " ".join(f"{key}={value}" for key, value in line.params.items())
             self._note(f"{number}/{len(lines)} {line.do} {said}")
+            self._milestone = milestone
             try:
                 self._actions[line.do](self, line.params)
             except TimeoutError as error:
@@ -554,6 +573,7 @@ class Actor:
             self._scripted.release()
             self._scripted = None
         self._timers.clear()
+        self._after_changes.clear()
         self._refused.clear()
         for node in (cluster.control, *cluster.brokers.values()):
             cluster.pause(node.id, paused=False)
@@ -561,6 +581,8 @@ class Actor:
             cluster.proxies.heal(source, target)
         for broker in cluster.brokers:
             cluster.proxies.silence(broker, ())
+            cluster.proxies.lag(broker, 0.0)
+            cluster.proxies.stall(broker, stalled=False)
         if not cluster.control.alive:
             cluster.start(cluster.control)
         for node in cluster.brokers.values():

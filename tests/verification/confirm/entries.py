@@ -63,6 +63,9 @@ ENTRIES: Final = tuple(
         ("elr-outside-assignment", 5, ("4.2.1", "4.3.1")),
         ("reassignment-stuck", 5, ("4.2.1", "4.3.1")),
         ("reassignment-to-one", 5, ("4.1.0", "4.3.1")),
+        ("forgotten-expansion", 1, ("3.9.0", "4.1.0", "4.3.1")),
+        ("forgotten-expansion-behind", 1, ("3.9.0", "4.1.0", "4.3.1")),
+        ("forgotten-expansion-fenced", 1, ("3.9.0", "4.1.0", "4.3.1")),
         ("stale-log-start", 5, ("2.0.0", "2.6.0", "4.1.0", "4.3.1")),
     )
     for release in releases
@@ -70,9 +73,6 @@ ENTRIES: Final = tuple(
 """In the order of the catalogue's pages."""
 
 WITHOUT: Final = {
-    "forgotten-expansion": "metadata that one broker replays late cannot be brought about yet",
-    "forgotten-expansion-behind": "metadata that one broker replays late cannot be brought about yet",
-    "forgotten-expansion-fenced": "metadata that one broker replays late cannot be brought about yet",
     "hw-under-min-isr": "about releases of KRaft before 3.6, of which none is pinned",
     "kip101-scenario-2-batches": "relies on when the controller goes back to the preferred leader, which is left out",
     "mixed-versions": "brokers of several releases in one cluster have no counterpart",

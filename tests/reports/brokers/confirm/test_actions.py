@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -67,3 +69,30 @@ def test_steps_of_a_story_that_cannot_be_seen() -> None:
     assert actions.unseen(load("kip320-consumer-skip").story) == sorted(
         {line.pattern.step for line in load("kip320-consumer-skip").story} - SEEN
     )
+
+
+def test_only_a_followers_disk_can_be_stalled() -> None:
+    calls: list[tuple[int, bool]] = []
+    proxies = SimpleNamespace(stall=lambda broker, stalled: calls.append((broker, stalled)))
+    later: list[Any] = []
+    actor: Any = SimpleNamespace(cluster=SimpleNamespace(leader=1, proxies=proxies), later_as_simulated=later.append)
+    with pytest.raises(TimeoutError, match="broker 1 leads"):
+        actions.ACTIONS["disk-stall"](actor, {"broker": 1, "for_ms": 5})
+    actions.ACTIONS["disk-stall"](actor, {"broker": 2})
+    assert later == []
+    actions.ACTIONS["disk-stall"](actor, {"broker": 3, "for_ms": 5})
+    later.pop()()
+    assert calls == [(2, True), (3, True), (3, False)]
+
+
+def test_metadata_lags_at_the_cluster_s_pace() -> None:
+    calls: list[tuple[int, float]] = []
+    later: list[tuple[float, Any]] = []
+    cluster = SimpleNamespace(
+        proxies=SimpleNamespace(lag=lambda *lag: calls.append(lag)), paced_ms=lambda value: value // 5
+    )
+    actor: Any = SimpleNamespace(cluster=cluster, later=lambda *one: later.append(one))
+    actions.ACTIONS["metadata-lag"](actor, {"broker": 1, "by_ms": 10_000, "for_ms": 20_000})
+    ((seconds, undo),) = later
+    undo()
+    assert (calls, seconds) == ([(1, 2.0), (1, 0.0)], 4.0)

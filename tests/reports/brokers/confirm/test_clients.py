@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -102,3 +104,31 @@ def test_after_a_gap_it_does_what_the_mode_says(world: Callable[..., World], mod
     small.send(Send("m1", 0, 2, -1), last)
     assert small.asked == [(PRODUCER_ID, 0, 0, 1), (PRODUCER_ID, 0, 2, 2), *then]
     assert (last.offset == 2) == bool(then)
+
+
+def test_a_batch_waits_for_the_answer_to_the_one_before_but_not_forever(
+    world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_ANSWER_S", 0.05)
+    one = world("kraft", [])
+    order: list[str] = []
+    with one.clients._in_turn():
+        other = threading.Thread(target=lambda: _take_turn(one.clients, order))
+        other.start()
+        time.sleep(0.01)
+        order.append("first")
+        other.join()  # It went on although the first has no answer.
+    assert order == ["first", "second"]
+    with one.clients._in_turn():
+        order.append("third")
+    assert not one.clients._turn.locked()
+
+
+def _take_turn(clients: KafkaClients, order: list[str]) -> None:
+    with clients._in_turn():
+        order.append("second")
+
+
+def test_a_leader_may_wait_for_followers_as_long_as_the_producer(world: Callable[..., World]) -> None:
+    assert world("kraft", [], **{"request.timeout.ms": 30_000, "delivery.timeout.ms": 120_000}).clients._timeout_s == 30
+    assert world("kraft", []).clients._timeout_s == module._ANSWER_S - 1

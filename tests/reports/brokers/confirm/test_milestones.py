@@ -103,6 +103,15 @@ def test_simultaneous_steps_before_the_line_are_waited_for() -> None:
     assert [line.pattern.step for line in story[told - 1 : told + 1]] == ["settled", "kill"]
 
 
+def test_a_stall_ends_as_long_after_the_last_change_before_that_as_simulated() -> None:
+    script, _, found = of("forgotten-expansion", "elr-4.3")
+    (stall,) = (one for line, one in zip(script, found, strict=True) if line.do == "disk-stall")
+    changes, lasted_us = stall.over
+    assert changes == 2  # The leader's first change, and that of the ISR without the stalled follower.
+    assert 13_000_000 < lasted_us < 14_000_000
+    assert {one.over for line, one in zip(script, found, strict=True) if line.do != "disk-stall"} == {(0, 0)}
+
+
 def test_disks_are_those_of_the_moment() -> None:
     """Broker 1 restarts with HW 1 in its file, truncates m2, and broker 2 is killed before its own file says HW 2."""
     script, _, found = of("kip101-scenario-1", "hw")

@@ -13,6 +13,7 @@ import pytest
 
 from reports.brokers.confirm import proxy, wire
 from reports.brokers.confirm.proxy import API_VERSIONS, CONTROL, EVERYTHING, FETCH, HEARTBEAT, Proxies
+from tests.reports.brokers.confirm.test_metadata import batch, records_of, response
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,9 +31,11 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def request(key: int, correlation: int = 7, client: str = "broker-2-fetcher-0", body: bytes = b"") -> bytes:
+def request(
+    key: int, correlation: int = 7, client: str = "broker-2-fetcher-0", body: bytes = b"", version: int = 0
+) -> bytes:
     """A request's frame, without its size."""
-    return struct.pack(">hhih", key, 0, correlation, len(client)) + client.encode() + body
+    return struct.pack(">hhih", key, version, correlation, len(client)) + client.encode() + body
 
 
 class Server:
@@ -55,7 +58,10 @@ class Server:
             while True:
                 frame = receive(one)
                 self.frames.append(frame)
-                send(one, frame[4:8])
+                send(one, self.answer(frame))
+
+    def answer(self, frame: bytes) -> bytes:
+        return frame[4:8]
 
     def has(self, count: int) -> bool:
         """Whether so many frames came, in good time."""
@@ -263,6 +269,61 @@ def test_a_fetch_response_waits_until_the_fetch_took_effect(server: Server, worl
         assert is_silent(one)
         world.proxies.looks = 8
         receive(one)
+
+
+def test_a_stalled_disk_holds_fetch_responses_that_have_arrived_even_if_the_link_is_cut_meanwhile(world: World) -> None:
+    world.proxies.stall(2, stalled=True)
+    with world.connect() as one, world.connect() as other:
+        send(one, request(FETCH, body=struct.pack(">i", 2)))
+        send(other, request(METADATA))
+        receive(other)
+        assert is_silent(one)
+        world.proxies.cut(1, 2)
+        world.proxies.stall(2, stalled=False)
+        receive(one)
+
+
+class Controller(Server):
+    """Answers fetches with a batch of now; see `metadata`."""
+
+    def answer(self, frame: bytes) -> bytes:
+        key, version, correlation = struct.unpack_from(">hhi", frame)
+        head = struct.pack(">i", correlation)
+        return head + response(version, batch(int(time.time() * 1000)))[4:] if key == FETCH else head
+
+
+def test_a_lagging_broker_gets_no_record_of_the_metadata_log_before_it_is_due() -> None:
+    controller = Controller()
+    world = World(controller)
+    try:
+        fetch = request(FETCH, version=17)
+        with world.connect(control=True) as one:
+            send(one, fetch)
+            assert records_of(receive(one), 17)
+            world.proxies.lag(2, 2 * proxy.EMPTY_S)
+            world.proxies.slow(2, CONTROL, PATIENCE_S)  # Metadata is not sent for.
+            time.sleep(0.01)
+            begin_s = time.monotonic()
+            send(one, fetch)
+            assert records_of(receive(one), 17) == b""
+            assert time.monotonic() - begin_s >= proxy.EMPTY_S
+            world.proxies.lag(2, SOON_S)
+            world.proxies.slow(CONTROL, 2, 0.1)
+            time.sleep(0.01)
+            begin_s = time.monotonic()
+            send(one, fetch)
+            assert records_of(receive(one), 17)
+            assert time.monotonic() - begin_s >= SOON_S + 0.1
+            world.proxies.slow(2, CONTROL, 0.0)
+            world.proxies.lag(2, PATIENCE_S)
+            send(one, request(METADATA))
+            receive(one)
+            world.proxies.lag(2, 0.0)
+            send(one, fetch)
+            assert records_of(receive(one), 17)
+    finally:
+        world.proxies.close()
+        controller.socket.close()
 
 
 def test_fetches_are_told_when_they_pass(server: Server, world: World) -> None:

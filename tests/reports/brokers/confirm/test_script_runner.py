@@ -99,6 +99,25 @@ def come_to(
     return actor
 
 
+def test_a_stall_ends_when_the_partition_has_changed_as_often_as_simulated_and_some_time_has_passed() -> None:
+    actor = come_to(states=(BOTH,))
+    actor._timers, actor._after_changes, actor._milestone = [], [], Milestone(over=(2, 3_000_000))
+    actor.cluster.time_s, actor.cluster.paced_ms = 10.0, lambda ms: ms // 3
+    ended: list[bool] = []
+    actor.later_as_simulated(lambda: ended.append(True))
+    actor._tick_timers()
+    actor.cluster.history.states.append(ALONE)
+    actor.cluster.time_s = 20.0
+    actor._tick_timers()
+    actor.cluster.time_s = 20.9
+    actor._tick_timers()
+    assert ended == []
+    actor.cluster.time_s = 21.0
+    actor._tick_timers()
+    actor._tick_timers()
+    assert ended == [True]
+
+
 def test_the_script_waits_only_for_missing_milestones() -> None:
     actor = come_to(disks={1: Disk(2, 1)}, steps=[{"step": "truncate", "offset": 2}])
     actor._reach(3, Milestone((FIRST, SHRUNK), 1, {1: Disk(2, 1)}))
