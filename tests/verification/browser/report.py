@@ -16,7 +16,8 @@ UNFOLD: Final = "document.querySelectorAll('summary').forEach(one => one.parentE
 FOLDED: Final = "document.querySelectorAll('details:not([open])').length"
 CUT: Final = """[...document.querySelectorAll('body *')].filter(one => {
   const {left, right} = one.getBoundingClientRect();
-  return !one.closest('.wide') && one.getClientRects().length && (right > innerWidth + 1 || left < -1);
+  const seen = one.getClientRects().length && (!one.closest('.wide') || one.matches('caption span'));
+  return seen && (right > innerWidth + 1 || left < -1);
 }).map(one => `${one.tagName} ${one.textContent.slice(0, 40)}`)"""
 """Elements outside the window that no scrollable part holds."""
 UNREACHED: Final = """[...document.querySelectorAll('.wide')].filter(one =>
