@@ -1,4 +1,4 @@
-"""The independent checker: reads nothing but a written trace, and judges it by brute force.
+"""The independent checker: reads only a written trace, and checks it by brute force.
 
 It shares no code with the incremental checkers and the history. Each broker's log is rebuilt offset by offset from the
 steps, with HWs, completed truncations, ISR and leadership; every claim is compared with everything, again after each
@@ -69,7 +69,7 @@ def check(trace: Iterable[Shown], replicas: Sequence[int]) -> dict[str, str]:
 
 
 class _Copy:
-    """One broker's copy of the partition, as the steps tell it."""
+    """One broker's copy of the partition, rebuilt from the steps."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, int, int, int]] = []
@@ -102,7 +102,7 @@ class _Copy:
             self._place(*batch)
 
     def truncate(self, offset: int) -> int:
-        """Whole batches that reach the offset go; beyond the LEO, everything: the log starts anew there."""
+        """Remove whole batches that reach the offset; beyond the LEO all: the log restarts there."""
         before = len(self.batches)
         if offset > self.leo:
             self._keep([])
@@ -115,7 +115,7 @@ class _Copy:
         return before - len(self.batches)
 
     def lose(self, count: int) -> None:
-        """The newest batches went with the page cache."""
+        """Remove the newest batches, lost with the page cache."""
         kept = len(self.batches) - count
         for base, last, _, first in self.batches[kept:]:
             self.lost += range(first, first + last - base + 1)
@@ -126,11 +126,11 @@ class _Copy:
         self.completed = self.leads = None
 
     def ids(self) -> set[int]:
-        """Records that stand at or above the log start."""
+        """Records at or above the log start."""
         return {record for stands in self.at[self.start :] for record, _ in stands}
 
     def records_at(self, offset: int) -> tuple[Record, ...]:
-        """What the log holds there."""
+        """Records at an offset."""
         return self.at[offset] if offset < len(self.at) else ()
 
     def holds(self, offset: int, record: int) -> bool:
@@ -176,7 +176,7 @@ class _Judge:
         }
 
     def take(self, step: Shown) -> None:
-        """Follow one step."""
+        """Apply one step."""
         if step["t"] < self._now_us:
             raise TraceError(f"time goes back to {step['t']} us at {step}")
         self._now_us = step["t"]
@@ -266,7 +266,7 @@ class _Judge:
     # Divergence.
 
     def _compare_all(self) -> None:
-        """Each two copies that completed truncation in the current leader epoch."""
+        """Compare all pairs of copies that completed truncation in the current leader epoch."""
         self._compare([copy for copy in self._copies.items() if copy[1].completed == self._epoch])
 
     def _compare(self, copies: list[tuple[int, _Copy]]) -> None:
@@ -311,7 +311,7 @@ class _Judge:
     # The end.
 
     def conclude(self) -> None:
-        """Validation is over."""
+        """Check the end of validation."""
         leader = self._leader()
         self._convergence(leader)
         self._compare([copy for copy in self._copies.items() if copy[1].running])
@@ -322,7 +322,7 @@ class _Judge:
             self._consumer_skip(leader)
 
     def _leader(self) -> _Copy | None:
-        """Who was elected, runs, and leads in the current leader epoch."""
+        """The broker that was elected, runs, and leads in the current leader epoch."""
         copy = self._copies.get(self._elected)
         return copy if copy is not None and copy.leads == self._epoch else None
 

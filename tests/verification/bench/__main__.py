@@ -79,7 +79,7 @@ def serve() -> None:
 
 
 def _code() -> dict[str, str]:
-    """Which code is measured, and what shows that its runs are the same: the digests of all seeds, hashed."""
+    """The code version, and a hash of the digests of all seeds."""
     from scenarios.format.catalogue import load
     from scenarios.version import code_version, versions
     from tests.named import run_row
@@ -92,7 +92,7 @@ def _code() -> dict[str, str]:
 
 
 def floors_met() -> bool:
-    """Print what a median run does in each mode."""
+    """Print the events of a median run in each mode; whether the floors are met."""
     from scenarios.format.catalogue import load
     from tests.named import run_row
 
@@ -110,7 +110,7 @@ def floors_met() -> bool:
 
 
 class Measured:
-    """The packages in a folder, in a process of their own."""
+    """The packages of a folder, measured in another process."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         words = [sys.executable, "-m", "tests.verification.bench", "--serve", str(folder)]
@@ -130,7 +130,7 @@ class Measured:
 
 
 def compared(sides: list[Measured]) -> bool:
-    """Measure all sides in turn and print; whether marks are met and digests of the same code are equal."""
+    """Measure all folders in turn and print; whether marks are met and digests of equal code are equal."""
     here, *others = sides
     met = True
     for side in sides:
@@ -159,7 +159,7 @@ def compared(sides: list[Measured]) -> bool:
 
 
 def count(folders: list[Path]) -> None:
-    """Print what is counted by valgrind, a line for each folder, and what is counted of it."""
+    """Print valgrind's counts, one line for each folder."""
     if counted.valgrind() is None:
         sys.stdout.write("instructions and misses are not counted: there is no valgrind\n")
         return
@@ -173,7 +173,7 @@ def count(folders: list[Path]) -> None:
 
 
 def main() -> int:
-    """Measure, print, and tell by the exit code whether mark and floors are met."""
+    """Measure and print; 1 if a mark or floor is missed."""
     parser = argparse.ArgumentParser(prog="python -m tests.verification.bench", description=__doc__)
     parser.add_argument("--against", metavar="DIR", type=Path, action="append", default=[], help="folder of packages")
     parser.add_argument("--serve", metavar="DIR", type=Path, help=argparse.SUPPRESS)

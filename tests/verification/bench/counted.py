@@ -29,7 +29,7 @@ COUNTED: Final = {
 
 
 def valgrind() -> str | None:
-    """Where it is; None: it is not here."""
+    """Path of valgrind; None if it is not installed."""
     return shutil.which("valgrind")
 
 
@@ -51,7 +51,7 @@ def counts(folder: Path, what: str, scenario: str, mode: str) -> dict[str, float
 
 
 def _events(folder: Path, what: str, scenario: str, mode: str, runs: int) -> dict[str, int]:
-    """All that valgrind counts in a process that makes so many runs."""
+    """Valgrind's counts of a process with that many runs."""
     tool = ("--tool=callgrind", "--callgrind-out-file=/dev/null", "--cache-sim=yes", "--branch-sim=yes")
     words = [str(valgrind()), *tool, sys.executable, __file__, str(folder), what, scenario, mode, str(runs)]
     # Where objects lie, and so what they displace, depends on hashes.

@@ -1,4 +1,4 @@
-"""Opens reports, a picture and the page of a run in headless Chromium, at 1,280 and 390 pixels.
+"""Checks reports, a picture and the page of a run in headless Chromium, at 1,280 and 390 pixels.
 
 Each loads without a request to anywhere, without an error on the console, and is no wider than its window; each link of
 the report leads to something that is seen, and its texts can be read in the light and in the dark.
@@ -30,7 +30,7 @@ FOLLOW: Final = """(() => {{
 
 
 def problems(browser: Browser, file: Path, width: int) -> Iterator[str]:
-    """What is wrong with a page at some width."""
+    """Problems of a page at one width."""
     url = file.as_uri()
     browser.requests.clear()
     browser.errors.clear()
@@ -53,7 +53,7 @@ def _tell(file: Path, width: int, wrong: list[str]) -> None:
 
 
 def main() -> int:
-    """Look, and tell; 0 also where there is no browser."""
+    """Check all pages and print problems; 0 also without a browser."""
     program = chromium.find()
     if program is None:
         sys.stdout.write(f"not tested: no browser here ({', '.join(chromium.NAMES)}, or HIGHWATER_BROWSER)\n")

@@ -1,4 +1,4 @@
-"""A headless Chromium that is spoken to over two pipes, by the DevTools protocol: nothing listens on a port."""
+"""A headless Chromium, controlled over two pipes by the DevTools protocol, without a port."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ FLAGS: Final = (
 
 
 def find() -> str | None:
-    """The browser, if there is one."""
+    """Path of the browser; None if there is none."""
     return os.environ.get("HIGHWATER_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
 
 
 class Browser:
-    """One page of a browser, and what it said: a context manager.
+    """A page of a browser, as a context manager.
 
     Attributes:
-        requests: addresses that it asked for.
-        errors: what its console says is wrong.
+        requests: requested addresses.
+        errors: errors on its console.
     """
 
     def __init__(self, program: str) -> None:
@@ -72,7 +72,7 @@ class Browser:
         self._folder.cleanup()
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """Ask for something, and wait for the answer."""
+        """Call a method of the protocol and return its result."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": params}
         if self._session is not None:
@@ -87,7 +87,7 @@ class Browser:
                 return result
 
     def load(self, url: str, width: int) -> None:
-        """Open a page in a window of some width."""
+        """Open a page in a window of that width."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self._loaded = False
         self.call("Page.navigate", url=url)

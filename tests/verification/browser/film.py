@@ -19,7 +19,7 @@ CLIPPED: Final = """[...document.querySelectorAll('button, p, li, dd, .badges sp
 
 
 def problems(browser: Browser, file: Path, width: int) -> Iterator[str]:
-    """What is wrong with a page that compares two modes."""
+    """Problems of a page that compares two modes."""
     url = file.as_uri()
     browser.requests.clear()
     browser.errors.clear()
@@ -59,7 +59,7 @@ def problems(browser: Browser, file: Path, width: int) -> Iterator[str]:
 
 
 def _same_both_ways(browser: Browser) -> Iterator[str]:
-    """A step looks the same whether it is reached from before, from after, or from far away."""
+    """Check that a step looks the same whether it is reached forwards, backwards or by a jump."""
     stage = "document.querySelector('.stages').innerHTML"
     slide = "(s => {{ s.value = {step}; s.dispatchEvent(new Event('input')) }})(document.getElementById('slider'))"
     for step in (40, 150, 200):
@@ -90,7 +90,7 @@ def _marks(browser: Browser) -> Iterator[str]:
 
 
 def without_scripts(browser: Browser, file: Path, width: int) -> Iterator[str]:
-    """What is wrong with the page where scripts do not run."""
+    """Problems of the page without scripts."""
     browser.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
         browser.load(file.as_uri(), width)

@@ -46,7 +46,7 @@ TURNED: Final = """[...document.querySelectorAll('figure.run svg')].filter(
 
 
 def problems(browser: Browser, file: Path, width: int) -> Iterator[str]:
-    """What is wrong with a report."""
+    """Problems of a report."""
     for scheme in ("light", "dark"):
         browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         browser.load(file.as_uri(), width)

@@ -53,7 +53,7 @@ SPARE: Final = 2
 
 
 def main() -> int:
-    """Run; 1 if an entry was not confirmed."""
+    """Run entries; 1 if one was not confirmed."""
     parser = argparse.ArgumentParser(prog="python -m tests.verification.confirm", description=__doc__)
     parser.add_argument("--scenario", help="entries of this scenario only")
     parser.add_argument("--release", help="entries of this release only")
@@ -85,12 +85,12 @@ def main() -> int:
 
 
 def harness() -> str:
-    """A digest of the sources of the harness."""
+    """Digest of the harness's sources."""
     return _digest(*sorted((ROOT / "reports" / "brokers" / "confirm").glob("*.py")))
 
 
 def file_of(scenario: str) -> str:
-    """A digest of a scenario's file."""
+    """Digest of a scenario's file."""
     return _digest(ROOT / "scenarios" / "files" / f"{scenario}.toml")
 
 
@@ -99,7 +99,7 @@ def _digest(*paths: Path) -> str:
 
 
 def is_present(run: Mapping[str, Any]) -> bool:
-    """Whether a run is of the present harness, or of one that counts as well, and of the present scenario."""
+    """Whether a run was made by the current harness, or by an accepted one, with the current scenario."""
     return run["harness"] in {harness(), *COUNTED} and run["file"] == file_of(run["scenario"])
 
 
@@ -108,7 +108,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 
 def fastest(wanted: Iterable[Entry], seconds: float, lines: Iterable[Mapping[str, Any]]) -> list[Entry]:
-    """The entries that take least, by the median of their good runs, as many as fit into so many seconds."""
+    """The fastest entries, by the median of their good runs, that fit into that many seconds."""
     taken: dict[tuple[str, str], list[float]] = {}
     for line in lines:
         if line["code"] == 0:
@@ -138,7 +138,7 @@ def _lacking(wanted: Iterable[Entry], runs: int, output: Path) -> Iterator[Entry
 def table(lines: Iterable[Mapping[str, Any]]) -> str:
     """The table of the page: what was confirmed on which releases, and how long each run took.
 
-    Runs of another harness count only where there is none of this one; they have a star.
+    Runs of another harness count only if there is none of this one, and have a star.
     """
     told: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for line in lines:
@@ -160,7 +160,7 @@ def table(lines: Iterable[Mapping[str, Any]]) -> str:
 
 
 def renewed(page: str, new: str) -> str:
-    """The page with another table."""
+    """The page with a new table."""
     start = page.index("| scenario |")
     return page[:start] + new + page[page.index("\n\n", start) + 1 :]
 
@@ -170,7 +170,7 @@ def _said(differs: Iterable[Mapping[str, str]]) -> str:
 
 
 def _differing(run: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Why a run is not good: what was not brought about, or the rows that differ."""
+    """Why a run is not good: missing events, or differing rows."""
     rows = [{name: row[name] for name in ("what", "simulated", "real")} for row in run["rows"] if not row["agrees"]]
     return [{"what": run["failed"]}] if run["failed"] else rows
 

@@ -13,7 +13,7 @@ class Entry:
     Attributes:
         scenario: its name.
         release: of Kafka.
-        pace: how many of the scenario's seconds pass in one.
+        pace: seconds of the scenario per real second.
     """
 
     scenario: str

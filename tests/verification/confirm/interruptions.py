@@ -1,4 +1,4 @@
-"""``python -m tests.verification.confirm.interruptions``: interrupt `confirm` at random, and look what is left."""
+"""``python -m tests.verification.confirm.interruptions``: interrupt `confirm` at random; check what is left."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LISTENS: Final = "0A"
 
 
 def processes(token: str) -> Iterator[int]:
-    """Those that have the token in their environment."""
+    """Processes with the token in their environment."""
     mark = f"{MARK}={token}".encode()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -69,7 +69,7 @@ def sockets(process: int) -> Iterator[str]:
 def interrupt(
     scenario: str, release: str, after_s: float, number: signal.Signals, folder: Path
 ) -> tuple[str, list[str]]:
-    """What was going on, and what is left of it afterwards."""
+    """What was running at the interruption, and what is left over."""
     token = secrets.token_hex(8)
     words = [sys.executable, "-m", "highwater.cli.entry", "confirm", scenario, "--kafka", release, "-q", "--json"]
     environment = {**os.environ, MARK: token, "TMPDIR": str(folder)}
@@ -102,7 +102,7 @@ def interrupt(
 
 
 def main() -> int:
-    """Interrupt; 1 if anything was left."""
+    """Interrupt runs; 1 if anything is left over."""
     parser = argparse.ArgumentParser(prog="python -m tests.verification.confirm.interruptions", description=__doc__)
     parser.add_argument("--times", type=int, default=30, help="interruptions that meet a run")
     parser.add_argument("--seed", type=int, default=0, help="of the moments")

@@ -41,7 +41,7 @@ FIELDS: Final = ("broker", "batch", "offset")
 
 
 def failures(name: str) -> Iterator[tuple[int, str]]:
-    """Seeds in which a mode fails, and how."""
+    """Seeds in which a mode fails, with their violations."""
     swept = load(SWEPT)
     for seed in count():
         found = {violation["kind"] for violation in run(swept, mode(name), seed).violations}
@@ -51,7 +51,7 @@ def failures(name: str) -> Iterator[tuple[int, str]]:
 
 
 def shrunk(name: str, seed: int, kind: str, folder: Path) -> str:
-    """The script that a shrunk failure is written as; nothing if there is none."""
+    """The script of a shrunk failure; "" if it cannot be written as one."""
     words = ["shrink", SWEPT, "--seed", str(seed), "--mode", name, "--kind", kind, "--budget", "30s", "--json", "-q"]
     done = _highwater([*words, "--output", str(folder)])
     told = json.loads(done.stdout) if done.stdout.startswith("{") else {}
@@ -134,7 +134,7 @@ def _highwater(words: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def act(path: Path, release: str, pace: int) -> tuple[str, dict[str, Any]]:
-    """What came of it on brokers, in a few words."""
+    """The result on brokers, in a few words."""
     done = _highwater(["confirm", str(path), "--kafka", release, "--pace", str(pace), "--limit", "150", "-q", "--json"])
     if not done.stdout.startswith("{"):
         return done.stderr.strip().splitlines()[-1], {}
@@ -151,7 +151,7 @@ def act(path: Path, release: str, pace: int) -> tuple[str, dict[str, Any]]:
 
 
 def main() -> int:
-    """Act them out; 0 whatever comes of it, since some need what no broker can be made to do."""
+    """Run the scripts; always 0, since real brokers cannot be made to do everything."""
     parser = argparse.ArgumentParser(prog="python -m tests.verification.confirm.shrunk", description=__doc__)
     parser.add_argument("--each", type=int, default=4, help="failures of each mode")
     parser.add_argument("--mode", choices=RELEASES, help="of this mode only")

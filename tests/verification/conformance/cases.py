@@ -27,11 +27,11 @@ _KEYS: Final = frozenset(
 
 
 class TableError(Exception):
-    """A table says something that no driver understands: never skipped, always a failure."""
+    """A table has something that no driver understands. It is never skipped, always a failure."""
 
 
 class Fields(Mapping[str, Any]):
-    """A JSON object that notes which of its fields were read, so that none is overlooked.
+    """A JSON object that records which of its fields were read, so that no field is ignored silently.
 
     Args:
         content: the object.
@@ -67,7 +67,7 @@ class Fields(Mapping[str, Any]):
         return next((self[key] for key in self if word in key), None)
 
     def unread(self) -> list[str]:
-        """Fields that nobody asked for."""
+        """Fields that were not read."""
         own = [f"{self._where}.{key}" for key in self._content if key not in self._read]
         return own + [name for nested in self._nested.values() for name in nested.unread()]
 
@@ -85,12 +85,12 @@ class Case:
 
     @property
     def expectations(self) -> set[str]:
-        """All keys that are expected anywhere."""
+        """All keys with an expectation."""
         return {key for op in self.ops if isinstance(op.get("expect"), dict) for key in op["expect"]}
 
 
 def read_cases(folder: Path) -> list[Case]:
-    """The cases of all tables of a folder that have drivers.
+    """The cases of a folder's tables that have drivers.
 
     Raises:
         TableError: there is no such table, or one of a newer schema.
@@ -126,7 +126,7 @@ def _read(path: Path) -> Iterator[Case]:
 
 
 def _only_op(content: Mapping[str, Any]) -> dict[str, Any]:
-    """What a case without a list of operations says, as one: named by itself, or by what is given."""
+    """The single operation of a case that has no list of operations."""
     given = content["given"]
     if "op" in content:
         return {key: content[key] for key in ("op", "change", "expect")}

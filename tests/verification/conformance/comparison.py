@@ -1,4 +1,4 @@
-"""Where two logs differ, in the tables' terms."""
+"""Differences of two logs, in the terms of the tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _span(offsets: list[int]) -> list[int] | None:
 
 
 def diverged_range(leader: Log, follower: Log) -> list[int] | None:
-    """First and last offset at which both have records, and other ones."""
+    """First and last offset at which both logs have records, but different ones."""
     theirs, own = _records(leader), _records(follower)
     return _span([offset for offset in theirs.keys() & own.keys() if theirs[offset] != own[offset]])
 

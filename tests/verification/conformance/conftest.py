@@ -43,7 +43,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Says which files of the folder nobody reads."""
+    """Prints the files of the folder that no driver reads."""
     others = other_files(_folder(config))
     if others:
         terminalreporter.write_line(f"conformance: no driver for {', '.join(others)}")

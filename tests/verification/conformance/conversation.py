@@ -46,7 +46,7 @@ _STATES: Final = {ReplicaState.TRUNCATING: "truncating"}
 
 
 class Leader(Protocol):
-    """The leader that answers a fetcher."""
+    """A leader that answers a fetcher."""
 
     def epoch_ends(self, request: OffsetsForLeaderEpochRequest) -> list[EpochEndResult]:
         """Answers to OffsetsForLeaderEpoch."""
@@ -99,7 +99,7 @@ class LeaderLogs:
 
 
 class Replies:
-    """A leader that answers epoch requests as the table says, and has no records.
+    """A leader without records that answers epoch requests as the table says.
 
     Attributes:
         by_partition: error, epoch and end offset for each partition.
@@ -126,7 +126,7 @@ class Replies:
 
 
 class BrokenLog(StandsIn, Log):
-    """A log that nothing can be appended to."""
+    """A log whose appends fail."""
 
     def append(self, batch: Batch) -> None:
         """See `Log.append`."""
@@ -267,7 +267,7 @@ class Conversation:
             self.fetcher.on_fetch_reply(FetchResponse(request, results), self.now_us)
 
     def answer_diverging(self, name: str, diverging: tuple[int, int], hw: int = 0) -> None:
-        """Answer the fetch under way, or the next one, with a diverging epoch, and let the next one be sent.
+        """Answer the fetch in flight, or the next one, with a diverging epoch, so that another one is sent.
 
         Args:
             name: of the partition.

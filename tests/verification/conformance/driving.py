@@ -1,4 +1,4 @@
-"""How a case is run: operations by name, expectations compared key by key, nothing overlooked."""
+"""Runs cases: operations by name, expectations compared key by key, unknown keys refused."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ RAISES: Final[dict[type[Exception], str]] = {
 
 
 class Seen(dict[str, Any]):
-    """What can be looked at after an operation, of which a table names some."""
+    """The observable values after an operation; a table names some of them."""
 
 
 @dataclass(frozen=True)
 class Matching:
-    """A value of which a table states a property, not the value."""
+    """A value that a table describes by a property."""
 
     value: object
     holds: Callable[[Any], bool] = field(repr=False)
@@ -97,7 +97,7 @@ def run_case(case: Case, kind: Kind, rules: Rules, sights: list[object] | None =
 
 
 def _act(kind: Kind, state: Any, op: Fields) -> object:
-    """Carry out an operation; what it shows by itself, or else all that can be seen."""
+    """Run an operation; its own result or, without one, all observable values."""
     act = kind.ops.get(op["op"])
     if act is None:
         raise TableError(f"unknown operation {op['op']!r}{did_you_mean(op['op'], kind.ops)}")
@@ -140,7 +140,7 @@ def compare(what: str, expected: object, actual: object, unmodelled: Container[s
 
 
 def plain(value: object) -> object:
-    """Tuples as lists and mappings as dicts, the way JSON has them."""
+    """Convert tuples to lists and mappings to dicts, as JSON does."""
     if isinstance(value, Mapping):
         return {key: plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Which rules a metadata version of the table about partition changes stands for."""
+"""The rules of the metadata versions in the table about partition changes."""
 
 from __future__ import annotations
 

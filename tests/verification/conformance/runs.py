@@ -1,4 +1,4 @@
-"""Under which rules a case runs: read from its fields."""
+"""The rules under which a case runs, by its fields."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _truncates_on_fetch(case: Case) -> bool:
 
 
 def _is_of_kraft(case: Case) -> bool:
-    """Whether a case is about something that no mode with a ZooKeeper has."""
+    """Whether a case is about something that only KRaft has."""
     return (
         _truncates_on_fetch(case)
         or _is_only_for(case, "kraft")
@@ -52,7 +52,7 @@ def _is_of_kraft(case: Case) -> bool:
 
 
 def _is_for_all(case: Case) -> bool:
-    """Whether a case is of no particular time."""
+    """Whether a case applies to all releases."""
     if {"truncate_on_fetch", "kraft"} & case.applies_to:
         return True
     times = ("mode", "isr_update_path", "inter_broker_protocol")
@@ -67,7 +67,7 @@ def _asks_controller(case: Case) -> bool:
 
 
 def _rules_with_zookeeper(case: Case) -> Mapping[str, Rules]:
-    """Those of KIP-101, the newest ones with a ZooKeeper, later ones, or several."""
+    """The rules of KIP-101, the newest ones with ZooKeeper, later ones, or several of these."""
     if _asks_controller(case):
         return {"alter-partition": ALTER_PARTITION}
     if case.given.get("mode") == "zk" and "isr_update_path" not in case.given:

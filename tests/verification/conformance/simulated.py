@@ -63,7 +63,7 @@ def make_cluster(
 
 
 class RunningCluster:
-    """A cluster that operations are done to, one after the other, each waited for.
+    """A cluster that runs operations one after the other, and waits for each.
 
     Args:
         brokers: how many.
@@ -89,7 +89,7 @@ class RunningCluster:
         self.until(self._whole)
 
     def until(self, holds: Callable[[], bool]) -> None:
-        """Let time pass until something is so."""
+        """Let time pass until a condition holds."""
         kernel = self.cluster.kernel
         deadline_us = kernel.now_us + _LIMIT_US
         while not holds():
@@ -98,7 +98,7 @@ class RunningCluster:
             kernel.run_until(kernel.now_us + _STEP_US)
 
     def _whole(self) -> bool:
-        """All replicas run and are in the ISR, and their logs end alike."""
+        """Whether all replicas run, are in the ISR, and have equal LEOs."""
         cluster = self.cluster
         in_sync = cluster.leader is not None and set(cluster.control.state.isr) == set(cluster.replicas)
         return in_sync and len({self.partition(broker).log.leo for broker in cluster.replicas}) == 1
@@ -107,7 +107,7 @@ class RunningCluster:
         return self.cluster.leader is not None
 
     def quiet(self) -> None:
-        """Everybody is up, in the ISR and has everything."""
+        """Wait until all replicas run, are in the ISR and have all records."""
         self.until(self._whole)
 
     def partition(self, broker: int) -> Partition:
@@ -167,7 +167,7 @@ class RunningCluster:
 
 
 class LoadingBroker:
-    """A broker whose recovery takes long, and what becomes of its disk when it is stopped meanwhile."""
+    """A broker that is stopped during a long recovery, and its disk."""
 
     def __init__(self, rules: Rules, *, clean: bool) -> None:
         self._cluster = make_cluster(1, rules, {"sim.recovery.ms": 60_000})
@@ -185,7 +185,7 @@ class LoadingBroker:
 
 
 class StandIn(StandsIn, Node):
-    """A leader broker that has nothing new.
+    """A leader broker without new records.
 
     Attributes:
         answer: epoch and end offset that it answers to every epoch request.
@@ -224,7 +224,7 @@ class StandIn(StandsIn, Node):
 
 
 class Asker(StandsIn, Node):
-    """A client that sends requests to one broker and notes what it is answered.
+    """A client that sends requests to one broker and records the responses.
 
     Attributes:
         answers: replies in the order of their arrival.
@@ -248,7 +248,7 @@ class Asker(StandsIn, Node):
 
 
 class ScriptedBroker:
-    """One broker of a cluster that nobody else runs in; decisions are handed to it directly.
+    """The only running broker of a cluster; it gets decisions directly.
 
     Args:
         rules: the broker's.
@@ -290,16 +290,16 @@ class ScriptedBroker:
         return LeaderAndIsr(self.partition.name, leader, leader_epoch, brokers, leader_epoch, brokers)
 
     def decide(self, leader: int, leader_epoch: int) -> None:
-        """Hand over a LeaderAndIsr."""
+        """Apply a LeaderAndIsr."""
         state = self._state(leader, leader_epoch)
         self.process.on_scripted_decision(ScriptedDecision(state, dict.fromkeys(self._cluster.replicas, 1)))
         self.pass_time(SECOND_US // 10)
 
     def stop_replica(self, leader_epoch: int, *, delete: bool) -> str:
-        """Hand over a StopReplica.
+        """Apply a StopReplica.
 
         Returns:
-            The error in its answer.
+            The error in its response.
         """
         process = self.process
         request = StopReplicaRequest(1, process.broker_epoch, self._state(LEADER, leader_epoch), delete=delete)
@@ -309,7 +309,7 @@ class ScriptedBroker:
 
 
 class FollowingBroker:
-    """One broker of a cluster whose leader is a stand-in; decisions are handed to it directly.
+    """A broker whose leader is a stand-in; it gets decisions directly.
 
     Args:
         rules: the broker's.
@@ -347,10 +347,10 @@ class FollowingBroker:
         return partition
 
     def decide(self, leader_epoch: int, partition_epoch: int) -> bool:
-        """Hand over a LeaderAndIsr that names the stand-in, and let it have its effect.
+        """Apply a LeaderAndIsr with the stand-in as leader, and wait for its effect.
 
         Returns:
-            Whether the fetcher began anew.
+            Whether the fetcher restarted.
         """
         before = self._fetch()
         self.truncated_to = None

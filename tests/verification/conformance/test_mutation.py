@@ -1,4 +1,4 @@
-"""Do the tables' expectations notice when the core does nothing?
+"""Whether the tables' expectations fail if the core does nothing.
 
 One of the core's abilities at a time is replaced by doing nothing: noting epochs, truncating, looking up where an
 epoch ended; for the table about leaders, what a leader does. A run *depends* on the ability if it shows anything else

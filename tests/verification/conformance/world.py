@@ -1,4 +1,4 @@
-"""What drivers build their cases from: rules, logs and epoch caches as given, and a host that writes things down."""
+"""Parts of cases for drivers: rules, logs and epoch caches as given, and a host that records calls."""
 
 from __future__ import annotations
 
@@ -142,14 +142,14 @@ def make_storage() -> Storage:
 
 
 def fill(storage: Storage, batches: list[Batch]) -> None:
-    """Put batches into a disk's page cache."""
+    """Write batches to a disk's page cache."""
     storage.log = make_log(batches)
     for batch in batches:
         storage.appended(batch, 0)
 
 
 class RecordingHost:
-    """Stands where the broker is: does nothing, and notes what it is told and asked.
+    """Stands in for the broker: does nothing, and records calls.
 
     Attributes:
         truncations: (partition, LEO after it) of each truncation, also of those that removed nothing.

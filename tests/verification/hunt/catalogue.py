@@ -48,7 +48,7 @@ D6: Final = next(bug for bug in FINDS if bug.name.startswith("D6 "))
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """A seed that shows a known bug, and what its explanation has to say.
+    """A seed that shows a known bug, and the required explanation.
 
     Attributes:
         name: in the catalogue.
@@ -306,7 +306,7 @@ def found(bug: Bug) -> ShrunkCase:
 
 
 def in_order(says: Iterable[str], story: Iterable[Sentence]) -> list[str]:
-    """Patterns that a story does not contain, or not in this order."""
+    """Patterns that a story lacks, or has in another order."""
     texts, missing = [sentence.text for sentence in story], []
     for one in says:
         place = next((place for place, text in enumerate(texts) if re.search(one, text)), None)
@@ -357,12 +357,12 @@ def look(bug: Bug, folder: Path | None = None) -> tuple[list[str], list[str]]:
 
 
 def look_at(place: int, folder: Path | None) -> tuple[list[str], list[str]]:
-    """The same of the bug at a place of `BUGS`: compiled faults are not sent to another process."""
+    """`look` for an index into `BUGS`, because compiled faults cannot be sent to another process."""
     return look(BUGS[place], folder)
 
 
 def main() -> int:
-    """Explain and print; 1 if something is not right."""
+    """Explain all bugs and print; 1 if there is any problem."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bugs", default="", help="their names, with commas; all without")
     parser.add_argument("--keep", type=Path, help="write the shrunk plans to this folder")

@@ -71,7 +71,7 @@ NEVER_US: Final = 1 << 62
 
 @contextmanager
 def planned(change: Callable[[Plan], Plan]) -> Iterator[None]:
-    """Replace the random plan of runs by another one."""
+    """Give runs another plan than the random one."""
     original = vars(execution)["draw"]
 
     def draw(*words: Any) -> tuple[Plan, tuple[PlannedSend, ...]]:
@@ -84,7 +84,7 @@ def planned(change: Callable[[Plan], Plan]) -> Iterator[None]:
 
 @dataclass(slots=True, unsafe_hash=True)
 class _Numbered(Fault):
-    """A fault that is known again when it strikes: two of a plan may be equal, and names of targets are replaced."""
+    """A numbered fault, recognised when it strikes: a plan may have equal faults, and names of targets are replaced."""
 
     number: int = -1
 
@@ -115,7 +115,7 @@ class Observed:
 
 
 def observe(scenario: Scenario, mode: str, seed: int, without: int = -1) -> Observed:
-    """Run, optionally without one fault of the plan."""
+    """Run a seed, optionally without one fault of its plan."""
     seen = Observed()
     links: list[tuple[int, Link]] = []
 
@@ -208,7 +208,7 @@ class _Copies:
 
 
 def _keys(batch: tuple[int, int, int]) -> Iterator[Any]:
-    """Each record by itself, and with its offset."""
+    """Keys of a record: its id, and its id with its offset."""
     first, base, last = batch
     for offset in range(base, last + 1):
         yield first + offset - base
@@ -216,7 +216,7 @@ def _keys(batch: tuple[int, int, int]) -> Iterator[Any]:
 
 
 def lost_at(trace: list[Shown]) -> dict[str, int]:
-    """When records were lost for good: ``committed-loss`` and ``exposed-loss``, where some were.
+    """When records were lost for good, by kind of violation: ``committed-loss`` and ``exposed-loss``.
 
     What was shown may come back to its place as long as the producer, who has heard of no success, may send it again.
     """
@@ -283,7 +283,7 @@ def outside(seen: Observed) -> list[tuple[int, str, list[str]]]:
 
 
 def differs(seen: Observed, other: Observed, number: int, sort: str) -> str:
-    """How a run without a fault differs from what is required; empty if it does not."""
+    """How a run without a fault differs from what is required; empty if it does not differ."""
     steps, others = seen.trace, other.trace
     if sort == LATER:
         begin_us = min(at_us for at_us, _ in seen.strikes[number])
@@ -300,7 +300,7 @@ def differs(seen: Observed, other: Observed, number: int, sort: str) -> str:
 
 @dataclass
 class Tally:
-    """Over many faults that were left out.
+    """Results over all faults that were removed.
 
     Attributes:
         tried: by sort.
@@ -315,7 +315,7 @@ class Tally:
     failures: int = 0
 
     def add(self, scenario: Scenario, mode: str, seed: int, *, inside: bool = False) -> None:
-        """Take a run, if it failed: leave out each fault outside the past, or each of the others."""
+        """If a run failed, remove each fault outside the causal past, or each within it."""
         seen = observe(scenario, mode, seed)
         if not seen.kinds:
             return
@@ -343,7 +343,7 @@ class Tally:
 
 
 def main() -> int:
-    """Try many; 1 if a violation went away, or a step changed that must not."""
+    """Remove faults from many runs; 1 if a violation disappeared, or a step changed that must not."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenarios", default="chaos,power")
     parser.add_argument("--modes", default="hw,kip101,kip279,kip320")

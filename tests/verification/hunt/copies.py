@@ -70,7 +70,7 @@ def can_be_copied(run: Execution) -> bool:
 
 
 def begun(name: str, mode: str, seed: int) -> Execution:
-    """A run up to a time that its seed chooses, and to one at which it can be copied."""
+    """Run a seed up to a random time, and on to a time at which the run can be copied."""
     run = Execution(load(name), mode_named(mode), seed, {}, None)
     run.cluster.boot()
     run.kernel.call_at(CLIENTS_BEGIN_US, run.cluster.control.life, run._begin_clients, None)
@@ -98,7 +98,7 @@ def differs(name: str, mode: str, seed: int) -> str:
 
 
 def main() -> int:
-    """Copy runs; 1 if a copy ended differently."""
+    """Copy runs and compare; 1 if a copy ended differently."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200, help="how many")
     options = parser.parse_args()

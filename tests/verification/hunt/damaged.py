@@ -18,7 +18,7 @@ from tests.scenarios.sweep.test_checkup import CANARY, damaged_and_repaired, dam
 
 
 def main() -> int:
-    """Damage and repair; 1 if a store was not as before."""
+    """Damage stores and repair them; 1 if a repaired store differs."""
     tried = wrong = 0
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)

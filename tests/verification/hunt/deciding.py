@@ -6,8 +6,8 @@ run made no decision against any of the replaced values (`sim.protocol.decisions
 everything except what depends on the mode's promise. For each pair of modes, the hunt prints how often histories are
 equal, and how often the first run predicts it.
 
-What must hold is said in `sim/protocol/decisions.py`. What breaks it: a situation in which a value acts otherwise
-and that does not ask.
+`sim/protocol/decisions.py` states what must hold. It breaks if a value acts differently in a situation in which the
+protocol does not ask.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ VARIANTS: tuple[dict[str, Value], ...] = (
     {"min.insync.replicas": 1, "default.replication.factor": 2},
     {"min.insync.replicas": 2, "sim.network.loss.permille": 5},
 )
-"""Settings of a plan, by turns; every third plan has all kinds of faults."""
+"""Settings of plans, in turn; every third plan has all kinds of faults."""
 JUDGED = frozenset(
     {
         "mode", "coverage", "expected", "inside", "inside_unclean", "inside_lossy", "violations_inside", "replay",
@@ -79,7 +79,7 @@ PAIRED = (
     ("reassignments", "elr", "elr-4.3"),
     ("elr-chaos", "elr-4.3", "elr-repaired"),
 )
-"""Pairs that are always looked at."""
+"""Pairs that are always compared."""
 
 
 @dataclass(slots=True)
@@ -88,9 +88,9 @@ class Found:
 
     Attributes:
         pairs: runs that were compared.
-        told: of these, those in which no rule in which they differ decided anything.
+        told: pairs for which the first run predicts equal histories: no rule in which they differ had an effect.
         equal: those with equal histories.
-        differ: what contradicts: (scenario, seed, rules of the first, of the second, columns).
+        differ: contradictions: (scenario, seed, rules of the first run, of the second, columns).
     """
 
     pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -112,7 +112,7 @@ class Ran:
 
     Attributes:
         row: its row.
-        parted: values against which it decided.
+        parted: values that would have acted differently.
         older: modes in which brokers began.
     """
 
@@ -147,7 +147,7 @@ def differing(one: Mode, other: Mode) -> set[tuple[str, str]]:
 
 
 def compare(found: Found, scenario: str, seed: int, modes: tuple[Mode, Mode], runs: tuple[Ran, Ran]) -> None:
-    """Check that the second run is as the first one predicts."""
+    """Check that the second run equals the first if the first predicts it."""
     one, other = modes
     first, second = runs
     if first.older != second.older:
@@ -164,7 +164,7 @@ def compare(found: Found, scenario: str, seed: int, modes: tuple[Mode, Mode], ru
 
 
 def neighbours(names: tuple[str, ...], turn: int) -> list[tuple[Mode, Mode]]:
-    """Pairs of modes for one plan: neighbours, by turns, and a pair that is any."""
+    """Pairs of modes for one plan: neighbours, in turn, and a random pair."""
     around = list(pairwise(names))
     anywhere = list(combinations(names, 2))
     chosen = [around[turn % len(around)], anywhere[turn // 3 % len(anywhere)]]
@@ -172,7 +172,7 @@ def neighbours(names: tuple[str, ...], turn: int) -> list[tuple[Mode, Mode]]:
 
 
 def overridden(mode: Mode, turn: int, count: int) -> Iterator[Mode]:
-    """The mode with one value replaced, some of all that there are."""
+    """The mode with one value replaced, for some random values."""
     values = [(rule, value) for rule, spec in RULES.items() for value in spec.values if rule != "control_plane"]
     for place in range(turn * count, (turn + 1) * count):
         rule, value = values[place % len(values)]
@@ -218,7 +218,7 @@ def hunt(task: tuple[str, tuple[str, ...], int, int, int]) -> Found:
 
 
 def main() -> int:
-    """Compare and print; 1 if any run contradicts."""
+    """Compare runs and print the results; 1 if any contradicts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenarios", default="", help="names of some, all without")
     parser.add_argument("--first", type=int, default=0)

@@ -86,7 +86,7 @@ def _hunt(chunk: tuple[str, bool, list[tuple[int, str]]]) -> Compared:
 
 
 def main() -> int:
-    """Compare and print; 1 if any history differs."""
+    """Compare histories and print the results; 1 if any differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenario", default="chaos")
     parser.add_argument("--modes", default="hw,kip101,kip279,kip320,kip320-repaired")

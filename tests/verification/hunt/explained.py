@@ -27,12 +27,12 @@ CHUNK = 250
 
 
 def inside(row: Row) -> set[str]:
-    """Kinds that are violated inside the promise."""
+    """Kinds of violations inside the promise."""
     return set(filter(None, row["violations_inside"].split(",")))
 
 
 def cures(scenario: Scenario, mode: str, seed: int, kinds: set[str], rules: dict[str, str], depth: int) -> list[str]:
-    """Repairs after which none of the kinds is left: one rule, or one and what cures what it brought to light."""
+    """Repairs that remove all kinds: one rule, or one and another that removes what the first reveals."""
     found = []
     for rule, value in later_values(mode_named(mode)):
         if rule in rules:
@@ -47,7 +47,7 @@ def cures(scenario: Scenario, mode: str, seed: int, kinds: set[str], rules: dict
 
 
 def hunt(chunk: tuple[str, str, int, int, bool]) -> list[tuple[Row, list[str]]]:
-    """Run some seeds; rows with, if asked for, the repairs of those that are violated inside the promise."""
+    """Run some seeds: their rows and, on request, the repairs of their violations inside the promise."""
     name, mode, first, end, explain = chunk
     prepare_process()
     scenario = load(name)
@@ -60,7 +60,7 @@ def hunt(chunk: tuple[str, str, int, int, bool]) -> list[tuple[Row, list[str]]]:
 
 
 def main() -> int:
-    """Hunt and print; 1 if there was an error, too many vacuous runs, or a violation that nothing explains."""
+    """Hunt and print; 1 after an error, too many vacuous runs, or an unexplained violation."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenario", default="chaos")
     parser.add_argument("--modes", default="hw,kip101,kip279,kip320,kip320-repaired")

@@ -39,7 +39,7 @@ ENOUGH: Final = {"reassignment_completes": "min-isr"}
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """A known bug, and what shows it.
+    """A known bug, and how to recognise it.
 
     Attributes:
         name: what it is called here.
@@ -169,20 +169,20 @@ BUGS: Final = (
 
 
 def laid_over(scenario: Scenario, settings: Mapping[str, Value]) -> Scenario:
-    """A scenario with settings laid over it, as ``--set`` does."""
+    """A scenario with other settings, as with ``--set``."""
     drawn = {key: values for key, values in scenario.draw_config.items() if key not in settings}
     return replace(scenario, config={**scenario.config, **settings}, draw_config=drawn)
 
 
 def _seen(bug: Bug, row: Mapping[str, Any]) -> set[str]:
-    """The bug's kinds in a row, on its side of the promise."""
+    """The bug's kinds of violations in a row, inside or outside the promise as the bug requires."""
     inside = set(row["violations_inside"].split(","))
     found = inside if bug.inside else set(row["violations"].split(",")) - inside
     return found & set(bug.kinds)
 
 
 def _is_hit(bug: Bug, scenario: Scenario, seed: int) -> str:
-    """The kinds that this seed shows of the bug, "" if it does not or something else is the cause."""
+    """The bug's kinds of violations in this seed; "" if there is none, or another cause."""
     row = run_row(scenario, bug.mode, seed)
     kinds = _seen(bug, row)
     if not kinds or row["lossy_ends"] > bug.lossy_ends:
@@ -196,7 +196,7 @@ def _is_hit(bug: Bug, scenario: Scenario, seed: int) -> str:
 
 
 def search(chunk: tuple[int, str, list[int]]) -> tuple[int, str]:
-    """Look for one bug in some seeds of one scenario: the first seed and the kinds, or -1."""
+    """Search some seeds of a scenario for one bug: the first seed with its kinds, or -1."""
     number, name, seeds = chunk
     prepare_process()
     bug = BUGS[number]
@@ -209,7 +209,7 @@ def search(chunk: tuple[int, str, list[int]]) -> tuple[int, str]:
 
 
 def suspects(store_of: Path, bug: Bug, name: str) -> list[int]:
-    """Seeds whose rows in a sweep show a kind of the bug on its side of the promise."""
+    """Seeds whose rows in a sweep have one of the bug's kinds."""
     columns = ("mode", "seed", "violations", "violations_inside", "lossy_ends")
     rows = store.Store(store_of).rows(columns, name)
     entries = [dict(zip(columns, values, strict=True)) for values in zip(*(rows[key] for key in columns), strict=True)]

@@ -94,7 +94,7 @@ MASTERS = (
 
 
 class Finding(NamedTuple):
-    """A case that ended as none may."""
+    """A case that ended in a way that is not allowed."""
 
     seed: int
     words: list[str]
@@ -107,12 +107,12 @@ class Finding(NamedTuple):
 
 @dataclass
 class Report:
-    """What came of some cases.
+    """Results of some cases.
 
     Attributes:
         cases: how many ran.
         codes: how they ended.
-        findings: those that ended as none may.
+        findings: those that ended in a way that is not allowed.
     """
 
     cases: int = 0
@@ -154,7 +154,7 @@ def scenario_text(name: str) -> str:
 
 
 def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """All paths in a tree."""
+    """All paths of a tree."""
     for key, value in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
         yield (*path, key)
         yield from places(value, (*path, key))
@@ -197,7 +197,7 @@ def mutated(data: Any, chance: random.Random, values: tuple[Any, ...] = VALUES) 
 
 
 def toml(value: Any) -> str:
-    """TOML of a tree, all tables inline; what TOML has no word for becomes an empty text."""
+    """A tree as TOML with inline tables; values that TOML lacks become empty strings."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{json.dumps(str(key))} = {toml(entry)}" for key, entry in value.items()) + " }"
     if isinstance(value, list):
@@ -208,7 +208,7 @@ def toml(value: Any) -> str:
 
 
 def file_bytes(text: str, chance: random.Random) -> bytes:
-    """A file's content, at times damaged as bytes."""
+    """A file's content, sometimes with damaged bytes."""
     content = text.encode("utf-8", "surrogatepass")
     how = chance.randrange(24)
     if how == 0:
@@ -228,7 +228,7 @@ def file_bytes(text: str, chance: random.Random) -> bytes:
 
 
 def put(path: Path, content: bytes, chance: random.Random) -> None:
-    """Write a file, or at times what is none."""
+    """Write a file, or sometimes a folder or link in its place."""
     how = chance.randrange(40)
     if how == 0:
         path.mkdir()
@@ -246,7 +246,7 @@ def put(path: Path, content: bytes, chance: random.Random) -> None:
 
 
 def scenario_file(folder: Path, chance: random.Random) -> list[str]:
-    """A scenario file with mistakes, looked at or run."""
+    """A command on a scenario file with mistakes."""
     name = chance.choice((*SMALL, "power", "chaos"))
     command = chance.choice(
         (["scenarios", "validate"], ["scenarios", "show"], ["scenarios", "show", "--resolved"], ["run"], ["replay"])
@@ -279,7 +279,7 @@ def scenario_file(folder: Path, chance: random.Random) -> list[str]:
 
 
 def plan_file(folder: Path, chance: random.Random) -> list[str]:
-    """A recorded run or a plan with mistakes."""
+    """A command on a recorded run or plan with mistakes."""
     word, path = chance.choice((("power", "seeds/3-hw"), ("chaos", "seeds/4-elr")))
     data = stored(templates() / path / "plan.json")
     if chance.random() < 0.3:
@@ -300,7 +300,7 @@ def plan_file(folder: Path, chance: random.Random) -> list[str]:
 
 
 def store(folder: Path, chance: random.Random) -> list[str]:
-    """A store that somebody has written to, replayed or reported."""
+    """A command on a damaged store."""
     kind = chance.choice(("plain", "grid"))
     shutil.copytree(templates() / kind, folder / "out" / "s")
     target = folder / "out" / "s"
@@ -331,7 +331,7 @@ def store(folder: Path, chance: random.Random) -> list[str]:
 
 
 def rows_changed(target: Path, chance: random.Random) -> None:
-    """Put strange texts and numbers into a column of the rows."""
+    """Put strange strings and numbers into a column of the rows."""
     part = chance.choice(sorted(target.rglob("part-*.parquet")))
     table = pq.read_table(part)
     column = chance.choice(table.column_names)
@@ -393,7 +393,7 @@ TAKES = {
 
 
 def command_line(folder: Path, chance: random.Random) -> list[str]:
-    """Words in no or some order."""
+    """Random words, some of them in the order of a valid command."""
     shutil.copytree(templates() / "plain", folder / "out" / "s")
     (folder / "file").write_text("x")
     command = chance.choice([name for name in (*COMMANDS, "run", "run", "replay", "sweep") if name != "doctor"])
@@ -421,7 +421,7 @@ KINDS: tuple[Callable[[Path, random.Random], list[str]], ...] = (scenario_file, 
 
 
 def snapshot(folder: Path) -> dict[str, object]:
-    """All that is in a folder, links not followed, but for what may change."""
+    """The contents of a folder, without files that may change; links are not followed."""
     found: dict[str, object] = {}
     for above, folders, files in os.walk(folder):
         here = Path(above)
@@ -459,7 +459,7 @@ def here(words: list[str]) -> tuple[int, str, str]:
 
 
 def elsewhere(words: list[str]) -> tuple[int, str, str]:
-    """Run a case in a process of its own."""
+    """Run a case in another process."""
     command = [sys.executable, "-m", "highwater.cli.entry", *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     try:
@@ -470,7 +470,7 @@ def elsewhere(words: list[str]) -> tuple[int, str, str]:
 
 
 def case(seed: int, root: Path, report: Report) -> None:
-    """Make a case, run it, and look at what it left."""
+    """Make a case, run it, and check what it left behind."""
     chance = random.Random(seed)
     kind = KINDS[seed % len(KINDS)]
     folder = root / "case"
@@ -505,7 +505,7 @@ def case(seed: int, root: Path, report: Report) -> None:
 
 
 def fuzz(first: int, cases: int, verbose: bool = False) -> Report:
-    """Run cases of consecutive seeds in a folder of their own."""
+    """Run cases of consecutive seeds in a new folder."""
     report = Report()
     back = Path.cwd()
     templates()

@@ -53,7 +53,7 @@ Latencies = dict[tuple[Any, ...], int]
 
 @dataclass
 class Kept:
-    """What became of the latencies of messages that were sent with and without something.
+    """How many messages kept their latency after something was removed from a run.
 
     Attributes:
         same: by what was taken out: messages that are the same, and those of them that kept their latency.
@@ -71,7 +71,7 @@ class Kept:
 
 
 class _Quantiles(tuple[int, ...]):
-    """A link's latencies; notes which of them was taken."""
+    """A link's latency quantiles; notes which one was used."""
 
     __slots__ = ()
     taken = -1
@@ -82,7 +82,7 @@ class _Quantiles(tuple[int, ...]):
 
 
 def said(value: Any) -> Any:
-    """All that a message or a part of one says."""
+    """The contents of a message, or of a part of one."""
     if isinstance(value, (list, tuple)):
         return tuple(map(said, value))
     if isinstance(value, dict):
@@ -188,7 +188,7 @@ def _hunt(chunk: tuple[str, str, range]) -> Kept:
 
 
 def main() -> int:
-    """Take things out of runs and print how many latencies stayed; 1 if fewer than 99 % of any sort."""
+    """Remove parts of runs and print how many latencies stayed; 1 if fewer than 99 % of any kind."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plans", type=int, default=1_000, help="how many")
     parser.add_argument("--processes", type=int, default=2)

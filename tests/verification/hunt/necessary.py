@@ -77,7 +77,7 @@ class Asked:
 
 
 class _Losing:
-    """Names the messages that are to be lost, and counts them.
+    """Decides which messages are lost, and counts them.
 
     Args:
         loses: ((class, sender, receiver), message, when it is sent) -> whether it is lost.
@@ -101,7 +101,7 @@ class _Losing:
 
 
 def without(case: Case, sent: SentMessage) -> tuple[Row, int]:
-    """The run without one message, which is known by when it is sent, and how many were lost."""
+    """The run without one message, identified by its sending time, and how many messages were lost."""
     seen = False
 
     def loses(route: Route, message: Message, now_us: int) -> bool:
@@ -146,14 +146,14 @@ def wrong(case: Case, kept: Symptom, takes: Necessity) -> Iterator[str]:
 
 
 def _is_gone(row: Row, kept: Symptom) -> bool:
-    """Whether a run that came to its end does not violate what it did, on either side of the promise."""
+    """Whether a complete run no longer has the violation, inside or outside the promise."""
     if kept.kind == "stalled":
         return bool(row["verdict"] not in ("error", "exhausted", "stalled"))
     return row["verdict"] not in ("error", "exhausted") and kept.kind not in row["violations"].split(",")
 
 
 def attempt(case: Case, name: str) -> Asked:
-    """Shrink one, and ask what it takes."""
+    """Shrink one failure, and compute its necessary events."""
     trials = Trials()
     kept = symptom(trials.row(case))
     small = shrink(case, kept, trials).case
@@ -188,7 +188,7 @@ def hunt(chunk: tuple[str, str], first: int, count: int, keep: Path | None) -> l
 
 
 def kept(file: Path | None) -> dict[str, Asked]:
-    """Answers of this code that are in a file."""
+    """Results of this code version that are stored in a file."""
     if file is None or not file.exists():
         return {}
     entries = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
@@ -201,7 +201,7 @@ def name_of(case: Case, name: str) -> str:
 
 
 def main() -> int:
-    """Hunt and print; 1 if something did not hold."""
+    """Hunt and print; 1 if a property does not hold."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenarios", default=SCENARIOS)
     parser.add_argument("--modes", default=MODES)

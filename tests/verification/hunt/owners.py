@@ -66,13 +66,13 @@ def start(words: list[str], log: Path) -> subprocess.Popen[bytes]:
 
 
 def disturb(process: subprocess.Popen[bytes], what: str) -> None:
-    """Do something to a driver; one that is stopped goes on later, when it may have lost its claim."""
+    """Disturb a driver; a stopped one resumes later, when it may have lost its claim."""
     if what != "none":
         process.send_signal({"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "interrupt": signal.SIGINT}[what])
 
 
 def told(number: int) -> str:
-    """What a try does, for a message."""
+    """Description of a try, for messages."""
     kinds, what, heed = _kind(number)
     return f"{' and '.join(kinds)}, {what}, {'claims' if heed else 'no claims'}"
 
@@ -98,7 +98,7 @@ class Tries:
         assert len(self._expected["seed"]) == 2 * SEEDS
 
     def one(self, number: int) -> list[str]:
-        """What went wrong in a try; nothing, one hopes."""
+        """Problems of a try."""
         stream = random.Random(number)
         kinds, what, heed = _kind(number)
         output, log = self._folder / f"try-{number}", self._folder / f"try-{number}.log"
@@ -138,7 +138,7 @@ class Tries:
         return problems
 
     def _read(self, output: Path, log: Path, drivers: Sequence[subprocess.Popen[bytes]]) -> list[str]:
-        """Read a store again and again while drivers work on it."""
+        """Read a store repeatedly while drivers work on it."""
         problems = []
         for words in cycle(READERS):
             if all(driver.poll() is not None for driver in drivers):
@@ -151,7 +151,7 @@ class Tries:
 
 
 def main() -> int:
-    """Run the tries; 1 if anything went wrong."""
+    """Run the tries; 1 if there was any problem."""
     parser = argparse.ArgumentParser(prog="python -m tests.verification.hunt.owners", description=__doc__)
     parser.add_argument("--tries", type=int, default=40)
     parser.add_argument("--first", type=int, default=0)

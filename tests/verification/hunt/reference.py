@@ -14,7 +14,7 @@ from tests.verification import reference
 
 
 def main() -> int:
-    """Look for so many failures of every kind, replay them, compare the kinds found; 1 if any differ."""
+    """Find that many failures of each kind, replay them, and compare the kinds found; 1 if any differ."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenario", default="power")
     parser.add_argument("--modes", default="hw,kip101")

@@ -77,7 +77,7 @@ LEGAL: Final = (
 
 
 def _file(name: str) -> dict[str, Any]:
-    """A bundled scenario as its file holds it, with dotted keys in the tables of settings."""
+    """A bundled scenario as in its file, with dotted keys in the tables of settings."""
     found = tomllib.loads((files("scenarios") / "files" / f"{name}.toml").read_text())
     return {**found, **{table: dict(flatten(found[table])) for table in ("config", "draw")}}
 
@@ -88,7 +88,7 @@ DRAWN: Final = {name: _file(name) for name in names() if load(name).drawn}
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What one number stands for.
+    """The case of a number.
 
     Attributes:
         number: see above.
@@ -116,7 +116,7 @@ class Case:
         return found.with_settings({**self.settings, **settings})
 
     def words(self, folder: Path) -> list[str]:
-        """What runs it after ``highwater``, once its file is written into a folder."""
+        """Write its file into a folder; the arguments of ``highwater`` that run it."""
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"{self.number}.toml"
         file.write_text(toml(self.file))
@@ -127,7 +127,7 @@ class Case:
 
 
 def _grown(mode: str, seed: int, settings: dict[str, Value], name: str, **tables: dict[str, Any]) -> Case:
-    """A case of a bundled scenario of which some tables are changed."""
+    """A case of a bundled scenario with other values in some tables."""
     file = json.loads(json.dumps(DRAWN[name]))
     for table, changes in tables.items():
         file[table] |= changes
@@ -184,7 +184,7 @@ KNOWN.append(
 
 
 def toml(data: Mapping[str, Any]) -> str:
-    """A scenario file's text: a JSON value other than an object is one of TOML, too."""
+    """The text of a scenario file; JSON values other than objects are valid TOML."""
     tables = {key: value for key, value in data.items() if isinstance(value, dict)}
     lines = [_line(key, value) for key, value in data.items() if key not in tables]
     for name, table in tables.items():
@@ -231,7 +231,7 @@ def drawn_case(number: int) -> Case:
 
 
 def _faults(stream: Stream, kinds: list[str]) -> dict[str, Any]:
-    """Other faults: how many, which, when, and for how long."""
+    """Random faults: number, kinds, times and durations."""
     drawn: dict[str, Any] = {"horizon_ms": choice(stream, (20_000, 60_000, 120_000, 450_000, 10_000_000))}
     if stream.random() * 2 < 1:
         drawn["count"] = _pair(stream, choice(stream, (10, 60, 300, 3_000, 15_000)))
@@ -250,7 +250,7 @@ def _faults(stream: Stream, kinds: list[str]) -> dict[str, Any]:
 
 
 def _workload(stream: Stream) -> dict[str, Any]:
-    """Other bursts."""
+    """Random bursts."""
     drawn: dict[str, Any] = {}
     for name, least, ends in (
         ("bursts", 0, (5, 50, 1_000, 20_000)),
@@ -272,7 +272,7 @@ def _shown(value: Value) -> Value:
 
 
 def _value(stream: Stream, key: str) -> Value:
-    """Any value of a key: an extreme, one near the default or near another key's, or of any size."""
+    """A random value of a key: an extreme, one near its default or near another key's value, or any."""
     spec = KEYS[key]
     if spec.choices:
         return choice(stream, spec.choices)
@@ -307,7 +307,7 @@ def _number(value: Value) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a case came to and took.
+    """The result of a case, and its cost.
 
     Attributes:
         number: of the case.
@@ -325,7 +325,7 @@ class Measured:
 
 
 def measured(case: Case, cpu_s: float = CPU_S, memory_mb: float = MEMORY_MB) -> Measured:
-    """Run a case in a process of its own, a copy of this one, which has imported everything."""
+    """Run a case in a copy of this process, which has all imports done."""
     with tempfile.TemporaryDirectory() as folder:
         words, output = case.words(Path(folder)), Path(folder) / "output"
         child = os.fork()
@@ -341,7 +341,7 @@ def measured(case: Case, cpu_s: float = CPU_S, memory_mb: float = MEMORY_MB) -> 
 
 
 def _run(words: list[str], output: Path) -> int:
-    """``highwater`` with these words, its exit code; for a process that ends after it."""
+    """Run ``highwater`` with these arguments and return its exit code, in a process that ends afterwards."""
     resource.setrlimit(resource.RLIMIT_CPU, (KILLED_S, KILLED_S))
     resource.setrlimit(resource.RLIMIT_AS, (KILLED_BYTES, KILLED_BYTES))
     with output.open("w") as stream, contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
@@ -350,7 +350,7 @@ def _run(words: list[str], output: Path) -> int:
 
 
 def _outcome(code: int, output: str) -> tuple[str, str]:
-    """Verdict, and what is wrong with it, of an exit code and what was printed."""
+    """Verdict and problem, from exit code and output."""
     if code == exit_codes.BAD_INPUT:
         return "refused", ""
     if code < 0:
@@ -369,7 +369,7 @@ def _outcome(code: int, output: str) -> tuple[str, str]:
 
 
 def compared(case: Case, event_budget: int = ELISION_EVENTS) -> tuple[str, str]:
-    """Run a case with and without elision; what came of it, and what is wrong with it."""
+    """Run a case with and without elision: verdict and problem."""
     try:
         one, other = (_row(_with(case, elision=elision), case, event_budget) for elision in (True, False))
     except InputError:
@@ -386,7 +386,7 @@ def compared(case: Case, event_budget: int = ELISION_EVENTS) -> tuple[str, str]:
 
 
 def first_difference(case: Case, event_budget: int) -> int:
-    """When histories with and without elision first differ, as far as both were simulated; -1: they do not."""
+    """When histories with and without elision first differ, up to the end of the shorter one; -1: they are equal."""
     histories, ends = [], []
     for elision in (True, False):
         steps: list[tuple[int, str]] = []
@@ -430,7 +430,7 @@ def _hunt(numbers: range) -> list[tuple[Measured, tuple[str, str]]]:
 
 
 def main() -> int:
-    """Try cases and print those that fail, and those that took most; 1 if any fails."""
+    """Run cases; print failures and the most expensive cases; 1 if any fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--first", type=int, default=0, help="first number")
     parser.add_argument("--runs", type=int, default=50_000, help="how many numbers")
@@ -467,7 +467,7 @@ def main() -> int:
 
 
 def replay(number: int, folder: Path) -> str:
-    """The command that runs a case; its file is written into a folder."""
+    """Write a case's file into a folder; the command that runs it."""
     return shlex.join(["highwater", *drawn_case(number).words(folder)])
 
 

@@ -62,7 +62,7 @@ class Tried:
 
 
 def failures(name: str, mode: str, first: int, count: int) -> Iterator[Case]:
-    """Runs from a seed on that violate something, recorded."""
+    """Recorded runs with violations, from a seed on."""
     scenario, seed, found = load(name), first, 0
     while found < count:
         case = Case(scenario, mode_named(mode), seed)
@@ -96,7 +96,7 @@ def attempt(case: Case, name: str) -> Tried:
 
 
 def wrong(case: Case, found: ShrunkCase) -> Iterator[str]:
-    """What of a shrunk run does not hold."""
+    """Properties that a shrunk run lacks."""
     result = found.case.run()
     if not found.symptom.shown_by(result.row):
         yield "another violation"
@@ -134,7 +134,7 @@ def spread(values: list[float]) -> str:
 
 
 def main() -> int:
-    """Hunt and print; 1 if something did not hold."""
+    """Hunt and print; 1 if a property does not hold."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenarios", default=SCENARIOS)
     parser.add_argument("--modes", default=MODES)

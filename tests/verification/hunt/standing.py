@@ -56,7 +56,7 @@ def runs(folder: Path) -> dict[str, dict[int, Run]]:
 
 
 def of_mode(name: str, found: dict[int, Run]) -> str:
-    """One mode's line."""
+    """The line of a mode."""
     every = found.values()
     lost = [run for run in every if run.lost]
     standing = [run for run in lost if run.standing]
@@ -70,7 +70,7 @@ def of_mode(name: str, found: dict[int, Run]) -> str:
 
 
 def of_pair(names: tuple[str, str], found: dict[str, dict[int, Run]]) -> list[str]:
-    """Two modes' lines."""
+    """The line of a pair of modes."""
     a, b = names
     both = [(run, found[b][seed]) for seed, run in found[a].items() if seed in found[b]]
     only_a = [one for one, other in both if one.lost and not other.lost]
@@ -99,7 +99,7 @@ def _split(saved: list[Run]) -> str:
 
 
 def main() -> int:
-    """Print; 1 if no mode lost anything by the story."""
+    """Print the table; 1 if no mode lost records this way."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="folder of a sweep")
     found = runs(parser.parse_args().folder)

@@ -1,1 +1,1 @@
-"""Kafka's released classes beside the core, on the same operations; README.md tells how."""
+"""Compares Kafka's released classes with the core, on the same operations: see README.md."""

@@ -66,7 +66,7 @@ def _chosen(name: str | None, release: str | None) -> list[tuple[Subject, str]]:
 
 
 def _look_up_names(release: str | None) -> bool:
-    """Look for every name of Kafka's in the jars; returns whether nothing is wrong."""
+    """Look up all of Kafka's names in the jars; returns whether all were found."""
     if release is not None:
         check_release(release)
     found = names.references()

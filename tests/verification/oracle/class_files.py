@@ -1,4 +1,4 @@
-"""Which classes a jar has, and the names of their members: as much of the class-file format as that takes.
+"""Reads the classes of a jar and the names of their members from class files.
 
 Java's `javap` comes with development kits only, and reflection would have to load classes that refer to libraries which
 are not there.

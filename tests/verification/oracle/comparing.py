@@ -18,7 +18,7 @@ SHOWN: Final = 5
 
 
 def first_difference(kafka: Seen, core: Seen) -> int:
-    """The first operation after which both sides do not show the same."""
+    """The first operation after which the two sides differ."""
     return next((at for at, (one, other) in enumerate(zip(kafka, core, strict=False)) if one != other), 0)
 
 
@@ -37,7 +37,7 @@ class Found:
 
     Attributes:
         seed: of the case that showed it.
-        look: differences that look alike have the same cause, more often than not.
+        look: signature; differences with the same one mostly have the same cause.
         case: made small.
         kafka: what Kafka shows; so for `core`.
         place: the first operation after which they differ.
@@ -59,7 +59,7 @@ class Found:
 
 @dataclass(slots=True)
 class Outcome:
-    """What some cases came to.
+    """Results of some cases.
 
     Attributes:
         cases: how many were compared; so for `operations`.
@@ -100,7 +100,7 @@ class Comparison:
         self._listed = listed(subject.name, release)
 
     def look_at_listed(self, outcome: Outcome) -> None:
-        """Every listed difference has to occur in its own case, and imitating it has to be enough."""
+        """Check that each listed difference occurs in its own case, and that imitating it removes it."""
         for entry in self._listed:
             shown = self._kafka.run(entry.case)[0]
             if shown == self._core(entry.case) or shown != self._core(entry.case, entry.name):
@@ -108,7 +108,7 @@ class Comparison:
         outcome.to_repair += [entry for entry in self._listed if entry.to_repair]
 
     def go(self, first: int, count: int, outcome: Outcome) -> Iterator[Outcome]:
-        """Compare the cases of so many seeds; yields from time to time, with what was found by then."""
+        """Compare the cases of that many seeds; yields the results so far from time to time."""
         for start in range(first, first + count, BATCH):
             seeds = range(start, min(start + BATCH, first + count))
             cases = [self._subject.case(self._release, seed) for seed in seeds]

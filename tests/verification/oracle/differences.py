@@ -1,4 +1,4 @@
-"""What differs on purpose: ``differences.json``, at most ten entries.
+"""Intended differences: ``differences.json``, at most ten entries.
 
 An entry has a name, the subject and the releases in which it occurs, its smallest case, the reason why the core does
 otherwise, and its effect on verdicts. The subject's driver knows the name, and imitates Kafka there when it is told

@@ -1,4 +1,4 @@
-"""Runs a harness: compiles it for a release, once, and keeps one Java for a subject and a release."""
+"""Runs a harness: compiles it once for each release, and keeps one Java process for each subject and release."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ JAVA_OPTIONS: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 
 
 class Kafka:
-    """One release's class, in a process of its own; to be used in a ``with`` statement.
+    """A release's class in a Java process; a context manager.
 
     Args:
         subject: which class.
@@ -88,11 +88,11 @@ class Kafka:
         self._answers.put(None)
 
     def ask(self, cases: Iterable[Case]) -> None:
-        """Hand over cases; `answers` waits for what comes of them."""
+        """Send cases; `answers` waits for the results."""
         self._asked.put("".join(f"{json.dumps(case, separators=(',', ':'))}\n" for case in cases) + "\n")
 
     def answers(self, count: int) -> list[Seen]:
-        """What so many cases came to, in the order in which they were handed over.
+        """The results of that many cases, in the order in which they were sent.
 
         Raises:
             UnavailableError: Java ended, or hangs.
@@ -112,13 +112,13 @@ class Kafka:
         return found
 
     def run(self, *cases: Case) -> list[Seen]:
-        """Hand over cases and wait for them."""
+        """Send cases and wait for their results."""
         self.ask(cases)
         return self.answers(len(cases))
 
 
 def _memory() -> str | None:
-    """A folder in memory, where there is one: old releases fsync at every step."""
+    """A folder in memory if there is one, because old releases fsync at every step."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
 
 
@@ -189,7 +189,7 @@ def _compiled(subject: Subject, release: str, jars: list[Path]) -> Path:
 
 
 def _first_error(said: str) -> str:
-    """Of what the compiler says, where the first error is, and what it is."""
+    """Place and text of the compiler's first error."""
     found = re.search(r"ERROR in (\S+) \(at line (\d+)\)\n(?:.*\n){1,2}?\s*\^+\n(.*)", said)
     if found is None:
         return said.strip().splitlines()[-1] if said.strip() else "the compiler says nothing"
@@ -197,7 +197,7 @@ def _first_error(said: str) -> str:
 
 
 def plain(seen: Any) -> Seen:
-    """What the core shows, the way JSON has it."""
+    """The core's result as JSON has it."""
     if isinstance(seen, tuple | list):
         return [plain(part) for part in seen]
     return seen  # type: ignore[no-any-return]

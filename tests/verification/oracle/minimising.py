@@ -1,4 +1,4 @@
-"""Makes a case smaller as long as it still differs: operations are left out, then numbers get smaller."""
+"""Minimises a case that differs: removes operations, then lowers numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def minimise(case: Case, differing: Callable[[Sequence[Case]], int | None], *, n
 
 
 def _without(case: Case) -> Iterator[Case]:
-    """With less operations: halves, quarters, then single ones, the last ones first."""
+    """Cases with fewer operations: without halves, quarters, then single ones, the last ones first."""
     size = len(case) // 2
     while size:
         for start in range(len(case) - size, -1, -size):

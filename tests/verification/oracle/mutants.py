@@ -1,4 +1,4 @@
-"""``python -m tests.verification.oracle.mutants``: whether the oracle notices when the core is changed.
+"""``python -m tests.verification.oracle.mutants``: whether the oracle detects changes of the core.
 
 Mutants are drawn from all comparisons and assignments in the core's files of a subject, by a seed; one at a time is put
 into a copy of the sources. Each is looked for by the recorded vectors alone, and by the cases of ``make oracle
@@ -87,7 +87,7 @@ class Mutant:
 
 
 def places(core: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """File, line and column of everything in functions that a mutant may change, `__init__` left out."""
+    """File, line and column of all places in functions that a mutant may change, except in `__init__`."""
     file, _, wanted = core.partition(":")
     tree = ast.parse((ROOT / "sim" / "protocol" / file).read_text(encoding="utf-8"))
     for function in ast.walk(tree):
@@ -99,7 +99,7 @@ def places(core: str) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def _changed(node: ast.AST) -> ast.AST | None:
-    """What becomes of a node, None if nothing does."""
+    """The changed node; None if it cannot be changed."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         return ast.Compare(node.left, [OTHER[type(node.ops[0])]()], node.comparators)
     if isinstance(node, ast.AugAssign):
@@ -130,7 +130,7 @@ class _Change(ast.NodeTransformer):
 
 
 def mutants(subject: str, count: int, seed: int) -> list[Mutant]:
-    """So many of a subject, drawn from all places of its files."""
+    """Random mutants of a subject, of all places in its files."""
     found = sorted({place for core in CORE[subject] for place in places(core)})
     chosen = Random(f"{seed}/{subject}").sample(found, min(count, len(found)))
     made = []
@@ -145,7 +145,7 @@ def mutants(subject: str, count: int, seed: int) -> list[Mutant]:
 
 
 def first_found(subject: Subject, answers: dict[str, list[Any]]) -> int:
-    """After how many cases the core's answers are not Kafka's; 0: never. Runs where the sources are."""
+    """After how many cases the core differs from Kafka; 0: never. Runs in the folder of the sources."""
     count = 0
     for release, vectors in answers.items():
         names = [entry.name for entry in listed(subject.name, release)]
@@ -181,7 +181,7 @@ def _quick(subject: Subject) -> dict[str, list[Any]]:
 
 
 def _tree(folder: Path) -> None:
-    """A copy of the core, beside all else as it is."""
+    """A folder with a copy of the core, and links to everything else."""
     shutil.copytree(ROOT / "sim", folder / "sim", ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     for path in ROOT.iterdir():
         if path.name != "sim" and not path.name.startswith("."):
@@ -189,7 +189,7 @@ def _tree(folder: Path) -> None:
 
 
 def _look(mutant: Mutant, subject: str, answers: Path, folder: Path) -> list[Any]:
-    """What the vectors and the quick cases say of a mutant: see `first_found`; a text if it hangs."""
+    """The results of vectors and quick cases for a mutant: see `first_found`; a text if it hangs."""
     file = folder / "sim" / "protocol" / mutant.file
     kept = file.read_text(encoding="utf-8")
     file.write_text(mutant.text, encoding="utf-8")
@@ -223,7 +223,7 @@ class _Look:
 
 
 def main() -> int:
-    """Draw mutants, look for each, and say in a table what found it."""
+    """Test random mutants, and print a table of what detected each."""
     parser = argparse.ArgumentParser(prog="python -m tests.verification.oracle.mutants", description=__doc__)
     parser.add_argument("--subject", choices=list(CORE))
     parser.add_argument("--count", type=int, default=6, help="of each subject")

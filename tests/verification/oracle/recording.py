@@ -47,7 +47,7 @@ def record(pairs: Iterable[tuple[Subject, str]]) -> int:
 
 
 def path(subject: str, release: str) -> Path:
-    """Where the vectors of a subject and a release are."""
+    """Path of the vectors of a subject and a release."""
     return FOLDER / f"{subject}-{release}.json"
 
 

@@ -1,4 +1,4 @@
-"""Which rules stand for which release of Kafka."""
+"""The rules of each release of Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was compared so far: one line of JSON for each range of seeds, in the user's cache folder.
+"""Results of comparisons so far: one line of JSON for each range of seeds, in the user's cache folder.
 
 Counts hold for the code that they were made with, so each line names it: a hash over the protocol's sources, the
 subject's driver and its harness. ``DEEP=1`` goes on behind the last seed of the same code.
@@ -53,7 +53,7 @@ def _file() -> Path:
 
 
 def entries(subject: Subject, release: str) -> list[Entry]:
-    """What was compared with the code as it is."""
+    """Ranges of seeds that were compared with the current code."""
     if not _file().is_file():
         return []
     code = code_version(subject, release)

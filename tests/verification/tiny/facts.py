@@ -67,12 +67,12 @@ class Fact:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """For readers."""
         given = [f"{rule}={value}" for rule, value in self.rules]
         return " ".join([self.mode, *given, self.bounds.name])
 
     def check(self) -> Found:
-        """Search until all is found that can happen, or to the end where something cannot."""
+        """Search until all possible kinds are found, or to the end if some are impossible."""
         rules = mode(self.mode).rules.override(dict(self.rules))
         until = (LOSS, DIVERGENCE) if self.bounds.replicas == 2 else self.kinds
         return search(World(rules, self.bounds), until=until)

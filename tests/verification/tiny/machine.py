@@ -52,7 +52,7 @@ Request = FetchRequest | OffsetsForLeaderEpochRequest | ListOffsetsRequest
 
 
 class Host:
-    """Writes down what partition and fetcher want."""
+    """Records the requests of partition and fetcher."""
 
     def __init__(self) -> None:
         self.settled_epoch = UNSETTLED
@@ -137,7 +137,7 @@ class Broker:
 
 
 class View(NamedTuple):
-    """What the search needs to know of a snapshot.
+    """Properties of a snapshot for the search.
 
     Attributes:
         up: the process runs.
@@ -165,7 +165,7 @@ class View(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What an event made of a broker.
+    """The result of an event at a broker.
 
     Attributes:
         snapshot: its next snapshot.

@@ -1,4 +1,4 @@
-"""Breadth first through all that can happen in a tiny cluster."""
+"""Breadth-first search over all orders of events in a tiny cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS: Final = (LOSS, DIVERGENCE)
 
 @dataclass
 class Found:
-    """What a search came to.
+    """The result of a search.
 
     Attributes:
         states: distinct states seen.

@@ -89,7 +89,7 @@ class Message(NamedTuple):
 
 
 class State(NamedTuple):
-    """All that counts at one moment.
+    """A state of the cluster.
 
     Attributes:
         leader: what ZooKeeper says, 0 for nobody.
@@ -119,7 +119,7 @@ class State(NamedTuple):
 
 
 class World:
-    """What can happen in a tiny cluster.
+    """The possible events of a tiny cluster.
 
     Args:
         rules: of every broker.
@@ -133,7 +133,7 @@ class World:
         self._compared: dict[tuple[int, int], bool] = {}
 
     def first(self) -> State:
-        """Broker 1 leads in epoch 0, everybody follows, nothing was written."""
+        """The first state: broker 1 leads in epoch 0, all others follow, the logs are empty."""
         brokers = self.brokers
         down = tuple(self.machine.create(broker) for broker in brokers)
         none: tuple[tuple[Decision, ...], ...] = ((),) * len(brokers)
@@ -178,7 +178,7 @@ class World:
     # What can happen.
 
     def successors(self, state: State) -> Iterator[tuple[Action, State]]:
-        """All that can happen next, and where it leads."""
+        """All possible next events, with the resulting states."""
         yield from self._controller(state)
         yield from self._decisions(state)
         yield from self._deliveries(state)
@@ -359,7 +359,7 @@ class _Step:
         self.crashes, self.lags = state.crashes, state.lags
 
     def end(self) -> State:
-        """The state that came of it."""
+        """The resulting state."""
         return State(
             self.leader,
             self.epoch,
@@ -387,14 +387,14 @@ class _Step:
         return self
 
     def send(self, broker: int, decision: Decision) -> None:
-        """A decision sets out to a broker."""
+        """Send a decision to a broker."""
         if self.world.bounds.prompt:
             self.run(broker, ("control", *decision))
         else:
             self.queues[broker - 1] = (*self.queues[broker - 1], decision)
 
     def run(self, broker: int, event: Event) -> Outcome:
-        """Something happens to a broker, with all that follows at once."""
+        """Run an event at a broker, with its immediate effects."""
         machine = self.world.machine
         outcome = machine.step(self.snapshots[broker - 1], event)
         self.snapshots[broker - 1] = outcome.snapshot
@@ -416,7 +416,7 @@ class _Step:
         return outcome
 
     def _outdate(self, follower: int) -> None:
-        """The follower waits for none of the requests that it sent so far."""
+        """Mark all requests of a follower as stale."""
         others = [message for message in self.messages if message.follower != follower or message.stale]
         if len(others) < len(self.messages):
             if self.world.bounds.strays:
@@ -442,14 +442,14 @@ class _Step:
             self.messages.append(Message(follower, leader, True, reply, False))
 
     def crash(self, broker: int) -> None:
-        """A process ends, and its connections with it."""
+        """End a process and its connections."""
         self.crashes += 1
         self.snapshots[broker - 1] = self.world.machine.step(self.snapshots[broker - 1], ("crash",)).snapshot
         self.queues[broker - 1] = ()
         self.messages = [message for message in self.messages if broker not in (message.follower, message.leader)]
 
     def start(self, broker: int, hw: int) -> None:
-        """A process starts; those that waited for its former one try again."""
+        """Start a process; brokers that waited for its former one retry."""
         self.run(broker, ("start", hw))
         if broker in self.live:
             self.send(broker, Decision(self.leader, self.epoch, self.isr))

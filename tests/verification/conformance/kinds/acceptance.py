@@ -27,7 +27,7 @@ def _acks(value: int | str) -> int:
 
 
 class Acceptance:
-    """The state of a case: a cluster, brought to where the operations begin."""
+    """The state of a case: a cluster that is ready for the operations."""
 
     def __init__(self, given: Fields, rules: Rules) -> None:
         brokers = given["brokers"]
@@ -44,7 +44,7 @@ class Acceptance:
             self._lose(given)
 
     def _lose(self, given: Fields) -> None:
-        """Write, stop everybody, the later broker first; then the earlier one's machine loses the end of its log."""
+        """Write, stop all brokers, the later one first; then the earlier one's machine loses the end of its log."""
         if not given.get("one_batch_each", True):
             raise TableError("all records are batches of their own")
         records = given["records"]
@@ -70,7 +70,7 @@ class Acceptance:
         self.cluster.write(op["n"])
 
     def produce_batches(self, op: Fields) -> None:
-        """Two batches; whether they are compressed makes no difference here."""
+        """Write two batches; compression makes no difference here."""
         self.cluster.write(2, op["records_each"])
 
     def bounce_leader(self, _: Any) -> None:
@@ -82,7 +82,7 @@ class Acceptance:
         self.cluster.bounce(next(broker for broker in self.brokers if broker != self.cluster.leader))
 
     def repeat(self, op: Fields) -> None:
-        """Named steps, over and over."""
+        """Repeat named steps."""
         steps = {
             "produce": lambda count: self.cluster.write(int(count)),
             "bounce follower": self.bounce_follower,

@@ -16,7 +16,7 @@ SOME_ISR: Final = (1, 2, 3)
 
 
 class Waiting:
-    """Stands where a partition is, and notes how its changes ended."""
+    """Stands in for a partition, and records the results of its changes."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -58,11 +58,11 @@ class Sending:
         return Seen(error=partition.error)
 
     def submit(self, op: Fields) -> Seen:
-        """A partition wants another ISR."""
+        """Submit an ISR change of a partition."""
         return self._submit(str(op["partition"]), tuple(op.get("isr", SOME_ISR)))
 
     def submit_many(self, op: Fields) -> None:
-        """Several do: ``1..9`` or ``1,2``."""
+        """Submit ISR changes of several partitions: ``1..9`` or ``1,2``."""
         first, dots, last = op["partitions"].partition("..")
         names = range(int(first), int(last) + 1) if dots else map(int, op["partitions"].split(","))
         for name in names:
@@ -72,7 +72,7 @@ class Sending:
         return {change.name: (error, change.isr, 1, 0) for change in self.requests[-1]}
 
     def answer(self, op: Fields) -> None:
-        """The controller does what the request asks for."""
+        """Answer as a controller that accepts the changes."""
         assert op.get("error", "NONE") == "NONE"
         results = self._results()
         if "partition" in op:
@@ -80,22 +80,22 @@ class Sending:
         self.sender.on_reply(NONE, results, self.now_us)
 
     def answer_omitting(self, op: Fields) -> None:
-        """It answers for all partitions but one."""
+        """Answer for all partitions but one."""
         results = self._results()
         del results[str(op["partition"])]
         self.sender.on_reply(NONE, results, self.now_us)
 
     def refuse(self, op: Fields) -> None:
-        """It refuses one partition's change."""
+        """Refuse one partition's change."""
         name = str(op["partition"]) if "partition" in op else self.requests[-1][0].name
         self.sender.on_reply(NONE, {name: self._results(op["error"])[name]}, self.now_us)
 
     def fail(self, op: Fields) -> None:
-        """It refuses the whole request."""
+        """Refuse the whole request."""
         self.sender.on_reply(op["error"], {}, self.now_us)
 
     def advance(self, op: Fields) -> Seen:
-        """Time passes; what is due is sent."""
+        """Advance time, and send requests that are due."""
         sent = len(self.requests)
         self.now_us += op["ms"] * 1_000
         if self.retry_us is not None and self.retry_us <= self.now_us:
@@ -104,7 +104,7 @@ class Sending:
         return Seen(resent=len(self.requests) > sent)
 
     def observe(self) -> Seen:
-        """What was sent, and what waits."""
+        """Requests sent, and pending changes."""
         errors = [partition.error for partition in self.partitions.values()]
         return Seen(
             pending=bool(self.sender.pending),

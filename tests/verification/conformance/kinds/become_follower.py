@@ -1,4 +1,4 @@
-"""Driver of kind ``become_follower``: which decisions make a broker's fetcher begin anew.
+"""Driver of kind ``become_follower``: which decisions restart a broker's fetcher.
 
 The broker is the simulated one; the leader that it follows is a stand-in. Metadata that is replayed goes to a partition
 and a fetcher of the core. Cases about a leader have the driver of kind ``leader_reply_to_fetch``.
@@ -72,7 +72,7 @@ class Decisions:
             storage.epoch_checkpoint.write([(self.latest_epoch, 0)])
 
     def decide(self, op: Fields) -> Seen:
-        """A LeaderAndIsr arrives; where only its leader epoch is given, its partition epoch is newer, too."""
+        """Handle a LeaderAndIsr; if only its leader epoch is given, its partition epoch is newer, too."""
         if op.get("leader", LEADER) not in (LEADER, "same"):
             raise TableError("the leader never changes")
         broker = self.broker
@@ -121,7 +121,7 @@ class Replaying:
         self.fetcher = ReplicaFetcherThread(LEADER, decisions.Decisions(rules), self.host, backoff_us=0)
 
     def replay(self, leader_epoch: int, partition_epoch: int, *, lands: int = 0) -> bool:
-        """Take the partition's next state.
+        """Apply the partition's next state.
 
         Args:
             leader_epoch: in it.
@@ -129,7 +129,7 @@ class Replaying:
             lands: records of an append that is under way while the fetcher stops.
 
         Returns:
-            Whether the fetcher begins anew.
+            Whether the fetcher restarts.
         """
         partition = self.partition
         brokers = (LEADER, FOLLOWER)

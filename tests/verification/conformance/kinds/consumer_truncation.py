@@ -157,7 +157,7 @@ POSITION: Final = Kind(
 
 
 class Leader(StandsIn, Node):
-    """Stands where the leader is, and notes what it is asked."""
+    """Stands in for the leader, and records requests."""
 
     def __init__(self, version: int) -> None:
         super().__init__(LEADER)
@@ -237,7 +237,7 @@ class Reader:
         return Matching(fields, lambda expected: expected in ("sent", fields))
 
     def validate(self, _: Fields) -> Seen:
-        """A poll: compare the position with the metadata, and do what has to be done."""
+        """Poll: validate the position against the metadata, if necessary."""
         consumer = self.consumer
         if consumer.has_error:
             (told,) = [step for step in self.steps if step["step"] == "truncation-detected"]
@@ -255,7 +255,7 @@ class Reader:
         return Seen(request=self._asks(), connects=connects)
 
     def epoch_reply(self, op: Fields) -> Seen:
-        """Answer an epoch request: the first one under the leader epoch that is named, or the one that is awaited."""
+        """Answer an epoch request: the first one with the given leader epoch, or the pending one."""
         consumer = self.consumer
         if consumer._validation is None:
             self.validate(op)
@@ -312,7 +312,7 @@ class Reader:
         return Seen(current_leader_epoch=current, validation=self._asks())
 
     def fetch_reply(self, op: Fields) -> None:
-        """Answer a fetch: the first one from the offset that is named, or the last one."""
+        """Answer a fetch: the first one from the given offset, or the last one."""
         if not self.leader.fetches:
             self.consumer.fetch()
             self.deliver()

@@ -158,7 +158,7 @@ class Rounds:
         self.talk.round()
 
     def rounds(self, op: Fields) -> None:
-        """Several; how many depends on whether truncation has a phase of its own."""
+        """Several rounds; their number depends on whether truncation is a separate phase."""
         numbers = {
             "leader-epoch-rounds": op.get("n_offsets_for_leader_epoch"),
             "on-fetch": op.get("n_truncate_on_fetch"),
@@ -171,11 +171,11 @@ class Rounds:
             self.talk.round()
 
     def diverge(self, op: Fields) -> None:
-        """The leader answers the fetch under way with a diverging epoch; then the next one is sent."""
+        """Answer the fetch in flight with a diverging epoch; then the next one is sent."""
         self.talk.answer_diverging(self.name, (op["epoch"], op["end_offset"]), op.get("leader_hw", 0))
 
     def round_while(self, op: Fields, change: Any) -> None:
-        """One round, in which something happens before the reply to the epoch request arrives."""
+        """One round, with an event before the response to the epoch request arrives."""
         if "epoch" not in op["during"]:
             raise TableError(f"cannot interfere during {op['during']!r}")
         self.talk.truncate_first()
@@ -185,7 +185,7 @@ class Rounds:
             raise AssertionError("there was no epoch request to interfere with")
 
     def remove(self) -> None:
-        """Another leader, or leading itself: the fetcher has nothing to do with the partition any more."""
+        """Remove the partition from the fetcher: it has another leader, or leads itself."""
         self.talk.fetcher.remove(self.name)
 
     def change_epoch(self, epoch: int) -> None:
@@ -194,7 +194,7 @@ class Rounds:
         self.talk.add(self._replica(self.name, [], Fields({}, "")), epoch)
 
     def add_again(self, op: Fields) -> None:
-        """The partition is offered once more."""
+        """Add the partition again."""
         self.talk.add(self.talk.replicas[self.name], op["leader_epoch"], op["offset"])
 
     def new_leader_epoch(self, op: Fields) -> None:
@@ -208,11 +208,11 @@ class Rounds:
         return Seen(last_fetch_offset=self.talk.replicas[self.name].log.leo)
 
     def set_leader_epoch(self, op: Fields) -> None:
-        """The leader learns of an epoch."""
+        """Add an epoch at the leader."""
         self.leader.partitions[self.name].leader_epoch = op["epoch"]
 
     def replace_leader_log(self, op: Fields) -> None:
-        """The leader has another log all of a sudden."""
+        """Replace the leader's log."""
         partition = self.leader.partitions[self.name]
         batches = batches_of(op["log"])
         partition.log = make_log(batches, start=op["log_start"])
@@ -228,7 +228,7 @@ class Rounds:
         return {"last_fetched_epoch": self.talk.replicas[self.name].epochs.latest}
 
     def observe(self) -> Seen:
-        """Everything that tables name."""
+        """All values that tables name."""
         talk, name = self.talk, self.name
         replica, fetch = talk.replicas[name], talk.fetch_state(name)
         own, theirs = shown(replica.log.batches), shown(self.leader.partitions[name].log.batches)

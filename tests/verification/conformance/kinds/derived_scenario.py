@@ -1,4 +1,4 @@
-"""Driver of kind ``derived_scenario``: what KIP-101 and KIP-279 make of the same two logs, and a truncation mid-batch.
+"""Driver of kind ``derived_scenario``: truncation of two logs by KIP-101 and KIP-279, and within a batch.
 
 An operation ``kip101_...`` runs under the rules of that mode, ``kip279_...`` under the newest ones; each is one epoch
 request, after which the conversation goes on to its end unless the operation is one of several rounds.
@@ -86,7 +86,7 @@ class Scenario:
         return talk
 
     def ask(self, talk: Conversation, op: Fields) -> Seen:
-        """One epoch request and what it leads to, as far as its reply reaches."""
+        """Send an epoch request and apply its response."""
         requested = talk.replicas[NAME].epochs.latest
         if requested != op["requested_epoch"]:
             raise AssertionError(f"the follower asks for epoch {requested}, not {op['requested_epoch']}")
@@ -100,7 +100,7 @@ class Scenario:
         )
 
     def ask_to_the_end(self, op: Fields, rules: Rules) -> Seen:
-        """The same, and on until nothing changes any more."""
+        """Send epoch requests and fetches until nothing changes."""
         talk = self.meet(rules)
         seen = self.ask(talk, op)
         talk.run_until_quiet()

@@ -38,7 +38,7 @@ def _answer(partition: Partition, current: int, epoch: int) -> Seen:
 
 
 def _answer_of_anybody(partition: Partition, current: int, epoch: int) -> Seen:
-    """What a follower would answer, too: nobody asks followers here, so that only the epoch check is there to use."""
+    """The answer of any replica: followers are not asked here, so only the epoch check applies."""
     error = partition.fencing.compare(current, partition.leader_epoch)
     return _seen(error, *(UNDEFINED if error else partition.epochs.end_offset_for(epoch, partition.log.leo)))
 
@@ -83,7 +83,7 @@ class Requests:
         return str(op.get("to") or self.given.get("partition") or self.given.get("role", "leader"))
 
     def _ask_for_another(self, current: int, epoch: int) -> Seen:
-        """Ask a broker for a partition that it has never heard of."""
+        """Ask a broker for an unknown partition."""
         broker = ScriptedBroker(self.rules)
         asks = [("unknown", current, epoch)]
         broker.asker.send(LEADER, OffsetsForLeaderEpochRequest(ASKER, asks, [current], with_epoch=True))
@@ -93,7 +93,7 @@ class Requests:
         return _seen(*reply.results[0][1:])
 
     def _leads(self, op: Fields) -> bool:
-        """Whether who is asked leads. Who has no replica, or no log, has heard of no leader and is none."""
+        """Whether the broker that is asked leads. Without a replica or log it does not."""
         role = self._role(op)
         if role not in ("leader", "follower", "known, no local log") and not role.startswith("non"):
             raise TableError(f"nobody is known as {role!r}")
@@ -110,7 +110,7 @@ class Requests:
         return self._partition(leads=leads, entries=given.get("epochs_in_log", ()), leo=given.get("leo", 0))
 
     def ask(self, op: Fields) -> Seen:
-        """One request, to one partition or to all that are given."""
+        """Send one request, for one partition or for all given ones."""
         current, epoch = epoch_of(op.get("current_leader_epoch")), op["leader_epoch"]
         if "records" in self.given:
             counts = self.given["records"]

@@ -38,7 +38,7 @@ class Checkpoints(RecordingHost):
         self.storage.hw_file.catch_up(previous, self.now_us)
 
     def checkpoint(self, _: Fields) -> Seen:
-        """Wait until the file was written."""
+        """Wait until the file is written."""
         self.now_us += INTERVAL_US
         self.storage.catch_up(self.replica.hw, self.now_us)
         content = self.storage.hw_file.content
@@ -50,7 +50,7 @@ class Checkpoints(RecordingHost):
         )
 
     def update_hw(self, op: Fields) -> Seen:
-        """A HW beyond the log arrives."""
+        """Set a HW beyond the log."""
         self.replica.set_hw(op["to"])
         return Seen()
 

@@ -30,7 +30,7 @@ class CachedLog:
         self.decisions = 0
 
     def reopen(self, _: Fields) -> None:
-        """A new process reads the file."""
+        """Read the file in a new process."""
         self.partition.epochs = make_cache(self.checkpoint.entries, strict=self.strict)
 
     def become_leader(self, op: Fields) -> None:
@@ -40,12 +40,12 @@ class CachedLog:
         self.partition.become_leader(decision, 0)
 
     def append_leader(self, op: Fields) -> None:
-        """Records are written in one batch."""
+        """Append records as one batch."""
         epoch = op.get("epoch", self.partition.leader_epoch)
         self.partition.append_new(record_id(self.partition.log.leo, epoch), op["records"], epoch)
 
     def append_follower(self, op: Fields) -> None:
-        """Batches are fetched."""
+        """Append fetched batches."""
         for batch in batches_of(op["batches"]):
             self.partition.append_fetched(batch)
 

@@ -31,7 +31,7 @@ NOW_US = 1
 
 
 def says_divergence(answer: tuple[int, int] | None) -> Matching:
-    """Where logs diverge: a table names epoch and end, or says only whether they do."""
+    """The divergence in a table: epoch and end offset, or only whether there is one."""
     return Matching(
         answer,
         lambda expected: (
@@ -59,7 +59,7 @@ class LeaderOfOne:
         self.partition.become_leader(LeaderAndIsr("0", LEADER, leader["leader_epoch"], BROKERS, 0, BROKERS), NOW_US)
 
     def fetch(self, op: Fields) -> Seen:
-        """A follower's fetch, of which the leader learns unless it refuses it."""
+        """Send a follower's fetch; the leader updates the follower's state unless it refuses the fetch."""
         partition, offset = self.partition, op["fetch_offset"]
         last_epoch = epoch_of(op.get("last_fetched_epoch"))
         current = epoch_of(op.get("current_leader_epoch"))

@@ -1,4 +1,4 @@
-"""Driver of the kinds about a leader's partition: what it knows of followers, ISR, HW, and how changes of the ISR end.
+"""Driver of the kinds about a leader's partition: followers' state, ISR, HW, and results of ISR changes.
 
 The partition is the core's own. With rule ``isr_update=alter-partition`` its changes go to a sender of the core, whose
 requests the case answers; with ``zookeeper-write`` the case says how the write ends.
@@ -160,11 +160,11 @@ class Leading(RecordingHost):
         self.partition.become_leader(decision, self.now_us)
 
     def make_leader(self, op: Fields) -> None:
-        """A LeaderAndIsr that names this broker."""
+        """Handle a LeaderAndIsr with this broker as leader."""
         self._lead(op["leader_epoch"], op["partition_epoch"], tuple(op["isr"]), tuple(op["replicas"]))
 
     def make_follower(self, op: Fields) -> Seen:
-        """One that names another."""
+        """Handle a LeaderAndIsr with another leader."""
         partition = self.partition
         decision = LeaderAndIsr(
             "0", op["leader"], op["leader_epoch"], (), op.get("partition_epoch", 0), partition.replicas
@@ -174,7 +174,7 @@ class Leading(RecordingHost):
         return Seen(restart_fetcher=restarts)
 
     def update(self, op: Fields) -> None:
-        """Another assignment, and whether this broker leads."""
+        """Change the assignment, and perhaps leadership."""
         op.get("adding")
         op.get("removing")
         isr, replicas = tuple(op["isr"]), tuple(op["replicas"])
@@ -222,7 +222,7 @@ class Leading(RecordingHost):
         return Seen(error=error or "NONE", records=some(sum(batch.count for batch in batches)), **changed)
 
     def _count(self, replica: int, offset: int, op: Fields) -> str:
-        """Let the leader learn from a fetch, or refuse it (`sim.hosts.serving`)."""
+        """Update the leader by a fetch, or refuse it (`sim.hosts.serving`)."""
         partition = self.partition
         if "cached_broker_epoch_at_fetch" in op:
             words = (op["cached_broker_epoch_at_fetch"], op["cached_broker_epoch_after"])
@@ -234,7 +234,7 @@ class Leading(RecordingHost):
         return NONE
 
     def _known(self, replica: int) -> list[object]:
-        """All that the leader knows of a follower."""
+        """The leader's state of a follower."""
         state = self.partition.followers.states[replica]
         names = [name for name in dir(FollowerState) if not name.startswith("__")]
         return [value for name in names if not callable(value := getattr(state, name))]
@@ -254,11 +254,11 @@ class Leading(RecordingHost):
         self.fetch(op)
 
     def check_at(self, op: Fields) -> None:
-        """Time passes up to a point."""
+        """Advance to a time."""
         self.now_us = START_US + op["at"] * 1_000
 
     def probe(self, op: Fields) -> None:
-        """Nothing happens, but that the HW may be another."""
+        """Check the HW without another operation."""
         if "hw" in op:
             self.partition.set_hw(op["hw"])
 
@@ -269,7 +269,7 @@ class Leading(RecordingHost):
         self.partition.shrink_isr(self.now_us)
 
     def set_broker_state(self, op: Fields) -> None:
-        """The leader's metadata changes."""
+        """Change the leader's metadata."""
         state = op["state"]
         if state in ("alive", "unfenced"):
             self.dead.discard(op["broker"])
@@ -285,7 +285,7 @@ class Leading(RecordingHost):
         self.sender.on_reply(NONE, {self.partition.name: result}, self.now_us)
 
     def alter_partition_ok(self, op: Fields) -> None:
-        """The controller persisted the change that was sent."""
+        """Answer that the controller persisted the change."""
         self._reply(NONE, op["partition_epoch"])
 
     def alter_partition_error(self, op: Fields) -> None:
@@ -308,7 +308,7 @@ class Leading(RecordingHost):
         return Seen(none=latest[0][1], read_uncommitted=latest[1][1])
 
     def observe(self) -> Seen:
-        """Everything that tables name."""
+        """All values that tables name."""
         partition = self.partition
         isr, pending = partition.state.isr, partition.state.pending
         led = partition.is_leader
@@ -341,7 +341,7 @@ class Leading(RecordingHost):
 
 
 def _broker_epochs(expected: int | dict[str, int | str], members: Iterable[int]) -> dict[int, int]:
-    """What a table says of the members' broker epochs: one for all, or by member."""
+    """A table's broker epochs of members: one for all, or by member."""
     if isinstance(expected, int):
         return dict.fromkeys(members, expected)
     return {int(member): broker_epoch_of(epoch) for member, epoch in expected.items()}
@@ -408,7 +408,7 @@ class ShuttingDown:
                 fetcher.remove(name)
 
     def _stands(self, name: str) -> tuple[str, int]:
-        """What a replica does, in a table's words, and its partition epoch."""
+        """A replica's role, in a table's words, and its partition epoch."""
         partition = self.partitions[name]
         role = "leader" if partition.is_leader else "follower" if partition.leader else "not leader"
         fetches = any(name in fetcher.partitions for fetcher in self.fetchers.values())

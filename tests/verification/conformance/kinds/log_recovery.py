@@ -1,4 +1,4 @@
-"""Driver of kind ``log_recovery``: what a log and its machine keep, and what a new process recovers from it."""
+"""Driver of kind ``log_recovery``: what a log and its disk keep, and what a new process recovers."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ class Machine:
     # The log.
 
     def append_leader(self, op: Fields) -> None:
-        """Records are written in one batch."""
+        """Append records as one batch."""
         partition = self.partition
         epoch = partition.leader_epoch
         partition.append_new(record_id(partition.log.leo, epoch), op["records"], epoch)
 
     def append_follower(self, op: Fields) -> None:
-        """A batch is fetched."""
+        """Append a fetched batch."""
         self.partition.append_fetched(*batches_of([op["batch"]]))
 
     def increment_hw(self, op: Fields) -> None:
@@ -75,14 +75,14 @@ class Machine:
         self.partition.follower_fetched(FOLLOWER, 1, op["to"], self.partition.leader_epoch, 0)
 
     def adopt_hw(self, op: Fields) -> Seen:
-        """A follower hears of its leader's HW."""
+        """Set a follower's HW by its leader's."""
         changed = self.partition.set_hw(op["to"])
         return Seen(changed_to=self.partition.hw if changed else None)
 
     # The disk.
 
     def load(self, op: Fields) -> Seen:
-        """A process starts. It takes its shutdown for clean if it trusts the whole log without scanning it."""
+        """Start a process. It treats the shutdown as clean if it does not scan the log."""
         storage = self.storage
         storage.clean_shutdown = op.get("clean_shutdown_file", storage.clean_shutdown)
         fill(self.storage, records(1, 0))
@@ -91,7 +91,7 @@ class Machine:
         return Seen(had_clean_shutdown=storage.recovery_point == 1, file_exists_after_load=storage.clean_shutdown)
 
     def fail_to_load(self, op: Fields) -> Seen:
-        """A process starts, and cannot read the log."""
+        """Start a process that cannot read the log."""
         self.storage.clean_shutdown = op["clean_shutdown_file"]
         skip_if_compiled()
         with patch.object(Log, "reload", side_effect=RecoveryError("unreadable")):
@@ -127,7 +127,7 @@ class Machine:
         return Seen(clean_shutdown_file=broker.storage.clean_shutdown)
 
     def shut_down(self, op: Fields) -> Seen:
-        """A broker with so many directories is shut down. A machine has one: each is a machine's."""
+        """Shut down a broker with that many directories. A machine has one, so each directory is a machine."""
         storages = [make_storage() for _ in range(self.directories)]
         for storage in storages:
             storage.recover(Decisions(self.rules))

@@ -27,7 +27,7 @@ _UNLISTED: Final = ("isr", "elr", "last_known_elr", "leader", "replicas", "remov
 
 
 def ours(brokers: Iterable[int]) -> tuple[int, ...]:
-    """Brokers of the table, as they count here."""
+    """Convert the table's broker ids to ours."""
     return tuple(broker + 1 for broker in brokers)
 
 
@@ -51,7 +51,7 @@ def registration(given: Fields, *, name: str = NAME) -> PartitionRegistration:
 
 
 def theirs(brokers: tuple[int, ...]) -> list[int]:
-    """Brokers as the table counts them."""
+    """Convert our broker ids to the table's."""
     return [broker - 1 for broker in brokers]
 
 
@@ -75,7 +75,7 @@ def look(state: PartitionRegistration) -> Seen:
 
 
 class Given:
-    """A partition, and what is to be made of it."""
+    """A partition, and the change to build."""
 
     def __init__(self, given: Fields, rules: Rules) -> None:
         self.state = registration(given["partition"])

@@ -71,7 +71,7 @@ class World:
             self.commit(wanted)
 
     def commit(self, record: Record) -> None:
-        """Something that is in the log already."""
+        """Add records that are in the log already."""
         self.host.image.replay(record)
         self.host.records.append(record)
 
@@ -154,7 +154,7 @@ def _alter(world: World, op: Fields) -> Seen:
 
 
 def _order(world: World, _: Fields) -> list[str]:
-    """Each thing that can be wrong with a request together with the next one: the earlier check has to speak."""
+    """Combine each error of a request with the next one: the earlier check has to win."""
     host = world.host
     host.fence(1)
     found = []

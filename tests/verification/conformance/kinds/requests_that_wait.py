@@ -92,7 +92,7 @@ class Requests:
         return self.broker
 
     def fetch(self, op: Fields) -> Seen:
-        """A fetch that finds nothing; it waits for as long as the broker lets it."""
+        """Send a fetch that finds no data; it waits at the broker."""
         broker = self._leading()
         epoch = epoch_of(op.get("current_leader_epoch"))
         op.get("max_wait_ms")  # It is over only after what comes next.
@@ -103,7 +103,7 @@ class Requests:
         return Seen(answered=bool(broker.asker.answers))
 
     def produce(self, op: Fields) -> Seen:
-        """A write, to a leader that nobody follows, or to one that everybody does."""
+        """Write to a leader without followers, or to one with all of them."""
         request = ProduceRequest(ASKER, "", record_id(0, self.leader_epoch), 1, op["acks"])
         if self.running is None:
             broker = self._leading()
@@ -127,14 +127,14 @@ class Requests:
         cluster.stop(next(broker for broker in cluster.cluster.replicas if broker != cluster.leader))
 
     def make_follower(self, op: Fields) -> Seen:
-        """Another broker leads from now on; tables call it 1 or 2."""
+        """Make another broker the leader; tables call it 1 or 2."""
         assert op["leader"] in (1, 2)
         assert self.broker is not None
         self.broker.decide(FOLLOWER, op.get("leader_epoch", self.leader_epoch + 1))
         return self._answered()
 
     def stop_replica(self, op: Fields) -> Seen:
-        """The replica is taken away."""
+        """Remove the replica."""
         assert self.broker is not None
         self.broker.stop_replica(self.leader_epoch + 1, delete=op["delete"])
         return self._answered()

@@ -1,4 +1,4 @@
-"""Driver of kind ``stop_replica``: which StopReplica requests a broker obeys. Each finds the broker as given."""
+"""Driver of kind ``stop_replica``: which StopReplica requests a broker accepts, each in the given state."""
 
 from __future__ import annotations
 

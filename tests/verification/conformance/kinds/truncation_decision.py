@@ -53,7 +53,7 @@ class Decision:
         self.talk: Conversation | None = None
 
     def converse(self, names: Iterable[str], replies: Replies, asked: int | None = None) -> Conversation:
-        """Begin a conversation about partitions that are all alike but for what ``partitions`` says of them."""
+        """Begin a conversation about equal partitions, except for the differences in ``partitions``."""
         talk = self.talk = Conversation(self.rules, replies)
         partitions = self.given.get("partitions", ())
         for name in names:

@@ -1,4 +1,4 @@
-"""Driver of the table zk_leader_election: the controller's elections, and what becomes of the partition's state."""
+"""Driver of the table zk_leader_election: the controller's elections, and the resulting state of the partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How ISR changes get to the controller: Kafka's DefaultAlterPartitionManager against `AlterPartitionManager`.
+"""How ISR changes reach the controller: Kafka's DefaultAlterPartitionManager against `AlterPartitionManager`.
 
 Operations: ``submit partition isr leader-epoch partition-epoch`` (members have broker epochs like their ids), ``then``
 with the same (submitted as soon as the partition's present change has ended), ``answer error results`` (to what is in
@@ -75,7 +75,7 @@ class Broker:
     # Operations.
 
     def do(self, operation: Operation) -> list[Any]:
-        """One operation, and what is to be seen after it."""
+        """Run one operation; the visible state after it."""
         name, *values = operation
         getattr(self, name)(*values)
         sent, self._sent = self._sent, []
@@ -115,7 +115,7 @@ class Broker:
 
 
 class Leader:
-    """A partition that has another ISR persisted."""
+    """A partition that proposes ISR changes."""
 
     def __init__(self, broker: Broker, name: str) -> None:
         self.name = name
@@ -141,7 +141,7 @@ def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Se
 
 
 def draw(rng: Random, release: str) -> Case:
-    """Anything, for up to three partitions."""
+    """Random operations on up to three partitions."""
     partitions = range(rng.randint(1, 3))
     case: Case = []
     for _ in range(rng.randint(5, 40)):

@@ -139,7 +139,7 @@ def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Se
 
 
 def draw(rng: Random, release: str) -> Case:
-    """A broker is registered, mostly with success; then anything happens."""
+    """A registration, mostly successful, then random operations."""
     case: Case = []
     if rng.random() < 0.8:
         case += [["answer", "NONE", 1, 0, 0]] * 2 + [["ready"]] * rng.randint(0, 1) + [["answer", "NONE", 1, 0, 0]]

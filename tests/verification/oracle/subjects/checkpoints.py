@@ -47,7 +47,7 @@ class Broker:
         return storage.hw_file, storage.recovery_point_file, storage.log_start_file
 
     def do(self, operation: Operation, number: int) -> list[Any]:
-        """One operation, and what is to be seen after it."""
+        """Run one operation; the visible state after it."""
         name, *values = operation
         getattr(self, name)(*values)
         for file in self._files:
@@ -103,7 +103,7 @@ def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Se
 
 
 def draw(rng: Random, release: str) -> Case:
-    """Processes of a broker, one after the other."""
+    """Successive processes of a broker."""
     case: Case = []
     publishes = RULES[release].control_plane == "kraft"
     for _ in range(rng.randint(1, 3)):

@@ -24,7 +24,7 @@ LOOKS_AROUND: Final = REFUSES_NEGATIVE
 
 
 def draw(rng: Random, release: str) -> Case:
-    """Mostly epochs and offsets that go up, as they do in logs; else anything."""
+    """Mostly ascending epochs and offsets, as in logs; otherwise random ones."""
     case: Case = []
     epoch = offset = 0
     lowest = -1 if release in REFUSES_NEGATIVE else 0

@@ -118,7 +118,7 @@ class Driver:
     # What happens.
 
     def do(self, operation: Operation) -> list[Any]:
-        """One operation, and what is to be seen after it."""
+        """Run one operation; the visible state after it."""
         self._requests = []
         self._act(operation)
         log, leader = self._replica.log, self._leader.partition
@@ -258,7 +258,7 @@ class Driver:
 
 
 class Drawing:
-    """Draws a case, following roughly what it leads to."""
+    """Draws a case, tracking roughly its state."""
 
     def __init__(self, rng: Random, release: str) -> None:
         self._rng = rng
@@ -270,7 +270,7 @@ class Drawing:
         self.case: Case = []
 
     def draw(self) -> Case:
-        """Two logs that have something in common, then what they make of it."""
+        """Two logs with a common prefix, then truncation and fetches."""
         rng = self._rng
         case = self.case
         for _ in range(rng.randint(0, 4)):
@@ -296,7 +296,7 @@ class Drawing:
         return ["lead", self._epoch, self._rng.random() < 0.5]
 
     def _apart(self, name: str) -> None:
-        """What one of them has alone."""
+        """Records that only one of the logs has."""
         rng = self._rng
         top = self._epoch
         for _ in range(rng.randint(0, 4)):
@@ -316,7 +316,7 @@ class Drawing:
             self.case.extend(self._around())
 
     def _around(self) -> Case:
-        """The leader, or the follower, or both hear of something else."""
+        """A change of leadership or settings at the leader, the follower, or both."""
         rng = self._rng
         if self._cuts and rng.random() < 0.1:
             self._epoch += 2

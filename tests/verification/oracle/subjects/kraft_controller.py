@@ -126,7 +126,7 @@ class Host:
         return reply.error or [reply.is_caught_up, reply.is_fenced, reply.should_shut_down]
 
     def pass_ms(self, ms: int) -> None:
-        """Let time pass in which sessions are not looked at."""
+        """Let time pass without checks of sessions."""
         self._kernel.now_us += ms * MS
 
     def time(self, ms: int) -> Any:
@@ -223,7 +223,7 @@ def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Se
 
 
 def draw(rng: Random, release: str) -> Case:
-    """A cluster is set up, then lives."""
+    """Sets up a cluster, then random operations."""
     size = rng.choice((3, 3, 4, 5))
     brokers = list(range(1, size + 1))
     case: Case = [["register", broker, 0] for broker in brokers]

@@ -73,7 +73,7 @@ class Driver:
         """See `ReplicaHost`."""
 
     def do(self, operation: Operation) -> list[Any]:
-        """One operation, and what is to be seen after it."""
+        """Run one operation; the visible state after it."""
         if self._is_down:
             return []
         answer = self._answer(*operation)
@@ -198,13 +198,13 @@ class Driver:
         return max(end, segment) < start
 
     def _stop(self, why: str) -> str:
-        """Nothing is looked at any more."""
+        """Stop comparing."""
         self._is_down = True
         return why
 
 
 class Drawing:
-    """Draws a case, following roughly what it leads to."""
+    """Draws a case, tracking roughly its state."""
 
     def __init__(self, rng: Random, release: str) -> None:
         self._rng = rng

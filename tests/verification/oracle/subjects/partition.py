@@ -112,7 +112,7 @@ class Host:
         self.manager.submit(partition, change, self.now_us)
 
     def write(self) -> None:
-        """ZooKeeper takes the ISR that was written, or does not."""
+        """Accept or reject the ISR written to ZooKeeper."""
         if self.written is None:
             return
         (partition, isr), self.written = self.written, None
@@ -152,7 +152,7 @@ class Driver:
         )
 
     def do(self, operation: Operation) -> list[Any]:
-        """One operation, and what is to be seen after it."""
+        """Run one operation; the visible state after it."""
         self.host.completed = []
         answer = self._answer(*operation)
         self.host.write()
@@ -193,7 +193,7 @@ class Driver:
         return None
 
     def _asked(self, name: str, *values: Any) -> Any:
-        """Somebody asks."""
+        """A query."""
         partition = self.partition
         if name == "fetch":
             return self.fetch(*values)
@@ -211,7 +211,7 @@ class Driver:
         return error or offset
 
     def _around(self, name: str, *values: Any) -> None:
-        """Something around the partition changes."""
+        """A change of the partition's environment."""
         host = self.host
         match name:
             case "wait":
@@ -301,7 +301,7 @@ class Driver:
 
 
 class Drawing:
-    """Draws a case, following roughly what it leads to."""
+    """Draws a case, tracking roughly its state."""
 
     def __init__(self, rng: Random, release: str) -> None:
         self._rng = rng
@@ -330,7 +330,7 @@ class Drawing:
         return self.case
 
     def _lead(self) -> None:
-        """It leads under a newer epoch, mostly, or hears again, or of another ISR or assignment."""
+        """Leadership, mostly in a newer epoch; otherwise a repeated decision, or another ISR or assignment."""
         rng = self._rng
         kind = rng.random()
         if not self._leads or kind < 0.5 or not self._kraft:
@@ -392,7 +392,7 @@ class Drawing:
         rng.choices(steps, weights)[0]()
 
     def _hold_back(self) -> None:
-        """Who cannot join the ISR holds the HW back, until it has had everything too long ago."""
+        """A follower that cannot join the ISR holds the HW back, until it lags."""
         rng = self._rng
         if len(self._others) < 2:
             return
@@ -410,7 +410,7 @@ class Drawing:
         self._fetch_all(rng.choice((member, member, outside)))
 
     def _fetch_all(self, follower: int) -> None:
-        """A follower shows that it has everything."""
+        """A follower's fetch at the leader's LEO."""
         self._leos[follower] = self._leo
         self.case.append(["fetch", follower, self._epochs[follower], self._leo, self._leader_epoch, -1])
 

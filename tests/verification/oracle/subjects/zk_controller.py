@@ -30,7 +30,7 @@ BROKERS: Final = (1, 2, 3, 4, 5)
 
 
 class ZooKeeper:
-    """What a controller has done there."""
+    """The state that a controller wrote."""
 
     def __init__(self) -> None:
         self.state = LeaderAndIsr("t", 0, -1, (), -1, ())
@@ -115,7 +115,7 @@ class Host:
         self._wish = operation
 
     def settle(self) -> None:
-        """Do all that it wants."""
+        """Execute all its requests."""
         while (wish := self._wish) is not None:
             self._wish = None
             self.controller.on_zookeeper_result(wish(self.store))
@@ -238,7 +238,7 @@ _WEIGHTS: Final = {
 
 
 def draw(rng: Random, release: str) -> Case:
-    """Brokers come, a topic is created, then they live."""
+    """Brokers register, a topic is created, then random operations."""
     case: Case = [["unclean"]] if rng.random() < 0.3 else []
     brokers = list(BROKERS[: rng.choice((2, 3, 3, 4, 5))])
     case.append(["change", [], [broker for broker in brokers if rng.random() < 0.9]])
