@@ -244,7 +244,7 @@ class Log:
         return self._range(place_of(lasts, offset), len(lasts))
 
     def read_up_to(self, offset: int, end: int) -> abc.Sequence[Batch]:
-        """Batches of `read` that end below `end`. Kafka: see `read`."""
+        """Batches of `read` that end below `end`."""
         stop = self._place_from_end(end, len(self.lasts))
         return self._range(self._place_from_end(offset, stop), stop)
 
