@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from faults.kind import node_of
@@ -14,9 +15,13 @@ from sim.hosts.settings import acks_number
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from reports.brokers.confirm.cluster import KafkaCluster
     from reports.brokers.confirm.release import Release
     from reports.brokers.confirm.script_runner import Actor
     from scenarios.format.scenario import Scenario, ScriptLine, StoryLine
+    from sim.history.steps import StepKind
+
+    Action = Callable[[Actor, Mapping[str, Any]], None]
 
 _SESSION_S: Final = 20.0
 _ELECT_LEADERS: Final = (2, 4)
@@ -44,18 +49,20 @@ def _for_a_while(actor: Actor, params: Mapping[str, Any], undo: Callable[[], Non
         actor.later(actor.cluster.paced_ms(params["for_ms"]) / 1000, undo)
 
 
-def _cut(actor: Actor, params: Mapping[str, Any]) -> None:
-    for source, target in _ends(params):
-        actor.cluster.proxies.cut(source, target)
-        actor.note(kinds.CUT.name, source=source, target=target)
-    _for_a_while(actor, params, lambda: actor.heal(_ends(params)))
+def _on_links(kind: StepKind, strike: Callable[[Actor, Mapping[str, Any], int, int], None]) -> Action:
+    """An action on directed links, which heal after a while if the script says so."""
+
+    def act(actor: Actor, params: Mapping[str, Any]) -> None:
+        for source, target in _ends(params):
+            strike(actor, params, source, target)
+            actor.note(kind.name, source=source, target=target)
+        _for_a_while(actor, params, lambda: actor.heal(_ends(params)))
+
+    return act
 
 
-def _slow(actor: Actor, params: Mapping[str, Any]) -> None:
-    for source, target in _ends(params):
-        actor.cluster.proxies.slow(source, target, actor.cluster.paced_ms(params["by_ms"]) / 1000)
-        actor.note(kinds.SLOW.name, source=source, target=target)
-    _for_a_while(actor, params, lambda: actor.heal(_ends(params)))
+def _slow(actor: Actor, params: Mapping[str, Any], source: int, target: int) -> None:
+    actor.cluster.proxies.slow(source, target, actor.cluster.paced_ms(params["by_ms"]) / 1000)
 
 
 def _heal(actor: Actor, params: Mapping[str, Any]) -> None:
@@ -64,35 +71,19 @@ def _heal(actor: Actor, params: Mapping[str, Any]) -> None:
     actor.heal(links)
 
 
-def _kill(actor: Actor, params: Mapping[str, Any]) -> None:
-    actor.cluster.kill([params["broker"]])
-    actor.note(kinds.KILL.name, broker=params["broker"])
-    _restart(actor, params, [params["broker"]])
+def _ending(kind: StepKind, strike: Callable[[KafkaCluster, Mapping[str, Any]], None]) -> Action:
+    """An action that ends processes, which start again after a while if the script says so."""
 
-
-def _restart(actor: Actor, params: Mapping[str, Any], brokers: Iterable[int]) -> None:
-    if params.get("restart_ms") is not None:
+    def act(actor: Actor, params: Mapping[str, Any]) -> None:
+        strike(actor.cluster, params)
+        brokers = params.get("brokers", [params.get("broker")])
         for broker in brokers:
-            actor.later(actor.cluster.paced_ms(params["restart_ms"]) / 1000, lambda broker=broker: actor.start(broker))  # type: ignore[misc]
+            actor.note(kind.name, broker=broker)
+        if params.get("restart_ms") is not None:
+            for broker in brokers:
+                actor.later(actor.cluster.paced_ms(params["restart_ms"]) / 1000, partial(actor.start, broker))
 
-
-def _power_loss(actor: Actor, params: Mapping[str, Any]) -> None:
-    actor.cluster.lose_power(params["brokers"])
-    for broker in params["brokers"]:
-        actor.note(kinds.POWER_LOSS.name, broker=broker)
-    _restart(actor, params, params["brokers"])
-
-
-def _disk_replaced(actor: Actor, params: Mapping[str, Any]) -> None:
-    actor.cluster.replace_disk(params["broker"])
-    actor.note(kinds.DISK_REPLACED.name, broker=params["broker"])
-    _restart(actor, params, [params["broker"]])
-
-
-def _corrupt_tail(actor: Actor, params: Mapping[str, Any]) -> None:
-    actor.cluster.corrupt_tail(params["broker"], params.get("batches", 1))
-    actor.note(kinds.CORRUPT_TAIL.name, broker=params["broker"])
-    _restart(actor, params, [params["broker"]])
+    return act
 
 
 def _controlled_restart(actor: Actor, params: Mapping[str, Any]) -> None:
@@ -162,10 +153,6 @@ def _controller_failover(actor: Actor, _: Mapping[str, Any]) -> None:
         actor.zookeeper().delete("/controller")
 
 
-def _set_config(actor: Actor, params: Mapping[str, Any]) -> None:
-    actor.administrator.set_config(params["config"])
-
-
 def _min_isr_change(actor: Actor, params: Mapping[str, Any]) -> None:
     before = actor.config["min.insync.replicas"]
     actor.administrator.set_config({"min.insync.replicas": params["value"]})
@@ -179,26 +166,28 @@ def _preferred_election(actor: Actor, _: Mapping[str, Any]) -> None:
         actor.elect_preferred_by_znode()
 
 
-ACTIONS: Final[dict[str, Callable[[Actor, Mapping[str, Any]], None]]] = {
+ACTIONS: Final[dict[str, Action]] = {
     "produce": _produce,
     "wait": lambda _actor, _params: None,
     "start": lambda actor, params: actor.start(params["broker"]),
-    "kill": _kill,
-    "power-loss": _power_loss,
-    "disk-replaced": _disk_replaced,
-    "corrupt-tail": _corrupt_tail,
+    "kill": _ending(kinds.KILL, lambda cluster, params: cluster.kill([params["broker"]])),
+    "power-loss": _ending(kinds.POWER_LOSS, lambda cluster, params: cluster.lose_power(params["brokers"])),
+    "disk-replaced": _ending(kinds.DISK_REPLACED, lambda cluster, params: cluster.replace_disk(params["broker"])),
+    "corrupt-tail": _ending(
+        kinds.CORRUPT_TAIL, lambda cluster, params: cluster.corrupt_tail(params["broker"], params.get("batches", 1))
+    ),
     "controlled-restart": _controlled_restart,
     "pause": _pause,
     "resume": _resume,
-    "cut": _cut,
-    "slow": _slow,
+    "cut": _on_links(kinds.CUT, lambda actor, _params, source, target: actor.cluster.proxies.cut(source, target)),
+    "slow": _on_links(kinds.SLOW, _slow),
     "heal": _heal,
     "session-expiry": _session_expiry,
     "zombie": _zombie,
     "metadata-lag": _metadata_lag,
     "disk-stall": _disk_stall,
     "controller-failover": _controller_failover,
-    "set-config": _set_config,
+    "set-config": lambda actor, params: actor.administrator.set_config(params["config"]),
     "min-isr-change": _min_isr_change,
     "preferred-election": _preferred_election,
     "admin-election": lambda actor, _params: actor.administrator.elect(1),

@@ -102,7 +102,6 @@ class Actor:
         self.batches: dict[str, int] = {}
         self.next_id = 0
         self._seen: list[Shown] = []
-        self._group: list[Shown] = []
         self._lines = [line for line in scenario.story if rules.fit(line.rules, line.pattern.broker)]
         seen = [replace(line, pattern=in_order(line.pattern)) for line in self._lines if line.pattern.step in SEEN]
         self.story = Story(tuple(seen), rules, self.batches)
@@ -120,7 +119,7 @@ class Actor:
         self.cluster: KafkaCluster = KafkaCluster(
             release, processes, brokers, self.config, own, lambda *message: self.observer.told(*message), pace, archive
         )
-        self.observer: Observer = Observer(self.cluster, self._observe)
+        self.observer: Observer = Observer(self.cluster, self._seen.append)
         self.clients: KafkaClients = KafkaClients(self.cluster, self.observer, self.config, rules.mode)
         self.administrator: KafkaAdminClient = KafkaAdminClient(self.cluster)
         self._scripted: Any = None
@@ -135,17 +134,12 @@ class Actor:
 
     # Polling.
 
-    def _observe(self, step: Shown) -> None:
-        self._group.append(step)
-        self._seen.append(step)
-
     def look(self) -> list[Shown]:
         """Poll the cluster once, and perform what is due.
 
         Raises:
             NotBroughtError: the time limit or the disk quota is reached.
         """
-        self._group = []
         self.cluster.proxies.looks = (self.cluster.proxies.looks or 0) + 1
         self._keep_sessions()
         group = self.observer.poll()
@@ -437,8 +431,7 @@ class Actor:
 
     def _has_happened(self, pattern: Pattern) -> bool:
         self.look()
-        wanted = in_order(pattern)
-        return any(matches(wanted, step, self.batches) for step in self._seen)
+        return any(map(self._fits(pattern), self._seen))
 
     def _pass(self, seconds: float) -> None:
         """Wait for a duration in scenario time."""

@@ -40,6 +40,7 @@ COUNTED: Final = {
     "e0cff4492092": "had functions that nothing used, and other names",
     "3836d26c4270": "had other names, and asked rules where they do not decide",
     "461a8f0df9c3": "had other names, fields that nothing read, and more code for the same",
+    "3a3bd474a90c": "had a function for each way in which a process ends or a link changes",
     "a0fdd1e70e04": "had fields that nothing read, and more code for the same",
     "3a3bd474a90c": "had no late metadata and no stalled disks, and gave a leader 5 s to answer a producer",
     "8bda056d3697": "had another name, and a function less",
