@@ -35,17 +35,9 @@ _SEED: Final = re.compile(r"0x[0-9a-f]{1,99}|[0-9]{1,99}", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A request for one run.
+    """A request for one run; see `highwater.functions.run`.
 
-    Attributes:
-        source: a scenario's name or file, a sweep's folder, or the ``plan.json`` of a run; None: given by `plan`.
-        plan: the ``plan.json`` of a run of `source`.
-        seed: None: the plan's, or 0 for a script.
-        mode: None if there is only one.
-        scenario: scenario of a sweep with several.
-        rules: rules to override.
-        settings: settings to override; for a sweep over a grid, the point to run.
-        strict: treat early warnings as violations.
+    Without a `source`, `plan` brings it along; otherwise that is the ``plan.json`` of a run of `source`.
     """
 
     source: str | None = None
@@ -88,17 +80,7 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class SweepRequest:
-    """A request for a sweep: a range of seeds of some scenarios in some modes.
-
-    Attributes:
-        scenarios: names or files.
-        seeds: a range without gaps.
-        modes: names; by default those of each scenario's ``[expect]``.
-        every_mode: run all modes.
-        rules: rules to override.
-        settings: key -> its values; keys with several are swept in every combination.
-        strict: treat early warnings as violations.
-    """
+    """A request for a sweep: a range of seeds of some scenarios in some modes; see `highwater.functions.sweep`."""
 
     scenarios: Sequence[str]
     seeds: range

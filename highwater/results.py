@@ -43,11 +43,7 @@ def _lines(lines: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A run as a picture.
-
-    Attributes:
-        svg: the text of a self-contained SVG file.
-    """
+    """A run as a picture: the text of a self-contained SVG file."""
 
     svg: str
 

@@ -42,13 +42,7 @@ SHORT: Final = 24
 
 @dataclass
 class Ui:
-    """Output options, and printing.
-
-    Attributes:
-        quiet: no progress and no notes.
-        verbose: tracebacks go to stderr.
-        color: ``auto``, ``always`` or ``never``.
-    """
+    """Printing, and its options: -q, -v and --color."""
 
     quiet: bool = False
     verbose: bool = False
@@ -71,13 +65,7 @@ class Ui:
         self.line(title, style="bold")
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[str] = ()) -> None:
-        """Print a table of the result.
-
-        Args:
-            headers: column titles.
-            rows: cells; None is shown as ``-``.
-            numbers: titles of the columns that are aligned to the right.
-        """
+        """Print a table; None is shown as ``-``, and columns titled as in `numbers` are aligned to the right."""
         from rich.console import ConsoleDimensions
 
         console, table = self._console(sys.stdout), _table(headers, rows, numbers)

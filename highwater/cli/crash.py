@@ -28,9 +28,7 @@ _START: Final = re.compile(rb"Traceback \(most recent call last\):")
 def report(ui: Ui, error: Exception) -> None:
     """Report an unexpected exception in one line on stderr.
 
-    Args:
-        ui: with ``-v`` the traceback goes to stderr, else into a file that the line names.
-        error: the exception.
+    With ``-v`` the traceback goes to stderr, else into a file that the line names.
     """
     text = "".join(traceback.format_exception(error))
     where = ""

@@ -83,14 +83,7 @@ def highwater() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Args:
-        arguments: words after the program's name; None: those of the process.
-
-    Returns:
-        The exit code.
-    """
+    """Run the command line with these words, by default those of the process; return the exit code."""
     ui = Ui()
     try:
         _open_streams()

@@ -46,13 +46,7 @@ def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
 
 
 class Board:
-    """Runs of several scenarios: one line each, with a mark for each mode.
-
-    Args:
-        ui: the output.
-        names: the scenarios.
-        modes: all modes that any of them runs in, in the order of their columns.
-    """
+    """Runs of several scenarios: one line each, with a mark for each of all modes that any of them runs in."""
 
     MARKS: Final = {"ok": ".", "violation": "v", "stalled": "s", "exhausted": "x", "error": "E"}
     """Verdict -> mark, if it is as expected."""

@@ -139,8 +139,11 @@ def write(
     past: Collection[int] | None = None,
     *,
     everything: bool = True,
+    script: str = "",
 ) -> None:
     """Write all files of a traced run to a folder that `prepare` created; see `reports.evidence.story.history`.
+
+    `script` is the scenario file into which the run was converted, if it was.
 
     Raises:
         InputError: the folder has been replaced by something else.
@@ -156,21 +159,12 @@ def write(
         "history.txt": _lines(history(result, past, everything=everything)),
         "describe.txt": _describe(scenario, result),
         "metrics.json": _json(_metrics(result)),
+        **({SCENARIO: script} if script else {}),
     }
     for replica in result.replicas:
         texts.update(_of_broker(f"broker-{replica.broker}", replica))
     for name, text in texts.items():
         _write(folder / name, text)
-
-
-def write_scenario(place: Place, text: str) -> None:
-    """Write the scenario file into which a run was converted.
-
-    Raises:
-        InputError: the folder has been replaced by something else.
-        StorageError: the folder cannot be written.
-    """
-    _write(paths.below(place.root, *place.parts) / SCENARIO, text)
 
 
 def _write(path: Path, text: str) -> None:

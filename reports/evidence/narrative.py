@@ -120,7 +120,7 @@ class _Teller:
             steps.ACK: self._ack,
             steps.ACKNOWLEDGES: self._acknowledges,
             steps.APPEND: self._append,
-            steps.DELETED: self._deleted,
+            steps.DELETED: lambda step: self._log(step).clear(),
             steps.END_OFFSET: self._end_offset,
             steps.EPOCH_RAISED: self._epoch_raised,
             steps.FOLLOW: self._follow,
@@ -129,11 +129,11 @@ class _Teller:
             steps.RECOVERED: self._recovered,
             steps.REFUSED: self._refused,
             steps.REGISTERED: self._registered,
-            steps.REPLICATED: self._replicated,
+            steps.REPLICATED: lambda step: self._anew.discard(step["follower"]),
             steps.SESSION_END: self._session_end,
             steps.SETTLED: self._settled,
             steps.TRUNCATE: self._truncate,
-            steps.UNFENCED: self._unfenced,
+            steps.UNFENCED: lambda step: self._gone.discard(step["broker"]),
         }
         """Kinds of steps that need state, or say more than the sentence that they declare."""
 
@@ -283,9 +283,6 @@ class _Teller:
         self._gone.add(broker)
         return DETAIL if broker in self._down else self._matters(CHANGE), sentence(step)
 
-    def _unfenced(self, step: Shown) -> None:
-        self._gone.discard(step["broker"])
-
     def _loss(self, step: Shown) -> tuple[int, str]:
         log, count = self._log(step), step.get("offset", 0)
         lost = log[len(log) - count :] if count else []
@@ -315,9 +312,6 @@ class _Teller:
             if broker != leader and there is not None and there.first != batch.first and self._concerns(there):
                 return f", where broker {broker} has {there.name}"
         return ""
-
-    def _replicated(self, step: Shown) -> None:
-        self._anew.discard(step["follower"])
 
     def _epoch_raised(self, step: Shown) -> tuple[int, str]:
         self._raised = step["leader_epoch"]
@@ -411,9 +405,6 @@ class _Teller:
         lost = step.get("lost") or ()
         log = self._log(step)
         log[:] = [batch for batch in log if batch.first not in lost]
-
-    def _deleted(self, step: Shown) -> None:
-        self._log(step).clear()
 
     def _follow(self, step: Shown) -> None:
         self._followed[step["broker"]] = self._follows.get(step["broker"], (0, -1))

@@ -34,9 +34,8 @@ def failed_run(origin: Origin, mode: Mode) -> Case:
     """
     what = f"{origin.scenario.name}, mode {mode.name}, seed {origin.seed}"
     if not origin.scenario.drawn:
-        raise InputError(
-            f"{origin.scenario.name} is a script, and none of its lines is drawn: only drawn runs are shrunk"
-        )
+        name = origin.scenario.name
+        raise InputError(f"{name} is a script, and none of its lines is drawn: only drawn runs are shrunk")
     result = Case(origin.scenario, mode, origin.seed, origin.rules).run()
     digest, expected = result.row["digest"], origin.digests.get(mode.name)
     if expected not in (None, digest):
@@ -48,13 +47,9 @@ def failed_run(origin: Origin, mode: Mode) -> Case:
 def shrunk(
     case: Case, kind: str | None, budget_s: float, tell: Callable[[Case, int], None]
 ) -> tuple[ShrunkCase, float]:
-    """Shrink a run; return the result and the seconds that it took.
+    """Shrink a run within a time limit in seconds; return the result and the seconds that it took.
 
-    Args:
-        case: the run.
-        kind: the violation to keep; None: the first.
-        budget_s: time limit in seconds.
-        tell: called with each smaller case and the number of runs so far.
+    The violation `kind` is kept, by default the first. `tell` is called with each smaller case and the runs so far.
 
     Raises:
         InputError: the run does not violate this kind, or the time limit is too short to find the cause.

@@ -57,21 +57,11 @@ def command(
     evidence.prepare(place)
     case = shrunk_run.as_found(found, place.path / evidence.PLAN)
     result = case.run(trace=True)
-    evidence.write(place, case.scenario, result)
     script, unscripted = shrunk_run.script(found)
-    if script:
-        evidence.write_scenario(place, script)
+    evidence.write(place, case.scenario, result, script=script)
     if as_json:
-        ui.json(
-            {
-                "schema_version": SHRINK_VERSION,
-                **shrunk_run.as_json(found),
-                "folder": str(place.path),
-                "scenario": script or None,
-                **single.as_json(result),
-                "exit_code": exit_codes.EXPECTED,
-            }
-        )
+        head = {"schema_version": SHRINK_VERSION, **shrunk_run.as_json(found), "folder": str(place.path)}
+        ui.json({**head, "scenario": script or None, **single.as_json(result), "exit_code": exit_codes.EXPECTED})
         return
     outcome.show(ui, case.scenario, result)
     ui.line()
