@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from highwater import requests
-from highwater.requests import RunRequest, SweepRequest
+from highwater.requests import RunRequest, StoreRequest, SweepRequest
 from highwater.results import Comparisons, Drawing, Explanation, Run, Shrunk, Swept
 from reports import starts
 from scenarios import paths
@@ -100,49 +100,57 @@ def sweep(
     return Swept(str(output), dict(summary))
 
 
-def rows(folder: str | Path, columns: Sequence[str] | None = None, scenario: str | None = None) -> pa.Table:
+def rows(
+    folder: str | Path, columns: Sequence[str] | None = None, scenario: str | None = None, mode: str | None = None
+) -> pa.Table:
     """The rows of a sweep in key order, as an Arrow table (``.to_pandas()`` gives a data frame).
 
     Args:
         folder: the sweep's folder.
         columns: columns to read (``highwater columns`` lists them); None: all.
         scenario: only rows of this scenario.
+        mode: only rows of these modes, as ``hw,kip101``.
 
     Raises:
-        UserError: the folder holds no sweep, or there is no such column or scenario.
+        UserError: the folder holds no sweep, or there is no such column, scenario or mode.
     """
     from scenarios.single.rows import names
-    from scenarios.sweep.store import Store
 
-    store = Store(os.fspath(folder))
-    there, scenarios = names(store.grid), list(store.sweep.modes)
+    store = StoreRequest(os.fspath(folder), scenario, mode).store()
+    there = names(store.grid)
     for column in columns or ():
         if column not in there:
             raise InputError(f"unknown column {column!r}{did_you_mean(column, there)}")
-    if scenario is not None and scenario not in scenarios:
-        raise InputError(f"{store.folder.shown} holds no scenario {scenario!r}{did_you_mean(scenario, scenarios)}")
-    found = store.table(columns, scenario)
+    found = store.table(columns)
     _warn(store.shortcomings())
     return found
 
 
-def compare(folder: str | Path, by: str = "mode", kind: str | None = None) -> Comparisons:
+def compare(
+    folder: str | Path,
+    by: str = "mode",
+    kind: str | None = None,
+    *,
+    scenario: str | None = None,
+    mode: str | None = None,
+) -> Comparisons:
     """Rates with confidence intervals, and paired comparisons, as in ``highwater compare``.
 
     Args:
         folder: the sweep's folder.
         by: ``mode``, or a setting that the sweep varied or the seed decided.
         kind: only this kind of violation.
+        scenario: only this scenario.
+        mode: only these modes, as ``hw,kip101``.
 
     Raises:
         UserError: what the command line would refuse.
     """
     from reports.analysis import compare as comparing
     from reports.analysis import sentences
-    from scenarios.sweep.store import Store
 
     kinds = None if kind is None else [sentences.check_kind(kind)]
-    store = Store(os.fspath(folder))
+    store = StoreRequest(os.fspath(folder), scenario, mode).store()
     found = tuple(comparing.of_store(store, by, kinds))
     _warn(store.shortcomings())
     return Comparisons(found, tuple(sentences.first(one, kind) for one in found))

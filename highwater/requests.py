@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from reports.evidence.replay import Origin
     from scenarios.format.grid import Grid
     from scenarios.format.scenario import Scenario
+    from scenarios.sweep.store import Store
     from scenarios.sweep.units import Sweep
     from sim.protocol.modes import Mode
 
@@ -131,6 +132,31 @@ class SweepRequest:
         runs = (self.seeds.stop - self.seeds.start) * combinations * runs_each
         if runs > RUNS_MAX:
             raise InputError(f"--seeds asks for {runs} runs in all; at most {RUNS_MAX} are possible")
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRequest:
+    """A request for the rows of a sweep's folder.
+
+    Attributes:
+        folder: the folder.
+        scenario: only rows of this scenario.
+        mode: only rows of these modes, as ``hw,kip101``.
+    """
+
+    folder: str
+    scenario: str | None = None
+    mode: str | None = None
+
+    def store(self) -> Store:
+        """Open the folder.
+
+        Raises:
+            InputError: it is no sweep's, or has no such scenario or mode.
+        """
+        from scenarios.sweep.store import Store
+
+        return Store(self.folder).choose(self.scenario, None if self.mode is None else self.mode.split(","))
 
 
 # Parts of a request.

@@ -205,7 +205,7 @@ class Explanation:
         needs = _table(["at", "necessary", ""], takes) + _lines(explanation_text.tried(self.necessary, hidden))
         turn = _lines(explanation_text.turn(self.curve, self.shrunk.found.symptom.kind))
         shares = _table(explanation_text.SHARES, explanation_text.shares(self.curve))
-        kept = [(one.what, one.change) for one in self.remedies if one.keeps and one.decides]
-        header = ["what would have prevented it", "change"]
+        kept = [one.told for one in self.remedies if one.keeps and one.decides]
+        header = ["what would have prevented it", "change", "what to do"]
         cure = _table(header, kept) if kept else "<p>No single change prevents it.</p>"
         return f"<p>{_shown(self.shrunk.said)}</p>{story}{needs}{turn}{shares}{cure}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 import click
 
 from highwater.cli.overview import EXAMPLES
-from highwater.requests import RunRequest
+from highwater.requests import RunRequest, StoreRequest
 from highwater.requests import seed as read
 from sim.errors import InputError, did_you_mean, parse_pairs
 from sim.protocol.rules import parse_overrides
@@ -208,15 +208,31 @@ def run_options(
     if plan:
         listed.insert(1, click.option("--plan", metavar="FILE", type=PATH, help=plan))
 
+    return together(*listed, _as_request(RunRequest))
+
+
+def _as_request(request: type[RunRequest | StoreRequest]) -> Callable[[F], F]:
+    """Pass the options that are a request's fields to the command as `asked`."""
+
     def decorate(command: F) -> F:
         @wraps(command)
         def with_request(**given: Any) -> Any:
-            asked = RunRequest(**{one.name: given.pop(one.name) for one in fields(RunRequest) if one.name in given})
+            asked = request(**{one.name: given.pop(one.name) for one in fields(request) if one.name in given})
             return command(asked=asked, **given)
 
-        return together(*listed)(cast("F", with_request))
+        return cast("F", with_request)
 
     return decorate
+
+
+store_options = together(
+    click.argument("folder", metavar="DIR"),
+    click.option("--scenario", metavar="NAME", help="Only this scenario."),
+    click.option("--mode", "--modes", metavar="A,B", help="Only these modes."),
+    _as_request(StoreRequest),
+)
+"""Options of a command that reads a sweep's rows. The command receives them as `asked`, a `StoreRequest`."""
+kind_option = click.option("--kind", metavar="KIND", help="Only this kind of violation.")
 
 
 def failed_run_options(verb: str) -> Callable[[F], F]:

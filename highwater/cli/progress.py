@@ -48,14 +48,15 @@ def status(report: Report, elapsed: float, done_before: int) -> str:
     words = []
     if elapsed > 0 and report.done > done_before:
         rate = (report.done - done_before) / elapsed
-        words = [f"{rate:.0f} runs/s", f"ETA {_duration((report.total - report.done) / rate)}"]
+        words = [f"{rate:.0f} runs/s", f"ETA {duration((report.total - report.done) / rate)}"]
     words += [f"{kind} {count}" for kind, count in sorted(report.violations.items()) if count]
     if report.errors:
         words.append(f"errors {report.errors}")
     return ", ".join(words) or "starting"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Seconds as ``0:01:30``."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}"

@@ -176,7 +176,7 @@ def of_store(store: Store, by: str = MODE, kinds: Sequence[str] | None = None) -
         InputError: `by` did not vary, or the folder holds rows of a newer version, or none.
     """
     # One scenario at a time: a sweep of many millions of runs would not fit into memory as a whole.
-    names = sorted(scenario.name for scenario in store.sweep.scenarios)
+    names = sorted(store.scenarios)
     columns = [*COLUMNS, *store.grid]
     is_drawn = by not in (MODE, *store.grid)
     grid = {**store.grid, by: _values_drawn(store, by)} if is_drawn else store.grid

@@ -11,7 +11,9 @@ from sim.protocol.modes import MODES
 from sim.protocol.probes import PROBES, RULE_BRANCH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from scenarios.sweep.store import Store
 
 COVERAGE_VERSION: Final = 2
 """Version 1 lacks `exhausted`."""
@@ -83,35 +85,63 @@ class CoverageReport:
     undrawn: tuple[str, ...]
 
 
-def read(folder: str) -> CoverageReport:
-    """Read the coverage of a sweep.
-
-    Args:
-        folder: the sweep's folder.
+def read(store: Store) -> CoverageReport:
+    """Read the coverage of a sweep's chosen scenarios and modes.
 
     Raises:
-        InputError: there is no sweep, no wave of it is done and sound, or its rows are older than coverage.
+        InputError: no wave of it is done and sound, its rows are older than coverage, or one of several scenarios is
+            chosen and other code ran the sweep.
     """
-    from scenarios.sweep.store import Store, read_json
+    from scenarios.sweep.store import read_json
     from scenarios.sweep.store_checks import check_summary
 
-    store = Store(folder)
+    folder = store.folder.shown
     summary = read_json(store.folder, "summary.json")
     found = summary.get("coverage")
     if found is None:
         raise InputError(f"{folder} holds no coverage: schema_version {summary['schema_version']} had none")
     check_summary(f"{folder}/summary.json", summary)
-    for _ in store.tables(["seed"]):
-        pass  # The counts are the summary's; reading the parts reveals damage.
+    if len(store.scenarios) < len(store.sweep.scenarios):
+        found = _summed(store)
+    else:
+        for _ in store.tables(["seed"]):
+            pass  # The counts are the summary's; reading the parts reveals damage.
+        found = _of_modes(found, store.modes)
     if not store.covered or not any(found["runs"].values()):
         raise store.no_rows()
-    return _report(store.run, tuple(store.shortcomings()), summary)
+    results = [one for one in summary["results"] if one["scenario"] in store.scenarios and one["mode"] in store.modes]
+    return _report(store, found, results)
 
 
-def _report(run: Mapping[str, Any], shortcomings: tuple[str, ...], summary: Mapping[str, Any]) -> CoverageReport:
-    found = summary["coverage"]
+def _summed(store: Store) -> dict[str, Any]:
+    """The coverage of the chosen rows, as a summary has it of all rows."""
+    from scenarios.single import coverage_column
+    from scenarios.version import code_version
+
+    if store.run["code_version"] != code_version():
+        raise InputError(
+            f"{store.folder.shown}: only the code that ran the sweep can tell the coverage of one of its scenarios"
+        )
+    reached = {mode: coverage_column.Reached() for mode in store.modes}
+    for _, table in store.tables(["mode", "coverage"]):
+        for row in table.to_pylist():
+            reached[row["mode"]].add(row["coverage"])
+    return coverage_column.to_json(reached)
+
+
+def _of_modes(found: Mapping[str, Any], modes: Sequence[str]) -> dict[str, Any]:
+    """A summary's coverage without the counts of other modes."""
+    return {
+        key: _of_modes(value, modes) if isinstance(value, dict) else value
+        for key, value in found.items()
+        if isinstance(value, dict) or key in modes
+    }
+
+
+def _report(store: Store, found: Mapping[str, Any], results: Iterable[Mapping[str, Any]]) -> CoverageReport:
+    scenarios = [scenario for scenario in store.run["scenarios"] if scenario["name"] in store.scenarios]
     transitions = [name for group, probes in found["probes"].items() if group != RULE_BRANCH for name in probes]
-    drawn = {kind for scenario in run["scenarios"] for kind in (scenario.get("faults") or {}).get("kinds", ())}
+    drawn = {kind for scenario in scenarios for kind in (scenario.get("faults") or {}).get("kinds", ())}
     faults, pairs = found["faults"], {kind: found["pairs"].get(kind, {}) for kind in found["faults"]}
     wakes = tuple(
         Wake(kind, runs, pairs[kind], tuple(name for name in transitions if not pairs[kind].get(name)))
@@ -120,9 +150,9 @@ def _report(run: Mapping[str, Any], shortcomings: tuple[str, ...], summary: Mapp
     )
     return CoverageReport(
         runs=found["runs"],
-        exhausted=_exhausted(summary["results"]),
-        shortcomings=shortcomings,
-        groups=tuple(_group(name, probes, _branches(run)) for name, probes in found["probes"].items()),
+        exhausted=_exhausted(results),
+        shortcomings=tuple(store.shortcomings()),
+        groups=tuple(_group(name, probes, _branches(store, scenarios)) for name, probes in found["probes"].items()),
         wakes=wakes,
         missing=tuple(name for name in transitions if wakes and all(name in wake.never for wake in wakes)),
         idle=tuple(kind for kind, runs in faults.items() if not runs and kind in drawn),
@@ -144,10 +174,10 @@ def _group(name: str, probes: Mapping[str, Runs], branches: set[str]) -> ProbeGr
     return ProbeGroup(name, probes, tuple(probe for probe in missing if probe not in foreign), tuple(foreign))
 
 
-def _branches(run: Mapping[str, Any]) -> set[str]:
-    """The rule branches that some broker or client of the sweep could take."""
-    modes = {mode for names in run["modes"].values() for mode in names}
-    modes |= {mode for scenario in run["scenarios"] for mode in (scenario.get("broker_modes") or {}).values()}
+def _branches(store: Store, scenarios: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The rule branches that some broker or client of the chosen scenarios and modes could take."""
+    run, modes = store.run, set(store.modes)
+    modes |= {mode for scenario in scenarios for mode in (scenario.get("broker_modes") or {}).values()}
     rules = {name: mode.rules.as_dict() for name, mode in MODES.items()}
     rules |= {name: mode["rules"] for name, mode in run.get("own_modes", {}).items()}
     return {

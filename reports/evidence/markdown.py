@@ -29,7 +29,10 @@ def story_as_markdown(result: RunResult, story: Iterable[Sentence], tried: Itera
     title, *rest = head(result.row)
     lines = [f"### {escaped(title)}", "", *map(escaped, rest), "", "| at | what happened |", "|---:|---|"]
     lines += [f"| {seconds(sentence.at_us)} | {escaped(sentence.text)} |" for sentence in story]
-    prevents = [f"- {one.what}: {escaped(one.change)}" for one in tried if one.keeps]
+    prevents = [
+        f"- {what}: {escaped(change)}" + (f" ({advice})" if advice else "")
+        for what, change, advice in (one.told for one in tried if one.keeps)
+    ]
     if prevents:
         lines += ["", "What would have prevented it, each by itself:", "", *prevents]
     if result.row["replay"]:

@@ -7,7 +7,9 @@ other rules, then settings. The smallest seed of each bucket is shrunk, for up t
 faults are the bucket's signature.
 
 Failures are examined in an order that depends only on the failures, and up to a maximum number, so the result is the
-same on any machine with any number of processes. A time limit decides only how many are examined and shrunk.
+same on any machine with any number of processes. A time limit decides only how many are examined and shrunk. Kinds of
+violation take turns, so that a sample has equal parts of each; shares are those of all failures, whatever part of each
+kind was examined.
 """
 
 from __future__ import annotations
@@ -19,26 +21,32 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.formatting import share
+from reports.formatting import LEAST, percent, share
 from scenarios.format.grid import words as point_words
+from scenarios.shrinking.advice import advice
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import Repair
 from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Trials, symptom
-from scenarios.shrinking.known_bugs import known
+from scenarios.shrinking.known_bugs import FINDINGS, finding, known
 from scenarios.shrinking.shrink import shrink
 from scenarios.single import recording
 from scenarios.single.run import prepare_process
 from scenarios.sweep.workers import Workers
 from sim.errors import InputError, UnavailableError, did_you_mean
+from sim.protocol.rules import RULES, unmet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from scenarios.sweep.store import Store
+    from sim.protocol.modes import Mode
 
 TRIAGE_VERSION: Final = 1
+_SIDES: Final = (True, False)
+"""Inside the promise, outside."""
 MOST: Final = 200
 """Failures to examine by default."""
 LIMIT_S: Final = 120
@@ -71,11 +79,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A failure and the repairs that each cure it; or why they are not known."""
+    """A failure and the repairs that each cure it; or why they are not known; or that FINDINGS.md tells it."""
 
     failure: Failure
     cures: tuple[Repair, ...] = ()
     problem: str = ""
+    told: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +103,9 @@ class Bucket:
     Attributes:
         repair: the repair that cures them all; None if no single repair does.
         others: other repairs that cure them all.
-        bug: the known bug that `repair` fixes, and its ticket; empty if there is none.
-        share: their share of all examined failures on the same side of the promise, in all modes.
+        advice: what a user can do (`scenarios.shrinking.advice`).
+        bug: the known bug that `repair` fixes, and its ticket, or the scenarios of FINDINGS.md that show it.
+        share: their estimated share of all failures on the same side of the promise, in all modes.
         smallest: the failure with the smallest seed.
         small: that failure shrunk, or None.
     """
@@ -106,6 +116,7 @@ class Bucket:
     inside: bool
     repair: str | None
     others: tuple[str, ...]
+    advice: str
     bug: str
     ticket: str
     count: int
@@ -121,6 +132,7 @@ class Triage:
     Attributes:
         inside: number of failures inside the promise; `inside_looked` of them were examined.
         outside: number of failures outside the promise; `outside_looked` of them were examined.
+        told: number of failures that were skipped because FINDINGS.md tells them.
         buckets: inside the promise first, then by size.
         unexplained: failures that could not be examined, and why.
     """
@@ -131,6 +143,7 @@ class Triage:
     outside_looked: int
     buckets: tuple[Bucket, ...]
     unexplained: tuple[str, ...]
+    told: int = 0
     cases: dict[tuple[str, str, str, bool, str], Case] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -139,8 +152,9 @@ class Triage:
         return len({bucket.scenario for bucket in self.buckets}) > 1
 
     def share(self, bucket: Bucket) -> str:
-        """A bucket's share of the examined failures on its side of the promise."""
-        return share(bucket.count, self.inside_looked if bucket.inside else self.outside_looked)
+        """A bucket's share of the failures on its side of the promise; of few examined ones, their count."""
+        looked = self.inside_looked if bucket.inside else self.outside_looked
+        return percent(bucket.share) if looked >= LEAST else share(bucket.count, looked)
 
     @property
     def looked(self) -> str:
@@ -158,7 +172,8 @@ class Triage:
         parts = [f"{looked:,} of {there:,} {side} the promise" for looked, there, side in sides if there]
         small = sum(bucket.small is not None for bucket in self.buckets)
         which = "each" if small == len(self.buckets) else f"{small} of them"
-        return f"{len(self.buckets)} buckets; looked at {' and '.join(parts)}; the smallest seed of {which} was shrunk"
+        said = f"{len(self.buckets)} buckets; looked at {' and '.join(parts)}; the smallest seed of {which} was shrunk"
+        return f"{said}; skipped {self.told:,} that FINDINGS.md tells" if self.told else said
 
 
 class NoFailureError(InputError):
@@ -205,10 +220,10 @@ def _order(failure: Failure) -> tuple[bytes, str]:
 
 def sample(found: Sequence[Failure], most: int | None) -> list[Failure]:
     """Choose at most `most` failures, None: all. Of any number of the first, half are inside the promise, if there are
-    enough.
+    enough, and on each side equally many are of each kind.
     """
-    inside = [failure for failure in found if failure.inside]
-    outside = [failure for failure in found if not failure.inside]
+    inside = _in_turn(failure for failure in found if failure.inside)
+    outside = _in_turn(failure for failure in found if not failure.inside)
     chosen: list[Failure] = []
     of_outside = 0
     for number in range(1, len(found[:most]) + 1):
@@ -226,6 +241,7 @@ def for_report(
     processes: int = 1,
     tell: Callable[[int, int], None] = lambda _done, _all: None,
     tell_shrunk: Callable[[int, int], None] = lambda _done, _all: None,
+    kind: str | None = None,
 ) -> Triage | None:
     """Group the failures of a sweep for its report; None if there are none.
 
@@ -235,6 +251,7 @@ def for_report(
         processes: number of worker processes.
         tell: see `triage`.
         tell_shrunk: see `triage`.
+        kind: examine only this kind of violation.
 
     Raises:
         InputError: the sweep has no rows.
@@ -245,9 +262,19 @@ def for_report(
         return most is None and time.monotonic() - begin > part * LIMIT_S
 
     try:
-        return None if most == 0 else triage(store, most, None, processes, SHRUNK, tell, tell_shrunk, is_late)
+        return None if most == 0 else triage(store, most, kind, processes, SHRUNK, tell, tell_shrunk, is_late)
     except NoFailureError:
         return None
+
+
+def _in_turn(found: Iterable[Failure]) -> list[Failure]:
+    """The failures, with kinds and sides of the promise taking turns."""
+    turns = Counter[tuple[bool, str]]()
+    ranked = []
+    for failure in found:
+        ranked.append((turns[failure.inside, failure.kind], failure))
+        turns[failure.inside, failure.kind] += 1
+    return [failure for _, failure in sorted(ranked, key=itemgetter(0))]
 
 
 def triage(
@@ -259,6 +286,8 @@ def triage(
     tell: Callable[[int, int], None] = lambda _done, _all: None,
     tell_shrunk: Callable[[int, int], None] = lambda _done, _all: None,
     is_late: Callable[[float], bool] = lambda _part: False,
+    *,
+    all_but_known: bool = False,
 ) -> Triage:
     """Group the failures of a sweep into buckets.
 
@@ -271,17 +300,27 @@ def triage(
         tell: called with the numbers of examined and of all failures.
         tell_shrunk: called with the numbers of shrunk and of all seeds to shrink.
         is_late: whether this part of the time limit is over. At least one failure is examined, and one seed shrunk.
+        all_but_known: skip failures that FINDINGS.md tells, and examine `most` others.
 
     Raises:
         InputError: the sweep has no rows.
         NoFailureError: no run violated anything, or nothing of that kind.
     """
     found = failures(store, kind)
-    cases = _cases(store, sample(found, most))
-    looked = _each(_look, list(cases.items()), processes, tell, lambda: is_late(0.5))
-    sides = {side: sum(one.failure.inside == side for one in looked if not one.problem) for side in (True, False)}
+    chosen = sample(found, None if all_but_known else most)
+    cases = _cases(store, chosen)
+    tasks = [(failure, cases[failure], all_but_known) for failure in chosen]
+
+    def is_enough(done: Iterable[Looked]) -> bool:
+        return most is not None and sum(not one.told for one in done) >= most
+
+    looked = _each(_look, tasks, processes, tell, lambda: is_late(0.5), is_enough)
+    known_to = {side: [one for one in looked if one.failure.inside == side and not one.problem] for side in _SIDES}
+    sides = {side: sum(not one.told for one in known_to[side]) for side in _SIDES}
     buckets = [
-        bucket for group in _grouped(looked).values() for bucket in _buckets(group, sides[group[0].failure.inside])
+        bucket
+        for (_, _, kind, inside), group in _grouped(looked).items()
+        for bucket in _buckets(group, _whole(found, known_to[inside], kind), cases[group[0].failure].mode)
     ]
     buckets.sort(key=lambda one: (not one.inside, -one.count, one.scenario, one.mode, one.kind, one.repair or "~"))
     smallest = [(bucket.smallest, cases[bucket.smallest]) for bucket in buckets[:shrunk]]
@@ -295,8 +334,24 @@ def triage(
         outside_looked=sides[False],
         buckets=tuple(replace(bucket, small=size) for bucket, (size, _) in pairs),
         unexplained=tuple(f"{one.failure.replay}: {one.problem}" for one in looked if one.problem),
+        told=sum(one.told for one in looked),
         cases={key(bucket): case for bucket, (_, case) in pairs if case is not None},
     )
+
+
+def _whole(found: Iterable[Failure], looked: Iterable[Looked], kind: str) -> float:
+    """How many failures of a kind would have been examined if all failures were of that kind.
+
+    Args:
+        found: all failures.
+        looked: the examined ones on one side of the promise.
+        kind: the kind.
+    """
+    looked = list(looked)
+    there = Counter((failure.inside, failure.kind) for failure in found)
+    tried = Counter(one.failure.kind for one in looked)
+    each = {one.failure.kind: there[one.failure.inside, one.failure.kind] / tried[one.failure.kind] for one in looked}
+    return sum(each[one.failure.kind] for one in looked if not one.told) / each[kind]
 
 
 def key(bucket: Bucket) -> tuple[str, str, str, bool, str]:
@@ -331,8 +386,9 @@ def _each(
     processes: int,
     tell: Callable[[int, int], None] = lambda _done, _all: None,
     is_late: Callable[[], bool] = lambda: False,
+    is_enough: Callable[[list[Any]], bool] = lambda _done: False,
 ) -> list[Any]:
-    """The results of the tasks, in their order, until it is late.
+    """The results of the tasks, in their order, until it is late or they are enough.
 
     Raises:
         UnavailableError: a process was killed.
@@ -345,6 +401,8 @@ def _each(
                 break
             found.append(work(task))
             tell(len(found), len(tasks))
+            if is_enough(found):
+                break
         return found
     left = iter(tasks)
     with Workers(processes) as workers:
@@ -354,6 +412,8 @@ def _each(
                 found.append(futures.popleft().result())
                 futures.extend(workers.pool.submit(work, task) for task in islice(left, 1))
                 tell(len(found), len(tasks))
+                if is_enough(found):
+                    break
         except BrokenProcessPool:
             raise UnavailableError("a process was killed (out of memory?); fewer of them, --local, need less") from None
     return found
@@ -374,13 +434,28 @@ def _recorded(case: Case, failure: Failure) -> Case:
     return replace(case, scenario=recording.of_run(case.scenario, result).scenario)
 
 
-def _look(task: tuple[Failure, Case]) -> Looked:
-    failure, case = task
+def _look(task: tuple[Failure, Case, bool]) -> Looked:
+    failure, case, skips_told = task
+    trials, kept = Trials(), Symptom(failure.kind, failure.inside)
     try:
-        criterion = Criterion(Trials(), _recorded(case, failure), Symptom(failure.kind, failure.inside))
+        recorded = _recorded(case, failure)
     except InputError as error:
         return Looked(failure, problem=error.problems[0])
-    return Looked(failure, criterion.cause)
+    if skips_told and _is_told(recorded, kept, trials):
+        return Looked(failure, told=True)
+    return Looked(failure, Criterion(trials, recorded, kept).cause)
+
+
+def _is_told(case: Case, kept: Symptom, trials: Trials) -> bool:
+    """Whether the repair of a finding cures a run."""
+    digest, rules = trials.row(case)["digest"], case.mode.rules.override(case.rules)
+    for one in FINDINGS:
+        if (one.kinds and kept.kind not in one.kinds) or unmet(RULES[one.rule].where, [rules]):
+            continue
+        row = trials.row(case.with_rule(one.rule, one.value))
+        if row["digest"] != digest and kept.cured_in(row):
+            return True
+    return False
 
 
 def _shrink(task: tuple[Failure, Case]) -> tuple[Small | None, Case | None]:
@@ -397,14 +472,20 @@ def _shrink(task: tuple[Failure, Case]) -> tuple[Small | None, Case | None]:
 def _grouped(looked: Iterable[Looked]) -> dict[tuple[str, str, str, bool], list[Looked]]:
     groups: dict[tuple[str, str, str, bool], list[Looked]] = {}
     for one in looked:
-        if not one.problem:
+        if not (one.problem or one.told):
             about = one.failure
             groups.setdefault((about.scenario, about.mode, about.kind, about.inside), []).append(one)
     return groups
 
 
-def _buckets(group: list[Looked], of: int) -> list[Bucket]:
-    """Buckets of one scenario, mode, kind and side."""
+def _buckets(group: list[Looked], of: float, mode: Mode) -> list[Bucket]:
+    """Buckets of one scenario, mode, kind and side.
+
+    Args:
+        group: the examined failures.
+        of: the number of which they are a share (`_whole`).
+        mode: their mode.
+    """
     left, found = list(group), []
     for sort in range(3):
         while True:
@@ -412,22 +493,34 @@ def _buckets(group: list[Looked], of: int) -> list[Bucket]:
             if not cures:
                 break
             best = min(cures, key=lambda repair: (-cures[repair], repair))
-            found.append(_bucket([one for one in left if best in one.cures], best, of))
+            found.append(_bucket([one for one in left if best in one.cures], best, of, mode))
             left = [one for one in left if best not in one.cures]
-    return found + ([_bucket(left, None, of)] if left else [])
+    return found + ([_bucket(left, None, of, mode)] if left else [])
 
 
 def _sort(repair: Repair) -> int:
     """Sort key of repairs: known bugs first, then other rules, then settings."""
     if not repair.is_rule:
         return 2
-    return 0 if known(repair.name, str(repair.value)) else 1
+    return 0 if any(_bug(repair)) else 1
 
 
-def _bucket(members: list[Looked], repair: Repair | None, of: int) -> Bucket:
+def _bug(repair: Repair | None) -> tuple[str, str]:
+    """The known bug that a repair fixes, and its ticket, or the scenarios of FINDINGS.md that show it."""
+    if repair is None or not repair.is_rule:
+        return "", ""
+    rule = repair.name, str(repair.value)
+    if told := finding(*rule):
+        return "told in FINDINGS.md", ", ".join(told.scenarios)
+    bug = known(*rule)
+    return (bug.name, bug.ticket) if bug else ("", "")
+
+
+def _bucket(members: list[Looked], repair: Repair | None, of: float, mode: Mode) -> Bucket:
     smallest = min((one.failure for one in members), key=lambda failure: (failure.seed, failure.point))
     common = set(members[0].cures).intersection(*(one.cures for one in members))
-    bug = known(repair.name, str(repair.value)) if repair is not None and repair.is_rule else None
+    helps = [one for one in sorted(common) if one == repair or not one.is_rule]
+    bug, ticket = _bug(repair)
     return Bucket(
         scenario=smallest.scenario,
         mode=smallest.mode,
@@ -435,8 +528,9 @@ def _bucket(members: list[Looked], repair: Repair | None, of: int) -> Bucket:
         inside=smallest.inside,
         repair=None if repair is None else str(repair),
         others=tuple(str(one) for one in sorted(common) if one != repair),
-        bug=bug.name if bug else "",
-        ticket=bug.ticket if bug else "",
+        advice=advice(helps, mode),
+        bug=bug,
+        ticket=ticket,
         count=len(members),
         share=len(members) / of,
         smallest=smallest,
@@ -452,4 +546,5 @@ def as_json(found: Triage) -> dict[str, Any]:
         "outside": {"failures": found.outside, "looked_at": found.outside_looked},
         "buckets": [asdict(bucket) for bucket in found.buckets],
         "unexplained": list(found.unexplained),
+        "told": found.told,
     }

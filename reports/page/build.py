@@ -119,22 +119,23 @@ class Cause:
     picture: str = ""
 
 
-def page(store: Store, triaged: triage.Triage | None = None) -> str:
+def page(store: Store, triaged: triage.Triage | None = None, kind: str | None = None) -> str:
     """The report of a sweep, as the text of one HTML file.
 
     Args:
         store: the sweep.
         triaged: its failures by cause, if they were examined.
+        kind: show only this kind of violation.
 
     Raises:
         InputError: there are no rows, or a library is missing.
     """
     comparisons: dict[str, list[Comparison]] = {}
     maps: dict[str, list[Map]] = {}
-    names = sorted(scenario.name for scenario in store.sweep.scenarios)
+    names = sorted(store.scenarios)
     for name in names:
         frame = compare.read(store, [*compare.COLUMNS, *guarantees.NEEDS, *store.grid], name)
-        if found := compare.compare(frame, store.grid):
+        if found := compare.compare(frame, store.grid, kinds=kind and [ANY, kind]):
             comparisons[name], maps[name] = found, guarantees.maps(store, frame)
     if not comparisons:
         raise store.no_rows()
@@ -213,14 +214,15 @@ def _environment() -> Any:
         "does": sentences.does,
         "measured": sentences.measured,
         "part_of": part_of,
+        "percent": percent,
+        "LEAST": LEAST,
         "share": lambda k, n: share(k, n) if n else "-",
     }
     return environment
 
 
 def _modes(store: Store) -> list[str]:
-    names = {mode.name for modes in store.sweep.modes.values() for mode in modes}
-    return sorted(names, key=release_order)
+    return sorted(store.modes, key=release_order)
 
 
 def _question(store: Store, names: list[str]) -> str:
@@ -326,7 +328,7 @@ def _coverage(store: Store) -> coverage_table.CoverageReport | None:
     summary = read_json(store.folder, "summary.json")
     if summary.get("coverage") is None:
         return None
-    return coverage_table.read(store.folder.shown)
+    return coverage_table.read(store)
 
 
 def _reproduce(store: Store) -> Iterator[tuple[str, str]]:

@@ -35,6 +35,11 @@ class Repair:
     def __str__(self) -> str:
         return f"{self.name}={shown(self.value)}"
 
+    @property
+    def what(self) -> str:
+        """``rule`` or ``setting``."""
+        return "rule" if self.is_rule else "setting"
+
     def is_possible(self, case: Case) -> bool:
         """Whether there are at least min ISR replicas; otherwise nothing is acknowledged, so nothing can be lost."""
         return self.name != MIN_ISR or int(self.value) <= int(case.scenario.config[FACTOR])

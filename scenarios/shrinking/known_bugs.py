@@ -1,4 +1,4 @@
-"""Known bugs of Kafka, identified by the repair that cures a run."""
+"""Known bugs of Kafka, identified by the repair that cures a run, and the findings that FINDINGS.md tells."""
 
 from __future__ import annotations
 
@@ -55,6 +55,42 @@ KNOWN: Final[Mapping[tuple[str, str], KnownBug]] = {
     ),
 }
 """Rule and value -> the bug that the value repairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A bug that `reports/brokers/confirm/FINDINGS.md` tells.
+
+    Attributes:
+        rule: the rule that repairs it.
+        value: the value that repairs it; an earlier one if the bug is a regression.
+        scenarios: the scripted scenarios that show it.
+        kinds: kinds of violation that it is known for; empty: any.
+    """
+
+    rule: str
+    value: str
+    scenarios: tuple[str, ...]
+    kinds: tuple[str, ...] = ()
+
+
+FINDINGS: Final = (
+    Finding(
+        "elr_outside_assignment",
+        "dropped",
+        ("reassignment-back", "reassignment-cancelled", "reassignment-to-one", "elr-outside-assignment"),
+    ),
+    Finding("resubmitted_reassignment", "replaces-marks", ("reassignment-again", "reassignment-stuck")),
+    Finding("reassignment_completes", "min-isr", ("reassignment-shrinks-isr", "reassignment-cancelled-power-loss")),
+    Finding("directory_assignment", "keeps-elr", ("directory-assignment",)),
+    Finding("epoch_recorded_at", "first-append", ("stale-log-start",), ("divergence",)),
+)
+"""The findings, by repair."""
+
+
+def finding(rule: str, value: str) -> Finding | None:
+    """The finding that a rule's value repairs; None if there is none."""
+    return next((one for one in FINDINGS if (one.rule, one.value) == (rule, value)), None)
 
 
 def known(rule: str, value: str) -> KnownBug | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from scenarios.format.cluster_checks import check_control_plane
+from scenarios.shrinking.advice import advice, of_mode
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import FACTOR, Repair, repairs
 from scenarios.shrinking.criterion import Symptom, Trials
@@ -19,14 +20,21 @@ class Remedy:
 
     Attributes:
         what: ``rule``, ``setting`` or ``mode``.
+        advice: what a user can do (`scenarios.shrinking.advice`).
         keeps: whether the run lacks the violation with it.
         decides: whether it changes the run at all.
     """
 
     what: str
     change: str
+    advice: str
     keeps: bool
     decides: bool
+
+    @property
+    def told(self) -> tuple[str, str, str]:
+        """What, change and advice; of a setting, the change is the advice."""
+        return self.what, self.change, "" if self.what == "setting" else self.advice
 
 
 def remedies(case: Case, symptom: Symptom, trials: Trials) -> list[Remedy]:
@@ -36,12 +44,12 @@ def remedies(case: Case, symptom: Symptom, trials: Trials) -> list[Remedy]:
     """
     digest = trials.row(case)["digest"]
     found = []
-    for what, change, changed in _changes(case):
+    for what, change, told, changed in _changes(case):
         if not changed.fits:
             continue
         row = trials.row(changed)
         kept = symptom if what != "mode" else replace(symptom, inside=False)
-        found.append(Remedy(what, change, kept.cured_in(row), row["digest"] != digest))
+        found.append(Remedy(what, change, told, kept.cured_in(row), row["digest"] != digest))
     return found
 
 
@@ -53,22 +61,22 @@ def newer_modes(case: Case, symptom: Symptom) -> list[Remedy]:
     for mode in MODES.values():
         if mode.name in case.scenario.expect and mode.place > case.mode.place and not mode.follows:
             row = replace(case, mode=mode).row()
-            found.append(Remedy("mode", mode.name, kept.cured_in(row), row["digest"] != digest))
+            found.append(Remedy("mode", mode.name, of_mode(mode), kept.cured_in(row), row["digest"] != digest))
     return found
 
 
-def _changes(case: Case) -> Iterator[tuple[str, str, Case]]:
+def _changes(case: Case) -> Iterator[tuple[str, str, str, Case]]:
     for repair in repairs(case):
         if repair.is_possible(case):
-            yield "rule" if repair.is_rule else "setting", str(repair), repair.apply(case)
+            yield repair.what, str(repair), advice([repair], case.mode), repair.apply(case)
     factor = int(case.scenario.config[FACTOR])
     larger = case.with_scenario(brokers=max(case.scenario.brokers, factor + 1))
     more = Repair(FACTOR, factor + 1, is_rule=False)
-    yield "setting", str(more), more.apply(larger)
+    yield more.what, str(more), advice([more], case.mode), more.apply(larger)
     for mode in MODES.values():
         if mode.place > case.mode.place and not mode.follows:
             try:
                 check_control_plane(case.scenario, [mode])
             except InputError:
                 continue
-            yield "mode", mode.name, replace(case, mode=mode)
+            yield "mode", mode.name, of_mode(mode), replace(case, mode=mode)

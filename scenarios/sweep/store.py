@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -43,7 +43,7 @@ from scenarios.sweep.manifest import DamageError, Manifest, Part, digest_of
 from scenarios.sweep.parts import RESULTS, VERSION_KEY, fields_of, is_part, schema, wave_path
 from scenarios.sweep.store_checks import check_run
 from scenarios.sweep.units import Sweep, from_run, seed_ranges
-from sim.errors import InputError
+from sim.errors import InputError, did_you_mean
 from sim.kernel.streams import SEED_END
 
 IDENTITY: Final = ("scenarios", "code_version", "modes", "own_modes", "rules", "grid")
@@ -229,6 +229,8 @@ class Store:
 
     Attributes:
         sweep: its sweep (from the first to the last of several ranges of seeds).
+        scenarios: names of the scenarios whose rows are read (`choose`).
+        modes: names of the modes whose rows are read.
         damage: wave -> damage found so far. A damaged wave does not count.
 
     Raises:
@@ -249,7 +251,32 @@ class Store:
             )
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise InputError(f"{self.folder.shown}/run.json is not what a sweep wrote: {error!r}") from None
+        self.scenarios = list(self.sweep.modes)
+        self.modes = self._modes()
+        self._chosen: dict[str, list[str]] = {}
         self.damage: dict[str, DamageError] = {}
+
+    def choose(self, scenario: str | None = None, modes: Iterable[str] | None = None) -> Self:
+        """Read only rows of one scenario, or of some modes.
+
+        Raises:
+            InputError: the sweep has no such scenario or mode.
+        """
+        if scenario is not None:
+            self.scenarios = self._chosen["scenario"] = self._checked("scenario", [scenario], self.scenarios)
+            self.modes = self._modes()
+        if modes is not None:
+            self.modes = self._chosen["mode"] = self._checked("mode", list(modes), self.modes)
+        return self
+
+    def _checked(self, what: str, wanted: list[str], there: list[str]) -> list[str]:
+        for name in wanted:
+            if name not in there:
+                raise InputError(f"{self.folder.shown} holds no {what} {name!r}{did_you_mean(name, there)}")
+        return [name for name in there if name in wanted]
+
+    def _modes(self) -> list[str]:
+        return list(dict.fromkeys(mode.name for name in self.scenarios for mode in self.sweep.modes[name]))
 
     @property
     def grid(self) -> Grid:
@@ -354,15 +381,18 @@ class Store:
         return self.asked.minus(self.covered)
 
     def tables(self, columns: Sequence[str] | None = None) -> Iterator[tuple[Wave, pa.Table]]:
-        """The rows of each wave; damaged waves are recorded in `damage` and skipped."""
+        """The chosen rows of each wave; damaged waves are recorded in `damage` and skipped."""
+        needed = columns if columns is None else list(dict.fromkeys([*columns, *self._chosen]))
         for wave in self.waves:
             if wave.name not in self.damage:
                 try:
-                    table = wave.table(self.sweep, columns)
+                    table = wave.table(self.sweep, needed)
                 except DamageError as error:
                     self.damage[wave.name] = error
                 else:
-                    yield wave, table
+                    for column, names in self._chosen.items():
+                        table = table.filter(pc.is_in(table[column], pa.array(names)))
+                    yield wave, table if columns is None else table.select(list(columns))
 
     def table(self, columns: Sequence[str] | None = None, scenario: str | None = None) -> pa.Table:
         """All rows that count, in the order of their key, with these columns or all; raises InputError if a part is too

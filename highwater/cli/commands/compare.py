@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from highwater.cli.options import Command, json_option
+from highwater.cli.options import Command, json_option, store_options
 from highwater.cli.tables import Markdown, Terminal
 from reports.analysis import compare, sentences
 from reports.analysis.sentences import RATE, in_order, rate_cells
@@ -16,6 +16,7 @@ from sim.config import shown
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
+    from highwater.requests import StoreRequest
     from reports.analysis.compare import Comparison, Difference, Group, Pair
 
 NAMES: Final = 14
@@ -23,7 +24,7 @@ NAMES: Final = 14
 
 
 @click.command("compare", cls=Command)
-@click.argument("folder", metavar="DIR")
+@store_options
 @click.option(
     "--by", metavar="mode|KEY", default="mode", help="What to compare: modes, or a setting that varied or was drawn."
 )
@@ -34,12 +35,10 @@ NAMES: Final = 14
 )
 @json_option
 @click.pass_obj
-def command(ui: Ui, folder: str, by: str, kind: str | None, brief: bool, form: str, as_json: bool) -> int:
+def command(ui: Ui, asked: StoreRequest, by: str, kind: str | None, brief: bool, form: str, as_json: bool) -> int:
     """Compare the modes of a sweep, or the values of a setting: rates with 95 % intervals, and paired tables."""
-    from scenarios.sweep.store import Store
-
     kinds = None if kind is None else [sentences.check_kind(kind)]
-    store = Store(folder)
+    store = asked.store()
     comparisons = compare.of_store(store, by, kinds)
     shortcomings = store.shortcomings()
     ui.caution(shortcomings)

@@ -6,25 +6,26 @@ from typing import TYPE_CHECKING
 
 import click
 
-from highwater.cli.options import Command, json_option
+from highwater.cli.options import Command, json_option, store_options
 from sim import exit_codes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from highwater.cli.console import Ui
+    from highwater.requests import StoreRequest
     from reports.analysis.coverage_table import CoverageReport, ProbeGroup
 
 
 @click.command("coverage", cls=Command)
-@click.argument("folder", metavar="DIR")
+@store_options
 @json_option
 @click.pass_obj
-def command(ui: Ui, folder: str, as_json: bool) -> int:
+def command(ui: Ui, asked: StoreRequest, as_json: bool) -> int:
     """Show the coverage of a sweep: transitions, rule branches, and transitions after each kind of fault."""
     from reports.analysis import coverage_table as coverage
 
-    report = coverage.read(folder)
+    report = coverage.read(asked.store())
     ui.caution(report.shortcomings)
     if as_json:
         ui.json(coverage.as_json(report))

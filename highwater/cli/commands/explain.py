@@ -196,9 +196,9 @@ def _show_curve(ui: Ui, shares: Curve, kind: str) -> None:
 
 def _show_remedies(ui: Ui, tried: list[Remedy]) -> None:
     ui.section("What would have prevented it, each by itself, with the same plan")
-    kept = [(one.what, one.change) for one in tried if one.keeps]
+    kept = [one.told for one in tried if one.keeps]
     if kept:
-        ui.table(["what", "change"], kept)
+        ui.table(["what", "change", "what to do"], kept)
     else:
         ui.line("none of the tried changes")
     others = [one.change for one in tried if not one.keeps and one.decides]

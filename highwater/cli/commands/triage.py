@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from highwater.cli.options import Command, json_option
+from highwater.cli.options import Command, json_option, kind_option, store_options
+from highwater.cli.progress import duration
 from sim import exit_codes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from highwater.cli.console import Ui
+    from highwater.requests import StoreRequest
     from reports.evidence.triage import Bucket, Triage
 
 NOTE_SECONDS: Final = 5
@@ -23,26 +25,32 @@ SHRINKS: Final = "shrunk the smallest seed of {} of {} buckets"
 
 
 @click.command("triage", cls=Command)
-@click.argument("folder", metavar="DIR")
-@click.option("--kind", metavar="KIND", help="Only failures with this kind of violation.")
+@store_options
+@kind_option
 @click.option(
     "--most", metavar="N", type=click.IntRange(1), default=200, show_default=True, help="Failures to examine."
+)
+@click.option(
+    "--all-but-known", is_flag=True, help="Skip failures that a finding of FINDINGS.md explains; N counts the others."
 )
 @click.option("--local", metavar="N", type=click.IntRange(1, 64), default=1, help="Use N processes of this machine.")
 @json_option
 @click.pass_obj
-def command(ui: Ui, folder: str, kind: str | None, most: int, local: int, as_json: bool) -> int:
+def command(
+    ui: Ui, asked: StoreRequest, kind: str | None, most: int, all_but_known: bool, local: int, as_json: bool
+) -> int:
     """Group the failures of a sweep by cause: the single repairs that cure them.
 
-    With more than N failures a sample is examined, half of it from inside the promise, and its size is reported. The
-    smallest seed of each bucket is shrunk, for at most 40 buckets.
+    Each bucket comes with what you can do: a setting that prevents it, or the first release with the repair. With more
+    than N failures a sample is examined, half of it from inside the promise, with equal parts of each kind; shares are
+    those of all failures. The smallest seed of each bucket is shrunk, for at most 40 buckets.
     """
     from reports.evidence import triage
-    from scenarios.sweep.store import Store
 
-    store = Store(folder)
+    store = asked.store()
+    tell, tell_shrunk = progress(ui), progress(ui, SHRINKS)
     try:
-        found = triage.triage(store, most, kind, local, tell=progress(ui), tell_shrunk=progress(ui, SHRINKS))
+        found = triage.triage(store, most, kind, local, all_but_known=all_but_known, tell=tell, tell_shrunk=tell_shrunk)
     except triage.NoFailureError as error:
         if not (shortcomings := store.shortcomings()):
             raise
@@ -59,20 +67,20 @@ def command(ui: Ui, folder: str, kind: str | None, most: int, local: int, as_jso
             if buckets:
                 ui.line()
                 ui.line(side, style="bold")
-                headers = ["mode", "kind", "failures", "share", "smallest", "cured by"]
+                headers = ["mode", "kind", "failures", "share", "smallest", "what to do", "repair"]
                 rows = [_row(bucket, found.share(bucket)) for bucket in buckets]
                 if found.several:
                     headers = ["scenario", *headers]
                     rows = [(bucket.scenario, *row) for bucket, row in zip(buckets, rows, strict=True)]
                 ui.table(headers, rows, numbers=["failures", "share", "smallest"])
-        _show_smallest(ui, found, folder, several=len(store.sweep.scenarios) > 1)
+        _show_smallest(ui, found, asked.folder, several=len(store.sweep.scenarios) > 1)
         for line in found.unexplained:
             ui.line(f"not examined: {line}")
     return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED
 
 
 def _row(bucket: Bucket, share: str) -> tuple[object, ...]:
-    return bucket.mode, bucket.kind, bucket.count, share, bucket.smallest.seed, bucket.repair or "no single repair"
+    return bucket.mode, bucket.kind, bucket.count, share, bucket.smallest.seed, bucket.advice, bucket.repair
 
 
 def _show_smallest(ui: Ui, found: Triage, folder: str, *, several: bool) -> None:
@@ -93,13 +101,18 @@ def _show_smallest(ui: Ui, found: Triage, folder: str, *, several: bool) -> None
 
 
 def progress(ui: Ui, note: str = NOTE) -> Callable[[int, int], None]:
-    """Note progress from time to time."""
-    last = time.monotonic()
+    """Note progress from time to time, with the time left at the rate since the first report."""
+    first: tuple[float, int] | None = None
+    last = 0.0
 
     def tell(done: int, there: int) -> None:
-        nonlocal last
-        if time.monotonic() - last >= NOTE_SECONDS:
-            last = time.monotonic()
-            ui.note(note.format(done, there))
+        nonlocal first, last
+        now = time.monotonic()
+        if first is None:
+            first, last = (now, done), now
+        elif now - last >= NOTE_SECONDS and done < there:
+            last = now
+            left = (now - first[0]) / (done - first[1]) * (there - done)
+            ui.note(f"{note.format(done, there)}, {duration(left)} left")
 
     return tell

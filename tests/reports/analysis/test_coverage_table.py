@@ -8,6 +8,7 @@ import pytest
 
 from reports.analysis import coverage_table as coverage
 from scenarios.single.coverage_column import KINDS
+from scenarios.sweep.store import Store
 from sim.errors import InputError
 from sim.protocol.probes import PROBES, RULE_BRANCH
 
@@ -32,7 +33,7 @@ def test_every_probe_is_shown_or_named(highwater: Callable[..., Call], swept: Pa
 
 
 def test_every_pair_is_counted_or_named(swept: Path) -> None:
-    report = coverage.read(str(swept))
+    report = coverage.read(Store(swept))
     transitions = {probe.name for probe in PROBES if probe.group != RULE_BRANCH}
     assert {wake.kind for wake in report.wakes} >= {"kill", "power-loss", "cut"}
     for wake in report.wakes:
@@ -47,7 +48,7 @@ def test_every_pair_is_counted_or_named(swept: Path) -> None:
 
 
 def test_counts_are_runs_by_mode(swept: Path) -> None:
-    report = coverage.read(str(swept))
+    report = coverage.read(Store(swept))
     assert not report.shortcomings
     assert report.runs == {"hw": 40, "kip101": 40, "kip279": 20, "kip320": 20} | report.runs
     leadership = report.groups[0]
@@ -60,7 +61,7 @@ def test_counts_are_runs_by_mode(swept: Path) -> None:
 def test_json(highwater: Callable[..., Call], swept: Path) -> None:
     data = highwater("coverage", swept, "--json").json
     assert data["schema_version"] == coverage.COVERAGE_VERSION
-    assert data["runs"] == coverage.read(str(swept)).runs
+    assert data["runs"] == coverage.read(Store(swept)).runs
     kill = next(fault for fault in data["faults"] if fault["kind"] == "kill")
     assert kill["pairs"]["leader-begins"]
     assert "elected-first" in kill["never"]
@@ -81,7 +82,7 @@ def test_older_sweeps_have_none(tmp_path: Path, swept: Path) -> None:
     shutil.copy(swept / "run.json", tmp_path)
     (tmp_path / "summary.json").write_text('{"schema_version": 2, "complete": true}')
     with pytest.raises(InputError, match="holds no coverage: schema_version 2 had none"):
-        coverage.read(str(tmp_path))
+        coverage.read(Store(tmp_path))
 
 
 def test_a_sweep_without_rows_has_none_yet(tmp_path: Path, swept: Path) -> None:
@@ -90,7 +91,7 @@ def test_a_sweep_without_rows_has_none_yet(tmp_path: Path, swept: Path) -> None:
     empty = {"schema_version": 3, "complete": False, "coverage": {"runs": {"hw": 0}, **none}}
     (tmp_path / "summary.json").write_text(json.dumps(empty))
     with pytest.raises(InputError, match="has no rows yet"):
-        coverage.read(str(tmp_path))
+        coverage.read(Store(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_a_sweep_without_rows_has_none_yet(tmp_path: Path, swept: Path) -> None:
     [
         ((), "Missing argument 'DIR'"),
         (("nowhere",), "cannot read nowhere/run.json"),
-        (("nowhere", "--modes", "hw"), "No such option"),
+        (("nowhere", "--by", "mode"), "No such option"),
     ],
 )
 def test_bad_input_gets_one_message(highwater: Callable[..., Call], words: tuple[str, ...], problem: str) -> None:
@@ -144,3 +145,23 @@ def test_no_failure_in_what_is_left_of_a_sweep_says_little(
     assert call.code == 3
     assert "2 of 4 runs are missing" in call.err
     assert "no run violated anything" in call.err
+
+
+def test_coverage_of_one_mode_or_scenario(highwater: Callable[..., Call], swept: Path) -> None:
+    whole = highwater("coverage", swept, "--json").json
+    chosen = highwater("coverage", swept, "--scenario", "power", "--mode", "hw", "--json").json
+    assert chosen["runs"] == {"hw": 20}
+    assert set(whole["runs"]) > {"hw"}
+    assert highwater("coverage", swept, "--mode", "hw", "--json").json["runs"] == {"hw": whole["runs"]["hw"]}
+    missing = highwater("coverage", swept, "--mode", "kraft-3.5")
+    assert (missing.code, missing.err.count("\n")) == (2, 1)
+    assert "holds no mode 'kraft-3.5'" in missing.err
+
+
+def test_other_code_cannot_tell_one_scenario(swept: Path, tmp_path: Path) -> None:
+    shutil.copytree(swept, tmp_path / "old")
+    run = json.loads((tmp_path / "old" / "run.json").read_text())
+    (tmp_path / "old" / "run.json").write_text(json.dumps({**run, "code_version": "0" * 12}))
+    store = Store(tmp_path / "old").choose("power")
+    with pytest.raises(InputError, match="only the code that ran the sweep"):
+        coverage.read(store)

@@ -3,11 +3,15 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
+import highwater as hw
+from highwater.cli.commands.triage import progress
+from highwater.cli.console import Ui
 from reports.evidence.triage import (
     Failure,
     Looked,
@@ -16,6 +20,7 @@ from reports.evidence.triage import (
     Triage,
     _buckets,
     _each,
+    _whole,
     failures,
     for_report,
     sample,
@@ -23,9 +28,10 @@ from reports.evidence.triage import (
 )
 from reports.page.build import page
 from scenarios.shrinking.cause import Repair
-from scenarios.shrinking.known_bugs import KNOWN, known
+from scenarios.shrinking.known_bugs import FINDINGS, KNOWN, known
 from scenarios.sweep.store import Store
 from sim.errors import UnavailableError
+from sim.protocol.modes import MODES
 from sim.protocol.rules import RULES
 from tests.reports.page.pages import Page
 
@@ -52,7 +58,7 @@ def test_a_bucket_is_named_after_the_repair_that_cures_most() -> None:
         Looked(failure(9), (FLUSHED,)),
         Looked(failure(1)),
     ]
-    truncation, flush, nothing = _buckets(group, 10)
+    truncation, flush, nothing = _buckets(group, 10, MODES["hw"])
     assert (truncation.repair, truncation.count, truncation.share) == (str(KEPT), 3, 0.3)
     assert (truncation.smallest.seed, truncation.others) == (3, ())
     assert truncation.ticket == "KAFKA-1211, KIP-101"
@@ -116,6 +122,22 @@ def test_a_report_examines_as_many_as_its_time_allows(swept: Path, monkeypatch: 
     monkeypatch.undo()
 
 
+def test_a_sample_has_equal_parts_of_each_kind() -> None:
+    found = [replace(failure(seed), kind="no-progress" if seed % 50 else "committed-loss") for seed in range(400)]
+    counts = [Counter(one.kind for one in sample(found, most)) for most in (8, 12, 40)]
+    assert [(one["committed-loss"], one["no-progress"]) for one in counts] == [(4, 4), (6, 6), (8, 32)]
+
+
+def test_shares_are_those_of_all_failures() -> None:
+    rare = [replace(failure(seed), kind="committed-loss") for seed in range(10)]
+    found = [*rare, *(failure(seed) for seed in range(90)), *(failure(seed, inside=False) for seed in range(500))]
+    looked = [*(Looked(one) for one in rare[:5]), *(Looked(one) for one in found[10:15])]
+    wholes = {kind: _whole(found, looked, kind) for kind in ("committed-loss", "divergence")}
+    assert {kind: 5 / whole for kind, whole in wholes.items()} == {"committed-loss": 0.1, "divergence": 0.9}
+    told = [*looked[:5], *(replace(one, told=True) for one in looked[5:])]
+    assert 5 / _whole(found, told, "committed-loss") == 1
+
+
 def test_every_known_bug_is_the_repair_of_a_rule() -> None:
     assert [(rule, value) for rule, value in KNOWN if value not in RULES[rule].values[1:]] == []
     assert [bug for bug in KNOWN.values() if not bug.ticket.startswith(("KAFKA-", "KIP-"))] == []
@@ -155,7 +177,7 @@ def test_buckets_of_several_scenarios_are_told_with_theirs(
     highwater: Callable[..., Call], swept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked = [Looked(failure(seed), (KEPT,)) for seed in (4, 5)]
-    one = replace(_buckets(looked, 4)[0], small=Small((), 1, whole=True))
+    one = replace(_buckets(looked, 4, MODES["hw"])[0], small=Small((), 1, whole=True))
     other = replace(one, scenario="chaos", smallest=replace(one.smallest, scenario="chaos", seed=6))
     both = Triage(4, 4, 0, 0, (one, other), ())
     monkeypatch.setattr("reports.evidence.triage.triage", lambda *_, **__: both)
@@ -174,6 +196,52 @@ def test_a_kind_that_was_not_violated_is_refused(highwater: Callable[..., Call],
     call = highwater("triage", swept, "--kind", kind)
     assert (call.code, call.out, call.err.count("\n")) == (2, "", 1)
     assert "was violated in no run" in call.err
+
+
+@pytest.fixture(scope="module")
+def moved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sweep in which findings and other failures occur."""
+    folder = tmp_path_factory.mktemp("moved") / "store"
+    hw.sweep("reassignments", "0..30", folder, modes="elr-4.3")
+    return folder
+
+
+def test_what_the_findings_tell_is_skipped(moved: Path) -> None:
+    store = Store(moved)
+    one, two = (triage(store, 2, None, processes, shrunk=0, all_but_known=True) for processes in (1, 2))
+    assert one == two
+    assert one.inside_looked + one.outside_looked <= 2
+    assert one.told > 0
+    assert f"skipped {one.told} that FINDINGS.md tells" in one.said
+    assert not any(bucket.bug == "told in FINDINGS.md" for bucket in one.buckets)
+    every = triage(store, 6, shrunk=0)
+    assert every.told == 0
+    assert {bucket.ticket for bucket in every.buckets if bucket.bug == "told in FINDINGS.md"} <= {
+        ", ".join(finding.scenarios) for finding in FINDINGS
+    }
+    for inside in {bucket.inside for bucket in every.buckets}:
+        assert sum(bucket.share for bucket in every.buckets if bucket.inside == inside) == pytest.approx(1)
+
+
+def test_buckets_name_what_a_user_can_do(
+    highwater: Callable[..., Call], moved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reports.evidence.triage._shrink", lambda _: (None, None))
+    options = ["--mode", "elr-4.3", "--scenario", "reassignments", "--most", 4]
+    call = highwater("triage", moved, *options)
+    assert call.code == 0
+    assert re.search(r"mode +kind +failures +share +smallest +what to do +repair", call.out)
+    buckets = highwater("triage", moved, *options, "--json").json["buckets"]
+    assert all(re.search(r"=|^Kafka |^no (release yet|single repair)$", bucket["advice"]) for bucket in buckets)
+
+
+def test_progress_names_the_time_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    now = iter([100.0, 102.0, 110.0])
+    monkeypatch.setattr("highwater.cli.commands.triage.time.monotonic", lambda: next(now))
+    tell = progress(Ui())
+    for done in (1, 2, 11):
+        tell(done, 101)
+    assert capsys.readouterr().err == "looked at 11 of 101 failures, 0:01:30 left\n"
 
 
 def test_a_process_that_is_killed_is_told() -> None:

@@ -165,9 +165,8 @@ def test_an_explanation_has_story_necessities_and_remedies(highwater: Callable[.
 def test_an_explanation_as_json(highwater: Callable[..., Call], plan: Path, tmp_path: Path) -> None:
     found = highwater("explain", "--plan", plan, "--output", tmp_path, "--budget", "10m", "--json").json
     assert found["kind"] == "committed-loss"
-    assert {"what": "setting", "change": "log.flush.interval.messages=1", "keeps": True, "decides": True} in found[
-        "remedies"
-    ]
+    flush = "log.flush.interval.messages=1"
+    assert {"what": "setting", "change": flush, "advice": flush, "keeps": True, "decides": True} in found["remedies"]
     assert all(found["necessary"][part] for part in ("faults", "batches", "messages"))
     assert all(one["gone_without"] for one in (*found["necessary"]["faults"], *found["necessary"]["batches"]))
     assert [one["what"] for one in found["necessary"]["messages"]][-1] == "Produce response"
@@ -250,5 +249,5 @@ def test_an_explanation_as_markdown_can_be_pasted(highwater: Callable[..., Call]
         "inside the mode's promise"
     )
     assert "| at | what happened |" in lines
-    assert "- mode: kip101" in lines
+    assert "- mode: kip101 (Kafka 1.1)" in lines
     assert lines[-1].startswith("    highwater replay kip101-scenario-1 --mode hw --seed 0 --expect-digest ")
