@@ -47,14 +47,8 @@ _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def of_os(error: OSError, problem: str) -> UserError:
-    """The error to raise where a file or folder cannot be used.
-
-    Args:
-        error: the system's error.
-        problem: the failed operation, as in "cannot read run.json".
-
-    Returns:
-        `InputError` if there is no such file or folder, `StorageError` if it exists.
+    """The error to raise where a file or folder cannot be used: `InputError` if there is none, `StorageError` if it
+    exists. `problem` is the failed operation, as in "cannot read run.json".
     """
     kind = InputError if error.errno in _NAMED_WRONGLY else StorageError
     return kind(f"{problem}: {error.strerror or error}")
@@ -88,15 +82,10 @@ def _clipped(value: object) -> str:
 
 
 def below(root: Path, *parts: str, create: bool = False) -> Path:
-    """A folder below another, reached without a link.
-
-    Args:
-        root: the folder that the user named; links in it are followed.
-        parts: components below it.
-        create: create missing folders.
+    """A folder below another, reached without a link; in the root, which the user named, links are followed.
 
     Raises:
-        InputError: a part is unsafe, a link, missing, or no folder.
+        InputError: a part is unsafe, a link, missing (unless they are created), or no folder.
         StorageError: it cannot be created.
     """
     path = root
@@ -127,10 +116,6 @@ def told(path: Path) -> Iterator[None]:
 def read(path: Path, most: int) -> bytes:
     """Read an outside file that the user named.
 
-    Args:
-        path: its path.
-        most: most bytes.
-
     Raises:
         InputError: it does not exist, is no regular file, or is too long.
         StorageError: it cannot be read.
@@ -150,12 +135,7 @@ def read(path: Path, most: int) -> bytes:
 
 
 def is_own(content: bytes, start: re.Pattern[bytes]) -> bool:
-    """Whether a file's content shows that this program wrote it, or is empty.
-
-    Args:
-        content: its content, or the first `START_BYTES`.
-        start: start of a file of that kind.
-    """
+    """Whether a file's content, or its first `START_BYTES`, shows that this program wrote it, or is empty."""
     return not content or start.search(content[:START_BYTES]) is not None
 
 

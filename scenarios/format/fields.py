@@ -33,7 +33,6 @@ class Facts:
     """Facts about a file.
 
     Attributes:
-        brokers: number of brokers.
         replicas: the largest replication factor, set or drawn; all brokers, where the script reassigns replicas.
         scripted: whether the script is the control plane.
         drawn: whether faults are drawn.

@@ -145,10 +145,6 @@ class SparkBackend:
         def poll() -> None:
             tick((plan, min(_tasks_done(folder, plan.wave), len(plan.chunks))) for plan, _ in begun)
 
-        def cancel() -> None:
-            for plan, _ in begun:
-                _cancel(spark, _tag(plan))
-
         try:
             while True:
                 while len(begun) < 2 and (plan := next(plans, None)) is not None:
@@ -161,7 +157,8 @@ class SparkBackend:
                 yield plan
         except BaseException as error:
             with suppress(Exception):
-                cancel()
+                for plan, _ in begun:
+                    _cancel(spark, _tag(plan))
             wait([writing for _, writing in begun], STOP_SECONDS)
             if "No space left on device" in str(error):
                 raise OSError(errno.ENOSPC, "No space left on device") from None
@@ -195,11 +192,8 @@ def _active_session() -> SparkSession | None:
 
 
 def new_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
-    """Create a session, silently if it is on this machine.
-
-    Args:
-        master: see `SparkBackend`.
-        conf: settings that override all others.
+    """Create a session on a master (see `SparkBackend`), silently if that is this machine. `conf` overrides all other
+    settings.
 
     Raises:
         InputError: the master's URL or a setting is invalid.
@@ -231,12 +225,8 @@ def new_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
     try:
         return builder.getOrCreate()
     except Exception as error:  # the user has to repair it, whatever it is
-        raise _kind(error)(masked(f"Spark does not start: {_reason(error)}")) from None
-
-
-def _kind(error: Exception) -> type[UserError]:
-    """The kind of a start failure: an invalid setting, or a missing requirement."""
-    return InputError if re.search(_REFUSED, str(error)) else UnavailableError
+        kind = InputError if re.search(_REFUSED, str(error)) else UnavailableError
+        raise kind(masked(f"Spark does not start: {_reason(error)}")) from None
 
 
 def _is_set_elsewhere(conf: Mapping[str, str]) -> bool:

@@ -56,20 +56,6 @@ class Startup:
         exits: called with (broker, reason) when the process exits by itself.
     """
 
-    __slots__ = (
-        "broker",
-        "decide",
-        "exits",
-        "incarnation",
-        "kernel",
-        "loaded",
-        "network",
-        "recorder",
-        "settings",
-        "storage",
-        "topic",
-    )
-
     # Not a frozen dataclass: constructing one takes ten times as long in a compiled build, and each start needs one.
     def __init__(
         self,

@@ -21,8 +21,6 @@ class ZooKeeperClient:
         pending: unanswered requests.
     """
 
-    __slots__ = ("_broker", "pending", "session")
-
     def __init__(self, broker: ZooKeeperBroker) -> None:
         self._broker: ZooKeeperBroker | None = broker
         self.session = -1

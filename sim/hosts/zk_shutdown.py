@@ -18,8 +18,6 @@ class ShutdownTries:
     KafkaServer#controlledShutdown.
     """
 
-    __slots__ = ("_broker", "_request", "_tries")
-
     def __init__(self, broker: ZooKeeperBroker) -> None:
         self._broker: ZooKeeperBroker | None = broker
         self._request: ControlledShutdownRequest | None = None

@@ -63,16 +63,6 @@ class Session:
         unacknowledged: watch events that are not acknowledged.
     """
 
-    __slots__ = (
-        "broker_epoch",
-        "events_sent",
-        "expiry_suspended",
-        "incarnation",
-        "last_us",
-        "timer_set",
-        "unacknowledged",
-    )
-
     def __init__(self, incarnation: int, broker_epoch: int, last_us: int) -> None:
         self.incarnation = incarnation
         self.broker_epoch = broker_epoch

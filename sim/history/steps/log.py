@@ -116,9 +116,6 @@ class LogStart(Step):
         for listener in listeners:
             listener.on_log_start(self)
 
-    def fields(self) -> Shown:
-        return {"broker": self.broker, "offset": self.offset}
-
 
 RETENTION: Final[StepKind] = StepKind(
     "retention", FACT, Lane.BROKER,
