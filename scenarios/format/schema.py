@@ -168,14 +168,18 @@ _NEEDS: Final = {"standing_percent": (AfterValidator(_standing),), "moving_perce
 
 
 def _in_file(field: DataclassField[Any]) -> tuple[Any, Any]:
-    """Type and default of a field of `FaultBounds` in a file."""
+    """Type and default of a field of `FaultBounds` in a file; times are in ms there."""
     default = ... if field.default is MISSING else field.default
-    return _drawn(field.name), _ms(default) if field.name.endswith("_us") and default is not ... else default
+    if not field.name.endswith("_us"):
+        return _drawn(field.name), default
+    return Annotated[_drawn(field.name), AfterValidator(_in_us)], Field(default, alias=_ms_name(field.name))
 
 
-_FAULT_FIELDS: Final[dict[str, Any]] = {
-    _ms_name(field.name): _in_file(field) for field in dataclass_fields(FaultBounds)
-}
+def _in_us(ms: Any) -> Any:
+    return 1_000 * ms if isinstance(ms, int) else tuple(1_000 * bound for bound in ms)
+
+
+_FAULT_FIELDS: Final[dict[str, Any]] = {field.name: _in_file(field) for field in dataclass_fields(FaultBounds)}
 _Faults: Final = create_model("_Faults", __base__=Table, **_FAULT_FIELDS)
 """The table ``[faults]``: what `FaultBounds` holds, in ms."""
 
@@ -249,7 +253,7 @@ class _File(Table):
     description: str = ""
     brokers: Annotated[_Brokers, BeforeValidator(checked(fields.sections))]
     control: Annotated[str, _word("control plane", ("real", "scripted"))]
-    settle_ms: Natural = 0
+    settle_us: Annotated[Natural, AfterValidator(_in_us)] = Field(default=0, alias="settle_ms")
     config: Settings = {}
     draw_config: Draws = Field(default={}, alias="draw")
     workload: _Workload | None = None
@@ -373,9 +377,6 @@ def _plain(file: _File) -> dict[str, Any]:
     """The file in the shape of `Scenario.to_json`, with times in us."""
     plain = file.model_dump(warnings=False)  # Checks change types of fields, of which it would warn.
     brokers = plain.pop("brokers")
-    settle_us = 1000 * plain.pop("settle_ms")
-    if plain["faults"] is not None:
-        plain["faults"] = {_us(name): _scaled(name, value) for name, value in plain["faults"].items()}
     return {
         **plain,
         "brokers": brokers["count"],
@@ -385,7 +386,6 @@ def _plain(file: _File) -> dict[str, Any]:
         "broker_modes": {broker: part["mode"] for broker, part in brokers["sections"].items() if part["mode"]},
         "script": [_step(line) for line in plain["script"]],
         "story": [{"rules": line.pop("rules"), "pattern": line} for line in plain["story"]],
-        "settle_us": settle_us,
     }
 
 
@@ -393,13 +393,3 @@ def _step(line: dict[str, Any]) -> dict[str, Any]:
     after_us = line.pop("after_ms") * 1000 + line.pop("after_us")
     step = {"do": line.pop("do"), "when": line.pop("when"), "after_us": after_us, "rules": line.pop("rules")}
     return {**step, "params": {name: value for name, value in line.items() if value is not None}}
-
-
-def _us(name: str) -> str:
-    return name.removesuffix("ms") + "us" if name.endswith("_ms") else name
-
-
-def _scaled(name: str, value: Any) -> Any:
-    if not name.endswith("_ms"):
-        return value
-    return value * 1000 if isinstance(value, int) else tuple(bound * 1000 for bound in value)
