@@ -212,10 +212,17 @@ def _of_sweep(folder: Folder, seed: int, name: str | None, settings: Mapping[str
     from scenarios.format import schema
     from scenarios.format.grid import words
     from scenarios.sweep.store import Store
+    from scenarios.sweep.units import seed_ranges
     from sim.protocol.rules import check as check_rule
 
     store = Store(folder)
     run = store.run
+    ranges = seed_ranges(run)
+    if not any(first <= seed < end for first, end in ranges):
+        held = ", ".join(f"{first}..{end}" for first, end in ranges)
+        raise InputError(
+            f"seed {seed} is outside the sweep: {folder.shown} holds seeds {held} (the end is not part of it)"
+        )
     point = _point(folder.shown, store.grid, settings)
     stored = {entry["name"]: entry for entry in run["scenarios"]}
     name = _chosen(folder.shown, name, stored)

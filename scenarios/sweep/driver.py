@@ -263,6 +263,8 @@ class _Job:
         if not self._missing():
             self._begin()
             return
+        if self._backend.name == "spark":
+            self._note("starting Spark, which may take a minute")
         slots = self._backend.start(self._folder, poll)
         self._begin()
         self._seconds = _pilot_seconds(self._text, self._missing())

@@ -162,3 +162,13 @@ def test_a_broken_output_folder(highwater: Callable[..., Call], here: Path) -> N
     call = highwater(*CANARY, "--output", here / "file")
     assert call.code == 2
     assert "cannot be written" in call.err
+
+
+@pytest.mark.parametrize("command", ["replay", "explain", "show", "shrink", "draw"])
+def test_a_seed_outside_the_sweep_is_told_with_its_range(
+    highwater: Callable[..., Call], swept: Path, command: str
+) -> None:
+    call = highwater(command, swept, "--scenario", "power", "--mode", "hw", "--seed", 99999)
+    assert (call.code, call.out, call.err.count("\n")) == (2, "", 1)
+    assert "seed 99999 is outside the sweep: " in call.err
+    assert re.search(r"holds seeds \d+\.\.\d+ ", call.err)

@@ -623,3 +623,17 @@ def test_a_long_sweep_on_the_plain_build_is_told_what_would_halve_it(
     assert len(notices) == said
     assert all(text.startswith("this takes some 12 minutes with the plain build") for text in notices)
     assert "\n" not in "".join(notices)
+
+
+def test_starting_spark_is_told_before_it_starts(tmp_path: Path) -> None:
+    class Spark(Here):
+        name = "spark"
+
+        def start(self, folder: Folder, poll: Callable[[], None]) -> int:
+            assert notices == ["starting Spark, which may take a minute"]
+            return super().start(folder, poll)
+
+    notices: list[str] = []
+    ten_runs = named.sweep((load("canary"),), {"canary": ("hw",)}, 0, 10)
+    assert run_sweep(ten_runs, tmp_path, Spark(), note=notices.append)["complete"]
+    assert len(notices) == 1
