@@ -221,7 +221,7 @@ def explain(
 
     Arguments and errors are those of `shrink`, which gets half of the time limit.
     """
-    from reports.drawing import explained
+    from reports.drawing import explanation
     from scenarios.shrinking.criterion import Trials
 
     begin = time.monotonic()
@@ -237,13 +237,13 @@ def explain(
         strict=strict,
     )
     trials = Trials(lambda: time.monotonic() - begin > budget_s)
-    found = explained.explain(small.run.case, small.found.symptom, trials)
+    found = explanation.explain(small.run.case, small.found.symptom, trials)
     return Explanation(small, tuple(found.story), tuple(found.remedies), found.curve, found.necessary)
 
 
 def draw(found: Run | Shrunk | Explanation, *, everything: bool = False) -> Drawing:
     """Draw a run, or a result of `shrink` or `explain`: the steps that led to the violation, or everything."""
-    from reports.drawing.observed import observe
+    from reports.drawing.observed_run import observe
     from reports.drawing.picture import picture
     from reports.drawing.svg import to_svg
     from reports.evidence.story import head

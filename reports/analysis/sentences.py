@@ -171,8 +171,7 @@ def _differences(pair: Pair, sign: int) -> Iterator[str]:
     for found in pair.availability:
         if found.measure in WAITS and found.low is not None and found.high is not None and found.low * found.high > 0:
             what, scale, unit = WAITS[found.measure]
-            more = "longer" if sign * found.mean > 0 else "less long"
-            yield f"{what} {abs(found.mean) / scale:.2g} {unit} {more}"
+            yield f"{what} for {abs(found.mean) / scale:.2g} {unit} {'more' if sign * found.mean > 0 else 'less'}"
 
 
 def joined(parts: list[str], word: str) -> str:

@@ -11,10 +11,10 @@ from sim.history.steps import kind_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from reports.drawing.observed import Observed
+    from reports.drawing.observed_run import ObservedRun
 
 
-def past(observed: Observed) -> frozenset[int] | None:
+def past(observed: ObservedRun) -> frozenset[int] | None:
     """Find the steps of the trace that may have led to violations.
 
     These are the steps that happened before (Lamport 1978) a step about the first record that a violation concerns, or

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from reports.drawing.bands import Band, ClusterState, bands
-from reports.drawing.observed import ZOOKEEPER
+from reports.drawing.observed_run import ZOOKEEPER
 from reports.evidence.sentences import sentence
 from reports.evidence.story import violation_line
 from reports.formatting import seconds
@@ -25,7 +25,7 @@ from sim.plurals import counted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from reports.drawing.observed import DrawnMessage, LogView, Observation, Observed
+    from reports.drawing.observed_run import DrawnMessage, LogView, Observation, ObservedRun
     from sim.history.steps import Shown, StepKind
 
 CLIENTS: Final = {PRODUCER: "producer", CONSUMER: "consumer", VALIDATOR: "validator"}
@@ -111,7 +111,7 @@ class Picture:
     acked: frozenset[int]
 
 
-def picture(observed: Observed, title: list[str], *, everything: bool) -> Picture:
+def picture(observed: ObservedRun, title: list[str], *, everything: bool) -> Picture:
     """Select what a picture shows.
 
     Args:
@@ -206,7 +206,7 @@ def _node(step: Shown) -> int:
     return int(step["broker"]) if lane is Lane.BROKER else -1
 
 
-def _rows(observed: Observed, *, everything: bool) -> list[PictureRow]:
+def _rows(observed: ObservedRun, *, everything: bool) -> list[PictureRow]:
     """All rows in order of time; a violation follows the steps of the same time."""
     found = [(one, "violation") for one in observed.result.violations]
     found += [(one, "warning") for one in observed.result.warnings if one not in observed.result.violations]
@@ -227,7 +227,7 @@ def _joined(rows: Iterable[PictureRow]) -> Iterator[PictureRow]:
             yield from alike
 
 
-def _steps(observed: Observed, last_us: int | None, *, everything: bool) -> Iterator[PictureRow]:
+def _steps(observed: ObservedRun, last_us: int | None, *, everything: bool) -> Iterator[PictureRow]:
     choice = StepFilter(frozenset(sorted(observed.concerned)[:1]))
     marked_us = {entry["at_us"] for entry in (*observed.result.violations, *observed.result.warnings)}
     acked: set[int] = set()

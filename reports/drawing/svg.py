@@ -14,7 +14,7 @@ from sim.history.steps import CLIENTS
 
 if TYPE_CHECKING:
     from reports.drawing.bands import Band
-    from reports.drawing.observed import LogView
+    from reports.drawing.observed_run import LogView
 
 WIDTH: Final = 1_200
 GUTTER: Final = 84

@@ -111,8 +111,8 @@ def kept(found: ShrunkCase) -> str:
 def cause(found: ShrunkCase) -> str:
     """The repairs that cure the failure, in one sentence."""
     if found.cause:
-        return f"Cured by each of: {', '.join(map(str, found.cause))} (of {found.asked} repairs that decide anything)"
-    return f"No single repair cures it, of {found.asked} that decide anything"
+        return f"Cured by each of: {', '.join(map(str, found.cause))} (of {found.asked} repairs that have an effect)"
+    return f"No single repair cures it, of {found.asked} that have an effect"
 
 
 def as_json(found: ShrunkCase) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ExaminedFailure:
     """A failure and the repairs that each cure it; or why they are not known; or that FINDINGS.md tells it."""
 
     failure: Failure
@@ -88,7 +88,7 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True)
-class Small:
+class ShrunkSize:
     """The smallest seed of a bucket, shrunk: kinds of its remaining faults, in order of time, and its batches."""
 
     faults: tuple[str, ...]
@@ -122,7 +122,7 @@ class Bucket:
     count: int
     share: float
     smallest: Failure
-    small: Small | None = None
+    small: ShrunkSize | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +311,7 @@ def triage(
     cases = _cases(store, chosen)
     tasks = [(failure, cases[failure], all_but_known) for failure in chosen]
 
-    def is_enough(done: Iterable[Looked]) -> bool:
+    def is_enough(done: Iterable[ExaminedFailure]) -> bool:
         return most is not None and sum(not one.told for one in done) >= most
 
     looked = _each(_look, tasks, processes, tell, lambda: is_late(0.5), is_enough)
@@ -339,7 +339,7 @@ def triage(
     )
 
 
-def _whole(found: Iterable[Failure], looked: Iterable[Looked], kind: str) -> float:
+def _whole(found: Iterable[Failure], looked: Iterable[ExaminedFailure], kind: str) -> float:
     """How many failures of a kind would have been examined if all failures were of that kind.
 
     Args:
@@ -434,16 +434,16 @@ def _recorded(case: Case, failure: Failure) -> Case:
     return replace(case, scenario=recording.of_run(case.scenario, result).scenario)
 
 
-def _look(task: tuple[Failure, Case, bool]) -> Looked:
+def _look(task: tuple[Failure, Case, bool]) -> ExaminedFailure:
     failure, case, skips_told = task
     trials, kept = Trials(), Symptom(failure.kind, failure.inside)
     try:
         recorded = _recorded(case, failure)
     except InputError as error:
-        return Looked(failure, problem=error.problems[0])
+        return ExaminedFailure(failure, problem=error.problems[0])
     if skips_told and _is_told(recorded, kept, trials):
-        return Looked(failure, told=True)
-    return Looked(failure, Criterion(trials, recorded, kept).cause)
+        return ExaminedFailure(failure, told=True)
+    return ExaminedFailure(failure, Criterion(trials, recorded, kept).cause)
 
 
 def _is_told(case: Case, kept: Symptom, trials: Trials) -> bool:
@@ -458,7 +458,7 @@ def _is_told(case: Case, kept: Symptom, trials: Trials) -> bool:
     return False
 
 
-def _shrink(task: tuple[Failure, Case]) -> tuple[Small | None, Case | None]:
+def _shrink(task: tuple[Failure, Case]) -> tuple[ShrunkSize | None, Case | None]:
     failure, case = task
     trials = Trials(lambda: trials.runs >= SHRINK_RUNS)
     try:
@@ -466,11 +466,11 @@ def _shrink(task: tuple[Failure, Case]) -> tuple[Small | None, Case | None]:
     except (InputError, OutOfTimeError):
         return None, None
     faults = sorted(found.case.faults, key=lambda fault: fault.at_us)
-    return Small(tuple(fault.kind for fault in faults), len(found.case.sends), found.whole), found.case
+    return ShrunkSize(tuple(fault.kind for fault in faults), len(found.case.sends), found.whole), found.case
 
 
-def _grouped(looked: Iterable[Looked]) -> dict[tuple[str, str, str, bool], list[Looked]]:
-    groups: dict[tuple[str, str, str, bool], list[Looked]] = {}
+def _grouped(looked: Iterable[ExaminedFailure]) -> dict[tuple[str, str, str, bool], list[ExaminedFailure]]:
+    groups: dict[tuple[str, str, str, bool], list[ExaminedFailure]] = {}
     for one in looked:
         if not (one.problem or one.told):
             about = one.failure
@@ -478,7 +478,7 @@ def _grouped(looked: Iterable[Looked]) -> dict[tuple[str, str, str, bool], list[
     return groups
 
 
-def _buckets(group: list[Looked], of: float, mode: Mode) -> list[Bucket]:
+def _buckets(group: list[ExaminedFailure], of: float, mode: Mode) -> list[Bucket]:
     """Buckets of one scenario, mode, kind and side.
 
     Args:
@@ -516,7 +516,7 @@ def _bug(repair: Repair | None) -> tuple[str, str]:
     return (bug.name, bug.ticket) if bug else ("", "")
 
 
-def _bucket(members: list[Looked], repair: Repair | None, of: float, mode: Mode) -> Bucket:
+def _bucket(members: list[ExaminedFailure], repair: Repair | None, of: float, mode: Mode) -> Bucket:
     smallest = min((one.failure for one in members), key=lambda failure: (failure.seed, failure.point))
     common = set(members[0].cures).intersection(*(one.cures for one in members))
     helps = [one for one in sorted(common) if one == repair or not one.is_rule]

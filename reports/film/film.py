@@ -7,8 +7,8 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from reports.drawing.explained import course, told
-from reports.drawing.observed import observe
+from reports.drawing.explanation import course, told
+from reports.drawing.observed_run import observe
 from reports.evidence.messages import CLIENTS
 from reports.evidence.narrative import FIRST_LINE
 from reports.evidence.sentences import sentence
@@ -28,7 +28,7 @@ from sim.protocol.rules import parse_overrides
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from reports.drawing.observed import DrawnMessage, Observed
+    from reports.drawing.observed_run import DrawnMessage, ObservedRun
     from reports.evidence.narrative import Sentence
     from reports.film.states import StateChange
     from scenarios.shrinking.case import Case
@@ -44,7 +44,7 @@ class Film:
     `curve` is the share of failing continuations, by the time up to which the run is kept; None: not computed.
     """
 
-    observed: Observed
+    observed: ObservedRun
     changes: list[StateChange]
     story: list[Sentence]
     curve: Curve | None = None
@@ -151,7 +151,7 @@ def _node(step: Shown) -> int:
     return int(step.get("broker", CONTROL)) if lane is Lane.BROKER else CONTROL
 
 
-def _messages(observed: Observed, times: Sequence[int]) -> Iterator[list[Any]]:
+def _messages(observed: ObservedRun, times: Sequence[int]) -> Iterator[list[Any]]:
     """Messages that are in flight at a step, or lost, in the order in which they were sent."""
     for one in sorted(observed.messages, key=lambda message: (message.sent_us, message.call)):
         if one.source != one.target and (one.lost or _is_seen(one, times)):
@@ -173,7 +173,7 @@ def _last_until(times: Sequence[int], at_us: int) -> int:
     return max(bisect_right(times, at_us) - 1, 0)
 
 
-def _marks(observed: Observed, times: Sequence[int]) -> Iterator[dict[str, Any]]:
+def _marks(observed: ObservedRun, times: Sequence[int]) -> Iterator[dict[str, Any]]:
     """Violations and early warnings, each violation with the frame of the first early warning before it."""
     result = observed.result
     warnings = sorted(result.warnings, key=lambda entry: entry["at_us"])
@@ -198,7 +198,7 @@ def _curve(curve: Curve) -> dict[str, Any]:
     }
 
 
-def first_difference(one: Observed, other: Observed) -> tuple[int, int] | None:
+def first_difference(one: ObservedRun, other: ObservedRun) -> tuple[int, int] | None:
     """The first frames in which two runs differ; None if they are equal throughout."""
     there = [observation.step for observation in one.observations]
     here = [observation.step for observation in other.observations]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from reports.analysis import compare, coverage_table, guarantees, sentences
 from reports.analysis.compare import ANY, release_order
 from reports.analysis.statistics import interval
-from reports.drawing.explained import told
-from reports.drawing.observed import observe
+from reports.drawing.explanation import told
+from reports.drawing.observed_run import observe
 from reports.drawing.picture import picture
 from reports.drawing.svg import to_svg
 from reports.evidence import triage

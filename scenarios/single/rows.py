@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from scenarios.format.grid import sql_type
 
 if TYPE_CHECKING:
-    from scenarios.single.ended import EndedRun
+    from scenarios.single.ended_run import EndedRun
 
 ROWS_VERSION: Final = 7
 """Of rows and of stores; see `Column.since`. Version 3 added grids of settings; version 5 added manifests and the

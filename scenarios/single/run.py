@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from scenarios.format.scenario import Scenario
 from scenarios.single import rows
-from scenarios.single.ended import EndedRun
+from scenarios.single.ended_run import EndedRun
 from scenarios.single.execution import Execution
 from scenarios.single.result import RunResult, entries, partition_view, replica_views
 from scenarios.single.rows import STORY_ERROR, Row

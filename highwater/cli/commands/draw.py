@@ -40,7 +40,7 @@ def command(
     A sweep's DIR, a SCENARIO, or the PLAN of a run (plan.json of a replay). Drawn is what a violation comes from: steps
     of the control plane, of processes and links, those of the first record concerned, and what messages led to them.
     """
-    from reports.drawing.observed import observe
+    from reports.drawing.observed_run import observe
     from reports.drawing.perfetto import to_perfetto
     from reports.drawing.picture import picture
     from reports.drawing.svg import to_svg

@@ -63,7 +63,7 @@ def command(
     """
     from reports.drawing import explanation_text
     from reports.drawing.causal_past import past
-    from reports.drawing.explained import explain
+    from reports.drawing.explanation import explain
     from reports.evidence import narrative, shrunk_run
     from reports.evidence.markdown import story_as_markdown
     from reports.evidence.outcome import waits_for
@@ -131,8 +131,8 @@ def _tell_script(
     as_json: bool,
 ) -> None:
     """Explain a scripted scenario, and which newer modes keep the records that it loses."""
-    from reports.drawing.explained import told
-    from reports.drawing.observed import observe
+    from reports.drawing.explanation import told
+    from reports.drawing.observed_run import observe
     from reports.evidence.markdown import story_as_markdown
     from reports.evidence.story import outcome
     from scenarios.shrinking.case import Case

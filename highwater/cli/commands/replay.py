@@ -40,7 +40,7 @@ def command(
 ) -> int:
     """Run one seed of a sweep in DIR, of SCENARIO, or a PLAN again: check its digest, and write all evidence."""
     from reports.drawing.causal_past import past
-    from reports.drawing.observed import observe
+    from reports.drawing.observed_run import observe
     from reports.evidence import replay
     from scenarios.format import selection
 

@@ -15,7 +15,7 @@ from sim.history import steps as kinds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from reports.brokers.confirm.acted import Acted, ReplicaFiles
+    from reports.brokers.confirm.real_run import RealRun, ReplicaFiles
     from scenarios.format.scenario import ScriptLine
     from scenarios.single.result import RunResult
     from sim.history.trace import Shown
@@ -178,7 +178,7 @@ def entries_of_view(batches: Iterable[tuple[int, int, int, int]]) -> list[tuple[
 
 
 def compare(
-    result: RunResult, acted: Acted, lines: Iterable[ScriptLine], *, elr: bool, epochs: bool
+    result: RunResult, acted: RealRun, lines: Iterable[ScriptLine], *, elr: bool, epochs: bool
 ) -> list[ComparedItem]:
     """Compare both runs item by item; `elr`: the mode has an ELR, `epochs`: records have leader epochs."""
     assert result.trace is not None
@@ -193,7 +193,7 @@ def compare(
     ]
 
 
-def _story(result: RunResult, acted: Acted) -> Iterator[ComparedItem]:
+def _story(result: RunResult, acted: RealRun) -> Iterator[ComparedItem]:
     for line, (seen, at_us) in zip(result.story, acted.met, strict=True):
         real = _came(at_us) if seen else "cannot be seen"
         yield ComparedItem(f"story: {line['text']}", _came(line["met_at_us"]), real, compared=seen)
@@ -203,7 +203,7 @@ def _came(at_us: int | None) -> str:
     return "no" if at_us is None else "yes"
 
 
-def _changes(result: RunResult, acted: Acted, end_us: int, *, elr: bool) -> Iterator[ComparedItem]:
+def _changes(result: RunResult, acted: RealRun, end_us: int, *, elr: bool) -> Iterator[ComparedItem]:
     assert result.trace is not None
     real = real_changes(acted.states, elr=elr)
     simulated = simulated_changes(result, end_us + PAUSE_US, elr=elr)
@@ -265,7 +265,7 @@ def _joins(before: DecidedChange, after: DecidedChange) -> bool:
     return set(before.isr) < set(after.isr) and replace(before, isr=after.isr) == after
 
 
-def _logs(result: RunResult, acted: Acted, names: Mapping[int, str], *, epochs: bool) -> Iterator[ComparedItem]:
+def _logs(result: RunResult, acted: RealRun, names: Mapping[int, str], *, epochs: bool) -> Iterator[ComparedItem]:
     views = {view.broker: view for view in result.replicas}
     simulated = {broker: entries_of_view(view.batches) for broker, view in views.items()}
     real = {broker: entries_of_files(replica) for broker, replica in acted.final.items()}
@@ -328,7 +328,7 @@ def _cache(cache: Sequence[tuple[int, int]], log: Sequence[tuple[int, int, int]]
     return " ".join(f"{rank}@{offset}" for rank, (_, offset) in enumerate(entries)) or "-"
 
 
-def _clients(result: RunResult, acted: Acted, names: Mapping[int, str], end_us: int) -> Iterator[ComparedItem]:
+def _clients(result: RunResult, acted: RealRun, names: Mapping[int, str], end_us: int) -> Iterator[ComparedItem]:
     assert result.trace is not None
     acks: dict[int, int] = {}
     ends: list[int] = []
@@ -367,7 +367,7 @@ _CONSUMER: Final = 1002
 _EVER: Final = 1 << 62
 
 
-def _verdicts(result: RunResult, acted: Acted) -> Iterator[ComparedItem]:
+def _verdicts(result: RunResult, acted: RealRun) -> Iterator[ComparedItem]:
     """Verdicts based on what both consumers read, and those of each run by itself if they differ."""
     simulated = {one["kind"] for one in result.violations} & set(JUDGED)
     reads = simulated_reads(result, _EVER)
@@ -395,7 +395,7 @@ def _lost(shown: Iterable[tuple[int, int]], log: Iterable[tuple[int, int, int]])
     return any(one not in kept for one in shown)
 
 
-def violations(acted: Acted, shown: Iterable[tuple[int, int]]) -> set[str]:
+def violations(acted: RealRun, shown: Iterable[tuple[int, int]]) -> set[str]:
     """Violations in real logs, acknowledgements and reads, by the criteria of `sim.checkers`."""
     found: set[str] = set()
     if _diverge(acted.after_script) or _diverge(acted.final):

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.brokers.confirm import files, wire
-from reports.brokers.confirm.acted import Acted, ReplicaFiles
 from reports.brokers.confirm.class_archive import archive_of
 from reports.brokers.confirm.clients import KafkaAdminClient, KafkaClients, Send
 from reports.brokers.confirm.cluster import TOPIC, KafkaCluster
@@ -20,6 +19,7 @@ from reports.brokers.confirm.comparison import departs, real_changes
 from reports.brokers.confirm.milestones import FAULTS, next_truncation
 from reports.brokers.confirm.observer import SEEN, Observer
 from reports.brokers.confirm.processes import last_lines
+from reports.brokers.confirm.real_run import RealRun, ReplicaFiles
 from scenarios.format.scenario import Pattern
 from scenarios.single.script import LISTS, VALIDATION_IDS, WAIT_LIMIT_US, RulesInForce, Story, describe, matches
 from sim.config import integer, resolve
@@ -113,7 +113,7 @@ class Actor:
         self._disk_looked_s = 0.0
         self._looked_s = time.monotonic()
         self._behind = self._otherwise = self._healing = False
-        self.acted = Acted()
+        self.acted = RealRun()
         self._other_hws: list[tuple[int, int, int, str]] = []
         archive = archive_of(release)
         self.cluster: KafkaCluster = KafkaCluster(
@@ -315,7 +315,7 @@ class Actor:
 
     # The run.
 
-    def act(self, milestones: Sequence[Milestone], end: Milestone) -> Acted:
+    def act(self, milestones: Sequence[Milestone], end: Milestone) -> RealRun:
         """Perform the whole script, given the simulation's progress before each line and at the end.
 
         Raises:

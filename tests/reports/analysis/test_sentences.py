@@ -17,7 +17,7 @@ def test_the_first_sentence_tells_rates_side_and_what_safety_costs() -> None:
     assert sentences.first(power) == (
         "On the same 24 seeds of power, hw loses records acknowledged with acks=all in 25 % of runs and elr in 12.5 %. "
         "The protocol is to blame for it (inside the promise) with hw in 25 %; not with elr. "
-        "A run with elr is without a leader 2.5 s longer than with hw."
+        "A run with elr is without a leader for 2.5 s more than with hw."
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reports.drawing.causal_past import _before, past
-from reports.drawing.observed import Observed, observe
+from reports.drawing.observed_run import ObservedRun, observe
 from scenarios.format.catalogue import load
 from sim.protocol.modes import mode as mode_named
 from tests.named import run
@@ -23,7 +23,7 @@ TIMED = re.compile(r" +[0-9]+\.[0-9]{6}  (?!\*\*\*)")
 
 
 @cache
-def seen(scenario: str, mode: str, seed: int) -> Observed:
+def seen(scenario: str, mode: str, seed: int) -> ObservedRun:
     return observe(load(scenario), mode_named(mode), seed, {}, trace=True)
 
 

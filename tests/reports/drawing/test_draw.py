@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from highwater.cli.main import main
-from reports.drawing.observed import Observed, observe
+from reports.drawing.observed_run import ObservedRun, observe
 from reports.drawing.perfetto import to_perfetto
 from reports.drawing.picture import Picture, picture
 from reports.drawing.svg import to_svg
@@ -31,7 +31,7 @@ LOSES = ("power", "hw", 52379)
 
 
 @cache
-def observed(scenario: str = LOSES[0], mode: str = LOSES[1], seed: int = LOSES[2]) -> Observed:
+def observed(scenario: str = LOSES[0], mode: str = LOSES[1], seed: int = LOSES[2]) -> ObservedRun:
     return observe(selection.scenario(scenario, {}, strict=False), mode_named(mode), seed, {})
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reports.drawing.observed import observe
+from reports.drawing.observed_run import observe
 from reports.drawing.picture import picture
 from scenarios.format.catalogue import load
 from scenarios.single.run import run

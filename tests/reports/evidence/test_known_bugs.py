@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from reports.drawing.explained import told
-from reports.drawing.observed import Observed, observe
+from reports.drawing.explanation import told
+from reports.drawing.observed_run import ObservedRun, observe
 from reports.evidence import messages, narrative
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.criterion import Symptom, Trials
@@ -28,7 +28,7 @@ def case_of(bug: Bug) -> Case:
     return Case(found.scenario, mode_named(bug.mode), bug.seed, found.rules or {})
 
 
-def observed_of(bug: Bug) -> Observed:
+def observed_of(bug: Bug) -> ObservedRun:
     case = case_of(bug)
     return observe(case.scenario, case.mode, case.seed, case.rules, trace=True)
 

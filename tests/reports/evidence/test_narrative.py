@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from reports.drawing import explained
-from reports.drawing.observed import observe
+from reports.drawing import explanation
+from reports.drawing.observed_run import observe
 from reports.evidence import folder, narrative, sentences
 from scenarios.format.catalogue import load
 from sim.protocol.modes import mode as mode_named
@@ -37,7 +37,7 @@ def texts(scenario: str, mode: str, *, most: int | None = None) -> list[str]:
 
 def told(scenario: str, mode: str, seed: int = 0, kind: str = "", *, most: int | None = None) -> list[Sentence]:
     observed = observe(load(scenario), mode_named(mode), seed, {}, trace=True)
-    return explained.told(observed, kind, most)
+    return explanation.told(observed, kind, most)
 
 
 def test_the_first_scenario_of_kip_101_in_sentences() -> None:
@@ -101,7 +101,7 @@ def test_who_is_said_to_lead_and_append_leads(scenario: str, mode: str, seed: in
     trace = observed.result.trace or []
     appends = 0
     for kind in observed.result.row["violations"].split(","):
-        for sentence in explained.told(observed, kind, None):
+        for sentence in explanation.told(observed, kind, None):
             if " leads, and appends " in sentence.text:
                 step = trace[sentence.line - narrative.FIRST_LINE]
                 before = trace[: sentence.line - narrative.FIRST_LINE]

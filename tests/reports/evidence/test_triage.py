@@ -13,10 +13,10 @@ import highwater as hw
 from highwater.cli.commands.triage import progress
 from highwater.cli.console import Ui
 from reports.evidence.triage import (
+    ExaminedFailure,
     Failure,
-    Looked,
     NoFailureError,
-    Small,
+    ShrunkSize,
     Triage,
     _buckets,
     _each,
@@ -52,11 +52,11 @@ def failure(seed: int, *, inside: bool = True) -> Failure:
 
 def test_a_bucket_is_named_after_the_repair_that_cures_most() -> None:
     group = [
-        Looked(failure(5), (CHANCE, KEPT, FLUSHED)),
-        Looked(failure(3), (KEPT,)),
-        Looked(failure(4), (KEPT, FLUSHED)),
-        Looked(failure(9), (FLUSHED,)),
-        Looked(failure(1)),
+        ExaminedFailure(failure(5), (CHANCE, KEPT, FLUSHED)),
+        ExaminedFailure(failure(3), (KEPT,)),
+        ExaminedFailure(failure(4), (KEPT, FLUSHED)),
+        ExaminedFailure(failure(9), (FLUSHED,)),
+        ExaminedFailure(failure(1)),
     ]
     truncation, flush, nothing = _buckets(group, 10, MODES["hw"])
     assert (truncation.repair, truncation.count, truncation.share) == (str(KEPT), 3, 0.3)
@@ -131,7 +131,7 @@ def test_a_sample_has_equal_parts_of_each_kind() -> None:
 def test_shares_are_those_of_all_failures() -> None:
     rare = [replace(failure(seed), kind="committed-loss") for seed in range(10)]
     found = [*rare, *(failure(seed) for seed in range(90)), *(failure(seed, inside=False) for seed in range(500))]
-    looked = [*(Looked(one) for one in rare[:5]), *(Looked(one) for one in found[10:15])]
+    looked = [*(ExaminedFailure(one) for one in rare[:5]), *(ExaminedFailure(one) for one in found[10:15])]
     wholes = {kind: _whole(found, looked, kind) for kind in ("committed-loss", "divergence")}
     assert {kind: 5 / whole for kind, whole in wholes.items()} == {"committed-loss": 0.1, "divergence": 0.9}
     told = [*looked[:5], *(replace(one, told=True) for one in looked[5:])]
@@ -176,8 +176,8 @@ def test_triage_is_shown_and_told_as_json(highwater: Callable[..., Call], swept:
 def test_buckets_of_several_scenarios_are_told_with_theirs(
     highwater: Callable[..., Call], swept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked = [Looked(failure(seed), (KEPT,)) for seed in (4, 5)]
-    one = replace(_buckets(looked, 4, MODES["hw"])[0], small=Small((), 1, whole=True))
+    looked = [ExaminedFailure(failure(seed), (KEPT,)) for seed in (4, 5)]
+    one = replace(_buckets(looked, 4, MODES["hw"])[0], small=ShrunkSize((), 1, whole=True))
     other = replace(one, scenario="chaos", smallest=replace(one.smallest, scenario="chaos", seed=6))
     both = Triage(4, 4, 0, 0, (one, other), ())
     monkeypatch.setattr("reports.evidence.triage.triage", lambda *_, **__: both)

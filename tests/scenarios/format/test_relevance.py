@@ -1,4 +1,4 @@
-"""Where rules and settings decide anything: what their declarations say is what runs show."""
+"""Where rules and settings have an effect: what their declarations say is what runs show."""
 
 from __future__ import annotations
 

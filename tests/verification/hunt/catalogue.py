@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from faults.plan import Fault, Plan, Trigger
-from reports.drawing.explained import explain, told
+from reports.drawing.explanation import explain, told
 from reports.evidence import shrunk_run
 from reports.formatting import seconds
 from scenarios.format.catalogue import load
@@ -37,7 +37,7 @@ from tests.verification.hunt.finds import laid_over
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from reports.drawing.explained import Explained
+    from reports.drawing.explanation import RunExplanation
     from reports.evidence.narrative import Sentence
     from scenarios.shrinking.shrink import ShrunkCase
     from sim.config import Value
@@ -317,7 +317,7 @@ def in_order(says: Iterable[str], story: Iterable[Sentence]) -> list[str]:
     return missing
 
 
-def wrong(bug: Bug, case: Case, explained: Explained) -> Iterator[str]:
+def wrong(bug: Bug, case: Case, explained: RunExplanation) -> Iterator[str]:
     """Problems of an explanation."""
     keeping = [one.change for one in explained.remedies if one.keeps]
     if bug.repair not in keeping:

@@ -19,7 +19,7 @@ from unittest import mock
 
 from scenarios.format.catalogue import load
 from scenarios.single import rows
-from scenarios.single.ended import EndedRun
+from scenarios.single.ended_run import EndedRun
 from scenarios.single.execution import CLIENTS_BEGIN_US, Execution
 from sim.history.steps.base import StepKind
 from sim.hosts.zk_broker import ZooKeeperBroker

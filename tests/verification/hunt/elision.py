@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from faults.kinds.registry import KINDS
 from scenarios.format.catalogue import load
-from scenarios.single.ended import EndedRun
+from scenarios.single.ended_run import EndedRun
 from scenarios.single.rows import row as row_of
 from scenarios.single.run import _execute, prepare_process
 from sim.kernel.scheduler import Kernel

@@ -36,7 +36,7 @@ from faults.stories.reassignments import MOVES
 from highwater.cli import main as cli
 from scenarios.format import schema, selection
 from scenarios.format.catalogue import load, names
-from scenarios.single.ended import EndedRun
+from scenarios.single.ended_run import EndedRun
 from scenarios.single.rows import row as row_of
 from scenarios.single.run import _execute, prepare_process
 from sim import exit_codes

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reports.brokers.confirm import comparison
-from reports.brokers.confirm.acted import Acted, ReplicaFiles
 from reports.brokers.confirm.clients import Send
 from reports.brokers.confirm.files import Stored
 from reports.brokers.confirm.history import PartitionSnapshot
+from reports.brokers.confirm.real_run import RealRun, ReplicaFiles
 from scenarios.format.catalogue import load
 from scenarios.single.execution import PAUSE_US
 from scenarios.single.result import RunResult
@@ -34,7 +34,7 @@ def lines_of(name: str) -> list[ScriptLine]:
     return [line for line in SCENARIO.script if rules.fit(line.rules, None)]
 
 
-def as_acted(result: RunResult, name: str) -> Acted:
+def as_acted(result: RunResult, name: str) -> RealRun:
     """A real run that shows just what a simulated one did."""
     assert result.trace is not None
     elr = mode(name).rules.elr == "on"
@@ -51,7 +51,7 @@ def as_acted(result: RunResult, name: str) -> Acted:
         disks[view.broker] = ReplicaFiles(log, epochs, view.replication_offset_checkpoint)
     acks = {step["record"]: step for step in result.trace if step["step"] == "ack"}
     reads = comparison.simulated_reads(result, end_us)
-    return Acted(
+    return RealRun(
         met=[(True, line["met_at_us"]) for line in result.story],
         states=[
             PartitionSnapshot(one.leader or -1, 10 + one.epoch, one.isr, one.elr or (), one.last_known_elr or ())
@@ -77,7 +77,7 @@ def result(name: str) -> RunResult:
     return run(SCENARIO, mode(name), 0, trace=True)
 
 
-def differing(result: RunResult, acted: Acted, name: str) -> list[str]:
+def differing(result: RunResult, acted: RealRun, name: str) -> list[str]:
     elr = mode(name).rules.elr == "on"
     rows = comparison.compare(result, acted, lines_of(name), elr=elr, epochs=True)
     return [row.what for row in rows if not row.agrees]
@@ -90,42 +90,42 @@ def test_a_run_agrees_with_itself(result: RunResult, name: str) -> None:
     assert comparison.violations(acted, acted.shown_until_end) == kinds
 
 
-def swap_records(acted: Acted) -> None:
+def swap_records(acted: RealRun) -> None:
     log = acted.final[3].batches
     log[0], log[1] = replace(log[0], first_id=log[1].first_id), replace(log[1], first_id=log[0].first_id)
 
 
-def drop_a_change_of_the_isr(acted: Acted) -> None:
+def drop_a_change_of_the_isr(acted: RealRun) -> None:
     del acted.states[1]
 
 
-def turn_epochs_round(acted: Acted) -> None:
+def turn_epochs_round(acted: RealRun) -> None:
     first, second = acted.states[0].leader_epoch, acted.states[-1].leader_epoch
     acted.states[0] = replace(acted.states[0], leader_epoch=second)
     acted.states[-1] = replace(acted.states[-1], leader_epoch=first)
 
 
-def add_an_elr_member(acted: Acted) -> None:
+def add_an_elr_member(acted: RealRun) -> None:
     acted.states[2] = replace(acted.states[2], elr=(2, 3))
 
 
-def show_another_record(acted: Acted) -> None:
+def show_another_record(acted: RealRun) -> None:
     acted.shown[1] = (1, 2)
 
 
-def forget_a_line_of_the_story(acted: Acted) -> None:
+def forget_a_line_of_the_story(acted: RealRun) -> None:
     acted.met[-1] = (True, None)
 
 
-def refuse_an_acknowledgement(acted: Acted) -> None:
+def refuse_an_acknowledgement(acted: RealRun) -> None:
     acted.sends[1].offset = None
 
 
-def give_records_another_epoch(acted: Acted) -> None:
+def give_records_another_epoch(acted: RealRun) -> None:
     acted.final[1].batches[1] = replace(acted.final[1].batches[1], leader_epoch=99)
 
 
-def change_an_epoch_cache(acted: Acted) -> None:
+def change_an_epoch_cache(acted: RealRun) -> None:
     acted.final[2].epochs[-1] = (acted.final[2].epochs[-1][0], 9)
 
 
@@ -144,7 +144,7 @@ def change_an_epoch_cache(acted: Acted) -> None:
     ],
 )
 def test_what_was_tampered_with_differs(
-    result: RunResult, name: str, tamper: Callable[[Acted], None], row: str
+    result: RunResult, name: str, tamper: Callable[[RealRun], None], row: str
 ) -> None:
     if tamper is add_an_elr_member and name == "kraft":
         pytest.skip("no ELR")

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reports.brokers.confirm.acted import Acted
 from reports.brokers.confirm.comparison import DecidedChange
 from reports.brokers.confirm.files import Disk
 from reports.brokers.confirm.history import PartitionSnapshot
 from reports.brokers.confirm.milestones import ENDING, Milestone
 from reports.brokers.confirm.proxy import ProxyLink
+from reports.brokers.confirm.real_run import RealRun
 from reports.brokers.confirm.script_runner import Actor, NotBroughtError, size_of
 from scenarios.format.scenario import Pattern, ScriptLine, StoryLine
 from scenarios.single.script import RulesInForce, Story
@@ -85,7 +85,7 @@ def come_to(
     actor.observer = SimpleNamespace(steps=[{"t": 1, "broker": 1, **step} for step in steps or []])
     for step in actor.observer.steps:
         actor.story.observe(step)
-    actor.acted = Acted()
+    actor.acted = RealRun()
     actor._behind = actor._otherwise = False
     actor._other_hws = []
     actor.waits = []

@@ -81,7 +81,7 @@ class DrawnMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedRun:
     """A run with everything that was observed of it.
 
     Attributes:
@@ -116,7 +116,7 @@ def observe(
     *,
     trace: bool = False,
     sample: Callable[[Cluster], Callable[[Shown], None]] | None = None,
-) -> Observed:
+) -> ObservedRun:
     """Run a scenario and observe it; `rules` replace values of the mode's, `trace`: the result includes a trace.
 
     `sample` is called with the cluster before the run, and returns what is called after each step.
@@ -149,7 +149,7 @@ def observe(
     control = ZOOKEEPER if mode.rules.control_plane == "zookeeper" else "controller"
     made_in = _made_in(watcher)
     messages, causes = list(_messages(watcher, made_in)), _causes(watcher, made_in, observations)
-    return Observed(result, observations, messages, concerned, first_of, created[0], control, causes)
+    return ObservedRun(result, observations, messages, concerned, first_of, created[0], control, causes)
 
 
 def _log(cluster: Cluster, broker: int) -> LogView | None:
@@ -178,7 +178,7 @@ def _made_in(watcher: Watcher) -> dict[int, ObservedEvent]:
 def _causes(
     watcher: Watcher, made_in: Mapping[int, ObservedEvent], observations: Iterable[Observation]
 ) -> dict[int, tuple[int, ...]]:
-    """See `Observed`. A call outside of any node's gate (a fault, a start) concerns the nodes that its steps name."""
+    """See `ObservedRun`. A call outside of any node's gate (a fault, a start) concerns nodes that its steps name."""
     named: dict[int, set[int]] = {}
     for one in observations:
         nodes = (one.step.get(key) for key in ("broker", "source", "target"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reports.drawing.observed import observe
+from reports.drawing.observed_run import observe
 from reports.evidence import narrative
 from reports.evidence.outcome import since_us
 from scenarios.shrinking.criterion import Trials
@@ -16,7 +16,7 @@ from scenarios.shrinking.prevention import remedies
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from reports.drawing.observed import Observed
+    from reports.drawing.observed_run import ObservedRun
     from reports.evidence.narrative import Sentence
     from scenarios.shrinking.case import Case
     from scenarios.shrinking.criterion import Symptom
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class RunExplanation:
     """The result of `explain`.
 
     Attributes:
@@ -36,21 +36,21 @@ class Explained:
         necessary: faults, batches and messages without which the violation does not occur.
     """
 
-    observed: Observed
+    observed: ObservedRun
     story: list[Sentence]
     remedies: list[Remedy]
     curve: Curve
     necessary: Necessity
 
 
-def told(observed: Observed, kind: str, most: int | None = narrative.SENTENCES) -> list[Sentence]:
+def told(observed: ObservedRun, kind: str, most: int | None = narrative.SENTENCES) -> list[Sentence]:
     """Narrative of a traced run about one kind of violation, by default the first; see `reports.evidence.narrative`."""
     kind = kind or next((one["kind"] for one in observed.result.violations), "")
     flushed = [None if one.log is None else one.log.flushed for one in observed.observations]
     return narrative.story(observed.result, kind, observed.about(kind), flushed, most)
 
 
-def explain(case: Case, symptom: Symptom, trials: Trials, most: int | None = narrative.SENTENCES) -> Explained:
+def explain(case: Case, symptom: Symptom, trials: Trials, most: int | None = narrative.SENTENCES) -> RunExplanation:
     """Explain a failed run, preferably a shrunk one, in at most so many sentences.
 
     `trials` hold the time limit, to which remedies and story are not subject.
@@ -61,7 +61,7 @@ def explain(case: Case, symptom: Symptom, trials: Trials, most: int | None = nar
     shares = course(case, symptom, trials, observed.result, story)
     seen_us = _seen_us(observed.result, symptom)
     turn_us = seen_us if shares.step is None else shares.step[1].after_us
-    return Explained(observed, story, tried, shares, find_necessity(case, symptom, trials, seen_us, turn_us))
+    return RunExplanation(observed, story, tried, shares, find_necessity(case, symptom, trials, seen_us, turn_us))
 
 
 def course(case: Case, symptom: Symptom, trials: Trials, result: RunResult, story: Iterable[Sentence]) -> Curve:

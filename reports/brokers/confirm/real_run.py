@@ -30,7 +30,7 @@ class ReplicaFiles:
 
 
 @dataclass(slots=True)
-class Acted:
+class RealRun:
     """What happened on real brokers.
 
     Attributes:
