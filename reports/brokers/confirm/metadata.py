@@ -1,4 +1,5 @@
-"""Fetch responses of KRaft's controller, cut so that a broker receives records of the metadata log late.
+"""Fetch responses: whether they hold records, and those of KRaft's controller cut, so that a broker receives records of
+the metadata log late.
 
 The controller stamps each batch when it appends it, a few milliseconds before the commit.
 """
@@ -45,6 +46,11 @@ def records_in(frame: bytes, version: int) -> tuple[int, int, int] | None:
     begin = at + 4
     length, at = _unsigned(frame, begin)
     return (begin, at, at + length - 1) if length > 1 else None
+
+
+def may_append(frame: bytes, version: int) -> bool:
+    """Whether the receiver of a fetch response may have something to append."""
+    return version < FLEXIBLE or records_in(frame, version) is not None
 
 
 def stamps_ms(records: bytes) -> list[tuple[int, int]]:

@@ -132,7 +132,7 @@ class Proxies:
         frozen: whether frames on slow links are held; heartbeats pass at once.
         looks: number of polls begun by the observer; None if there is no observer.
         lags: broker -> its metadata lag.
-        stalled: brokers whose disks stall: fetch responses arrive, but are not acted on.
+        stalled: brokers whose disks stall: fetch responses with records arrive, but are not acted on.
     """
 
     def __init__(self, told: Told, beat_s: float) -> None:
@@ -220,7 +220,7 @@ class Proxies:
         self._run(change())
 
     def stall(self, broker: int, *, stalled: bool) -> None:
-        """Hold the fetch responses that arrive at a broker, as if it could not append; or release them."""
+        """Hold fetch responses with records that arrive at a broker, as if it could not append; or release them."""
 
         async def change() -> None:
             self.stalled = self.stalled | {broker} if stalled else self.stalled - {broker}
@@ -376,15 +376,15 @@ class _Connection:
         return looks is not None and now is not None and now < looks + 2
 
     async def _arrive(self, frame: bytes) -> bytes:
-        """Hold a fetch response that has passed its link while its receiver's disk stalls. Remove records of the
-        metadata log that are not due yet: the broker fetches them again.
+        """Hold a fetch response with records that has passed its link while its receiver's disk stalls. Remove records
+        of the metadata log that are not due yet: the broker fetches them again.
         """
         request, source = self._answered, self._source
         if request is None or request.key != FETCH or source is None:
             return frame
         proxies = self._proxies
         if self._target != CONTROL:
-            while source in proxies.stalled and not self._closed:
+            while source in proxies.stalled and metadata.may_append(frame, request.version) and not self._closed:
                 await asyncio.sleep(_LOOK_S)
             return frame
         first_ms = metadata.first_ms(frame, request.version) if source in proxies.lags else None

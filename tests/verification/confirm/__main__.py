@@ -43,7 +43,9 @@ COUNTED: Final = {
     "461a8f0df9c3": "had other names, fields that nothing read, and more code for the same",
     "a0fdd1e70e04": "had fields that nothing read, and more code for the same",
     "3a3bd474a90c": "had no late metadata and no stalled disks, and gave a leader 5 s to answer a producer",
-    "8bda056d3697": "had another name, and a function less",
+    "8bda056d3697": "held empty responses, too, while a disk stalled, so stories were harder to keep",
+    "925b1d02593a": "had a function for each way in which a process ends or a link changes",
+    "e7ded4aa59a1": "held empty responses, too, while a disk stalled, so stories were harder to keep",
     "20699c12a031": "reported a difference if a broker with leader epochs truncated to an HW file written late",
 }
 """Former harness whose runs still count -> how it differed."""

@@ -283,13 +283,31 @@ def test_a_stalled_disk_holds_fetch_responses_that_have_arrived_even_if_the_link
         receive(one)
 
 
+def test_a_stalled_disk_does_not_hold_a_response_without_records() -> None:
+    controller = Controller(b"")
+    world = World(controller)
+    try:
+        world.proxies.stall(2, stalled=True)
+        with world.connect() as one:
+            send(one, request(FETCH, version=17))
+            assert records_of(receive(one), 17) == b""
+    finally:
+        world.proxies.close()
+        controller.socket.close()
+
+
 class Controller(Server):
-    """Answers fetches with a batch of now; see `metadata`."""
+    """Answers fetches with these records, or with a batch of now; see `metadata`."""
+
+    def __init__(self, records: bytes | None = None) -> None:
+        self._records = records
+        super().__init__()
 
     def answer(self, frame: bytes) -> bytes:
         key, version, correlation = struct.unpack_from(">hhi", frame)
         head = struct.pack(">i", correlation)
-        return head + response(version, batch(int(time.time() * 1000)))[4:] if key == FETCH else head
+        records = batch(int(time.time() * 1000)) if self._records is None else self._records
+        return head + response(version, records)[4:] if key == FETCH else head
 
 
 def test_a_lagging_broker_gets_no_record_of_the_metadata_log_before_it_is_due() -> None:
