@@ -17,6 +17,7 @@ PICTURE: Final = re.compile(rb'<title>[^<]+, mode [^<]+, seed \d+: |\A<svg role=
 FILM: Final = re.compile(rb'<meta name="generator" content="Highwater film">')
 """Pages of single runs."""
 PERFETTO: Final = re.compile(rb'\A\{"displayTimeUnit": "ms", "otherData": \{"title": "')
+JUNIT: Final = re.compile(rb"""\A<\?xml version='1.0' encoding='utf-8'\?>\n<testsuites name="highwater" """)
 TRACE: Final = re.compile(rb'\A\{"schema_version": \d+, "scenario": "')
 DRIVER: Final = re.compile(rb"\Aimport sys\nfrom (highwater|reports)\.cli(\.main)? import main\n")
 HISTORY: Final = re.compile(rb"\A[a-z0-9.-]+, mode \S+, seed \d+: ")

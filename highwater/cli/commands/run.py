@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import replace
+import shlex
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from highwater.cli import last_failed as remembered
 from highwater.cli import options, outcome
 from highwater.cli.options import PATH, Command, json_option, rule_option, set_option, strict_option
 from reports import exits, starts
 from reports.evidence import folder as evidence
 from reports.evidence import outcome as single
 from scenarios import paths
-from sim.errors import InputError
+from sim.config import shown
+from sim.errors import InputError, UserError
 from sim.protocol.modes import MODES
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from scenarios.shrinking.case import Case
     from scenarios.single.recording import Recording
     from scenarios.single.result import RunResult
+    from scenarios.single.rows import Row
     from sim.config import Value
     from sim.protocol.modes import Mode
 
@@ -53,6 +57,10 @@ RUN_VERSION: Final = 1
 @rule_option
 @set_option
 @strict_option
+@click.option(
+    "--last-failed", is_flag=True, help="Run again what was not as expected last time (of SCENARIO, if given)."
+)
+@click.option("--junit-xml", metavar="FILE", type=PATH, help="Write a test case for each scenario and mode, too.")
 @click.option("--trace", metavar="FILE", type=PATH, help="Write the trace as JSON lines.")
 @click.option("--show", metavar="FILE", type=PATH, help="Write the run as an HTML page, too.")
 @json_option
@@ -67,6 +75,8 @@ def command(
     rules: dict[str, str],
     settings: dict[str, Value],
     strict: bool,
+    last_failed: bool,
+    junit_xml: Path | None,
     trace: Path | None,
     show: Path | None,
     as_json: bool,
@@ -75,38 +85,125 @@ def command(
 
     A recorded run (--plan) brings its scenario, mode, seed and rules along, and is expected to violate what it did.
     """
-    from scenarios.format import selection
-
     single_run = {"--plan": plan, "--trace": trace, "--show": show}
     for option in (option for option, file in single_run.items() if file and len(names) > 1):
         raise InputError(f"{option} is for one run; choose one scenario: {', '.join(names)}")
-    origins = [_origin(name, plan, settings, strict=strict) for name in names or (None,)]
-    chosen = []
-    for origin in origins:
-        wanted = mode if mode is not None or all_modes else origin.mode
-        names_wanted = () if wanted is None else wanted.split(",")
-        chosen.append((origin, selection.modes(origin.scenario, names_wanted, everyone=all_modes)))
+    if junit_xml is not None:
+        starts.check_file("--junit-xml", junit_xml, starts.JUNIT)
+    if last_failed:
+        if seed is not None or mode or all_modes or rules or settings or strict or any(single_run.values()):
+            raise InputError("--last-failed brings modes, seeds, rules and settings along; it goes with SCENARIO alone")
+        jobs = _last_failed(ui, names)
+    else:
+        jobs = [
+            _Job.of(name, plan, mode, seed, rules, settings, all_modes=all_modes, strict=strict)
+            for name in names or (None,)
+        ]
+    chosen = [(job.origin, job.modes) for job in jobs]
     board = None
     if len(chosen) > 1 and not (as_json or ui.verbose):
         board = outcome.Board(
             ui, [origin.scenario.name for origin, _ in chosen], _columns(modes for _, modes in chosen)
         )
     runs: list[RunResult] = []
-    for place, (origin, modes) in enumerate(chosen):
+    ran: dict[remembered.Words, bool] = {}
+    for place, job in enumerate(jobs):
         if place and not as_json and board is None:
             ui.line()
-        found = _run(ui, origin, modes, seed, rules, settings, trace, show, shows=not as_json and board is None)
+        found = _run(ui, job, trace, show, shows=not as_json and board is None)
         runs += found
+        ran |= {words: bool(result.row["expected"]) for result in found if (words := job.words(result.row))}
         if board is not None:
-            board.line(origin.scenario.name, found)
-            _show_unexpected(ui, origin.scenario, found)
+            board.line(job.origin.scenario.name, found)
+            _show_unexpected(ui, job.origin.scenario, found)
     if board is not None:
         board.legend()
+    _keep(ui, runs, ran, junit_xml)
     code = exits.worst(exits.of_row(result.row) for result in runs)
     if as_json:
         shown = [single.as_json(result) for result in runs]
         ui.json({"schema_version": RUN_VERSION, "runs": shown, "exit_code": code})
     return code
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A scenario or recorded run with the modes in which it runs; `word` is its name or file, None with --plan."""
+
+    word: str | None
+    origin: Recording
+    modes: Sequence[Mode]
+    seed: int | None
+    rules: dict[str, str]
+    settings: dict[str, Value]
+    strict: bool
+
+    @classmethod
+    def of(
+        cls,
+        word: str | None,
+        plan: Path | None,
+        mode: str | None,
+        seed: int | None,
+        rules: dict[str, str],
+        settings: dict[str, Value],
+        *,
+        all_modes: bool = False,
+        strict: bool,
+    ) -> _Job:
+        """Read the scenario or recorded run, and check the modes."""
+        from scenarios.format import selection
+
+        origin = _origin(word, plan, settings, strict=strict)
+        wanted = mode if mode is not None or all_modes else origin.mode
+        modes = selection.modes(origin.scenario, () if wanted is None else wanted.split(","), everyone=all_modes)
+        return cls(None if plan else word, origin, modes, seed, rules, settings, strict)
+
+    def words(self, row: Row) -> remembered.Words:
+        """One of its runs as words for --last-failed; empty for a recorded run."""
+        from scenarios.format import catalogue
+
+        if self.word is None:
+            return ()
+        word = self.word if self.word in catalogue.names() else str(Path(self.word).absolute())
+        pairs = [("--rule", f"{name}={value}") for name, value in self.rules.items()]
+        pairs += [("--set", f"{key}={shown(value)}") for key, value in self.settings.items()]
+        options = (word for pair in pairs for word in pair)
+        return word, "--mode", row["mode"], "--seed", str(row["seed"]), *options, *(["--strict"] if self.strict else [])
+
+
+def _last_failed(ui: Ui, names: Sequence[str]) -> list[_Job]:
+    """The runs that were not as expected last time; those that differ in nothing but the mode, together."""
+    jobs: dict[object, _Job] = {}
+    for words in remembered.read():
+        try:
+            given = command.make_context("run", list(words), obj=ui).params
+            job = _Job.of(
+                words[0], None, *(given[name] for name in ("mode", "seed", "rules", "settings")), strict=given["strict"]
+            )
+        except (UserError, click.ClickException) as error:
+            ui.note(f"not run again: {shlex.join(words)}: {error}")
+            continue
+        word = words[0]
+        if names and word not in names and word not in {str(Path(name).absolute()) for name in names}:
+            continue
+        key = (word, *words[3:])
+        jobs[key] = replace(jobs[key], modes=[*jobs[key].modes, *job.modes]) if key in jobs else job
+    if not jobs:
+        ui.note("no run was other than expected last time")
+    return list(jobs.values())
+
+
+def _keep(ui: Ui, runs: Sequence[RunResult], ran: dict[remembered.Words, bool], junit_xml: Path | None) -> None:
+    """Write what the next call and build servers read."""
+    from reports.evidence import junit
+
+    if junit_xml is not None:
+        paths.write(junit_xml, junit.junit_xml(result.row for result in runs), starts.JUNIT)
+    try:
+        remembered.remember(ran)
+    except UserError as error:
+        ui.note(f"not remembered for --last-failed: {error.problems[0]}")
 
 
 def _columns(chosen: Iterable[Sequence[Mode]]) -> list[str]:
@@ -124,37 +221,27 @@ def _show_unexpected(ui: Ui, scenario: Scenario, found: Sequence[RunResult]) -> 
             ui.line()
 
 
-def _run(
-    ui: Ui,
-    origin: Recording,
-    modes: Sequence[Mode],
-    seed: int | None,
-    asked: dict[str, str],
-    settings: dict[str, Value],
-    trace: Path | None,
-    page: Path | None,
-    *,
-    shows: bool,
-) -> list[RunResult]:
+def _run(ui: Ui, job: _Job, trace: Path | None, page: Path | None, *, shows: bool) -> list[RunResult]:
     """Run one scenario or recorded run in each of the modes."""
     from scenarios.shrinking.case import Case
     from scenarios.single.run import run
 
-    chosen, rules = origin.scenario, {**(origin.rules or {}), **asked}
+    origin, modes = job.origin, job.modes
+    chosen, rules = origin.scenario, {**(origin.rules or {}), **job.rules}
     names = tuple(one.name for one in modes)
     if trace is not None:
         _check_one("--trace", trace, names, starts.TRACE)
     if page is not None:
         _check_one("--show", page, names, starts.FILM)
-    number = _seed(ui, chosen, origin.seed if seed is None else seed)
-    options.tell_idle(ui, chosen, modes, asked, settings)
+    number = _seed(ui, chosen, origin.seed if job.seed is None else job.seed)
+    options.tell_idle(ui, chosen, modes, job.rules, job.settings)
     results: list[RunResult] = []
     for one in modes:
         results.append(run(chosen, one, number, rules, trace=trace is not None))
         _show(ui, chosen, results, trace, shows=shows)
     if page is not None:
         _write_page(ui, page, Case(chosen, modes[0], number, rules))
-    if origin.digest is not None and not settings and (names, number, rules) == _as_recorded(origin):
+    if origin.digest is not None and not job.settings and (names, number, rules) == _as_recorded(origin):
         same = results[0].row["digest"] == origin.digest
         ui.note(
             "digest as recorded" if same else "not the recorded digest: the plan was edited, or other code ran then"
