@@ -208,31 +208,31 @@ def _legend(svg: Element, y: float) -> None:
     x = 12.0
     _line(svg, x + 2, y - 9, x + 2, y + 2, "replica")
     _line(svg, x + 12, y - 9, x + 12, y + 2, "replica")
-    x = _said(svg, x + 18, y, "replica")
+    x = _draw_label(svg, x + 18, y, "replica")
     for kind, said in (("isr", "in the ISR"), ("elr", "in the ELR"), ("down", "process down")):
         _rect(svg, x, y - 9, 14, 11, kind)
-        x = _said(svg, x + 18, y, said)
+        x = _draw_label(svg, x + 18, y, said)
     _rect(svg, x, y - 9, 6, 11, style=f"fill:{EPOCHS[0]}")
-    x = _said(svg, x + 10, y, "leader (colour: epoch)")
+    x = _draw_label(svg, x + 10, y, "leader (colour: epoch)")
     _line(svg, x, y - 4, x + 14, y - 4, "fenced")
-    x = _said(svg, x + 18, y, "session ended")
+    x = _draw_label(svg, x + 18, y, "session ended")
     _rect(svg, x, y - 9, 14, 11, "still")
-    x = _said(svg, x + 18, y, "paused")
+    x = _draw_label(svg, x + 18, y, "paused")
     x, y = 12.0, y + 18
     _cell(svg, x, y - 10, (EPOCHS[0], 1), acked=True)
-    x = _said(svg, x + 16, y, "batch and leader epoch, ● acknowledged")
+    x = _draw_label(svg, x + 16, y, "batch and leader epoch, ● acknowledged")
     _line(svg, x, y - 11, x, y + 3, "hw")
-    x = _said(svg, x + 5, y, "HW")
+    x = _draw_label(svg, x + 5, y, "HW")
     _line(svg, x, y + 1, x + 14, y + 1, "flushed")
-    x = _said(svg, x + 18, y, "flushed")
+    x = _draw_label(svg, x + 18, y, "flushed")
     _line(svg, x, y - 4, x + 22, y - 4, "message lost")
-    x = _said(svg, x + 26, y, "message lost")
+    x = _draw_label(svg, x + 26, y, "message lost")
     for mark in ("violation", "warning"):
         _rect(svg, x, y - 9, 14, 11, f"mark-{mark}")
-        x = _said(svg, x + 18, y, mark)
+        x = _draw_label(svg, x + 18, y, mark)
 
 
-def _said(svg: Element, x: float, y: float, text: str) -> float:
+def _draw_label(svg: Element, x: float, y: float, text: str) -> float:
     _text(svg, x, y, text)
     return x + LETTER * len(text) + 10
 

@@ -58,7 +58,7 @@ KNOWN: Final[Mapping[tuple[str, str], KnownBug]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DocumentedBug:
     """A bug that `reports/brokers/confirm/FINDINGS.md` tells.
 
     Attributes:
@@ -75,20 +75,22 @@ class Finding:
 
 
 FINDINGS: Final = (
-    Finding(
+    DocumentedBug(
         "elr_outside_assignment",
         "dropped",
         ("reassignment-back", "reassignment-cancelled", "reassignment-to-one", "elr-outside-assignment"),
     ),
-    Finding("resubmitted_reassignment", "replaces-marks", ("reassignment-again", "reassignment-stuck")),
-    Finding("reassignment_completes", "min-isr", ("reassignment-shrinks-isr", "reassignment-cancelled-power-loss")),
-    Finding("directory_assignment", "keeps-elr", ("directory-assignment",)),
-    Finding("epoch_recorded_at", "first-append", ("stale-log-start",), ("divergence",)),
+    DocumentedBug("resubmitted_reassignment", "replaces-marks", ("reassignment-again", "reassignment-stuck")),
+    DocumentedBug(
+        "reassignment_completes", "min-isr", ("reassignment-shrinks-isr", "reassignment-cancelled-power-loss")
+    ),
+    DocumentedBug("directory_assignment", "keeps-elr", ("directory-assignment",)),
+    DocumentedBug("epoch_recorded_at", "first-append", ("stale-log-start",), ("divergence",)),
 )
 """The findings, by repair."""
 
 
-def finding(rule: str, value: str) -> Finding | None:
+def finding(rule: str, value: str) -> DocumentedBug | None:
     """The finding that a rule's value repairs; None if there is none."""
     return next((one for one in FINDINGS if (one.rule, one.value) == (rule, value)), None)
 

@@ -9,7 +9,7 @@ import click
 
 from highwater.cli.options import PATH, Command, F, json_option, rule_option, set_option
 from reports import exits
-from reports.brokers.confirm.request import ATTEMPTS, LIMIT_SECONDS, PACE, ConfirmRequest, said
+from reports.brokers.confirm.request import ATTEMPTS, LIMIT_SECONDS, PACE, ConfirmRequest, outcome_text
 from sim import exit_codes
 
 if TYPE_CHECKING:
@@ -85,9 +85,9 @@ def _show(ui: Ui, asked: Confirmation, run: Mapping[str, Any], number: int) -> N
     which = f" (run {number} of {repeat})" if repeat > 1 else ""
     where = f"{asked.scenario.name}, Kafka {kafka}, mode {asked.mode.name}{which}"
     for place, attempt in enumerate(run["before"], start=1):
-        ui.line(f"attempt {place}: {said(attempt)}")
+        ui.line(f"attempt {place}: {outcome_text(attempt)}")
     words = {exit_codes.EXPECTED: "confirmed", exit_codes.UNEXPECTED: "NOT confirmed"}
-    undecided = said(run) if run["failed"] else "undecided: the brokers did not do the same in each attempt"
+    undecided = outcome_text(run) if run["failed"] else "undecided: the brokers did not do the same in each attempt"
     ui.line(f"{where}: {words.get(run['exit_code'], undecided)}, {run['seconds']['all']} s", style="bold")
     if not run["rows"]:
         return

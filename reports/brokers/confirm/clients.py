@@ -164,7 +164,7 @@ class KafkaClients:
         if sequences is not None:
             sequences.completed(send, answer.base_offset)
         fields = {"record": send.first_id, "count": send.count, "offset": answer.base_offset}
-        self._observer.tell(ACK.name, **fields, acks=send.acks)
+        self._observer.add_step(ACK.name, **fields, acks=send.acks)
         return True
 
     @property
@@ -174,7 +174,7 @@ class KafkaClients:
 
     def _refused(self, send: Send, problem: str) -> None:
         send.is_retry = True
-        self._observer.tell(REFUSED.name, record=send.first_id, by=self._leader, problem=problem)
+        self._observer.add_step(REFUSED.name, record=send.first_id, by=self._leader, problem=problem)
         self._leader = 0
 
     def _new_producer_id(self) -> int:
@@ -253,7 +253,7 @@ class KafkaClients:
                     connection = None
                     self._closed.wait(_RETRY_S)
                 else:
-                    self._observer.tell("leader-hw", broker=leader, offset=answer.high_watermark)
+                    self._observer.add_step("leader-hw", broker=leader, offset=answer.high_watermark)
                     position = self._show(bytes(answer.records or b""), position)
             except wire.RETRIABLE:
                 if connection is not None:
@@ -270,7 +270,7 @@ class KafkaClients:
                 (offset, batch.first_id + offset - batch.base_offset) for offset in range(first, batch.last_offset + 1)
             ]
             position = batch.last_offset + 1
-            self._observer.tell(READ.name, offset=first, last=batch.last_offset, record=batch.first_id)
+            self._observer.add_step(READ.name, offset=first, last=batch.last_offset, record=batch.first_id)
         return position
 
     def _fetch(self, position: int) -> Any:
@@ -300,7 +300,7 @@ class KafkaClients:
                         offset = -1
                     if offset >= 0:
                         self.end_offsets.append(offset)
-                        self._observer.tell(END_OFFSET.name, offset=offset)
+                        self._observer.add_step(END_OFFSET.name, offset=offset)
                         return
                 self._closed.wait(_RETRY_S)
 

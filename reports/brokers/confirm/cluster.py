@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from reports.brokers.confirm.history import ControlPlaneHistory
     from reports.brokers.confirm.processes import JavaProcesses
-    from reports.brokers.confirm.proxy import Told
+    from reports.brokers.confirm.proxy import OnMessage
     from reports.brokers.confirm.release import Release
 
 TOPIC: Final = "partition"
@@ -143,7 +143,7 @@ class KafkaNode:
 class KafkaCluster:
     """Brokers and their control plane. Durations, in settings and delays, are shorter by `pace` than the scenario's.
 
-    `told` is notified of messages between brokers; `archive` is that of the brokers' classes (`class_archive`).
+    `on_message` is notified of messages between brokers; `archive` is that of the brokers' classes (`class_archive`).
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class KafkaCluster:
         brokers: int,
         config: Mapping[str, Value],
         broker_config: Mapping[int, Mapping[str, Value]],
-        told: Told,
+        on_message: OnMessage,
         pace: int,
         archive: Path | None = None,
     ) -> None:
@@ -165,7 +165,7 @@ class KafkaCluster:
         self._broker_config = broker_config
         self._processes = processes
         self.folder = processes.folder
-        self.proxies = Proxies(told, BEAT_S)
+        self.proxies = Proxies(on_message, BEAT_S)
         self.cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         port = processes.port
         self.control = KafkaNode(CONTROL, self.folder / "control", port())

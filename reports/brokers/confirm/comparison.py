@@ -61,7 +61,7 @@ class DecidedChange:
     elr: tuple[int, ...] | None
     last_known_elr: tuple[int, ...] | None
 
-    def said(self) -> str:
+    def to_text(self) -> str:
         """One line: ``leader 1 epoch 0 ISR 1 2``."""
         text = f"leader {self.leader or '-'} epoch {self.epoch} ISR {_listed(self.isr)}"
         if self.elr is not None:
@@ -209,7 +209,7 @@ def _changes(result: RunResult, acted: RealRun, end_us: int, *, elr: bool) -> It
     simulated = simulated_changes(result, end_us + PAUSE_US, elr=elr)
     free = orders_of_joining(simulated, real)
     for number, changes in enumerate(zip_longest(simulated, real)):
-        one, other = ("-" if change is None else change.said() for change in changes)
+        one, other = ("-" if change is None else change.to_text() for change in changes)
         yield ComparedItem(f"partition {number + 1}", one, other, equal=True if number in free else None)
 
 
@@ -381,12 +381,12 @@ def _verdicts(result: RunResult, acted: RealRun) -> Iterator[ComparedItem]:
         simulated = simulated - {"exposed-loss"} | ({"exposed-loss"} if lost else set())
         shown = shown[:both]
     found = [simulated, violations(acted, shown)]
-    yield _row("verdict", [_said(kinds) for kinds in found])
+    yield _row("verdict", [_kinds_text(kinds) for kinds in found])
     if found != alone:
-        yield _row("verdict of each alone", [_said(kinds) for kinds in alone], compared=False)
+        yield _row("verdict of each alone", [_kinds_text(kinds) for kinds in alone], compared=False)
 
 
-def _said(kinds: Iterable[str]) -> str:
+def _kinds_text(kinds: Iterable[str]) -> str:
     return ", ".join(sorted(kinds)) or "none that can be seen"
 
 

@@ -89,11 +89,11 @@ class Observer:
         """Time since the beginning."""
         return int((time.monotonic() - self._begin_s) * 1_000_000)
 
-    def tell(self, step: str, **fields: Any) -> None:
+    def add_step(self, step: str, **fields: Any) -> None:
         """Add a step from another source to the next poll; callable from any thread."""
         self.queue.put({"step": step, **fields})
 
-    def told(self, what: str, source: int, target: int, fields: dict[str, Any]) -> None:
+    def on_message(self, what: str, source: int, target: int, fields: dict[str, Any]) -> None:
         """Take note of a message between brokers (`proxy.Told`)."""
         self.queue.put({"step": what, "source": source, "target": target, **fields})
 
@@ -120,7 +120,7 @@ class Observer:
         for node in self._cluster.brokers.values():
             self._leo_before = self.leo(node.id)
             found += self._disk(node)
-            found += self._said(node)
+            found += self._log_output(node)
             found += self._life(node)
         for step in passed:
             found += self._passed(step)
@@ -196,7 +196,7 @@ class Observer:
             return [_step(kinds.SHUTDOWN, node.id)]
         return []
 
-    def _said(self, node: KafkaNode) -> list[Shown]:
+    def _log_output(self, node: KafkaNode) -> list[Shown]:
         try:
             with node.output.open("rb") as file:
                 file.seek(self._read[node.id])

@@ -49,7 +49,7 @@ LINGER_S: Final = 60.0
 _ZOOKEEPER_PING: Final = struct.pack(">ii", -2, 11)
 _ZOOKEEPER_CLOSE: Final = struct.pack(">i", -11)
 
-Told = Callable[[str, int, int, dict[str, Any]], None]
+OnMessage = Callable[[str, int, int, dict[str, Any]], None]
 """Called with each message: its kind, source, target and contents."""
 Due = tuple["ProxyLink | None", float, "int | None", Callable[[], None] | None]
 """A frame's treatment: its link, its delay, the number of polls before the event that it waits for (None: no wait), and
@@ -75,7 +75,7 @@ class ProxyLink:
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataLag:
+class MetadataDelay:
     """How late a broker receives records of the metadata log.
 
     Attributes:
@@ -124,7 +124,7 @@ class Proxies:
     """All links of a cluster, in a thread of their own.
 
     Args:
-        told: called with each fetch, in that thread.
+        on_message: called with each fetch, in that thread.
         beat_s: delay of each fetch of a follower, so that its effect can be observed before the next fetch.
 
     Attributes:
@@ -135,13 +135,13 @@ class Proxies:
         stalled: brokers whose disks stall: fetch responses with records arrive, but are not acted on.
     """
 
-    def __init__(self, told: Told, beat_s: float) -> None:
-        self.told = told
+    def __init__(self, on_message: OnMessage, beat_s: float) -> None:
+        self.on_message = on_message
         self.beat_s = beat_s
         self.kept: frozenset[int] = frozenset()
         self.frozen = False
         self.looks: int | None = None
-        self.lags: dict[int, MetadataLag] = {}
+        self.lags: dict[int, MetadataDelay] = {}
         self.stalled: frozenset[int] = frozenset()
         self._links: dict[tuple[int, int], ProxyLink] = {}
         self._connections: set[_Connection] = set()
@@ -215,7 +215,7 @@ class Proxies:
         async def change() -> None:
             self.lags.pop(broker, None)
             if seconds:
-                self.lags[broker] = MetadataLag(int(time.time() * 1000), seconds)
+                self.lags[broker] = MetadataDelay(int(time.time() * 1000), seconds)
 
         self._run(change())
 
@@ -428,7 +428,7 @@ class _Connection:
             return link, 0.0, None, lambda: None
         beat_s = self._proxies.beat_s if request.key == FETCH and self._target != CONTROL else 0.0
         if beat_s:
-            self._proxies.told("fetching", source, self._target, {})
+            self._proxies.on_message("fetching", source, self._target, {})
         looks = self._proxies.looks if beat_s else None
         return link, link.delay_s + beat_s, looks, lambda: self._tell_request(source, request)
 
@@ -462,18 +462,18 @@ class _Connection:
             return
         offset = _fetch_offset(request)
         request.looks = self._proxies.looks
-        self._proxies.told("fetch", source, self._target, {} if offset is None else {"offset": offset})
+        self._proxies.on_message("fetch", source, self._target, {} if offset is None else {"offset": offset})
 
     def _tell_answer(self, request: ProxiedRequest | None, frame: bytes) -> None:
         if request is None or self._target == CONTROL or self._source is None:
             return
         if request.key == EPOCH_END and _is_answered(request, frame):
-            self._proxies.told("epoch-end", self._source, self._target, {})
+            self._proxies.on_message("epoch-end", self._source, self._target, {})
         if request.key != FETCH:
             return
         hw = _high_watermark(request, frame)
         if hw is not None:
-            self._proxies.told("fetched", self._source, self._target, {"hw": hw})
+            self._proxies.on_message("fetched", self._source, self._target, {"hw": hw})
 
 
 def _fetch_offset(request: ProxiedRequest) -> int | None:

@@ -157,7 +157,7 @@ class Confirmation:
             made.append(self.attempt(folder, pace))
             code = exit_code(made, request.attempts)
             if code is None:
-                self.note(f"attempt {len(made)} of {request.attempts}, pace {pace}: {said(made[-1])}")
+                self.note(f"attempt {len(made)} of {request.attempts}, pace {pace}: {outcome_text(made[-1])}")
                 if made[-1]["failed"]:
                     pace = max(1, pace // 2)
         last = made[-1]
@@ -212,7 +212,7 @@ def _batches(lines: Iterable[ScriptLine]) -> dict[str, int]:
     return {params["batch"]: first for params, first in zip(produce, firsts, strict=False)}
 
 
-def said(run: Mapping[str, Any]) -> str:
+def outcome_text(run: Mapping[str, Any]) -> str:
     """The outcome of an attempt that does not agree, in a sentence."""
     differing = ", ".join(row["what"] for row in run["rows"] if not row["agrees"])
     return f"not brought to the story: {run['failed']}" if run["failed"] else f"differs in {differing}"

@@ -117,7 +117,14 @@ class Actor:
         self._other_hws: list[tuple[int, int, int, str]] = []
         archive = archive_of(release)
         self.cluster: KafkaCluster = KafkaCluster(
-            release, processes, brokers, self.config, own, lambda *message: self.observer.told(*message), pace, archive
+            release,
+            processes,
+            brokers,
+            self.config,
+            own,
+            lambda *message: self.observer.on_message(*message),
+            pace,
+            archive,
         )
         self.observer: Observer = Observer(self.cluster, self._seen.append)
         self.clients: KafkaClients = KafkaClients(self.cluster, self.observer, self.config, rules.mode)
@@ -261,7 +268,7 @@ class Actor:
 
     def note(self, step: str, **fields: Any) -> None:
         """Record a step that the script causes."""
-        self.observer.tell(step, **fields)
+        self.observer.add_step(step, **fields)
 
     def later(self, seconds: float, work: Callable[[], None]) -> None:
         """Call back after a delay in scenario time."""
@@ -460,7 +467,7 @@ class Actor:
         found = []
         changes, lines = self._changes, self._lines_told
         if changes < len(milestone.changes):
-            wanted = milestone.changes[changes].said()
+            wanted = milestone.changes[changes].to_text()
             found.append(f"the partition has gone through {changes} states of {len(milestone.changes)}; next: {wanted}")
         if lines < milestone.told:
             found.append(f"story: {self.story.met[lines][0]!r} has not come")

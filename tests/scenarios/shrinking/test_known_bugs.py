@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scenarios.format.catalogue import load
-from scenarios.shrinking.known_bugs import FINDINGS, KNOWN, Finding, finding, known
+from scenarios.shrinking.known_bugs import FINDINGS, KNOWN, DocumentedBug, finding, known
 from sim.protocol.modes import MODES
 from sim.protocol.rules import RULES
 from tests.named import run_row
@@ -31,7 +31,7 @@ def test_every_finding_of_the_page_is_declared_once() -> None:
 
 
 @pytest.mark.parametrize(("one", "name"), SHOWN, ids=[name for _, name in SHOWN])
-def test_the_repair_of_a_finding_cures_its_scenario(one: Finding, name: str) -> None:
+def test_the_repair_of_a_finding_cures_its_scenario(one: DocumentedBug, name: str) -> None:
     scenario = load(name)
     mode, expected = next(
         (mode, expected)

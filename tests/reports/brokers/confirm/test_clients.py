@@ -42,7 +42,7 @@ class World:
             paced_ms=lambda ms: ms,
             release=SimpleNamespace(number=(2, 6, 0)),
         )
-        observer: Any = SimpleNamespace(tell=lambda what, **fields: self.told.append((what, fields)))
+        observer: Any = SimpleNamespace(add_step=lambda what, **fields: self.told.append((what, fields)))
         keys: dict[str, Any] = {"delivery.timeout.ms": 200, "request.timeout.ms": 100, "linger.ms": 0, **config}
         self.clients = KafkaClients(cluster, observer, resolve({}, keys), MODES[mode].rules)
 

@@ -79,16 +79,16 @@ def test_a_truncation_beyond_the_end_ends_there(world: World) -> None:
 def test_a_response_counts_if_observed_with_or_after_its_request(world: World) -> None:
     world.says(FOLLOW)
     assert world.looks() == []
-    world.observer.told("epoch-end", 2, 1, {})
+    world.observer.on_message("epoch-end", 2, 1, {})
     world.says(TRUNCATE.format(2))
     assert world.looks() == [("truncate", 2), ("settled", 1)]
-    world.observer.told("epoch-end", 2, 1, {})
+    world.observer.on_message("epoch-end", 2, 1, {})
     world.says(FOLLOW, TRUNCATE.format(1))
     assert world.looks() == [("truncate", 1), ("settled", 1)]
 
 
 def test_an_answer_that_nobody_waited_for_counts_for_nothing(world: World) -> None:
-    world.observer.told("epoch-end", 2, 1, {})
+    world.observer.on_message("epoch-end", 2, 1, {})
     assert world.looks() == []
     world.says(FOLLOW, TRUNCATE.format(1))
     assert world.looks() == [("truncate", 1), ("settled", 0)]
