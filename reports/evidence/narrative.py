@@ -471,8 +471,8 @@ class _Teller:
         self._readers[step["consumer"]] = epoch
         if before in (None, epoch):
             return CHANGE, f"The consumer is shown {batch.name} {self._where(step)}."
-        goes_on = f"The consumer goes on at offset {step['position']} ({self._by('consumer_validation')})"
-        return TURN, f"{goes_on}, and is shown {batch.name} {self._where(step)}."
+        continues = f"The consumer continues at offset {step['position']} ({self._by('consumer_validation')})"
+        return TURN, f"{continues}, and is shown {batch.name} {self._where(step)}."
 
     def _where(self, step: Shown) -> str:
         return f"at offset {step['offset']} by the leader of epoch {step['leader_epoch']}"

@@ -40,13 +40,13 @@ def _sentences(result: RunResult) -> Iterator[str]:
     if result.metrics[MANUAL] and result.metrics[MANUAL][-1][1]:
         yield (
             "The unclean recovery waits as well: unclean.recovery.strategy = "
-            f"{result.settings['unclean.recovery.strategy']} chooses nobody by itself."
+            f"{result.settings['unclean.recovery.strategy']} elects no leader by itself."
         )
     else:
         known = f"is {list(state.last_known_elr)}" if state.last_known_elr else "is empty, too"
         yield (
-            f"The last known ELR {known}; only one that is a single broker, and unfenced, is elected without anybody "
-            "being asked."
+            f"The last known ELR {known}; without an administrator its member is elected only if it is the only one, "
+            "and unfenced."
         )
     yield (
         "It waits for an administrator: kafka-leader-election.sh --election-type unclean, or "

@@ -99,7 +99,7 @@ def summary(found: ShrunkCase, seconds: float) -> str:
 def unfinished(found: ShrunkCase) -> str:
     """Note that the time limit was reached."""
     also = f", and is cured by {', '.join(map(str, found.besides))}, too" if found.besides else ""
-    return f"The budget is used up: it may not be the smallest{also}; --budget 10m would go on"
+    return f"The budget is used up: it may not be the smallest{also}; --budget 10m continues"
 
 
 def kept(found: ShrunkCase) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from reports.film.film import Film
 
 CURVE_NOTE: Final = (
-    "Curve: the share of runs that fail if everything up to this step stays the same and the rest is drawn anew. "
+    "Curve: the share of runs that fail if everything up to this step stays the same and the rest is random. "
     "Red: violations; amber: early warnings."
 )
 MARKS_NOTE: Final = "Red: violations; amber: early warnings."

@@ -122,7 +122,7 @@ def command(
         if summary["failing"] and any(scenario.drawn for scenario in sweep.scenarios):
             ui.line()
             told = f"highwater triage {shlex.quote(folder.shown)} puts them in buckets by cause"
-            ui.line(f"Why: {told}, and highwater explain tells of one")
+            ui.line(f"Why: {told}, and highwater explain explains one")
     for reason in summary["inconclusive"]:
         ui.warn(f"highwater: inconclusive: {reason}")
     return int(summary["exit_code"])

@@ -123,8 +123,8 @@ class Refused(Step):
 
 PRODUCER_ID: Final[StepKind] = StepKind(
     "producer-id", 37, Lane.PRODUCER,
-    "an idempotent producer goes on with another id or epoch: producer_id, producer_epoch",
-    "The producer goes on with producer id {producer_id} and producer epoch {producer_epoch}.",
+    "an idempotent producer continues with another id or epoch: producer_id, producer_epoch",
+    "The producer continues with producer id {producer_id} and producer epoch {producer_epoch}.",
 )  # fmt: skip
 
 

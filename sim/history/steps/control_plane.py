@@ -313,7 +313,7 @@ class MetadataDelay(Step):
 
 UNCLEAN_ELECTION: Final[StepKind] = StepKind(
     "unclean-election", FACT, Lane.NONE,
-    "somebody prefers any leader to none",
+    "an administrator accepts the loss of records to get a leader",
     kept=True, method="fact",
 )  # fmt: skip
 ELR_OFF: Final[StepKind] = StepKind(

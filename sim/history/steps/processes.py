@@ -196,8 +196,8 @@ PAUSE: Final[StepKind] = StepKind(
 )  # fmt: skip
 RESUME: Final[StepKind] = StepKind(
     "resume", 39, Lane.BROKER,
-    "a process goes on",
-    "The process of {who} goes on.",
+    "a process resumes",
+    "The process of {who} resumes.",
     weight=CHANGE, method="pause",
 )  # fmt: skip
 DISK_STALLED: Final[StepKind] = StepKind(

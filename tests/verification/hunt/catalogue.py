@@ -206,7 +206,7 @@ BUGS: Final = (
         (
             r"^The consumer is shown record 0 at offset 0 by the leader of epoch 0\.$",
             r"^The machine of broker 2 loses power; record 0 had not been flushed to disk, and is gone\.$",
-            r"^The consumer goes on at offset 1 \(consumer_validation=no\), and is shown .* leader of epoch 4\.$",
+            r"^The consumer continues at offset 1 \(consumer_validation=no\), and is shown .* leader of epoch 4\.$",
             r"^consumer-skip: consumer 1002 passed 1 record unseen, the first record 1 at offset 0\.$",
         ),
     ),
