@@ -25,6 +25,8 @@ What breaks it, for the next author:
 - Equal latencies on all links: followers in step would be ordered by chance.
 - A ping that does more than keep the session: one that resends a pending request is simulated, and a broker in
   controlled shutdown ends elision for all brokers, because their replayed offsets decide when it may stop.
+- A periodic task that is scheduled only while it may find something (isr-expiration): its place among the events of its
+  microsecond must not depend on when it was scheduled (`sim.kernel.scheduler.Kernel.schedule_task`).
 - A follower outside the ISR: each of its fetches may let it join, so they are always simulated.
 
 With ``sim.elision = false`` everything is simulated, and the history must be the same; `make hunt` compares both. The

@@ -171,7 +171,7 @@ _SOURCES: Final = 127
 _TIE: Final = _RANK + 7
 """Shift of the tie key: below it the source node and the sequence number."""
 SHIFT: Final = _TIE + 2
-"""Bits below the time: tie key, source node and sequence number."""
+"""Bits below the time: tie key, source node and sequence number. Numbers of the first 536 s fit 62 bits."""
 AUDIT_EVENTS: Final = 1_024
 """Events from one call of `Kernel.audit` to the next."""
 _NEAR: Final = 4
