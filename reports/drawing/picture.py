@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from reports.drawing.bands import Band, ClusterState, bands
 from reports.drawing.observed_run import ZOOKEEPER
+from reports.evidence.messages import CLIENTS
 from reports.evidence.sentences import sentence
 from reports.evidence.story import violation_line
 from reports.formatting import seconds
 from scenarios.single.execution import CLIENTS_BEGIN_US
 from sim.history import steps
 from sim.history.steps import Lane, kind_of
-from sim.hosts.cluster import CONSUMER, PRODUCER, VALIDATOR
+from sim.hosts.cluster import CONSUMER, PRODUCER
 from sim.hosts.control_plane import CONTROL
 from sim.plurals import counted
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from reports.drawing.observed_run import DrawnMessage, LogView, Observation, ObservedRun
     from sim.history.steps import Shown, StepKind
 
-CLIENTS: Final = {PRODUCER: "producer", CONSUMER: "consumer", VALIDATOR: "validator"}
 ABOUT_RECORDS: Final = frozenset({steps.APPEND, steps.HW, steps.ACK, steps.ACKNOWLEDGES, steps.READ, steps.REFUSED})
 """Steps that are shown only if they concern the first record that a violation is about."""
 HIDDEN: Final = frozenset(
@@ -194,7 +194,7 @@ def _which(rows: list[PictureRow], of: int, steps_of_all: int) -> Iterator[str]:
     yield f"{span}, of {steps_of_all} steps: {why}; --all shows the rest"
 
 
-def _node(step: Shown) -> int:
+def node_of(step: Shown) -> int:
     """The node in whose lane a step is shown; -1 for none."""
     lane = kind_of(step).lane
     if lane is Lane.CONTROL_PLANE:
@@ -242,7 +242,7 @@ def _steps(observed: ObservedRun, last_us: int | None, *, everything: bool) -> I
         turns = (kind.changes_log and kind is not steps.APPEND and one.step.get("removed", 1)) or kind is steps.LEAD
         log = one.log if turns else None
         text = sentence(one.step)
-        yield PictureRow(one.at_us, _node(one.step), text, kind, call=one.call, log=log, acked=frozenset(acked))
+        yield PictureRow(one.at_us, node_of(one.step), text, kind, call=one.call, log=log, acked=frozenset(acked))
 
 
 @dataclass(slots=True)

@@ -17,29 +17,17 @@ from sim.hosts.zk_messages import (
     ZooKeeperResponse,
 )
 from sim.protocol.kraft.quorum_messages import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AssignReplicasToDirsRequest,
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
-    GetReplicaLogInfoRequest,
-    GetReplicaLogInfoResponse,
     MetadataRecords,
 )
 from sim.protocol.messages import (
     NO_EPOCH,
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
     ControllerRequestBatch,
     ControlResponse,
     FetchRequest,
     FetchResponse,
     LeaderAndIsrRequest,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    MetadataRequest,
     MetadataResponse,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
@@ -55,31 +43,12 @@ if TYPE_CHECKING:
 
 CLIENTS: Final = {PRODUCER: "producer", CONSUMER: "consumer", VALIDATOR: "validator"}
 WORDS: Final[Mapping[type[Message], str]] = {
-    ProduceRequest: "Produce",
-    ProduceResponse: "Produce response",
-    FetchRequest: "Fetch",
-    FetchResponse: "Fetch response",
-    OffsetsForLeaderEpochRequest: "OffsetsForLeaderEpoch",
-    OffsetsForLeaderEpochResponse: "OffsetsForLeaderEpoch response",
-    ListOffsetsRequest: "ListOffsets",
-    ListOffsetsResponse: "ListOffsets response",
-    MetadataRequest: "Metadata",
-    MetadataResponse: "Metadata response",
     ControllerRequestBatch: "UpdateMetadata",
-    ControlledShutdownRequest: "ControlledShutdown",
-    ControlledShutdownResponse: "ControlledShutdown response",
-    AlterPartitionRequest: "AlterPartition",
-    AlterPartitionResponse: "AlterPartition response",
-    AssignReplicasToDirsRequest: "AssignReplicasToDirs",
     BrokerRegistrationRequest: "registration",
     BrokerRegistrationResponse: "registration response",
     RegistrationRequest: "registration",
     RegistrationResponse: "registration response",
-    BrokerHeartbeatRequest: "BrokerHeartbeat",
-    BrokerHeartbeatResponse: "BrokerHeartbeat response",
     MetadataRecords: "metadata records",
-    GetReplicaLogInfoRequest: "GetReplicaLogInfo",
-    GetReplicaLogInfoResponse: "GetReplicaLogInfo response",
     Ping: "ZooKeeper ping",
     ZooKeeperRequest: "ZooKeeper request",
     ZooKeeperResponse: "ZooKeeper response",
@@ -87,18 +56,21 @@ WORDS: Final[Mapping[type[Message], str]] = {
     SessionExpired: "ZooKeeper session expired",
     ScriptedDecision: "decision",
 }
-"""Message type -> its name; for a controller's batch of requests, the name unless a request in it has a better one."""
+"""Message type -> its name, if its class is not called like Kafka's message; for a controller's batch of requests, the
+name unless a request in it has a better one.
+"""
 
 
 def name_of(message: Message) -> str:
-    """The name of a message."""
+    """The name of a message: ``Fetch`` for `FetchRequest`, ``Fetch response`` for `FetchResponse`."""
     if isinstance(message, ControlResponse):
         return f"{name_of(message.batch)} response"
     if isinstance(message, ControllerRequestBatch):
         for kind, name in ((StopReplicaRequest, "StopReplica"), (LeaderAndIsrRequest, "LeaderAndIsr")):
             if any(isinstance(request, kind) for request in message.requests):
                 return name
-    return WORDS[type(message)]
+    own = type(message).__name__
+    return WORDS.get(type(message)) or own.removesuffix("Request").replace("Response", " response")
 
 
 def node(number: int) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from reports.drawing.explanation import course, told
 from reports.drawing.observed_run import observe
+from reports.drawing.picture import node_of
 from reports.evidence.messages import CLIENTS
 from reports.evidence.narrative import FIRST_LINE
 from reports.evidence.sentences import sentence
@@ -19,8 +20,6 @@ from scenarios.single import recording
 from scenarios.single.execution import CLIENTS_BEGIN_US
 from sim.errors import InputError
 from sim.history import steps
-from sim.history.steps import Lane, kind_of
-from sim.hosts.cluster import CONSUMER, PRODUCER
 from sim.hosts.control_plane import CONTROL
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import parse_overrides
@@ -138,17 +137,7 @@ def _frame(step: Shown, change: StateChange) -> list[Any]:
         delta["b"] = change.brokers
     if change.acked >= 0:
         delta["a"] = change.acked
-    return [step["t"], _node(step), step["step"], sentence(step), delta]
-
-
-def _node(step: Shown) -> int:
-    """The node in whose lane a step is."""
-    lane = kind_of(step).lane
-    if lane is Lane.PRODUCER:
-        return PRODUCER
-    if lane is Lane.CONSUMER:
-        return int(step.get("consumer", CONSUMER))
-    return int(step.get("broker", CONTROL)) if lane is Lane.BROKER else CONTROL
+    return [step["t"], max(node_of(step), CONTROL), step["step"], sentence(step), delta]
 
 
 def _messages(observed: ObservedRun, times: Sequence[int]) -> Iterator[list[Any]]:
