@@ -149,11 +149,11 @@ class Comparisons:
         return drawn
 
     def _repr_html_(self) -> str:
-        from reports.analysis.sentences import RATE, rate_cells
+        from reports.analysis.sentences import RATE, in_order, rate_cells
 
         shown = []
         for part, said in zip(self.parts, self.said, strict=True):
-            rows = [(group.name, rate.kind, *rate_cells(rate)) for group in part.groups for rate in group.rates]
+            rows = [(group.name, rate.kind, *rate_cells(rate)) for group in in_order(part) for rate in group.rates]
             shown.append(f"<p>{_shown(said)}</p>{_table([part.by, 'kind', *RATE], rows)}")
         return "".join(shown)
 

@@ -69,7 +69,7 @@ def test_a_report_of_buckets_draws_the_smallest(reported: Callable[..., Page], s
     places = [part.index(one) for one in ("<h3>", "<h4>", '<ol class="story">', '<details class="picture">')]
     assert places == sorted(places)
     assert re.search(r'<span class="at">\d+\.\d{6} s</span> [A-Z]', part)
-    assert re.search(r"</h4>\n\d of \d of these", part)
+    assert re.search(r"</h4>, (all of these|\d of \d)", part)
     assert "highwater explain " in part
     assert "%" not in Page(part).text
 
