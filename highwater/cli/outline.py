@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from highwater.cli.console import Ui
-    from scenarios.format.scenario import AlsoOccurs, Expectation, FinalLog, Pattern, Scenario, ScriptLine, StoryLine
+    from scenarios.format.scenario import Expectation, FinalLog, Pattern, Scenario, ScriptLine
 
 
 def as_json(scenario: Scenario) -> dict[str, Any]:
@@ -49,21 +49,20 @@ def _sections(scenario: Scenario) -> dict[str, list[str]]:
         "Workload": [_bounds(asdict(scenario.workload))] if scenario.workload else [],
         "Faults, drawn from the seed": [_bounds(asdict(scenario.faults))] if scenario.faults else [],
         "Script": [_step(step) for step in scenario.script],
-        "Story, in this order": [_told(line) for line in scenario.story],
+        "Story, in this order": [_pattern(line.pattern) + _where(line.rules) for line in scenario.story],
         "Final logs": [_final(final) for final in scenario.final],
         "Expected": [f"{mode}: {expectation(expected)}" for mode, expected in scenario.expect.items()],
         "It occurs with other rules": [f"{mode}: {pairs(rules)}" for mode, rules in scenario.broken_by.items()],
-        "Known to occur as well": [_also(also) for also in scenario.also],
+        "Known to occur as well": [
+            f"{also.kind} in {', '.join(also.modes)} ({also.label} the promise): {also.reason}"
+            for also in scenario.also
+        ],
     }
 
 
 def expectation(expected: Expectation) -> str:
     """The expectation for a mode, as in scenario files."""
     return ":".join(filter(None, (expected.verdict, "|".join(expected.kinds))))
-
-
-def _also(also: AlsoOccurs) -> str:
-    return f"{also.kind} in {', '.join(also.modes)} ({also.label} the promise): {also.reason}"
 
 
 def _bounds(fields: dict[str, Any]) -> str:
@@ -80,10 +79,6 @@ def _step(step: ScriptLine) -> str:
     when = f"when {_pattern(step.when)}: " if step.when else ""
     after = f"after {step.after_us / 1000:g} ms: " if step.after_us else ""
     return f"{when}{after}{step.do} {pairs(dict(step.params))}".rstrip()
-
-
-def _told(line: StoryLine) -> str:
-    return _pattern(line.pattern) + _where(line.rules)
 
 
 def _final(final: FinalLog) -> str:

@@ -130,7 +130,8 @@ def command(
 
 def _task_seconds(given: float | None, master: str | None) -> float:
     if given is None:
-        return LOCAL_TASK_SECONDS if _is_local(master) else CLUSTER_TASK_SECONDS
+        is_local = master is None or master.startswith("local")
+        return LOCAL_TASK_SECONDS if is_local else CLUSTER_TASK_SECONDS
     if not 0 < given <= TASK_SECONDS_MAX:  # Values that are not numbers have no order.
         raise InputError(f"--task-seconds {given} is not valid: more than 0 and at most {TASK_SECONDS_MAX} are needed")
     return given
@@ -153,10 +154,6 @@ def _backend(local: int | None, master: str | None, conf: dict[str, str], *, mix
     from scenarios.sweep.local import LocalBackend
 
     return LocalBackend(local)
-
-
-def _is_local(master: str | None) -> bool:
-    return master is None or master.startswith("local")
 
 
 def _answer(ui: Ui, folder: Folder, summary: dict[str, Any]) -> None:
