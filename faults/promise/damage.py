@@ -209,9 +209,12 @@ class Damage:
         }
         moments = sorted(turns.union(since for since, _ in leos))
         reached: list[int] = []
-        place = 0
+        history = self._membership.isr_history
+        place = turn = 0
         for now_us in moments:
             while place < len(leos) and leos[place][0] <= now_us:
                 place += 1
-            reached.append(leos[place - 1][1] if place and broker in self._isr_at(now_us) else -1)
+            while turn + 1 < len(history) and history[turn + 1][0] <= now_us:
+                turn += 1
+            reached.append(leos[place - 1][1] if place and broker in history[turn][1] else -1)
         return _IsrLeos(moments, reached)

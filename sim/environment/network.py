@@ -25,6 +25,7 @@ from sim.kernel.scheduler import (
     Gate,
     Handler,
     Kernel,
+    Receiver,
     refuse,
 )
 from sim.kernel.streams import Streams
@@ -50,7 +51,7 @@ RESEND_US: Final = 1_000_000
 Target = TypeVar("Target")
 
 
-class Node:
+class Node(Receiver):
     """A process that can be reached: a broker's incarnation, a client, the control plane.
 
     Attributes:
@@ -231,7 +232,7 @@ class Channel(Gate, Generic[Target]):
         self.source = source
         self.owner = node.node
         self.elided = node.life.elided
-        self._node = node
+        self._node = self.receiver = node
         self._kernel = network.kernel
         self._link = link
         self._last_us = -1
@@ -246,9 +247,6 @@ class Channel(Gate, Generic[Target]):
         cut = self._link.cuts > 0
         self.open = held is None and not cut
         self.held = None if cut else held
-
-    def receive(self, message: Event) -> None:
-        self._node.receive(message)
 
     def send(self, message: Message) -> None:
         """Deliver a message after its latency, unless it is lost."""

@@ -129,14 +129,16 @@ class Recorder:
         step.at_us = now_us = self._kernel.now_us
         if kind.has_records:
             self._budget.take(step.records, now_us)
-        if kind.code >= 0:
+        code = kind.code
+        if code >= 0:
             # Packed in place: appending bytes objects to the buffer costs twice as much.
             used = self._used
-            _PACK_INTO(self._buffer, used, now_us, kind.code, step.broker, step.epoch, step.offset, step.other)
-            self._used = used + _STEP_BYTES
-            if self._used == _BUFFER_BYTES:
+            _PACK_INTO(self._buffer, used, now_us, code, step.broker, step.epoch, step.offset, step.other)
+            used += _STEP_BYTES
+            if used == _BUFFER_BYTES:
                 self._hash.update(self._buffer)
-                self._used = 0
+                used = 0
+            self._used = used
         if kind.kept:
             self._kept.append(step)
         listeners = self._listeners[kind.number]

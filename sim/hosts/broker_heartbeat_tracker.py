@@ -48,6 +48,21 @@ class _HeartbeatTimeout(Event):
         self._tracker.check(self._broker)
 
 
+class _Session:
+    """A broker's session.
+
+    Attributes:
+        heard_us: time of the last heartbeat; -1: there is no session.
+        check_us: when its expiry is checked; -1: no check is scheduled.
+    """
+
+    __slots__ = ("check_us", "heard_us")
+
+    def __init__(self) -> None:
+        self.heard_us = -1
+        self.check_us = -1
+
+
 class BrokerHeartbeatTracker:
     """The time of each broker's last heartbeat. Kafka: BrokerHeartbeatTracker (4.1-4.3), BrokerHeartbeatManager.
 
@@ -64,8 +79,7 @@ class BrokerHeartbeatTracker:
         self._period_us = max(_SHORTEST_PERIOD_US, session_us // CHECKS_PER_TIMEOUT)
         self._next_check_us = 0
         self._registered: set[int] = set()
-        self._heard_us: dict[int, int] = {}
-        self._checks_us: dict[int, int] = {}
+        self._sessions: dict[int, _Session] = {}
         self.unfenced: set[int] = set()
         self.suspended: set[int] = set()
 
@@ -84,9 +98,10 @@ class BrokerHeartbeatTracker:
 
         Kafka: BrokerHeartbeatTracker#updateContactTime (4.1-4.3), BrokerHeartbeatManager#touch.
         """
-        self._heard_us[broker] = max(self._heard_us.get(broker, 0), at_us)
-        if self._keeps_fenced:
-            self.schedule_check(broker)
+        session = self._session(broker)
+        session.heard_us = max(session.heard_us, at_us)
+        if self._keeps_fenced and session.check_us < 0:
+            self._schedule_check(broker, session)
 
     def note_reregistration(self, broker: int) -> None:
         """Note that the same incarnation registered again: up to 3.9 this renews its session, unless it is fenced."""
@@ -95,25 +110,36 @@ class BrokerHeartbeatTracker:
 
     def end(self, broker: int) -> None:
         """End a broker's session, if it has one."""
-        self._heard_us.pop(broker, None)
+        self._session(broker).heard_us = -1
+
+    def _session(self, broker: int) -> _Session:
+        session = self._sessions.get(broker)
+        if session is None:
+            session = self._sessions[broker] = _Session()
+        return session
 
     def begin(self) -> None:
         """Begin as a new active controller: unfenced brokers get fresh sessions, others none."""
         self._next_check_us = self._kernel.now_us + self._period_us
-        self._heard_us = dict.fromkeys(sorted(self.unfenced), self._kernel.now_us)
+        for session in self._sessions.values():
+            session.heard_us = -1
+        for broker in sorted(self.unfenced):
+            self._session(broker).heard_us = self._kernel.now_us
         if self._keeps_fenced:
             self._reschedule_checks()
 
     def renew_sessions(self) -> None:
         """Renew all sessions."""
-        for broker in self._heard_us:
-            if self._keeps_fenced or broker in self.unfenced:
-                self._heard_us[broker] = self._kernel.now_us
+        for broker, session in self._sessions.items():
+            if session.heard_us >= 0 and (self._keeps_fenced or broker in self.unfenced):
+                session.heard_us = self._kernel.now_us
 
     def valid_until_us(self, broker: int) -> int:
         """End of a broker's session unless another heartbeat arrives; -1 without a session."""
-        heard_us = self._heard_us.get(broker, -1)
-        return heard_us + self._session_us if heard_us >= 0 else -1
+        return self._ends_us(self._session(broker))
+
+    def _ends_us(self, session: _Session) -> int:
+        return session.heard_us + self._session_us if session.heard_us >= 0 else -1
 
     def is_open(self, broker: int) -> bool:
         """Whether a broker's last heartbeat is within the timeout.
@@ -124,24 +150,29 @@ class BrokerHeartbeatTracker:
 
     def cannot_expire(self, broker: int, arrives_us: int, interval_us: int) -> bool:
         """Whether a session cannot expire if a heartbeat arrives at that time and others follow at that interval."""
-        return max(arrives_us - self._heard_us[broker], interval_us) <= self._session_us
+        return max(arrives_us - self._session(broker).heard_us, interval_us) <= self._session_us
 
     def schedule_check(self, broker: int) -> None:
         """Schedule the check of a session's expiry."""
-        if broker not in self._checks_us and broker in self._heard_us:
-            due_us = self._checks_us[broker] = self._fenced_at_us(broker)
-            self._kernel.schedule(due_us, self._quorum.life, _HeartbeatTimeout(self, broker))
+        session = self._session(broker)
+        if session.check_us < 0:
+            self._schedule_check(broker, session)
+
+    def _schedule_check(self, broker: int, session: _Session) -> None:
+        if session.heard_us >= 0:
+            session.check_us = self._fenced_at_us(session)
+            self._kernel.schedule(session.check_us, self._quorum.life, _HeartbeatTimeout(self, broker))
 
     def _reschedule_checks(self) -> None:
         """Reschedule all checks."""
-        self._checks_us.clear()
-        for broker in sorted(self._heard_us):
+        for broker, session in sorted(self._sessions.items()):
+            session.check_us = -1
             if broker not in self.suspended:
-                self.schedule_check(broker)
+                self._schedule_check(broker, session)
 
-    def _fenced_at_us(self, broker: int) -> int:
+    def _fenced_at_us(self, session: _Session) -> int:
         """When a broker is fenced unless another heartbeat arrives."""
-        over_us = self.valid_until_us(broker)
+        over_us = self._ends_us(session)
         if not self._keeps_fenced:
             return over_us + 1
         checks = (over_us - self._next_check_us) // self._period_us + 1
@@ -155,17 +186,21 @@ class BrokerHeartbeatTracker:
         ReplicationControlManager#maybeFenceOneStaleBroker.
         """
         now_us = self._kernel.now_us
-        if not 0 <= self._checks_us.get(broker, -1) <= now_us:
+        session = self._session(broker)
+        if not 0 <= session.check_us <= now_us:
             return  # The check was rescheduled.
-        del self._checks_us[broker]
-        watched = sorted(self._heard_us if self._keeps_fenced else self.unfenced)
-        if broker not in watched or broker in self.suspended:
+        session.check_us = -1
+        if not self._may_expire(broker, session) or broker in self.suspended:
             return
-        if self._fenced_at_us(broker) > now_us:
-            self.schedule_check(broker)
+        if self._fenced_at_us(session) > now_us:
+            self._schedule_check(broker, session)
             return
         self._quorum.end_elision()
-        due = [other for other in watched if self._fenced_at_us(other) <= now_us]
+        due = [
+            other
+            for other, known in sorted(self._sessions.items())
+            if self._may_expire(other, known) and self._fenced_at_us(known) <= now_us
+        ]
         if self._keeps_fenced:
             del due[1:]
             self._next_check_us = now_us + RECHECK_US
@@ -174,3 +209,7 @@ class BrokerHeartbeatTracker:
             self._quorum.active.fence(other)
         if self._keeps_fenced:
             self._reschedule_checks()
+
+    def _may_expire(self, broker: int, session: _Session) -> bool:
+        """Whether a broker is fenced if no heartbeat arrives: it has a session or, up to 3.9, is unfenced."""
+        return session.heard_us >= 0 if self._keeps_fenced else broker in self.unfenced

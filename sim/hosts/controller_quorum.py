@@ -284,7 +284,7 @@ class ControllerQuorum(ControlPlane):
         known = self.active.image.brokers.get(broker)
         if known is None or known.broker_epoch != heartbeat.broker_epoch:
             return
-        if not self.is_keepalive(broker, heartbeat.broker_epoch, heartbeat.metadata_offset):
+        if not self._keeps_alive(known, heartbeat.metadata_offset):
             self.end_elision()
         self.sessions.note_heartbeat(broker, self._kernel.now_us)
         try:
@@ -328,13 +328,16 @@ class ControllerQuorum(ControlPlane):
         A broker that has replayed the whole log gets later records in time while its link is steady.
         """
         known = self.active.image.brokers.get(broker)
-        return (
-            known is not None
-            and known.broker_epoch == broker_epoch
-            and not known.fenced
-            and not any(entry.shutting_down for entry in self.active.image.brokers.values())
-            and self.log.keeps_up(broker, metadata_offset)
-        )
+        return known is not None and known.broker_epoch == broker_epoch and self._keeps_alive(known, metadata_offset)
+
+    def _keeps_alive(self, known: BrokerRegistration, metadata_offset: int) -> bool:
+        """`is_keepalive` for the current incarnation of a broker."""
+        if known.fenced:
+            return False
+        for entry in self.active.image.brokers.values():
+            if entry.shutting_down:
+                return False
+        return self.log.keeps_up(known.broker, metadata_offset)
 
     def cannot_expire(self, broker: int, arrives_us: int, interval_us: int) -> bool:
         """See `BrokerHeartbeatTracker.cannot_expire`."""

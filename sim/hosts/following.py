@@ -28,6 +28,7 @@ from sim.protocol.messages import (
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
     Position,
+    ProduceRequest,
 )
 from sim.protocol.replica.partition import Partition
 from sim.protocol.replica.partition_fetch_state import FETCHING
@@ -101,14 +102,23 @@ class Following(Serving):
         self._fetchers.clear()
 
     def receive(self, message: Event) -> None:
-        if isinstance(message, FetchResponse):
+        # The most frequent types first: each test takes time.
+        if isinstance(message, FetchRequest):
+            self.on_fetch(message)
+        elif isinstance(message, FetchResponse):
             self.on_fetch_reply(message)
-        elif isinstance(message, OffsetsForLeaderEpochResponse):
+        elif isinstance(message, ProduceRequest):
+            self.on_produce(message)
+        else:
+            self.receive_other(message)
+
+    def receive_other(self, message: Event) -> None:
+        if isinstance(message, OffsetsForLeaderEpochResponse):
             self.on_epoch_end_reply(message)
         elif isinstance(message, ListOffsetsResponse):
             self.on_list_offsets_reply(message)
         else:
-            super().receive(message)
+            super().receive_other(message)
 
     # The leader that it follows.
 

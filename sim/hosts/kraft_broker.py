@@ -112,7 +112,7 @@ class KRaftBroker(Broker):
         self._sender = AlterPartitionManager(self)
         self._alter_request: AlterPartitionRequest | None = None
 
-    def receive(self, message: Event) -> None:
+    def receive_other(self, message: Event) -> None:
         if isinstance(message, BrokerHeartbeatResponse):
             self.on_heartbeat_reply(message)
         elif isinstance(message, MetadataRecords):
@@ -124,7 +124,7 @@ class KRaftBroker(Broker):
         elif isinstance(message, GetReplicaLogInfoRequest):
             self.on_get_replica_log_info(message)
         else:
-            super().receive(message)
+            super().receive_other(message)
 
     # Life cycle.
 

@@ -113,12 +113,13 @@ class Serving(ElidingBroker):
         self._delayed_followers: list[DelayedFetch] = []
         self._delayed_consumers: list[DelayedFetch] = []
 
-    def receive(self, message: Event) -> None:
-        if isinstance(message, FetchRequest):
-            self.on_fetch(message)
-        elif isinstance(message, ProduceRequest):
-            self.on_produce(message)
-        elif isinstance(message, MetadataRequest):
+    def receive_other(self, message: Event) -> None:
+        """Dispatch a message of a type that `Following.receive` does not.
+
+        Raises:
+            TypeError: see `Node.receive`.
+        """
+        if isinstance(message, MetadataRequest):
             self.on_metadata(message)
         elif isinstance(message, ListOffsetsRequest):
             self.on_list_offsets(message)

@@ -117,7 +117,7 @@ class ZooKeeperBroker(Broker):
     def ready(self) -> bool:
         return self.broker_epoch >= 0
 
-    def receive(self, message: Event) -> None:
+    def receive_other(self, message: Event) -> None:
         if isinstance(message, ControllerRequestBatch):
             self.on_control(message)
         elif isinstance(message, ControlResponse):
@@ -137,7 +137,7 @@ class ZooKeeperBroker(Broker):
         elif isinstance(message, ScriptedDecision):
             self.on_scripted_decision(message)
         else:
-            super().receive(message)
+            super().receive_other(message)
 
     def end(self) -> None:
         super().end()

@@ -33,7 +33,7 @@ class Message(Event):
 
     def happen(self, gate: Gate) -> None:
         """Arrive; see `Event.happen`."""
-        gate.receive(self)
+        gate.receiver.receive(self)
 
     def about(self) -> int:
         """The message's subject as one number: its kind, and what distinguishes it from others of that kind between the

@@ -89,6 +89,19 @@ class Backlog:
         self.events.append((gate, event))
 
 
+class Receiver:
+    """What messages arrive at: a node."""
+
+    __slots__ = ()
+
+    def receive(self, message: Event) -> None:
+        """Handle an arriving message."""
+        raise NotImplementedError
+
+
+NO_RECEIVER: Final = Receiver()
+
+
 class Gate:
     """Decides, when an event is due, whether it happens, is held back or is dropped.
 
@@ -98,9 +111,10 @@ class Gate:
         owner: the receiving node.
         source: the sending node, which is the owner for its own timers; 0: none.
         elided: the receiving node's elided exchanges.
+        receiver: where messages arrive, if the gate is a connection.
     """
 
-    __slots__ = ("elided", "held", "open", "owner", "source")
+    __slots__ = ("elided", "held", "open", "owner", "receiver", "source")
 
     def __init__(self, owner: int = -1) -> None:
         self.open = True
@@ -108,10 +122,7 @@ class Gate:
         self.owner = owner
         self.source = max(owner, 0)
         self.elided: list[ElidedExchange] = []
-
-    def receive(self, message: Event) -> None:
-        """Deliver a message through this connection."""
-        raise NotImplementedError
+        self.receiver = NO_RECEIVER
 
 
 class ElidedExchange:
@@ -174,8 +185,6 @@ SHIFT: Final = _TIE + 2
 """Bits below the time: tie key, source node and sequence number. Numbers of the first 536 s fit 62 bits."""
 AUDIT_EVENTS: Final = 1_024
 """Events from one call of `Kernel.audit` to the next."""
-_NEAR: Final = 4
-"""Entries searched linearly from the next one on, before bisecting: seven of ten new entries belong there."""
 _LAST: Final = 3
 """Tie key of the end of `Kernel.run_until`: after everything else of that time."""
 
@@ -309,14 +318,11 @@ class Kernel:
         else:
             entry = Entry(number, gate, event)
         queue = self._queue
-        high: i64 = len(queue)
-        low: i64 = high - _NEAR
-        while high > low:
-            if not high or queue[high - 1].number > number:
-                queue.insert(high, entry)
-                return
-            high -= 1
-        low = 0
+        if not queue or queue[-1].number > number:
+            queue.append(entry)  # So do two of five entries.
+            return
+        low: i64 = 0
+        high: i64 = len(queue) - 1
         while low < high:
             middle = (low + high) >> 1
             if queue[middle].number > number:
@@ -333,10 +339,15 @@ class Kernel:
         """Schedule an event that may be elided (`sim.environment.elision`): before other events of the same time,
         ordered by source node. Kernels with another tie-breaking or a `schedule` of their own just schedule it.
         """
-        if self.is_plain:
-            self.add(at_us, FIRST, gate, event)
-        else:
+        if not self.is_plain:
             self.schedule(at_us, gate, event)
+            return
+        if at_us < self.now_us:
+            refuse(at_us, self.now_us, gate, event)
+        number = self.number
+        self.number = number + 1
+        number += ((gate.source & _SOURCES) << _RANK) - ((CALL - FIRST) << _TIE)
+        self.push((at_us << SHIFT) + number, gate, event)
 
     def schedule_task(self, at_us: int, gate: Gate, event: Event) -> None:
         """Schedule a check of a periodic task whose other checks are elided: before all other events of the same time,

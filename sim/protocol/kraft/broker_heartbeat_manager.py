@@ -5,7 +5,7 @@ None of it is in the metadata log: each active controller starts with an empty s
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from sim.protocol.kraft.metadata import BrokerRegistration, MetadataImage
 from sim.protocol.messages import NONE
@@ -18,7 +18,7 @@ UNKNOWN_OFFSET: Final = -1
 _LARGEST_OFFSET: Final = 1 << 62
 
 
-class BrokerHeartbeatReply(NamedTuple):
+class BrokerHeartbeatReply:
     """Answer to a heartbeat. Kafka: metadata.BrokerHeartbeatReply.
 
     Attributes:
@@ -28,10 +28,13 @@ class BrokerHeartbeatReply(NamedTuple):
         should_shut_down: whether it may stop.
     """
 
-    error: str
-    is_caught_up: bool
-    is_fenced: bool
-    should_shut_down: bool
+    __slots__ = ("error", "is_caught_up", "is_fenced", "should_shut_down")
+
+    def __init__(self, error: str, *, is_caught_up: bool, is_fenced: bool, should_shut_down: bool) -> None:
+        self.error: Final = error
+        self.is_caught_up: Final = is_caught_up
+        self.is_fenced: Final = is_fenced
+        self.should_shut_down: Final = should_shut_down
 
 
 class BrokerHeartbeatManager:
@@ -56,7 +59,7 @@ class BrokerHeartbeatManager:
 
     def state(self, known: BrokerRegistration) -> str:
         """The state of a broker. Kafka: BrokerHeartbeatManager#currentBrokerState."""
-        if known.broker in self._shutdown_offsets:
+        if self._shutdown_offsets and known.broker in self._shutdown_offsets:
             return CONTROLLED_SHUTDOWN
         return FENCED if known.fenced else UNFENCED
 
@@ -103,4 +106,7 @@ class BrokerHeartbeatManager:
 
 def heartbeat_reply(state: str, *, caught_up: bool) -> BrokerHeartbeatReply:
     """The response to a heartbeat that led to this state. Kafka: ReplicationControlManager#processBrokerHeartbeat."""
-    return BrokerHeartbeatReply(NONE, caught_up, state in (FENCED, SHUTDOWN_NOW), state == SHUTDOWN_NOW)
+    stops = state == SHUTDOWN_NOW
+    return BrokerHeartbeatReply(
+        NONE, is_caught_up=caught_up, is_fenced=stops or state == FENCED, should_shut_down=stops
+    )

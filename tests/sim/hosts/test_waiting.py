@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sim.hosts.waiting import PartitionBacklog
-from sim.kernel.scheduler import Gate
+from sim.kernel.scheduler import Gate, Receiver
 from sim.protocol.messages import (
     ControllerRequestBatch,
     FetchRequest,
@@ -30,11 +30,10 @@ def batch(*, leads: bool) -> ControllerRequestBatch:
     return ControllerRequestBatch(1, [metadata, LeaderAndIsrRequest(1, 1, STATE)] if leads else [metadata])
 
 
-class Taking(Gate):
-    """Notes what comes through."""
+class Taking(Receiver):
+    """Notes what arrives."""
 
     def __init__(self) -> None:
-        super().__init__(1)
         self.taken: list[object] = []
 
     def receive(self, message: Event) -> None:
@@ -54,7 +53,8 @@ class Taking(Gate):
 def test_only_messages_that_need_the_partition_wait(message: Message, unregistered: bool, registered: bool) -> None:
     broker = World().ready().cluster.running[1]
     for epoch, waits in ((-1, unregistered), (7, registered)):
-        backlog, gate = PartitionBacklog(broker), Taking()
+        backlog, gate, node = PartitionBacklog(broker), Gate(1), Taking()
+        gate.receiver = node
         broker.broker_epoch = epoch
         backlog.put(gate, message)
-        assert (len(backlog.events), len(gate.taken)) == (waits, not waits)
+        assert (len(backlog.events), len(node.taken)) == (waits, not waits)

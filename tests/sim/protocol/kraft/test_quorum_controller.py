@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from sim.protocol.kraft.broker_heartbeat_manager import BrokerHeartbeatReply
 from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR, PartitionRegistration
 from sim.protocol.kraft.partition_change_builder import DESIGNATED, PREFERRED, UNCLEAN
 from sim.protocol.kraft.replication_control_manager import UNCLEAN_ELECTION, NotAssignedError
@@ -230,16 +231,20 @@ def test_a_clean_new_incarnation_leaves_the_isr_and_stays_electable() -> None:
 # Heartbeats.
 
 
+def fields(reply: BrokerHeartbeatReply) -> tuple[str, bool, bool, bool]:
+    return reply.error, reply.is_caught_up, reply.is_fenced, reply.should_shut_down
+
+
 def test_a_broker_is_unfenced_when_it_has_read_of_its_registration() -> None:
     quorum = QuorumHost(ELR)
     epoch = quorum.controller.register(1, 7, -1).broker_epoch
     beat = quorum.controller.heartbeat
-    assert beat(1, epoch, epoch - 1) == (NONE, False, True, False)
+    assert fields(beat(1, epoch, epoch - 1)) == (NONE, False, True, False)
     assert "broker-behind" in quorum.probes
-    assert beat(1, epoch, epoch, want_fence=True) == (NONE, True, True, False)
-    assert beat(1, epoch, epoch) == (NONE, True, False, False)
-    assert beat(1, epoch + 1, epoch)[0] == STALE_BROKER_EPOCH
-    assert beat(2, epoch, epoch)[0] == STALE_BROKER_EPOCH
+    assert fields(beat(1, epoch, epoch, want_fence=True)) == (NONE, True, True, False)
+    assert fields(beat(1, epoch, epoch)) == (NONE, True, False, False)
+    assert beat(1, epoch + 1, epoch).error == STALE_BROKER_EPOCH
+    assert beat(2, epoch, epoch).error == STALE_BROKER_EPOCH
 
 
 def test_a_broker_that_wants_to_be_fenced_is() -> None:
@@ -251,7 +256,8 @@ def test_a_broker_that_wants_to_be_fenced_is() -> None:
 def test_a_leader_stops_when_the_others_have_read_that_it_does_not_lead() -> None:
     quorum = three()
     controller, epoch = quorum.controller, quorum.image.brokers[1].broker_epoch
-    assert controller.heartbeat(1, epoch, quorum.image.offset, want_shut_down=True) == (NONE, True, False, False)
+    reply = controller.heartbeat(1, epoch, quorum.image.offset, want_shut_down=True)
+    assert fields(reply) == (NONE, True, False, False)
     assert quorum.lists() == (2, (2, 3), (), ())
     assert quorum.image.brokers[1].shutting_down
     assert not controller.heartbeat(1, epoch, quorum.image.offset, want_shut_down=True).should_shut_down
@@ -259,7 +265,7 @@ def test_a_leader_stops_when_the_others_have_read_that_it_does_not_lead() -> Non
     quorum.unfence(2)
     assert not controller.heartbeat(1, epoch, quorum.image.offset, want_shut_down=True).should_shut_down
     controller.note_metadata_offset(3, quorum.image.offset)
-    assert controller.heartbeat(1, epoch, quorum.image.offset, want_shut_down=True) == (NONE, True, True, True)
+    assert fields(controller.heartbeat(1, epoch, quorum.image.offset, want_shut_down=True)) == (NONE, True, True, True)
     assert quorum.image.brokers[1].fenced
 
 
