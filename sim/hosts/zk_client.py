@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sim.environment.elision import ElidedPings
-from sim.hosts.zk_messages import ZooKeeperRequest
+from sim.hosts.zk_messages import ZooKeeperOperation, ZooKeeperRequest
 
 if TYPE_CHECKING:
     from sim.hosts.zk_broker import ZooKeeperBroker
@@ -18,13 +18,13 @@ class ZooKeeperClient:
 
     Attributes:
         session: the broker epoch of the open session, -1 without one.
-        pending: unanswered requests.
+        pending: operations whose requests are unanswered.
     """
 
     def __init__(self, broker: ZooKeeperBroker) -> None:
         self._broker: ZooKeeperBroker | None = broker
         self.session = -1
-        self.pending: deque[ZooKeeperRequest] = deque()
+        self.pending: deque[ZooKeeperOperation] = deque()
 
     def end(self) -> None:
         """Drop all requests, because the process ended."""
@@ -34,41 +34,41 @@ class ZooKeeperClient:
     def expired(self) -> None:
         """Handle session expiry: drop requests that do not outlive the session."""
         self.session = -1
-        self.pending = deque(request for request in self.pending if request.outlives_session)
+        self.pending = deque(operation for operation in self.pending if operation.outlives_session)
 
     def ask(
         self,
-        operation: Callable[[Any], Any],
+        execute: Callable[[Any], Any],
         done: Callable[[Any], None],
         subject: int,
         *,
         outlives_session: bool = False,
     ) -> None:
-        """Send a request: `operation` is called with ZooKeeper, `done` with the result. See `ZooKeeperRequest`.
+        """Send a request: `execute` is called with ZooKeeper, `done` with the result. See `ZooKeeperOperation`.
 
         Kafka: zookeeper.ZooKeeperClient#handleRequests (1.1-3.9), KafkaZkClient#retryRequestsUntilConnected (1.1-3.9).
         """
         broker = self._broker
         if broker is None:
             return
-        request = ZooKeeperRequest(broker.node, operation, done, subject, outlives_session=outlives_session)
+        operation = ZooKeeperOperation(broker.node, execute, done, subject, outlives_session=outlives_session)
         broker.end_elision(ElidedPings)  # Each ping resends it.
-        self.pending.append(request)
-        self._send(request)
+        self.pending.append(operation)
+        self._send(operation)
 
     def resend(self) -> None:
         """Resend unanswered requests."""
-        for request in self.pending:
-            self._send(request)
+        for operation in self.pending:
+            self._send(operation)
 
-    def _send(self, request: ZooKeeperRequest) -> None:
+    def _send(self, operation: ZooKeeperOperation) -> None:
         broker = self._broker
         if broker is not None and self.session >= 0 and not broker.zombie:
-            request.broker_epoch = self.session
-            broker.to_control(request)
+            operation.broker_epoch = self.session
+            broker.to_control(ZooKeeperRequest(operation))
 
-    def replied(self, request: ZooKeeperRequest) -> None:
-        """Handle the response to a request."""
-        if request in self.pending:
-            self.pending.remove(request)
-            request.done(request.result)
+    def replied(self, operation: ZooKeeperOperation) -> None:
+        """Handle the response to a request for an operation."""
+        if operation in self.pending:
+            self.pending.remove(operation)
+            operation.done(operation.result)

@@ -259,18 +259,19 @@ class ZooKeeper(ControlPlane):
 
     def on_request(self, request: ZooKeeperRequest) -> None:
         """Execute a broker's request, if its session is open."""
-        session = self.sessions.get(request.broker)
-        if session is None or session.broker_epoch != request.broker_epoch:
-            self.notify_expired(request.broker, request.broker_epoch)
+        operation = request.operation
+        session = self.sessions.get(operation.broker)
+        if session is None or session.broker_epoch != operation.broker_epoch:
+            self.notify_expired(operation.broker, operation.broker_epoch)
             return
-        if request.result is PENDING:
+        if operation.result is PENDING:
             try:
-                request.result = request.operation(self)
+                operation.result = operation.execute(self)
             except ControllerMovedError:
-                request.result = MOVED
+                operation.result = MOVED
         else:
             self.reached(probes.REQUEST_REPEATED)
-        self._send(request.broker, ZooKeeperResponse(request))
+        self._send(operation.broker, ZooKeeperResponse(request))
 
     def _notify(self, broker: int, what: int, change: tuple[str, Value] | None = None) -> None:
         """Send a watch event to a broker."""
