@@ -77,8 +77,9 @@ class Call:
 
 
 @pytest.fixture(autouse=True)
-def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of the developer's terminal reaches a test."""
+def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Nothing of the developer's terminal reaches a test, and no failed run of a test the developer's --last-failed."""
+    monkeypatch.setattr("highwater.cli.last_failed.cache_folder", tmp_path_factory.getbasetemp)
     for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
 

@@ -22,8 +22,9 @@ KEEPS = ("--rule", "follower_truncation=leader-epoch")
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "highwater" / "last-failed.json"
+    (tmp_path / "cache").mkdir()
+    monkeypatch.setattr("highwater.cli.last_failed.cache_folder", lambda: tmp_path / "cache")
+    return tmp_path / "cache" / "last-failed.json"
 
 
 def runs(call: Call) -> list[tuple[str, str, int, bool]]:
@@ -45,7 +46,6 @@ def test_what_was_not_as_expected_runs_again(highwater: Callable[..., Call], sta
 
 
 def test_what_is_as_expected_again_is_forgotten(highwater: Callable[..., Call], state: Path, tmp_path: Path) -> None:
-    state.parent.mkdir(parents=True)
     words = ["canary", "--mode", "hw", "--seed", "3"]
     gone = str(tmp_path / "gone.toml")
     state.write_text(json.dumps({"schema_version": 1, "last_failed": [words, [gone, "--mode", "hw", "--seed", "0"]]}))
@@ -58,7 +58,6 @@ def test_what_is_as_expected_again_is_forgotten(highwater: Callable[..., Call], 
 
 @pytest.mark.parametrize("content", ["notes of mine", '{"schema_version": 1, "last_failed": {"a": 1}}', ""])
 def test_a_foreign_file_is_left_alone(highwater: Callable[..., Call], state: Path, content: str) -> None:
-    state.parent.mkdir(parents=True)
     state.write_text(content)
     call = highwater("run", "canary", "--seed", 3, *KEEPS)
     assert call.code == 1
