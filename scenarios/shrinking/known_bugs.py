@@ -84,11 +84,6 @@ FINDINGS: Final = (
     DocumentedBug(
         "reassignment_completes", "min-isr", ("reassignment-shrinks-isr", "reassignment-cancelled-power-loss")
     ),
-    DocumentedBug(
-        "equal_partition_epoch",
-        "keeps-pending-isr",
-        ("forgotten-expansion", "forgotten-expansion-behind", "forgotten-expansion-fenced"),
-    ),
     DocumentedBug("directory_assignment", "keeps-elr", ("directory-assignment",)),
     DocumentedBug("epoch_recorded_at", "first-append", ("stale-log-start",), ("divergence",)),
 )
