@@ -29,11 +29,12 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from highwater.cli import last_failed
 from highwater.cli.main import COMMANDS, main
 from sim.config import KEYS
 from sim.protocol.modes import MODES
@@ -420,6 +421,10 @@ KINDS: tuple[Callable[[Path, random.Random], list[str]], ...] = (scenario_file, 
 # Running.
 
 
+REMEMBERED: Final = ("XDG_CACHE_HOME/highwater", f"XDG_CACHE_HOME/highwater/{last_failed.NAME}")
+"""Where `highwater run` notes the runs that were not as expected."""
+
+
 def snapshot(folder: Path) -> dict[str, object]:
     """The contents of a folder, without files that may change; links are not followed."""
     found: dict[str, object] = {}
@@ -429,6 +434,8 @@ def snapshot(folder: Path) -> dict[str, object]:
             folders[:] = [name for name in folders if name not in ALLOWED]
         for name in (*folders, *files):
             path = here / name
+            if str(path.relative_to(folder)) in REMEMBERED:
+                continue
             if path.is_symlink():
                 found[str(path)] = str(path.readlink())
             elif path.is_file():
