@@ -123,7 +123,7 @@ class ZooKeeperBroker(Broker):
         elif isinstance(message, ControlResponse):
             self.module.on_control_reply(message)
         elif isinstance(message, ZooKeeperResponse):
-            self.zookeeper.replied(message.request.operation)
+            self.zookeeper.replied(message.request)
         elif isinstance(message, WatchedEvent):
             self.on_watched_event(message)
         elif isinstance(message, RegistrationResponse):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sim.environment.elision import ElidedPings
-from sim.hosts.zk_messages import ZooKeeperOperation, ZooKeeperRequest
+from sim.hosts.zk_messages import ZooKeeperRequest
 
 if TYPE_CHECKING:
     from sim.hosts.zk_broker import ZooKeeperBroker
@@ -18,13 +18,13 @@ class ZooKeeperClient:
 
     Attributes:
         session: the broker epoch of the open session, -1 without one.
-        pending: operations whose requests are unanswered.
+        pending: unanswered requests.
     """
 
     def __init__(self, broker: ZooKeeperBroker) -> None:
         self._broker: ZooKeeperBroker | None = broker
         self.session = -1
-        self.pending: deque[ZooKeeperOperation] = deque()
+        self.pending: deque[ZooKeeperRequest] = deque()
 
     def end(self) -> None:
         """Drop all requests, because the process ended."""
@@ -34,41 +34,41 @@ class ZooKeeperClient:
     def expired(self) -> None:
         """Handle session expiry: drop requests that do not outlive the session."""
         self.session = -1
-        self.pending = deque(operation for operation in self.pending if operation.outlives_session)
+        self.pending = deque(request for request in self.pending if request.outlives_session)
 
     def ask(
         self,
-        execute: Callable[[Any], Any],
+        operation: Callable[[Any], Any],
         done: Callable[[Any], None],
         subject: int,
         *,
         outlives_session: bool = False,
     ) -> None:
-        """Send a request: `execute` is called with ZooKeeper, `done` with the result. See `ZooKeeperOperation`.
+        """Send a request: `operation` is called with ZooKeeper, `done` with the result. See `ZooKeeperRequest`.
 
         Kafka: zookeeper.ZooKeeperClient#handleRequests (1.1-3.9), KafkaZkClient#retryRequestsUntilConnected (1.1-3.9).
         """
         broker = self._broker
         if broker is None:
             return
-        operation = ZooKeeperOperation(broker.node, execute, done, subject, outlives_session=outlives_session)
+        request = ZooKeeperRequest(broker.node, operation, done, subject, outlives_session=outlives_session)
         broker.end_elision(ElidedPings)  # Each ping resends it.
-        self.pending.append(operation)
-        self._send(operation)
+        self.pending.append(request)
+        self._send(request)
 
     def resend(self) -> None:
         """Resend unanswered requests."""
-        for operation in self.pending:
-            self._send(operation)
+        for request in self.pending:
+            self._send(request)
 
-    def _send(self, operation: ZooKeeperOperation) -> None:
+    def _send(self, request: ZooKeeperRequest) -> None:
         broker = self._broker
         if broker is not None and self.session >= 0 and not broker.zombie:
-            operation.broker_epoch = self.session
-            broker.to_control(ZooKeeperRequest(operation))
+            request.broker_epoch = self.session
+            broker.to_control(request)
 
-    def replied(self, operation: ZooKeeperOperation) -> None:
-        """Handle the response to a request for an operation."""
-        if operation in self.pending:
-            self.pending.remove(operation)
-            operation.done(operation.result)
+    def replied(self, request: ZooKeeperRequest) -> None:
+        """Handle the response to a request."""
+        if request in self.pending:
+            self.pending.remove(request)
+            request.done(request.result)

@@ -27,7 +27,7 @@ STEP: Final = 2
 WRITE_ISR: Final = 3
 NOTIFY_ISR: Final = 4
 FIND_CONTROLLER: Final = 5
-"""Kinds of requests (`ZooKeeperOperation.subject`): an election of a controller, a step of the controller, and requests
+"""Kinds of requests (`ZooKeeperRequest.subject`): an election of a controller, a step of the controller, and requests
 of leaders and of brokers that stop.
 """
 
@@ -132,13 +132,13 @@ class WatchedEvent(Message):
         return NOTICE + (self.what << ABOUT) + self.partition_epoch
 
 
-class ZooKeeperOperation:
-    """What a broker asks of ZooKeeper. Kafka: ReplicationUtils#checkLeaderAndIsrZkData.
+class ZooKeeperRequest(Message):
+    """A broker's request to ZooKeeper. Kafka: ReplicationUtils#checkLeaderAndIsrZkData.
 
     Attributes:
         broker: the requesting broker.
         broker_epoch: identifies the session.
-        execute: called with ZooKeeper as its argument.
+        operation: called with ZooKeeper as its argument.
         done: called with the result, at the broker.
         subject: kind and subject of the operation as one number: see `Message.about`.
         outlives_session: whether it outlives the session.
@@ -146,12 +146,12 @@ class ZooKeeperOperation:
             meant to write.)
     """
 
-    __slots__ = ("broker", "broker_epoch", "done", "execute", "outlives_session", "result", "subject")
+    __slots__ = ("broker", "broker_epoch", "done", "operation", "outlives_session", "result", "subject")
 
     def __init__(
         self,
         broker: int,
-        execute: Callable[[Any], Any],
+        operation: Callable[[Any], Any],
         done: Callable[[Any], None],
         subject: int,
         *,
@@ -159,23 +159,17 @@ class ZooKeeperOperation:
     ) -> None:
         self.broker = broker
         self.broker_epoch = -1
-        self.execute = execute
+        self.operation = operation
         self.done = done
         self.subject = subject
         self.outlives_session = outlives_session
         self.result: Any = PENDING
 
-
-class ZooKeeperRequest(Message):
-    """A broker's request to ZooKeeper."""
-
-    __slots__ = ("operation",)
-
-    def __init__(self, operation: ZooKeeperOperation) -> None:
-        self.operation: Final = operation
+    def __eq__(self, other: object) -> bool:
+        return self is other  # The operation is a function, which has no value equality.
 
     def about(self) -> int:
-        return REQUEST + self.operation.subject
+        return REQUEST + self.subject
 
 
 class ZooKeeperResponse(Message):

@@ -259,19 +259,18 @@ class ZooKeeper(ControlPlane):
 
     def on_request(self, request: ZooKeeperRequest) -> None:
         """Execute a broker's request, if its session is open."""
-        operation = request.operation
-        session = self.sessions.get(operation.broker)
-        if session is None or session.broker_epoch != operation.broker_epoch:
-            self.notify_expired(operation.broker, operation.broker_epoch)
+        session = self.sessions.get(request.broker)
+        if session is None or session.broker_epoch != request.broker_epoch:
+            self.notify_expired(request.broker, request.broker_epoch)
             return
-        if operation.result is PENDING:
+        if request.result is PENDING:
             try:
-                operation.result = operation.execute(self)
+                request.result = request.operation(self)
             except ControllerMovedError:
-                operation.result = MOVED
+                request.result = MOVED
         else:
             self.reached(probes.REQUEST_REPEATED)
-        self._send(operation.broker, ZooKeeperResponse(request))
+        self._send(request.broker, ZooKeeperResponse(request))
 
     def _notify(self, broker: int, what: int, change: tuple[str, Value] | None = None) -> None:
         """Send a watch event to a broker."""

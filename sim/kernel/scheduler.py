@@ -1,12 +1,12 @@
 """The scheduler: a queue of events in integer microseconds. SimPy processes run on the same queue.
 
-An event in the queue has a number (its time, then what breaks ties) and a gate; it is queued at most once. It is a
-message, a timer of a node, or any other call (`Call`); its class says how elision and waiting treat it. The gate says
-whether the event still has a receiver: a connection's gate closes when a process ends or the link is cut, a process's
-own gate when the process ends. A closed gate either drops events or holds them back, while its process is paused or
-waits for something; held events are delivered in order when the process resumes.
+An entry of the queue is a number (its time, then what breaks ties), a gate and an event. The event is a message, a
+timer of a node, or any other call (`Call`); its class says how elision and waiting treat it. The gate says whether the
+event still has a receiver: a connection's gate closes when a process ends or the link is cut, a process's own gate when
+the process ends. A closed gate either drops events or holds them back, while its process is paused or waits for
+something; held events are delivered in order when the process resumes.
 
-The queue is a sorted list with the next event last. A run has few pending events and most new ones are due soon, so
+The queue is a sorted list with the next entry last. A run has few pending entries and most new ones are due soon, so
 finding their place costs less than a heap.
 
 Scripts are SimPy processes; their events enter the queue through `Environment.schedule`.
@@ -40,16 +40,12 @@ class Event:
         elision_safe: the event does not end its node's elided exchanges. If it changes anything that does (a HW, an
             ISR, the metadata log), its handler ends them.
         needs_partition: the event reads or changes a broker's partition.
-        due: while it is in the queue: its time, and below that what orders events of the same time.
-        gate: while it is in the queue: the gate it was scheduled through.
     """
 
-    # The first two are class attributes, and fields of each event once compiled: read for less than a method is called.
-    __slots__ = ("due", "gate")
+    # Class attributes, and fields of each event once compiled: read for less than a method is called.
+    __slots__ = ()
     elision_safe = False
     needs_partition = False
-    due: int
-    gate: Gate
 
     def happen(self, gate: Gate, /) -> None:
         """Handle the event, which is due now, at the gate that it was scheduled through."""
@@ -153,6 +149,24 @@ class ElidedExchange:
         raise NotImplementedError
 
 
+class Entry:
+    """An entry of the queue. Compiled code reads its number without allocating; entries are reused after their events
+    have happened.
+
+    Attributes:
+        number: its time, and below that what orders entries of the same time.
+        gate: the gate of its event.
+        event: what happens.
+    """
+
+    __slots__ = ("event", "gate", "number")
+
+    def __init__(self, number: int, gate: Gate, event: Event) -> None:
+        self.number = number
+        self.gate = gate
+        self.event = event
+
+
 ALWAYS: Final = Gate()
 TASK: Final = 0
 """Tie key of `Kernel.schedule_task`."""
@@ -208,7 +222,7 @@ class ObservedEvent(Event):
         end: the sequence number after the last of those.
     """
 
-    __slots__ = ("_kernel", "_watcher", "at_us", "end", "event", "first", "made_us", "number")
+    __slots__ = ("_kernel", "_watcher", "at_us", "end", "event", "first", "gate", "made_us", "number")
 
     def __init__(self, kernel: Kernel, watcher: Watcher, number: int, gate: Gate, event: Event) -> None:
         self._kernel = kernel
@@ -278,8 +292,9 @@ class Kernel:
         self._budget = event_budget
         self._shift = SHIFT
         self._last = _LAST
-        self._queue: list[Event] = []
-        """The next event last; see the module."""
+        self._queue: list[Entry] = []
+        """The next entry last; see the module."""
+        self._used: list[Entry] = []
         self.is_plain = type(self) is Kernel
         self.number = CALL << _TIE
 
@@ -294,22 +309,27 @@ class Kernel:
         self.push((at_us << SHIFT) + number, gate, event)
 
     def push(self, number: int, gate: Gate, event: Event) -> None:
-        """Insert an event with that number. `schedule` calls this; bulk schedulers may call it directly."""
-        event.due = number
-        event.gate = gate
+        """Insert an entry with that number. `schedule` calls this; bulk schedulers may call it directly."""
+        if self._used:
+            entry = self._used.pop()
+            entry.number = number
+            entry.gate = gate
+            entry.event = event
+        else:
+            entry = Entry(number, gate, event)
         queue = self._queue
-        if not queue or queue[-1].due > number:
-            queue.append(event)  # So do two of five events.
+        if not queue or queue[-1].number > number:
+            queue.append(entry)  # So do two of five entries.
             return
         low: i64 = 0
         high: i64 = len(queue) - 1
         while low < high:
             middle = (low + high) >> 1
-            if queue[middle].due > number:
+            if queue[middle].number > number:
                 low = middle + 1
             else:
                 high = middle
-        queue.insert(low, event)
+        queue.insert(low, entry)
 
     def call_at(self, at_us: int, gate: Gate, handler: Handler, argument: Any) -> None:
         """Schedule `handler(argument)`; see `schedule`."""
@@ -363,7 +383,7 @@ class Kernel:
             BudgetError: the event budget is used up.
             PastEventError: the time is in the past.
         """
-        queue, shift = self._queue, self._shift
+        queue, used, shift = self._queue, self._used, self._shift
         end = Gate()
         self.add(until_us, self._last, end, Call(self._reached, None))
         made = 0
@@ -372,10 +392,10 @@ class Kernel:
                 self._run_watched(self.watcher)
             while self.events < self._budget:
                 for made in range(1, self._until_audit() + 1):  # noqa: B007 - used below
-                    event = queue.pop()
-                    gate = event.gate
-                    event.gate = ALWAYS
-                    self.now_us = event.due >> shift
+                    entry = queue.pop()
+                    used.append(entry)
+                    gate, event = entry.gate, entry.event
+                    self.now_us = entry.number >> shift
                     if gate.open:
                         if gate.elided and not event.elision_safe:
                             self.end_elision(gate)
@@ -409,12 +429,11 @@ class Kernel:
         """The loop of `run_until` with a watcher."""
         while self.events < self._budget:
             self._until_audit()
-            event = self._queue.pop()
-            gate = event.gate
-            event.gate = ALWAYS
+            entry = self._queue.pop()
+            gate, event = entry.gate, entry.event
             self.events += 1
-            self.now_us = event.due >> self._shift
-            watched = ObservedEvent(self, watcher, event.due & _NUMBER, gate, event)
+            self.now_us = entry.number >> self._shift
+            watched = ObservedEvent(self, watcher, entry.number & _NUMBER, gate, event)
             if gate.open:
                 watched.happen(gate)
             elif gate.held is not None:
@@ -431,9 +450,8 @@ class Kernel:
 
     def dispose(self) -> None:
         """Drop all pending events."""
-        for event in self._queue:
-            event.gate = ALWAYS
         self._queue.clear()
+        self._used.clear()
         self.audit = None
 
     def _reached(self, _: None) -> None:

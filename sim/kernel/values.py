@@ -7,10 +7,7 @@ construct in a compiled build.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
-
-_QUEUED: Final = frozenset({"due", "gate"})
-"""Where an event is in the queue (`sim.kernel.scheduler.Event`), which is no part of its value."""
+from typing import Any
 
 
 def fields_of(kind: type) -> list[str]:
@@ -19,7 +16,6 @@ def fields_of(kind: type) -> list[str]:
         name
         for base in reversed(kind.__mro__)
         for name in base.__dict__.get("__slots__", base.__dict__.get("__mypyc_attrs__", ()))
-        if name not in _QUEUED
     )
     return [name for name in found if not isinstance(getattr(kind, name, None), bool)]
 

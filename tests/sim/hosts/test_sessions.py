@@ -122,9 +122,9 @@ def test_metadata_are_refreshed_at_multiples_of_their_age(age_ms: int, next_ms: 
     small.cluster.producer.begin()
     kernel = small.cluster.kernel
     assert [
-        event.due >> SHIFT
-        for event in kernel._queue
-        if isinstance(event, Call) and event.handler == small.cluster.producer._refresh_periodically
+        entry.number >> SHIFT
+        for entry in kernel._queue
+        if isinstance(entry.event, Call) and entry.event.handler == small.cluster.producer._refresh_periodically
     ] == [next_ms * 1_000]
 
 
