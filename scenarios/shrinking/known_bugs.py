@@ -76,6 +76,11 @@ class DocumentedBug:
 
 FINDINGS: Final = (
     DocumentedBug(
+        "equal_partition_epoch",
+        "keeps-pending-isr",
+        ("forgotten-expansion", "forgotten-expansion-behind", "forgotten-expansion-fenced"),
+    ),
+    DocumentedBug(
         "elr_outside_assignment",
         "dropped",
         ("reassignment-back", "reassignment-cancelled", "reassignment-to-one", "elr-outside-assignment"),
