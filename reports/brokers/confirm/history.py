@@ -144,9 +144,9 @@ class MetadataHistory(ControlPlaneHistory):
         return new.steps_from(before)
 
     def _decoded(self, data: bytes) -> tuple[str, dict[str, Any]]:
-        _, at = _varint(data, 0)  # Version of the frame.
-        key, at = _varint(data, at)
-        version, at = _varint(data, at)
+        _, at = varint(data, 0)  # Version of the frame.
+        key, at = varint(data, at)
+        version, at = varint(data, at)
         name, schema = self._schemas.get(key, ("", None))
         if schema is None:
             return name, {}
@@ -169,7 +169,8 @@ def _batches(data: bytes, start: int) -> Iterator[tuple[Any, int]]:
         start = end
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """An unsigned number of variable length, and where it ends."""
     value = shift = 0
     while True:
         byte = data[at]

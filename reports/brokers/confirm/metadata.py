@@ -9,6 +9,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from reports.brokers.confirm.history import varint
+
 FLEXIBLE: Final = 12
 """From this version on, a fetch response has tagged fields and compact lengths."""
 _IDS: Final = 13
@@ -29,22 +31,22 @@ def records_in(frame: bytes, version: int) -> tuple[int, int, int] | None:
     """
     if version < FLEXIBLE or len(frame) <= _BEGIN:
         return None
-    topics, at = _unsigned(frame, _BEGIN)
+    topics, at = varint(frame, _BEGIN)
     if topics != 2:
         return None
     if version >= _IDS:
         at += 16
     else:
-        length, at = _unsigned(frame, at)
+        length, at = varint(frame, at)
         at += length - 1
-    partitions, at = _unsigned(frame, at)
+    partitions, at = varint(frame, at)
     if partitions != 2:
         return None
-    aborted, at = _unsigned(frame, at + _PARTITION)
+    aborted, at = varint(frame, at + _PARTITION)
     for _ in range(aborted - 1):
-        _, at = _unsigned(frame, at + _ABORTED)
+        _, at = varint(frame, at + _ABORTED)
     begin = at + 4
-    length, at = _unsigned(frame, begin)
+    length, at = varint(frame, begin)
     return (begin, at, at + length - 1) if length > 1 else None
 
 
@@ -88,18 +90,6 @@ def until(frame: bytes, version: int, last_ms: int) -> bytes:
     else:
         return frame
     return frame[:begin] + _as_unsigned(kept + 1) + frame[at : at + kept] + frame[end:]
-
-
-def _unsigned(data: bytes, at: int) -> tuple[int, int]:
-    """A variable-length number, and where it ends."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
 
 
 def _as_unsigned(value: int) -> bytes:
