@@ -69,6 +69,9 @@ def problems(film: Film) -> Iterator[str]:
         for broker, runs in facts.runs.items():
             if (brokers[broker]["state"] != states.DOWN) is not runs:
                 yield f"{where}: broker {broker} is {brokers[broker]['state']}"
+        for broker, shown in brokers.items():
+            if shown["state"] == states.DOWN and shown["log"] and shown["leo"] != shown["log"][-1][1] + 1:
+                yield f"{where}: broker {broker} is down, with LEO {shown['leo']}"
         log = one.log
         if log is not None:
             shown = brokers[one.step["broker"]]
