@@ -153,15 +153,15 @@ class _Teller:
             self._decide(kind, step, line)
             if early:
                 self._election = None
-        elif kind not in steps.LINKS or not self._is_way_back(step):
+        elif kind not in steps.LINKS or not self._merge_directions(step):
             found = self._tellers.get(kind, self._as_declared)(step)
             if found is not None and not early and (not validates or kind is steps.READ):
                 self._tell(step["t"], found[1], line, found[0], _like(step))
         if flushed is not None:
             self._flushed[broker] = flushed
 
-    def _is_way_back(self, step: Shown) -> bool:
-        """Whether a link changes as its other direction just did; the sentence about that one then says so."""
+    def _merge_directions(self, step: Shown) -> bool:
+        """If the other direction of a link just changed alike, let its sentence name both, and return True."""
         other = {**step, "source": step["target"], "target": step["source"]}
         before, self._link_changed = self._link_changed, step
         if before != other or not self.told or self.told[-1].sentence.at_us != step["t"]:

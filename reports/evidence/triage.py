@@ -79,12 +79,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class ExaminedFailure:
-    """A failure and the repairs that each cure it; or why they are not known; or that FINDINGS.md tells it."""
+    """A failure and the repairs that each cure it; or why they are not known; or that FINDINGS.md documents it."""
 
     failure: Failure
     cures: tuple[Repair, ...] = ()
     problem: str = ""
-    told: bool = False
+    documented: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Triage:
     Attributes:
         inside: number of failures inside the promise; `inside_looked` of them were examined.
         outside: number of failures outside the promise; `outside_looked` of them were examined.
-        told: number of failures that were skipped because FINDINGS.md tells them.
+        documented: number of failures that were skipped because FINDINGS.md documents them.
         buckets: inside the promise first, then by size.
         unexplained: failures that could not be examined, and why.
     """
@@ -143,7 +143,7 @@ class Triage:
     outside_looked: int
     buckets: tuple[Bucket, ...]
     unexplained: tuple[str, ...]
-    told: int = 0
+    documented: int = 0
     cases: dict[tuple[str, str, str, bool, str], Case] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -173,7 +173,7 @@ class Triage:
         small = sum(bucket.small is not None for bucket in self.buckets)
         which = "each" if small == len(self.buckets) else f"{small} of them"
         said = f"{len(self.buckets)} buckets; looked at {' and '.join(parts)}; the smallest seed of {which} was shrunk"
-        return f"{said}; skipped {self.told:,} that FINDINGS.md tells" if self.told else said
+        return f"{said}; skipped {self.documented:,} that FINDINGS.md documents" if self.documented else said
 
 
 class NoFailureError(InputError):
@@ -300,7 +300,7 @@ def triage(
         tell: called with the numbers of examined and of all failures.
         tell_shrunk: called with the numbers of shrunk and of all seeds to shrink.
         is_late: whether this part of the time limit is over. At least one failure is examined, and one seed shrunk.
-        all_but_known: skip failures that FINDINGS.md tells, and examine `most` others.
+        all_but_known: skip failures that FINDINGS.md documents, and examine `most` others.
 
     Raises:
         InputError: the sweep has no rows.
@@ -312,11 +312,11 @@ def triage(
     tasks = [(failure, cases[failure], all_but_known) for failure in chosen]
 
     def is_enough(done: Iterable[ExaminedFailure]) -> bool:
-        return most is not None and sum(not one.told for one in done) >= most
+        return most is not None and sum(not one.documented for one in done) >= most
 
     looked = _each(_look, tasks, processes, tell, lambda: is_late(0.5), is_enough)
     known_to = {side: [one for one in looked if one.failure.inside == side and not one.problem] for side in _SIDES}
-    sides = {side: sum(not one.told for one in known_to[side]) for side in _SIDES}
+    sides = {side: sum(not one.documented for one in known_to[side]) for side in _SIDES}
     buckets = [
         bucket
         for (_, _, kind, inside), group in _grouped(looked).items()
@@ -334,7 +334,7 @@ def triage(
         outside_looked=sides[False],
         buckets=tuple(replace(bucket, small=size) for bucket, (size, _) in pairs),
         unexplained=tuple(f"{one.failure.replay}: {one.problem}" for one in looked if one.problem),
-        told=sum(one.told for one in looked),
+        documented=sum(one.documented for one in looked),
         cases={key(bucket): case for bucket, (_, case) in pairs if case is not None},
     )
 
@@ -351,7 +351,7 @@ def _whole(found: Iterable[Failure], looked: Iterable[ExaminedFailure], kind: st
     there = Counter((failure.inside, failure.kind) for failure in found)
     tried = Counter(one.failure.kind for one in looked)
     each = {one.failure.kind: there[one.failure.inside, one.failure.kind] / tried[one.failure.kind] for one in looked}
-    return sum(each[one.failure.kind] for one in looked if not one.told) / each[kind]
+    return sum(each[one.failure.kind] for one in looked if not one.documented) / each[kind]
 
 
 def key(bucket: Bucket) -> tuple[str, str, str, bool, str]:
@@ -435,18 +435,18 @@ def _recorded(case: Case, failure: Failure) -> Case:
 
 
 def _look(task: tuple[Failure, Case, bool]) -> ExaminedFailure:
-    failure, case, skips_told = task
+    failure, case, skips_documented = task
     trials, kept = Trials(), Symptom(failure.kind, failure.inside)
     try:
         recorded = _recorded(case, failure)
     except InputError as error:
         return ExaminedFailure(failure, problem=error.problems[0])
-    if skips_told and _is_told(recorded, kept, trials):
-        return ExaminedFailure(failure, told=True)
+    if skips_documented and _is_documented(recorded, kept, trials):
+        return ExaminedFailure(failure, documented=True)
     return ExaminedFailure(failure, Criterion(trials, recorded, kept).cause)
 
 
-def _is_told(case: Case, kept: Symptom, trials: Trials) -> bool:
+def _is_documented(case: Case, kept: Symptom, trials: Trials) -> bool:
     """Whether the repair of a finding cures a run."""
     digest, rules = trials.row(case)["digest"], case.mode.rules.override(case.rules)
     for one in FINDINGS:
@@ -472,7 +472,7 @@ def _shrink(task: tuple[Failure, Case]) -> tuple[ShrunkSize | None, Case | None]
 def _grouped(looked: Iterable[ExaminedFailure]) -> dict[tuple[str, str, str, bool], list[ExaminedFailure]]:
     groups: dict[tuple[str, str, str, bool], list[ExaminedFailure]] = {}
     for one in looked:
-        if not (one.problem or one.told):
+        if not (one.problem or one.documented):
             about = one.failure
             groups.setdefault((about.scenario, about.mode, about.kind, about.inside), []).append(one)
     return groups
@@ -510,8 +510,8 @@ def _bug(repair: Repair | None) -> tuple[str, str]:
     if repair is None or not repair.is_rule:
         return "", ""
     rule = repair.name, str(repair.value)
-    if told := finding(*rule):
-        return "told in FINDINGS.md", ", ".join(told.scenarios)
+    if documented := finding(*rule):
+        return "documented in FINDINGS.md", ", ".join(documented.scenarios)
     bug = known(*rule)
     return (bug.name, bug.ticket) if bug else ("", "")
 
@@ -546,5 +546,5 @@ def as_json(found: Triage) -> dict[str, Any]:
         "outside": {"failures": found.outside, "looked_at": found.outside_looked},
         "buckets": [asdict(bucket) for bucket in found.buckets],
         "unexplained": list(found.unexplained),
-        "told": found.told,
+        "documented": found.documented,
     }

@@ -150,6 +150,7 @@ def _broker(storage: Storage, process: Broker | None, *, fenced: bool) -> Fields
     batches, synced, log = storage.log.batches, storage.synced, storage.log
     leads = partition is not None and partition.is_leader
     # A crash takes batches off the end, and the log's own LEO follows when it is loaded.
+    end = batches[-1].last_offset + 1 if batches else log.log_start
     return {
         "state": _state(process),
         "disk_stalled": process is not None and process.disk_stalled_us is not None,
@@ -157,7 +158,7 @@ def _broker(storage: Storage, process: Broker | None, *, fenced: bool) -> Fields
         "leads": leads,
         "knows_epoch": -1 if partition is None else partition.leader_epoch,
         "hw": storage.hw_file.content or 0 if partition is None else partition.hw,
-        "leo": log.leo if partition is not None else batches[-1].last_offset + 1 if batches else log.log_start,
+        "leo": end if partition is None else log.leo,
         "log_start": log.log_start,
         "flushed": batches[synced - 1].last_offset + 1 if 0 < synced <= len(batches) else log.log_start,
     }

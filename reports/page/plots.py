@@ -122,7 +122,11 @@ def trade(
         body += f'<line class="{side}" x1="{_x(at)}" x2="{_x(at)}" y1="{y(low):.1f}" y2="{y(high):.1f}"/>'
         body += _mark(at, middle, SHAPES[side])
         # Points in one place share a label.
-        near = (place for place, (x, y, _) in enumerate(labels) if abs(x - at) < 0.04 and abs(y - middle) < ROW / 2)
+        near = (
+            place
+            for place, (left, down, _) in enumerate(labels)
+            if abs(left - at) < 0.04 and abs(down - middle) < ROW / 2
+        )
         if (place := next(near, None)) is None:
             labels.append((at, middle, str(number)))
         else:

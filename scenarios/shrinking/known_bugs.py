@@ -1,4 +1,4 @@
-"""Known bugs of Kafka, identified by the repair that cures a run, and the findings that FINDINGS.md tells."""
+"""Known bugs of Kafka, identified by the repair that cures a run, and the findings that FINDINGS.md documents."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ KNOWN: Final[Mapping[tuple[str, str], KnownBug]] = {
 
 @dataclass(frozen=True, slots=True)
 class DocumentedBug:
-    """A bug that `reports/brokers/confirm/FINDINGS.md` tells.
+    """A bug that `reports/brokers/confirm/FINDINGS.md` documents.
 
     Attributes:
         rule: the rule that repairs it.

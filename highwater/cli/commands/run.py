@@ -190,7 +190,7 @@ def _last_failed(ui: Ui, names: Sequence[str]) -> list[_Job]:
         key = (word, *words[3:])
         jobs[key] = replace(jobs[key], modes=[*jobs[key].modes, *job.modes]) if key in jobs else job
     if not jobs:
-        ui.note("no run was other than expected last time")
+        ui.note("all runs were as expected last time")
     return list(jobs.values())
 
 

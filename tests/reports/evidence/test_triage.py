@@ -134,7 +134,7 @@ def test_shares_are_those_of_all_failures() -> None:
     looked = [*(ExaminedFailure(one) for one in rare[:5]), *(ExaminedFailure(one) for one in found[10:15])]
     wholes = {kind: _whole(found, looked, kind) for kind in ("committed-loss", "divergence")}
     assert {kind: 5 / whole for kind, whole in wholes.items()} == {"committed-loss": 0.1, "divergence": 0.9}
-    told = [*looked[:5], *(replace(one, told=True) for one in looked[5:])]
+    told = [*looked[:5], *(replace(one, documented=True) for one in looked[5:])]
     assert 5 / _whole(found, told, "committed-loss") == 1
 
 
@@ -211,12 +211,12 @@ def test_what_the_findings_tell_is_skipped(moved: Path) -> None:
     one, two = (triage(store, 2, None, processes, shrunk=0, all_but_known=True) for processes in (1, 2))
     assert one == two
     assert one.inside_looked + one.outside_looked <= 2
-    assert one.told > 0
-    assert f"skipped {one.told} that FINDINGS.md tells" in one.said
-    assert not any(bucket.bug == "told in FINDINGS.md" for bucket in one.buckets)
+    assert one.documented > 0
+    assert f"skipped {one.documented} that FINDINGS.md documents" in one.said
+    assert not any(bucket.bug == "documented in FINDINGS.md" for bucket in one.buckets)
     every = triage(store, 6, shrunk=0)
-    assert every.told == 0
-    assert {bucket.ticket for bucket in every.buckets if bucket.bug == "told in FINDINGS.md"} <= {
+    assert every.documented == 0
+    assert {bucket.ticket for bucket in every.buckets if bucket.bug == "documented in FINDINGS.md"} <= {
         ", ".join(finding.scenarios) for finding in FINDINGS
     }
     for inside in {bucket.inside for bucket in every.buckets}:

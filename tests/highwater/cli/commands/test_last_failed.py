@@ -42,7 +42,7 @@ def test_what_was_not_as_expected_runs_again(highwater: Callable[..., Call], sta
     assert runs(again) == [("canary", "hw", 3, False), ("kip101-scenario-1", "hw", 0, False)]
     assert runs(highwater("run", "canary", "--last-failed", "--json")) == [("canary", "hw", 3, False)]
     none = highwater("run", "power", "--last-failed")
-    assert (none.code, none.out, none.err) == (0, "", "no run was other than expected last time\n")
+    assert (none.code, none.out, none.err) == (0, "", "all runs were as expected last time\n")
 
 
 def test_what_is_as_expected_again_is_forgotten(highwater: Callable[..., Call], state: Path, tmp_path: Path) -> None:
