@@ -332,6 +332,13 @@ class Broker(Following):
         self._isr_expiration.schedule()
         self._recorder.record(steps.IsrSent(partition, isr))
 
+    def note_laggards(self) -> None:
+        """See `Serving.note_laggards`: isr-expiration checks again."""
+        partition = self.partition
+        assert partition is not None
+        if not self._isr_expiration.scheduled and partition.is_leader and partition.has_laggards:
+            self._isr_expiration.schedule()
+
     def is_alive(self, broker: int) -> bool:
         """See `MetadataCache.is_alive`."""
         return broker in self.live

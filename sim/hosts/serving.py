@@ -146,6 +146,10 @@ class Serving(ElidingBroker):
         """Called before a success for acks=all is sent."""
         raise NotImplementedError
 
+    def note_laggards(self) -> None:
+        """Called when a member of the ISR may have begun to lag although nothing was appended."""
+        raise NotImplementedError
+
     def on_produce(self, request: ProduceRequest) -> None:
         """Handle a Produce request. Kafka: ReplicaManager#appendRecords."""
         assert self.partition is not None
@@ -168,6 +172,7 @@ class Serving(ElidingBroker):
         if error:
             if request.replica >= 0 and error != DIVERGING_EPOCH:
                 partition.note_refused_fetch(request.replica)
+                self.note_laggards()
             self._refuse_fetch(request, error)
             return
         now_us = self.kernel.now_us

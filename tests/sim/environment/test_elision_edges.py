@@ -11,6 +11,7 @@ from sim.hosts.cluster import CONSUMER
 from sim.kernel.scheduler import Kernel
 from sim.protocol import probes
 from sim.protocol.client.sender import ProducerBatch
+from sim.protocol.messages import FetchRequest
 from tests.sim.environment.test_elision import elides
 from tests.sim.world import World
 from tests.verification.hunt.elision import FIXED
@@ -265,3 +266,25 @@ def test_a_check_of_the_isr_comes_before_all_else_of_its_time(monkeypatch: pytes
     assert sum(step["step"] == "isr" for step in found) > 3
     monkeypatch.setattr(Kernel, "schedule_task", Kernel.schedule)
     assert written_at_checks(elision=True) != written_at_checks(elision=False)
+
+
+def test_a_refused_fetch_makes_a_member_of_the_isr_lag() -> None:
+    """Up to 2.1, a leader forgets the LEO of a follower whose fetch it refuses."""
+    found = []
+    for elision in (True, False):
+        small = World("kip320-2.1", config={**FIXED, "sim.elision": elision}).ready()
+        small.write(seconds=60)
+        leader = small.cluster.leader
+        assert leader is not None
+        assert leader._isr_expiration.scheduled is not elision
+        request = waiting(small, FOLLOWER).request
+        ((name, offset, epoch, last_epoch),) = request.positions
+        refused = FetchRequest(
+            FOLLOWER, leader.node, FOLLOWER, -1, [(name, offset + 1, epoch, last_epoch)], request.leader_epochs
+        )
+        small.cluster.network.cut(FOLLOWER, leader.node)
+        leader.on_fetch(refused)
+        small.run(120)
+        found.append(small.steps)
+    assert found[0] == found[1]
+    assert any(step["step"] == "isr" and FOLLOWER not in step["isr"] for step in found[0])
