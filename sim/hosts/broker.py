@@ -184,7 +184,9 @@ class Broker(Following):
         self.wake_all()
         removed = self.storage.log.batches[:]
         self.partition = self._hold_partition(*self.storage.delete_log(self.decide))
-        self._recorder.record(steps.Deleted(self.node, self.partition, removed))
+        step = steps.Deleted(self.node, self.partition, removed)
+        self._recorder.record(step)
+        step.release()
 
     def halt(self, reason: str) -> None:
         """Exit after the current call."""

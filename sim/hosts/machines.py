@@ -124,7 +124,9 @@ class Machines:
         """Note that a process has loaded its logs, which shows what was lost before."""
         broker = process.node
         assert process.partition is not None
-        self._recorder.record(steps.Recovered(broker, process.partition, self._lost[broker]))
+        step = steps.Recovered(broker, process.partition, self._lost[broker])
+        self._recorder.record(step)
+        step.release()
         self._lost[broker] = []
 
     def ended(self, process: Broker, kind: steps.StepKind, loses: Callable[[], list[Batch]]) -> list[Batch]:

@@ -39,10 +39,20 @@ class Start(Step):
 class NewLog(Step):
     """A broker has a new log, with this LEO."""
 
-    __slots__ = ("leo", "replica")
+    __slots__ = ("_replica", "leo")
 
-    replica: Replica
     leo: int
+    _replica: Replica | None
+
+    @property
+    def replica(self) -> Replica:
+        """The replica, for listeners of the time."""
+        assert self._replica is not None
+        return self._replica
+
+    def release(self) -> None:
+        """Drop the replica: kept with the step, each former log of a broker would last as long as the run."""
+        self._replica = None
 
 
 RECOVERED: Final[StepKind] = StepKind(
@@ -65,7 +75,7 @@ class Recovered(NewLog):
         self.epoch = 0
         self.offset = self.leo = replica.log.leo
         self.other = replica.hw
-        self.replica = replica
+        self._replica = replica
         self.lost = lost
 
     def tell(self, listeners: list[Listener]) -> None:
@@ -102,7 +112,7 @@ class Deleted(NewLog):
         self.broker = broker
         self.epoch = self.offset = self.other = 0
         self.leo = replica.log.leo
-        self.replica = replica
+        self._replica = replica
         self.removed = removed
 
     def tell(self, listeners: list[Listener]) -> None:

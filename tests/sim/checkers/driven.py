@@ -127,7 +127,7 @@ class EpochLeaders(epoch_leaders.EpochLeaders):
 
 class _Logs(LogsChecker):
     def loaded(self, broker: int, replica: Replica) -> None:
-        self.on_recovered(made(steps.Recovered, broker=broker, replica=replica))
+        self.on_recovered(made(steps.Recovered, broker=broker, _replica=replica))
 
     def lost(self, broker: int, batches: list[Batch], now_us: int = 0) -> None:
         step = steps.End(broker, steps.KILL, batches)
