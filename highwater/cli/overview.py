@@ -27,6 +27,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "shrink": "Find the smallest run that fails for the same cause",
     },
     "Real brokers and this machine": {
+        "audit": "Check a KRaft cluster's metadata log: risks, losses, odd records",
         "confirm": "Play a scripted scenario on real brokers and compare",
         "kafka": "List or fetch releases of Kafka",
         "doctor": "Check this machine, or a sweep's folder",
@@ -53,6 +54,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "show": "highwater show store/power --seed 20 --mode hw --against kip101",
     "draw": "highwater draw store/power --seed 20 --mode hw --output power-20.svg",
     "shrink": "highwater shrink store/power --seed 20 --mode hw",
+    "audit": "highwater audit /var/lib/kafka/__cluster_metadata-0",
     "confirm": "highwater confirm last-replica-standing --kafka 4.1.0",
     "kafka list": "highwater kafka list",
     "kafka fetch": "highwater kafka fetch 4.1.0",

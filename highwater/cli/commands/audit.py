@@ -1,0 +1,180 @@
+"""``highwater audit``: the metadata log of a real cluster, held against the rules of its release."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from highwater.cli.options import PATH, Command, json_option
+from highwater.cli.tables import Markdown, Terminal
+from sim import exit_codes
+from sim.errors import InputError, parse_pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from highwater.cli.console import Ui
+    from reports.audit.audit import Audit
+    from reports.audit.image import Key
+    from reports.audit.results import Named
+
+SHOWN: Final = 20
+"""Rows of a table without --most."""
+
+
+@click.command("audit", cls=Command)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
+@click.option("--release", metavar="RELEASE", help="Kafka's release, if not that of the log's metadata.version.")
+@click.option(
+    "--static",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A setting of server.properties, which no metadata record holds: min.insync.replicas, "
+    "unclean.leader.election.enable.",
+)
+@click.option(
+    "--before-restart",
+    "broker",
+    metavar="BROKER",
+    type=click.IntRange(0),
+    help="Whether this broker can be restarted now. Exit 1: no.",
+)
+@click.option("--anonymous", is_flag=True, help="Show hashes instead of the names of topics.")
+@click.option("--no-explain", is_flag=True, help="Do not look for the event behind each record: some times faster.")
+@click.option(
+    "--most", metavar="N", type=click.IntRange(1), default=SHOWN, show_default=True, help="Rows of each table."
+)
+@click.option("--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="Text or Markdown.")
+@json_option
+@click.pass_obj
+def command(
+    ui: Ui,
+    paths: tuple[Path, ...],
+    release: str | None,
+    static: tuple[str, ...],
+    broker: int | None,
+    anonymous: bool,
+    no_explain: bool,
+    most: int,
+    form: str,
+    as_json: bool,
+) -> int:
+    """Check a KRaft cluster: which partitions are at risk now, what happened, and which records no release writes.
+
+    PATH is a folder __cluster_metadata-0 of a controller or broker, or the log directory that contains it; segments
+    or snapshots of one; the output of 'kafka-dump-log.sh --cluster-metadata-decoder', or of 'kafka-topics.sh
+    --describe' (one moment), compressed or not. Nothing is written to it.
+
+    Exit 0 when no partition is at risk of a loss or without a leader and each record has an explanation, 1 otherwise.
+    """
+    from reports.audit.audit import audit
+    from reports.audit.results import Named
+    from reports.audit.results import as_json as results_as_json
+
+    settings = parse_pairs(static, "--static", "KEY=VALUE", _setting)
+    found = audit(paths, release=release, static=settings, explain=not no_explain)
+    name = Named(found, hides=anonymous)
+    reasons = {} if broker is None else found.against_restart(broker)
+    if as_json:
+        ui.json(results_as_json(found, name, broker, reasons))
+    else:
+        shown = Markdown(ui) if form == "markdown" else Terminal(ui)
+        if broker is None:
+            _show(shown, found, name, most)
+        else:
+            _show_restart(shown, found, name, broker, reasons, most)
+        ui.caution(found.notes)
+    return _exit_code(found, broker, reasons)
+
+
+def _setting(key: str, value: str) -> str:
+    from reports.audit.image import CLUSTER_KEYS
+    from sim.errors import did_you_mean
+
+    if key not in CLUSTER_KEYS:
+        raise InputError(f"--static {key} is not used by an audit{did_you_mean(key, CLUSTER_KEYS)}")
+    is_valid = value in ("true", "false") if key != CLUSTER_KEYS[0] else value.isdigit() and int(value) > 0
+    if not is_valid:
+        raise InputError(f"--static {key}={value}: this is no value of {key}")
+    return value
+
+
+def _exit_code(found: Audit, broker: int | None, reasons: dict[Key, list[str]]) -> int:
+    from reports.audit.risks import Severity
+
+    if broker is not None:
+        return exit_codes.UNEXPECTED if reasons else exit_codes.EXPECTED
+    serious = any(risk.severity != Severity.MARGIN for risks in found.risks.values() for risk in risks)
+    return exit_codes.UNEXPECTED if serious or found.unexplained else exit_codes.EXPECTED
+
+
+def _show(shown: Terminal, found: Audit, name: Named, most: int) -> None:
+    from reports.audit import results
+    from reports.audit.risks import FINDINGS, ORDER
+
+    shown.title(results.answer(found))
+    shown.items(results.summary(found))
+    for severity in ORDER:
+        rows = results.risk_rows(found, severity, name)
+        if not rows:
+            continue
+        shown.title(f"{results.SEVERITIES[severity].capitalize()}: {len(rows)}")
+        for partition, kind, text, advice, finding in rows[:most]:
+            shown.text(f"{partition}: {text} ({kind}).")
+            shown.items([f"Do: {advice}.", *([f"See {finding} in {FINDINGS}."] if finding else [])])
+        _more(shown, len(rows), most)
+    _table(
+        shown,
+        "What happened",
+        ["record", "time (UTC)", "partition", "what"],
+        [(one.offset, results.when(one.time_ms), name(one.key), one.text) for one in found.happened],
+        most,
+    )
+    earlier = [
+        (one.offset, results.when(one.time_ms), name(key), one.text or "no longer at risk")
+        for key, begun in found.at_risk.items()
+        for one in begun
+    ]
+    _table(shown, "When records could be lost", ["record", "time (UTC)", "partition", "what was so"], earlier, most)
+    if sentences := results.explained(found):
+        shown.title("Records and events")
+        shown.items(sentences)
+    _table(
+        shown,
+        f"Records that Kafka {found.release} does not write",
+        ["record", "time (UTC)", "partition", "problem", "change"],
+        list(results.unexplained_rows(found, name)),
+        most,
+    )
+    _table(
+        shown,
+        "Records that a known bug explains",
+        ["record", "time (UTC)", "partition", "event", "rules"],
+        list(results.bug_rows(found, name)),
+        most,
+    )
+
+
+def _table(shown: Terminal, caption: str, headers: list[str], rows: Sequence[tuple[object, ...]], most: int) -> None:
+    if rows:
+        shown.table(caption, headers, rows[:most], numbers=["record"])
+        _more(shown, len(rows), most)
+
+
+def _more(shown: Terminal, number: int, most: int) -> None:
+    if number > most:
+        shown.items([f"and {number - most} more (--most, --json)"])
+
+
+def _show_restart(
+    shown: Terminal, found: Audit, name: Named, broker: int, reasons: dict[Key, list[str]], most: int
+) -> None:
+    from reports.audit import results
+
+    verdict = f"No: {len(reasons)} of {len(found.image.partitions)} partitions" if reasons else "Yes"
+    shown.title(f"Can broker {broker} be restarted now? {verdict}")
+    shown.items(results.summary(found))
+    shown.items(f"{name(key)}: {'; '.join(texts)}." for key, texts in list(reasons.items())[:most])
+    _more(shown, len(reasons), most)

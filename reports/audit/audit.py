@@ -1,0 +1,294 @@
+"""An audit of one metadata log: what was read, which partitions are at risk, what explains its records."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from reports.audit import describe, risks
+from reports.audit.explanations import Explainer
+from reports.audit.facts import ReplicaFacts
+from reports.audit.image import METADATA_VERSION, ClusterImage
+from reports.audit.log import open_log
+from reports.audit.records import NO_LEADER
+from sim.errors import InputError, did_you_mean
+from sim.protocol.modes import MODES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from reports.audit.explanations import Explanation
+    from reports.audit.image import Key
+    from reports.audit.records import MetadataBatch
+    from reports.audit.risks import Risk
+    from sim.protocol.modes import Mode
+    from sim.protocol.rules import Rules
+
+AUDIT_VERSION: Final = 1
+REPAIRED: Final = "elr-repaired"
+LEVELS: Final[Mapping[str, int]] = {"4.4": 31, "4.3": 30, "4.2": 28, "4.1": 26, "4.0": 22, "3.9": 21}
+"""Release -> the first feature level of its ``metadata.version``. Kafka: MetadataVersion."""
+KEPT: Final = 1_000
+"""Unexplained records, and occurrences of known bugs, that are kept one by one; more are counted."""
+
+
+@dataclass(slots=True)
+class Happened:
+    """A loss, or an election that may have lost something, that a record shows."""
+
+    offset: int
+    time_ms: int
+    key: Key
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RiskBegins:
+    """From this record on a partition was at risk of a loss; `kind` is "" where the risk was over."""
+
+    offset: int
+    time_ms: int
+    kind: str
+    text: str
+
+
+@dataclass(slots=True)
+class Audit:
+    """The result.
+
+    Attributes:
+        image: the final state.
+        release: the release whose rules were applied.
+        mode: the mode that models it.
+        rules: its rules.
+        recognised: whether the release was recognised by the log, not given.
+        facts: by partition.
+        risks: by partition, of the final state.
+        explained: number of partitions' records with one event, several, or none.
+        unexplained: the first of those without, and impossible records of brokers.
+        bugs: records that only a known bug explains.
+        happened: see `Happened`.
+        at_risk: when records could be lost from a state that a later record ended or that still holds: of each
+            partition the first `KEPT` beginnings.
+        notes: what is missing in the log.
+        batches: how many were read.
+        first_offset: of the first record; -1 for one moment.
+    """
+
+    image: ClusterImage
+    release: str
+    mode: Mode
+    rules: Rules
+    recognised: bool
+    facts: dict[Key, ReplicaFacts] = field(default_factory=dict)
+    risks: dict[Key, list[Risk]] = field(default_factory=dict)
+    explained: Counter[str] = field(default_factory=Counter)
+    unexplained: list[Explanation] = field(default_factory=list)
+    bugs: list[Explanation] = field(default_factory=list)
+    happened: list[Happened] = field(default_factory=list)
+    at_risk: dict[Key, list[RiskBegins]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    batches: int = 0
+    first_offset: int = -1
+
+    def name(self, key: Key) -> str:
+        """A partition's name."""
+        return self.image.name(key)
+
+    def against_restart(self, broker: int) -> dict[Key, list[str]]:
+        """Reasons against a clean restart of a broker, by partition.
+
+        Raises:
+            InputError: the broker is not registered.
+        """
+        if broker not in self.image.brokers:
+            known = ", ".join(map(str, sorted(self.image.brokers)))
+            raise InputError(f"--before-restart {broker}: no such broker is registered; one of: {known or 'none'}")
+        found = {
+            key: risks.restart_reasons(self.image, key, self.facts.get(key), self.rules, broker)
+            for key in self.image.partitions
+        }
+        return {key: reasons for key, reasons in found.items() if reasons}
+
+
+def audit(
+    paths: Sequence[Path],
+    *,
+    release: str | None = None,
+    static: Mapping[str, str] | None = None,
+    explain: bool = True,
+) -> Audit:
+    """Read a metadata log, or the state that ``kafka-topics.sh --describe`` printed, and check it.
+
+    Args:
+        paths: see `reports.audit.log.open_log`.
+        release: whose rules apply; by default the newest one of the log's ``metadata.version``.
+        static: settings of server.properties, which no record holds: ``min.insync.replicas``,
+            ``unclean.leader.election.enable``.
+        explain: whether to find an event for each record, which takes most of the time.
+
+    Raises:
+        InputError: there is no metadata log, or it is of a kind that cannot be audited.
+        StorageError: a file cannot be read, or is corrupt.
+    """
+    if len(paths) == 1 and describe.is_description(paths[0]):
+        image, notes = describe.read(paths[0])
+        image.static = dict(static or {})
+        found = _begun(image, release)
+        found.notes = notes
+    else:
+        log = open_log(paths)
+        image = log.start()
+        image.static = dict(static or {})
+        found = _begun(image, release)
+        _read(found, log.read(image.next_offset), explain=explain, given=release is not None)
+        found.notes, found.batches, found.first_offset = log.notes, log.batches, log.first_offset
+        if not found.batches and not image.partitions:
+            raise InputError(f"{paths[0]}: no record of a metadata log in it")
+    _note_unknown(found)
+    for key in image.partitions:
+        if at_risk := risks.risks_of(image, key, found.facts.get(key), found.rules):
+            found.risks[key] = at_risk
+    return found
+
+
+def _begun(image: ClusterImage, release: str | None) -> Audit:
+    name = release or recognised_release(image)
+    return Audit(image, name, *rules_of(name), recognised=release is None)
+
+
+def _read(found: Audit, batches: object, *, explain: bool, given: bool) -> None:
+    image = found.image
+    explainer: Explainer | None = None
+    for batch in batches:  # type: ignore[attr-defined]
+        level = image.features.get(METADATA_VERSION)
+        if explain and explainer is None:
+            explainer = _explainer(found.rules)
+        before = {key: image.partitions.get(key) for key in _touched(batch)}
+        if explainer is not None:
+            for explanation in explainer.explain(image, batch):
+                _count(found, explanation)
+        else:
+            for record in batch.records:
+                image.replay(record)
+            image.next_offset, image.time_ms = batch.next_offset, batch.time_ms
+        for key, old in before.items():
+            state = image.partitions.get(key)
+            if state is None:
+                found.facts.pop(key, None)
+                continue
+            facts = found.facts.setdefault(key, ReplicaFacts())
+            if old is not None and state.leader not in (old.leader, NO_LEADER):
+                _note_election(found, key, facts, batch)
+            facts.note(old, state, image.min_isr(key))
+            _note_risk(found, key, facts, batch)
+        if not given and image.features.get(METADATA_VERSION) != level:
+            found.release = recognised_release(image)
+            found.mode, found.rules = rules_of(found.release)
+            explainer = None
+
+
+def _touched(batch: MetadataBatch) -> dict[Key, None]:
+    return {
+        (record.fields["topicId"], record.fields["partitionId"]): None
+        for record in batch.records
+        if record.is_known and record.type in ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD")
+    }
+
+
+def _note_election(found: Audit, key: Key, facts: ReplicaFacts, batch: MetadataBatch) -> None:
+    state = found.image.partitions[key]
+    leader = state.leader
+    if leader in facts.emptied:
+        text = f"broker {leader} was elected, which deleted its log at record {facts.emptied[leader]}"
+    elif leader in facts.behind:
+        text = f"broker {leader} was elected, which may lack records acknowledged after record {facts.behind[leader]}"
+    elif state.recovering:
+        text = f"broker {leader} was elected uncleanly"
+    else:
+        return
+    found.happened.append(Happened(state.offset, batch.time_ms, key, text))
+
+
+def _note_risk(found: Audit, key: Key, facts: ReplicaFacts, batch: MetadataBatch) -> None:
+    """Note where a risk of a loss begins or ends."""
+    begun = found.at_risk.get(key)
+    worst = next(iter(risks.risks_of(found.image, key, facts, found.rules)), None)
+    now = worst if worst is not None and worst.severity == risks.Severity.LOSS else None
+    kind, text = (now.kind, now.text) if now is not None else ("", "")
+    if (begun[-1].kind if begun else "") != kind:
+        begun = found.at_risk.setdefault(key, [])
+        if len(begun) < KEPT:
+            begun.append(RiskBegins(found.image.partitions[key].offset, batch.time_ms, kind, text))
+
+
+def _count(found: Audit, explanation: Explanation) -> None:
+    events = len(explanation.events)
+    found.explained["one event" if events == 1 else "several events" if events else "no event"] += 1
+    if not events and len(found.unexplained) < KEPT:
+        found.unexplained.append(explanation)
+    if explanation.bugs:
+        found.explained["known bug"] += 1
+        if len(found.bugs) < KEPT:
+            found.bugs.append(explanation)
+
+
+def _explainer(rules: Rules) -> Explainer:
+    repaired, values = MODES[REPAIRED].rules.as_dict(), rules.as_dict()
+    return Explainer(rules, {rule: repaired[rule] for rule in CONTROLLER_BUGS if repaired[rule] != values[rule]})
+
+
+CONTROLLER_BUGS: Final = (
+    "reassignment_completes",
+    "resubmitted_reassignment",
+    "elr_outside_assignment",
+    "directory_assignment",
+    "min_isr_change",
+)
+"""Rules of the controller whose historical values are known bugs."""
+
+
+def _note_unknown(found: Audit) -> None:
+    for (kind, version), count in sorted(found.image.counts.items()):
+        found.notes.append(f"{count} records of {kind}, version {version}, are not modelled and were not applied")
+
+
+def recognised_release(image: ClusterImage) -> str:
+    """The newest release that the ``metadata.version`` allows to be sure of; 4.3 if there is none."""
+    level = image.features.get(METADATA_VERSION, LEVELS["4.3"])
+    return next((release for release, first in LEVELS.items() if level >= first), "3.9")
+
+
+def rules_of(release: str) -> tuple[Mode, Rules]:
+    """The mode that models a release, and the release's rules, which may differ in single values.
+
+    Raises:
+        InputError: the release is no KRaft release, or is malformed.
+    """
+    try:
+        numbers = tuple(int(part) for part in release.split("."))
+    except ValueError:
+        raise InputError(f"--release {release!r} is no release{did_you_mean(release, LEVELS)}") from None
+    fitting = [first for first in _MODES if first <= numbers]
+    if not fitting:
+        raise InputError(f"--release {release}: the rules of controllers are modelled from 3.9 on")
+    name, values = _MODES[max(fitting)]
+    return MODES[name], MODES[name].rules.override(values)
+
+
+_LOST_LEADER: Final = {"last_known_elr": "lost-leader"}
+_MODES: Final[Mapping[tuple[int, ...], tuple[str, Mapping[str, str]]]] = {
+    (3, 9): ("kraft", {}),
+    (4, 0): ("elr", {}),
+    (4, 1, 1): ("elr", _LOST_LEADER),
+    (4, 3): ("elr-4.3", {}),
+}
+"""First release -> mode and other values of the controller (PR 20629 came with 4.1.1)."""
+
+
+def anonymous(name: str) -> str:
+    """A topic's name as a hash, the same in each audit of this cluster's logs."""
+    return f"topic-{hashlib.blake2b(name.encode(), digest_size=5).hexdigest()}"

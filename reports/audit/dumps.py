@@ -1,0 +1,87 @@
+"""The output of ``kafka-dump-log.sh --cluster-metadata-decoder``, with or without ``--skip-record-metadata``."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import re
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from reports.audit.records import CorruptRecordError, MetadataBatch, from_json
+from sim.errors import InputError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+_BATCH: Final = re.compile(
+    r"baseOffset: (?P<base>\d+) lastOffset: (?P<last>\d+) count: (?P<count>\d+).*"
+    r" partitionLeaderEpoch: (?P<epoch>-?\d+).* isControl: (?P<control>true|false)"
+    r".* CreateTime: (?P<time>-?\d+).* compresscodec: (?P<codec>\w+)"
+)
+_RECORD: Final = re.compile(r"\| (?:offset: (?P<offset>\d+) .*?)?payload: (?P<payload>\{.*)")
+_UNREADABLE: Final = re.compile(r"\| .*Error at (?P<offset>\d+), skipping")
+_PACKED: Final[dict[bytes, Callable[[Path], Any]]] = {
+    b"\x1f\x8b": gzip.GzipFile,
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ": lzma.LZMAFile,
+}
+"""First bytes of a compressed file -> its reader."""
+
+
+def opened(path: Path) -> IO[bytes]:
+    """Open a text file that may be compressed with gzip, bzip2 or xz."""
+    with path.open("rb") as file:
+        first = file.read(6)
+    return next((unpack(path) for magic, unpack in _PACKED.items() if first.startswith(magic)), None) or path.open("rb")
+
+
+def read_dump(path: Path, notes: list[str]) -> Iterator[MetadataBatch]:
+    """Read the batches of a dump. Lines that are missing in a batch are reported in `notes`.
+
+    Raises:
+        InputError: the file is no such dump.
+        StorageError: it cannot be read.
+    """
+    batch: MetadataBatch | None = None
+    expected = 0
+    try:
+        with opened(path) as file:
+            for number, raw in enumerate(file, start=1):
+                line = raw.decode(errors="replace").rstrip("\r\n")
+                if found := _BATCH.match(line):
+                    yield from _complete(path, batch, expected, notes)
+                    if found["codec"].lower() != "none":
+                        raise InputError(
+                            f"{path}, line {number}: the batch is compressed ({found['codec']}); "
+                            "Kafka does not compress its metadata log"
+                        )
+                    base = int(found["base"])
+                    batch = MetadataBatch(base, int(found["last"]) + 1, int(found["time"]), int(found["epoch"]), [])
+                    expected = 0 if found["control"] == "true" else int(found["count"])
+                elif batch is not None and expected and (said := _RECORD.match(line)):
+                    offset = int(said["offset"] or batch.base_offset + len(batch.records))
+                    batch.records.append(_record(path, number, offset, said["payload"]))
+                elif unread := _UNREADABLE.match(line):
+                    notes.append(f"{path}: Kafka could not decode record {unread['offset']}")
+        yield from _complete(path, batch, expected, notes)
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise StorageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _record(path: Path, number: int, offset: int, payload: str) -> Any:
+    try:
+        return from_json(offset, json.loads(payload))
+    except (ValueError, CorruptRecordError, AttributeError) as error:
+        raise InputError(f"{path}, line {number}: no metadata record: {error}") from None
+
+
+def _complete(path: Path, batch: MetadataBatch | None, expected: int, notes: list[str]) -> Iterator[MetadataBatch]:
+    if batch is None:
+        return
+    if len(batch.records) < expected:
+        missing = expected - len(batch.records)
+        notes.append(f"{path}: {missing} of {expected} records of the batch at offset {batch.base_offset} are missing")
+    yield batch

@@ -1,0 +1,318 @@
+"""Which event of a controller explains each record of a partition: by one release's rules, or by none.
+
+A batch may hold the records of several events. A partition's record is explained by each event after which the
+release's controller would leave the partition in exactly this state. Other records are checked for what the controller
+must have known: a broker's epoch, its fencing, a partition's first state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain, combinations
+from typing import TYPE_CHECKING, Final
+
+from reports.audit import controller
+from reports.audit.controller import listed, outcome
+from reports.audit.image import ClusterImage, PartitionState, changed
+from reports.audit.records import NO_LEADER
+from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR
+from sim.protocol.kraft.partition_change_builder import DESIGNATED, PREFERRED, UNCLEAN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from reports.audit.controller import Event
+    from reports.audit.image import Key
+    from reports.audit.records import MetadataBatch, MetadataRecord
+    from sim.protocol.rules import Rules
+
+_MOST_REMOVED: Final = 4
+"""Of so many replicas that leave the assignment, each subset may have been in the proposed ISR."""
+CHANGE: Final = "PARTITION_CHANGE_RECORD"
+CLEAR: Final = "CLEAR_ELR_RECORD"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Of one record.
+
+    Attributes:
+        offset: of the record.
+        time_ms: of its batch.
+        key: the partition; None for records of brokers.
+        events: texts of the events that explain it; empty if none does.
+        before: the partition's state before.
+        after: its state after.
+        problem: what is wrong with a record that no event explains.
+        bugs: names of the rules without whose historical value no event would explain it.
+    """
+
+    offset: int
+    time_ms: int
+    key: Key | None
+    events: tuple[str, ...]
+    before: PartitionState | None = None
+    after: PartitionState | None = None
+    problem: str = ""
+    bugs: tuple[str, ...] = ()
+
+
+class Explainer:
+    """Explains the records of a log in order, by one set of rules.
+
+    Args:
+        rules: the release's.
+        repairs: rule -> the value that repairs a known bug of this release.
+    """
+
+    def __init__(self, rules: Rules, repairs: Mapping[str, str]) -> None:
+        self._rules = rules
+        self._repairs = repairs
+        self._repeated: dict[Key, tuple[str, list[PartitionState]]] = {}
+        """Partition -> the event that has explained its last record, and the states that are still to come of it."""
+
+    def explain(self, image: ClusterImage, batch: MetadataBatch) -> Iterator[Explanation]:
+        """Explain a batch, and replay it into the image.
+
+        Records that need no event, as they set what anybody may set at any time, have no explanation.
+        """
+        self._repeated.clear()
+        brokers = _Brokers(batch.records)
+        for record in batch.records:
+            if record.is_known:
+                if record.type == CHANGE:
+                    found = self._change(image, brokers, record, batch.time_ms)
+                else:
+                    found = _other(image, batch, record)
+                if found is not None:
+                    yield found
+            image.replay(record)
+        image.next_offset = max(image.next_offset, batch.next_offset)
+        image.time_ms = batch.time_ms
+
+    def _change(
+        self, image: ClusterImage, brokers: _Brokers, record: MetadataRecord, time_ms: int
+    ) -> Explanation | None:
+        fields = record.fields
+        key = fields["topicId"], fields["partitionId"]
+        before = image.partitions.get(key)
+        if before is None:
+            problem = f"it changes partition {key[1]} of topic {key[0]}, which does not exist"
+            return Explanation(record.offset, time_ms, key, (), problem=problem)
+        after = changed(before, fields, record.offset)
+        events = self._events(image, brokers, key, before, after)
+        if events:
+            return Explanation(record.offset, time_ms, key, events, before, after, bugs=self._bugs)
+        problem = "no event leads to this state"
+        return Explanation(record.offset, time_ms, key, (), before, after, problem)
+
+    def _events(
+        self, image: ClusterImage, brokers: _Brokers, key: Key, before: PartitionState, after: PartitionState
+    ) -> tuple[str, ...]:
+        self._bugs: tuple[str, ...] = ()
+        wanted = content(after)
+        pending = self._repeated.pop(key, None)
+        if pending is not None and content(pending[1][0]) == wanted:
+            if pending[1][1:]:
+                self._repeated[key] = pending[0], pending[1][1:]
+            return (pending[0],)
+        found: list[str] = []
+        first: Event | None = None
+        for event in chain(candidates(image, brokers, key, before, after), _across_batches(before, after)):
+            if event is _FALLBACK:
+                if found:
+                    break
+                continue
+            states = outcome(image, key, before, self._rules, event)
+            if states and content(states[0]) == wanted and event.text not in found:
+                found.append(event.text)
+                if len(states) > 1 and key not in self._repeated:
+                    self._repeated[key] = event.text, states[1:]
+                first = first or event
+        if first is not None:
+            self._bugs = self._shown_bugs(image, key, before, wanted, first)
+        return tuple(found)
+
+    def _shown_bugs(
+        self, image: ClusterImage, key: Key, before: PartitionState, wanted: object, event: Event
+    ) -> tuple[str, ...]:
+        """Rules whose repaired value would lead to another state."""
+        bugs = []
+        for rule, value in self._repairs.items():
+            states = outcome(image, key, before, self._rules.override({rule: value}), event)
+            if not states or content(states[0]) != wanted:
+                bugs.append(rule)
+        return tuple(bugs)
+
+
+class _Brokers:
+    """What the records of a batch say about brokers, from which events are recognised."""
+
+    def __init__(self, records: Sequence[MetadataRecord]) -> None:
+        self.fenced: set[int] = set()
+        self.unfenced: set[int] = set()
+        self.stopping: set[int] = set()
+        self.registered: set[int] = set()
+        for record in records:
+            fields = record.fields
+            if not record.is_known:
+                continue
+            if record.type == "FENCE_BROKER_RECORD":
+                self.fenced.add(fields["id"])
+            elif record.type == "UNFENCE_BROKER_RECORD":
+                self.unfenced.add(fields["id"])
+            elif record.type == "REGISTER_BROKER_RECORD":
+                self.registered.add(fields["brokerId"])
+            elif record.type == "BROKER_REGISTRATION_CHANGE_RECORD":
+                broker = fields["brokerId"]
+                if fields["fenced"]:
+                    (self.fenced if fields["fenced"] > 0 else self.unfenced).add(broker)
+                if fields["inControlledShutdown"] > 0:
+                    self.stopping.add(broker)
+
+
+def candidates(
+    image: ClusterImage, brokers: _Brokers, key: Key, before: PartitionState, after: PartitionState
+) -> Iterator[Event]:
+    """Events that may have led from one state to another; the most frequent ones first."""
+    if before.leader != NO_LEADER and not after.last_known_elr:
+        for isr in _proposals(before, after):
+            yield controller.alter_partition(before, isr)
+    yield from _of_brokers(brokers)
+    if (after.replicas, after.adding, after.removing) != (before.replicas, before.adding, before.removing):
+        yield from _reassignments(before, after)
+    elif before.directories != after.directories:
+        for broker, old, new in zip(before.replicas, before.directories, after.directories, strict=False):
+            if old != new:
+                yield controller.assign_directory(broker)
+    if after.leader not in (before.leader, NO_LEADER):
+        yield controller.elect(PREFERRED)
+        yield controller.elect(UNCLEAN)
+        yield controller.elect(DESIGNATED, after.leader)
+    if before.elr and not after.elr:
+        yield controller.set_min_isr(image.min_isr_setting(key))
+
+
+def _of_brokers(brokers: _Brokers) -> Iterator[Event]:
+    for broker in sorted(brokers.fenced):
+        yield controller.fence(broker)
+    for broker in sorted(brokers.stopping):
+        yield controller.shut_down(broker)
+    for broker in sorted(brokers.unfenced):
+        yield controller.unfence(broker)
+    for broker in sorted(brokers.registered):
+        yield controller.register(broker, clean=False)
+        yield controller.register(broker, clean=True)
+
+
+def _reassignments(before: PartitionState, after: PartitionState) -> Iterator[Event]:
+    yield controller.reassign(after.target)
+    if before.adding or before.removing:
+        yield controller.cancel_reassignment()
+        yield controller.reassign(after.replicas)
+
+
+_FALLBACK: Final = controller.elect("")
+
+
+def _across_batches(before: PartitionState, after: PartitionState) -> Iterator[Event]:
+    """Events whose record of the broker is in a later batch, since Kafka cuts up what is longer than 10,000 records."""
+    yield _FALLBACK
+    for broker in sorted({*before.isr, *before.elr} - (set(after.isr) & set(after.elr))):
+        yield controller.fence(broker)
+        yield controller.register(broker, clean=False)
+        yield controller.register(broker, clean=True)
+
+
+def _proposals(before: PartitionState, after: PartitionState) -> Iterator[tuple[int, ...]]:
+    """ISRs that the leader may have proposed: of replicas that leave the assignment, any may have been among them."""
+    yield after.isr
+    gone = [broker for broker in before.replicas if broker not in after.replicas][:_MOST_REMOVED]
+    for count in range(1, len(gone) + 1):
+        for some in combinations(gone, count):
+            yield (*after.isr, *some)
+
+
+def content(state: PartitionState) -> tuple[object, ...]:
+    """What a record says, without directories; the order of ISR and ELR says nothing."""
+    return (
+        state.leader,
+        state.leader_epoch,
+        state.partition_epoch,
+        state.replicas,
+        state.recovering,
+        *(frozenset(some) for some in (state.isr, state.elr, state.last_known_elr, state.adding, state.removing)),
+    )
+
+
+# Other records.
+
+
+def _other(image: ClusterImage, batch: MetadataBatch, record: MetadataRecord) -> Explanation | None:
+    """An explanation if the record is impossible, or if it is a partition's first one."""
+    check = _CHECKS.get(record.type)
+    problem = "" if check is None else check(image, batch, record)
+    if problem:
+        return Explanation(record.offset, batch.time_ms, None, (), problem=problem)
+    if record.type != "PARTITION_RECORD":
+        return None
+    key = record.fields["topicId"], record.fields["partitionId"]
+    return Explanation(record.offset, batch.time_ms, key, ("the partition is created",))
+
+
+def _partition_problem(image: ClusterImage, _: MetadataBatch, record: MetadataRecord) -> str:
+    fields = record.fields
+    if (fields["topicId"], fields["partitionId"]) in image.partitions:
+        return "it creates a partition that exists"
+    if fields["leaderEpoch"] or fields["partitionEpoch"]:
+        return f"a new partition begins with leader epoch {fields['leaderEpoch']} and epoch {fields['partitionEpoch']}"
+    if not fields["isr"] or fields["leader"] != fields["isr"][0]:
+        return f"leader {fields['leader']} of a new partition is not the first of its ISR {listed(fields['isr'])}"
+    idle = [broker for broker in fields["isr"] if not image.is_active(broker)]
+    return f"the ISR of a new partition has broker {idle[0]}, which is fenced or shutting down" if idle else ""
+
+
+def _register_problem(image: ClusterImage, _: MetadataBatch, record: MetadataRecord) -> str:
+    broker, epoch = record.fields["brokerId"], record.fields["brokerEpoch"]
+    known = image.brokers.get(broker)
+    if known is not None and known.incarnation == record.fields["incarnationId"]:
+        expected = known.broker_epoch
+    else:
+        expected = record.offset
+    return "" if epoch == expected else f"broker {broker} registers with epoch {epoch} instead of {expected}"
+
+
+def _epoch_problem(image: ClusterImage, _: MetadataBatch, record: MetadataRecord) -> str:
+    fields = record.fields
+    broker: int = fields["id"] if "id" in fields else fields["brokerId"]
+    epoch = fields["epoch"] if "epoch" in fields else fields["brokerEpoch"]
+    known = image.brokers.get(broker)
+    if known is None:
+        return f"broker {broker} is not registered"
+    if known.broker_epoch != epoch:
+        return f"broker {broker} has broker epoch {known.broker_epoch}, the record says {epoch}"
+    fences = fields.get("fenced", 0)
+    if fences < 0 and not known.fenced:
+        return f"broker {broker} is unfenced already"
+    return ""
+
+
+def _clear_problem(_: ClusterImage, batch: MetadataBatch, record: MetadataRecord) -> str:
+    for other in batch.records:
+        fields = other.fields
+        if other.type == "CONFIG_RECORD" and fields["name"] == MIN_ISR:
+            return ""
+        if other.type == "FEATURE_LEVEL_RECORD" and fields["name"] == ELR_FEATURE:
+            return ""
+    return f"the ELRs of {record.fields['topicName'] or 'all topics'} are cleared, but {MIN_ISR} is not changed with it"
+
+
+_CHECKS: Final = {
+    "PARTITION_RECORD": _partition_problem,
+    "REGISTER_BROKER_RECORD": _register_problem,
+    "UNREGISTER_BROKER_RECORD": _epoch_problem,
+    "FENCE_BROKER_RECORD": _epoch_problem,
+    "UNFENCE_BROKER_RECORD": _epoch_problem,
+    "BROKER_REGISTRATION_CHANGE_RECORD": _epoch_problem,
+    CLEAR: _clear_problem,
+}

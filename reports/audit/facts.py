@@ -1,0 +1,45 @@
+"""What a partition's history tells about its replicas' logs, which its state alone does not show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reports.audit.records import NO_LEADER
+
+if TYPE_CHECKING:
+    from reports.audit.image import PartitionState
+
+
+@dataclass(slots=True)
+class ReplicaFacts:
+    """Of one partition's replicas.
+
+    Attributes:
+        emptied: broker -> offset of the record by which it left the assignment, and so deleted its log. It is forgotten
+            when the broker joins the ISR again.
+        behind: broker -> offset of the record since which an ELR member may lack acknowledged records: the ISR had
+            min.insync.replicas members without it, so the high watermark did not wait.
+    """
+
+    emptied: dict[int, int] = field(default_factory=dict)
+    behind: dict[int, int] = field(default_factory=dict)
+
+    def note(self, before: PartitionState | None, after: PartitionState, min_isr: int) -> None:
+        """Note a change of the partition, after which the effective ``min.insync.replicas`` is `min_isr`."""
+        if before is not None:
+            for broker in before.replicas:
+                if broker not in after.replicas:
+                    self.emptied[broker] = after.offset
+            elected = after.leader if after.leader != before.leader else NO_LEADER
+            for broker in after.isr:
+                if broker not in before.isr and broker != elected:
+                    self.emptied.pop(broker, None)
+                    self.behind.pop(broker, None)
+        for broker in list(self.behind):
+            if broker not in after.elr and broker not in after.last_known_elr:
+                del self.behind[broker]
+        if after.leader != NO_LEADER and len(after.isr) >= min_isr:
+            for broker in after.elr:
+                if broker in after.replicas:
+                    self.behind.setdefault(broker, after.offset)

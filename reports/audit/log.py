@@ -1,0 +1,161 @@
+"""A metadata log given by paths: which files it consists of, from where its history is known, and what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from reports.audit import dumps, segments
+from reports.audit.image import ClusterImage
+from sim.errors import InputError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from reports.audit.records import MetadataBatch
+
+LOG: Final = "__cluster_metadata-0"
+"""Name of the folder of a metadata log, in a broker's or controller's log directory."""
+_META: Final = "meta.properties"
+_DUMP_LINES: Final = ("Dumping ", "Log starting offset", "Snapshot end offset", "KRaft bootstrap", "baseOffset:", "| ")
+"""How the lines of a dump begin."""
+
+
+@dataclass(slots=True)
+class MetadataLog:
+    """The files of one metadata log, and what reading them showed.
+
+    Attributes:
+        snapshots: files that state all that holds before the first segment, in the order in which they are read.
+        files: segments, or dumps, in order of their offsets.
+        notes: sentences about what is missing or strange.
+        first_offset: of the first record of `files`; before it only the state is known, not how it came about.
+        batches: how many were read.
+    """
+
+    files: list[Path]
+    snapshots: list[Path] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    first_offset: int = -1
+    batches: int = 0
+
+    def start(self) -> ClusterImage:
+        """The state before the first segment."""
+        image = ClusterImage()
+        for snapshot in self.snapshots:
+            for batch in segments.read_batches(snapshot):
+                for record in batch.records:
+                    image.replay(record)
+            found = segments.SNAPSHOT.fullmatch(snapshot.name)
+            image.next_offset = int(found["offset"]) if found else 0
+        return image
+
+    def read(self, next_offset: int) -> Iterator[MetadataBatch]:
+        """Read the batches from an offset on, noting gaps and repetitions.
+
+        Raises:
+            InputError: a file is no metadata log.
+            StorageError: a file cannot be read, or is corrupt.
+        """
+        for path in self.files:
+            for batch in _batches(path, self.notes):
+                if batch.next_offset <= next_offset:
+                    continue  # In the snapshot, or twice among the files.
+                if self.first_offset < 0:
+                    self.first_offset = batch.base_offset
+                if batch.base_offset > next_offset and self.batches + bool(self.snapshots) + next_offset:
+                    self.notes.append(
+                        f"{path}: records {next_offset} to {batch.base_offset - 1} are missing; "
+                        "what follows is applied to the state before them"
+                    )
+                self.batches += 1
+                next_offset = batch.next_offset
+                yield batch
+
+
+def open_log(paths: Sequence[Path]) -> MetadataLog:
+    """Find the files of a metadata log.
+
+    Args:
+        paths: a folder ``__cluster_metadata-0`` or the log directory that contains it; or segments, snapshots or dumps
+            of one log.
+
+    Raises:
+        InputError: there is no metadata log, or several of them.
+        StorageError: a path cannot be read.
+    """
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"{path}: no such file or folder")
+    folders = [path for path in paths if path.is_dir()]
+    if not folders:
+        return _of_files(list(paths))
+    if len(paths) > 1:
+        raise InputError(f"{folders[0]}: give one folder, or files of one log; each log is audited by itself")
+    try:
+        return _of_folder(folders[0])
+    except OSError as error:
+        raise StorageError(f"{error.filename or folders[0]}: {error.strerror}") from None
+
+
+def _of_folder(folder: Path) -> MetadataLog:
+    if (folder / LOG).is_dir():
+        folder = folder / LOG
+    files = sorted(path for path in folder.iterdir() if segments.SEGMENT.fullmatch(path.name))
+    snapshots = sorted(path for path in folder.iterdir() if segments.SNAPSHOT.fullmatch(path.name))
+    if not files and not snapshots:
+        raise InputError(f"{folder}: {_what_instead(folder)}")
+    if not _has_metadata_name(folder) and not _is_metadata(files or snapshots):
+        raise InputError(f"{folder}: this is the log of another topic; a metadata log is in a folder {LOG}")
+    log = MetadataLog(files, notes=[])
+    log.snapshots = _needed(files, snapshots, log.notes)
+    return log
+
+
+def _needed(files: list[Path], snapshots: list[Path], notes: list[str]) -> list[Path]:
+    """The snapshots from which the segments go on: the oldest one that joins up with them."""
+    if not files:
+        notes.append("there are no segments: only the state of the newest snapshot is known")
+        return snapshots[-1:]
+    first = int(files[0].name[:20])
+    joining = [path for path in snapshots if int(path.name[:20]) >= first]
+    if first == 0:
+        return [path for path in snapshots if int(path.name[:20]) == 0][:1]
+    if not joining:
+        notes.append(f"no snapshot holds the state before record {first}, the first one: it is unknown")
+    return joining[:1]
+
+
+def _of_files(paths: list[Path]) -> MetadataLog:
+    def offset(path: Path) -> int:
+        found = segments.SEGMENT.fullmatch(path.name) or segments.SNAPSHOT.fullmatch(path.name)
+        return int(found["offset"]) if found else -1
+
+    snapshots = sorted(path for path in paths if segments.SNAPSHOT.fullmatch(path.name))
+    files = sorted((path for path in paths if path not in snapshots), key=offset)
+    return MetadataLog(files, snapshots[-1:])
+
+
+def _batches(path: Path, notes: list[str]) -> Iterator[MetadataBatch]:
+    return segments.read_batches(path) if segments.SEGMENT.fullmatch(path.name) else dumps.read_dump(path, notes)
+
+
+def _has_metadata_name(folder: Path) -> bool:
+    return folder.name == LOG
+
+
+def _is_metadata(files: list[Path]) -> bool:
+    try:
+        return any(batch.records for batch in segments.read_batches(files[0]))
+    except InputError:
+        return False
+
+
+def _what_instead(folder: Path) -> str:
+    names = {path.name for path in folder.iterdir()}
+    if "version-2" in names or any(name.startswith("log.") for name in names):
+        return "this is ZooKeeper's transaction log; an audit needs a KRaft cluster's metadata log"
+    if _META in names:
+        return f"this log directory holds no {LOG}: a controller, or a broker's metadata.log.dir, has it"
+    return f"no segments and no snapshots; a metadata log is in a folder {LOG}"

@@ -1,0 +1,202 @@
+"""The result of an audit as tables and sentences, and as JSON."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.audit.audit import AUDIT_VERSION, anonymous
+from reports.audit.controller import listed
+from reports.audit.risks import ORDER, Severity
+from sim.plurals import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from reports.audit.audit import Audit
+    from reports.audit.explanations import Explanation
+    from reports.audit.image import Key, PartitionState
+
+SEVERITIES: Final = {
+    Severity.LOSS: "acknowledged records can be lost",
+    Severity.LEADERLESS: "no leader",
+    Severity.MARGIN: "no margin",
+}
+"""Severity -> words of its heading."""
+
+
+class Named:
+    """Names of partitions as they are shown: of topics, or of their hashes."""
+
+    def __init__(self, audit: Audit, *, hides: bool) -> None:
+        self._audit = audit
+        self._hides = hides
+
+    def __call__(self, key: Key) -> str:
+        topic = self._audit.image.topics.get(key[0], key[0])
+        return f"{anonymous(topic) if self._hides else topic}-{key[1]}"
+
+
+def when(time_ms: int) -> str:
+    """A time stamp for readers."""
+    if time_ms < 0:
+        return "-"
+    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def summary(audit: Audit) -> list[str]:
+    """What was read, and by which rules."""
+    image = audit.image
+    fenced = sum(not broker.is_active for broker in image.brokers.values())
+    what = (
+        f"{counted(len(image.topics), 'topic')}, {counted(len(image.partitions), 'partition')}, "
+        f"{counted(len(image.brokers), 'broker')} ({fenced} fenced or shutting down)."
+    )
+    lines = [what]
+    if audit.batches:
+        begin = f"record {audit.first_offset}"
+        lines.insert(
+            0,
+            f"Metadata log from {begin} to record {image.next_offset - 1} ({when(image.time_ms)} UTC), "
+            f"{counted(audit.batches, 'batch', 'batches')}.",
+        )
+    how = "as its metadata.version says; --release names another" if audit.recognised else "as asked for"
+    lines.append(f"Rules of Kafka {audit.release} ({how}), mode {audit.mode.name}.")
+    return lines
+
+
+def risk_rows(audit: Audit, severity: Severity, name: Named) -> list[tuple[str, str, str, str, str]]:
+    """Partition, check, what is so, what to do, and scenarios of FINDINGS.md, of each risk of a severity."""
+    return [
+        (name(key), risk.kind, risk.text, risk.advice, risk.finding)
+        for key, found in audit.risks.items()
+        for risk in found
+        if risk.severity == severity
+    ]
+
+
+def answer(audit: Audit) -> str:
+    """The result in one sentence."""
+    worst = dict.fromkeys(ORDER, 0)
+    for found in audit.risks.values():
+        worst[found[0].severity] += 1
+    if not audit.risks:
+        return "No partition is at risk."
+    parts = [
+        f"{number} of {len(audit.image.partitions)}: {SEVERITIES[kind]}" for kind, number in worst.items() if number
+    ]
+    return f"Partitions at risk: {'; '.join(parts)}."
+
+
+def explained(audit: Audit) -> list[str]:
+    """How many records of partitions have an explanation."""
+    counts = audit.explained
+    total = sum(counts[word] for word in ("one event", "several events", "no event"))
+    if not total:
+        return []
+    known = f"one event explains {counts['one event']}, one of several events {counts['several events']}"
+    lines = [f"{counted(total, 'record')} of partitions: {known}, no event {counts['no event']}."]
+    if counts["known bug"]:
+        lines.append(f"{counted(counts['known bug'], 'record')} would not be there without a known bug.")
+    return lines
+
+
+def unexplained_rows(audit: Audit, name: Named) -> Iterator[tuple[object, ...]]:
+    """Record, time, partition, problem, and the change, of each record without an explanation."""
+    for one in audit.unexplained:
+        change = difference(one) if one.after is not None else ""
+        yield one.offset, when(one.time_ms), name(one.key) if one.key else "", one.problem, change
+
+
+def bug_rows(audit: Audit, name: Named) -> Iterator[tuple[object, ...]]:
+    """Record, time, partition, event, and the rules that are known bugs."""
+    for one in audit.bugs:
+        yield one.offset, when(one.time_ms), name(one.key) if one.key else "", one.events[0], ", ".join(one.bugs)
+
+
+def difference(one: Explanation) -> str:
+    """What a record changed."""
+    before, after = one.before, one.after
+    assert before is not None
+    assert after is not None
+    changes = [
+        f"{word} {_shown(before, field)} to {_shown(after, field)}"
+        for word, field in (
+            ("leader", "leader"),
+            ("ISR", "isr"),
+            ("ELR", "elr"),
+            ("last known ELR", "last_known_elr"),
+            ("replicas", "replicas"),
+            ("adding", "adding"),
+            ("removing", "removing"),
+        )
+        if getattr(before, field) != getattr(after, field)
+    ]
+    return "; ".join(changes) or "nothing but the epochs"
+
+
+def _shown(state: PartitionState, field: str) -> str:
+    value = getattr(state, field)
+    return listed(value) if isinstance(value, tuple) else "none" if value < 0 else str(value)
+
+
+def as_json(audit: Audit, name: Named, broker: int | None, reasons: dict[Key, list[str]]) -> dict[str, Any]:
+    """The result, with ``schema_version``."""
+    image = audit.image
+    return {
+        "schema_version": AUDIT_VERSION,
+        "release": audit.release,
+        "mode": audit.mode.name,
+        "records": {"first": audit.first_offset, "next": image.next_offset, "batches": audit.batches},
+        "time_ms": image.time_ms,
+        "topics": len(image.topics),
+        "partitions": len(image.partitions),
+        "brokers": {str(number): {"active": one.is_active} for number, one in sorted(image.brokers.items())},
+        "notes": audit.notes,
+        "at_risk": [
+            {"partition": name(key), **_state(image.partitions[key]), "risks": [_risk(risk) for risk in found]}
+            for key, found in audit.risks.items()
+        ],
+        "was_at_risk": [
+            {"partition": name(key), "begins": [_begins(one) for one in begun]} for key, begun in audit.at_risk.items()
+        ],
+        "happened": [
+            {"record": one.offset, "time_ms": one.time_ms, "partition": name(one.key), "text": one.text}
+            for one in audit.happened
+        ],
+        "explained": {word: audit.explained[word] for word in ("one event", "several events", "no event", "known bug")},
+        "unexplained": _rows(("record", "time", "partition", "problem", "change"), unexplained_rows(audit, name)),
+        "known_bugs": _rows(("record", "time", "partition", "event", "rules"), bug_rows(audit, name)),
+        "before_restart": None
+        if broker is None
+        else {"broker": broker, "reasons": {name(key): texts for key, texts in reasons.items()}},
+    }
+
+
+def _rows(names: Sequence[str], rows: Iterator[tuple[object, ...]]) -> list[dict[str, object]]:
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _state(state: PartitionState) -> dict[str, Any]:
+    return {
+        "leader": state.leader,
+        "replicas": state.replicas,
+        "isr": state.isr,
+        "elr": state.elr,
+        "last_known_elr": state.last_known_elr,
+    }
+
+
+def _risk(risk: Any) -> dict[str, Any]:
+    return {
+        "kind": risk.kind,
+        "severity": str(risk.severity),
+        "text": risk.text,
+        "advice": risk.advice,
+        "finding": risk.finding,
+        "since_record": risk.since,
+    }
+
+
+def _begins(one: Any) -> dict[str, Any]:
+    return {"record": one.offset, "time_ms": one.time_ms, "kind": one.kind, "text": one.text}

@@ -1,0 +1,267 @@
+"""Partitions at risk: states from which acknowledged records can be lost, nobody can lead, or writes are refused.
+
+Each check names what it found, what to do about it, and the finding that it belongs to
+(reports/brokers/confirm/FINDINGS.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from reports.audit.controller import listed, outcome, shut_down
+from reports.audit.facts import ReplicaFacts
+from reports.audit.records import NO_LEADER
+from sim.plurals import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from reports.audit.image import ClusterImage, Key, PartitionState
+    from sim.protocol.rules import Rules
+
+FINDINGS: Final = "reports/brokers/confirm/FINDINGS.md"
+
+
+class Severity(StrEnum):
+    """How bad it is."""
+
+    LOSS = "loss"
+    """Acknowledged records can be lost by clean stops, elections or reassignments alone."""
+    LEADERLESS = "leaderless"
+    """The partition has no leader, or may remain without one."""
+    MARGIN = "margin"
+    """One more failure, and acknowledged records can be lost, or writes with acks=all are refused."""
+
+
+ORDER: Final = tuple(Severity)
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """Of one partition.
+
+    Attributes:
+        kind: name of the check.
+        severity: see `Severity`.
+        text: what is so, in a sentence.
+        advice: what to do.
+        finding: the scenarios of FINDINGS.md that show it; empty if Kafka promises no better.
+        since: offset of the record since which it is so; -1 if unknown.
+    """
+
+    kind: str
+    severity: Severity
+    text: str
+    advice: str
+    finding: str = ""
+    since: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A partition and all that checks look at."""
+
+    image: ClusterImage
+    key: Key
+    state: PartitionState
+    min_isr: int
+    facts: ReplicaFacts
+    rules: Rules
+
+    def is_active(self, broker: int) -> bool:
+        """Whether a broker may lead and join ISRs."""
+        return self.image.is_active(broker)
+
+
+def risks_of(image: ClusterImage, key: Key, facts: ReplicaFacts | None, rules: Rules) -> list[Risk]:
+    """The risks of a partition, worst first."""
+    view = View(image, key, image.partitions[key], image.min_isr(key), facts or ReplicaFacts(), rules)
+    found = [risk for check in CHECKS for risk in check(view)]
+    return sorted(found, key=lambda risk: ORDER.index(risk.severity))
+
+
+def _elr_without_log(view: View) -> Iterator[Risk]:
+    state = view.state
+    for broker in state.elr:
+        if broker in view.facts.emptied and broker in state.replicas:
+            yield Risk(
+                "elr-without-log",
+                Severity.LOSS,
+                f"broker {broker} is in the ELR, but it deleted its log when it left the assignment",
+                f"keep the leader up until broker {broker} is in the ISR; do not stop, move or elect meanwhile",
+                "reassignment-back, reassignment-cancelled",
+                view.facts.emptied[broker],
+            )
+
+
+def _elr_outside(view: View) -> Iterator[Risk]:
+    state = view.state
+    outside = [broker for broker in state.elr if broker not in state.replicas]
+    if outside:
+        yield Risk(
+            "elr-outside-assignment",
+            Severity.LOSS,
+            f"ELR members {listed(outside)} are no replicas, so their logs are deleted",
+            f"wait until the ISR has {counted(view.min_isr, 'member')} before another reassignment: "
+            f"one that adds {listed(outside)} again makes them electable with empty logs",
+            "reassignment-back, elr-outside-assignment",
+            state.offset,
+        )
+    known = [broker for broker in state.last_known_elr if broker not in state.replicas]
+    if known:
+        yield Risk(
+            "last-leader-outside-assignment",
+            Severity.LEADERLESS,
+            f"the last known leader {listed(known)} is no replica and cannot be elected",
+            "an administrator has to elect another replica uncleanly, which may lose records",
+            "elr-outside-assignment",
+            state.offset,
+        )
+
+
+def _elr_behind(view: View) -> Iterator[Risk]:
+    state = view.state
+    behind = [broker for broker in state.elr if broker in view.facts.behind]
+    if behind:
+        yield Risk(
+            "elr-behind",
+            Severity.LOSS,
+            f"ELR members {listed(behind)} may lack acknowledged records: the ISR {listed(state.isr)} was large "
+            "enough without them",
+            f"keep {listed(state.isr) or 'the last ISR'} up until {listed(behind)} are in the ISR",
+            "reassignment-to-one",
+            view.facts.behind[behind[0]],
+        )
+
+
+def _leaderless(view: View) -> Iterator[Risk]:
+    state = view.state
+    if state.leader != NO_LEADER:
+        return
+    waiting = state.isr or state.elr
+    gone = [broker for broker in waiting if broker not in view.image.brokers or broker not in state.replicas]
+    if not waiting:
+        known = f"; the last known leader is {listed(state.last_known_elr)}" if state.last_known_elr else ""
+        advice = "an unclean election is the only way, and it may lose records; first start all replicas"
+        yield Risk("nobody-can-lead", Severity.LEADERLESS, f"no leader, and ISR and ELR are empty{known}", advice)
+    elif len(gone) == len(waiting):
+        text = f"no leader, and no member of ISR or ELR ({listed(waiting)}) is a registered replica"
+        advice = f"start {listed(gone)} again if they are replicas; otherwise only an unclean election helps"
+        yield Risk("nobody-can-lead", Severity.LEADERLESS, text, advice, "elr-outside-assignment")
+    else:
+        text = f"no leader until one of {listed(waiting)} is back"
+        yield Risk(
+            "leaderless", Severity.LEADERLESS, text, f"start one of {listed(waiting)}, the one that stopped last"
+        )
+
+
+def _reassignment(view: View) -> Iterator[Risk]:
+    state = view.state
+    if not (state.adding or state.removing):
+        return
+    stuck = [broker for broker in state.adding if broker in state.removing]
+    if stuck:
+        yield Risk(
+            "reassignment-stuck",
+            Severity.MARGIN,
+            f"replicas {listed(stuck)} are marked both as added and as removed: the reassignment may never complete",
+            "cancel the reassignment and submit it again",
+            "reassignment-stuck",
+            state.offset,
+        )
+    after = {broker for broker in (*state.isr, *state.adding) if broker not in state.removing}
+    needed = min(view.image.min_isr_setting(view.key), len(state.target))
+    waits_for_all = view.rules.reassignment_completes in ("targets-in-isr", "min-isr") or (
+        view.rules.reassignment_completes == "targets-if-fewer" and len(state.adding) < len(state.removing)
+    )
+    if len(after) < needed and not waits_for_all:
+        yield Risk(
+            "completes-below-min-isr",
+            Severity.LOSS,
+            f"the reassignment to {listed(state.target)} completes when {listed(state.adding)} joins the ISR, with "
+            f"{counted(len(after), 'member')} of min.insync.replicas {needed}",
+            f"start {listed([broker for broker in state.target if broker not in after])} first, or cancel the "
+            "reassignment",
+            "reassignment-shrinks-isr, reassignment-back",
+            state.offset,
+        )
+
+
+def _small_isr(view: View) -> Iterator[Risk]:
+    state = view.state
+    if state.leader == NO_LEADER:
+        return
+    idle = [broker for broker in state.isr if not view.is_active(broker)]
+    if idle:
+        yield Risk(
+            "idle-isr-member",
+            Severity.MARGIN,
+            f"ISR members {listed(idle)} are fenced or shutting down",
+            f"start {listed(idle)}",
+        )
+    absent = [broker for broker in state.replicas if broker not in state.isr]
+    if len(state.isr) < view.min_isr:
+        elr = f"; ELR {listed(state.elr)}" if state.elr else "; the ELR is empty" if view.image.elr_enabled else ""
+        yield Risk(
+            "isr-below-min-isr",
+            Severity.MARGIN,
+            f"ISR {listed(state.isr)} is below min.insync.replicas {view.min_isr}: acks=all is refused{elr}",
+            f"start {listed(absent)} before anything else",
+            "directory-assignment" if view.image.elr_enabled and not state.elr else "",
+            state.offset,
+        )
+    elif len(state.isr) == 1 and len(state.replicas) > 1:
+        yield Risk(
+            "leader-alone",
+            Severity.MARGIN,
+            f"leader {state.leader} is alone in the ISR, and acknowledges alone",
+            f"start {listed(absent)} before broker {state.leader} is stopped",
+            since=state.offset,
+        )
+    if state.recovering:
+        yield Risk(
+            "unclean-leader",
+            Severity.MARGIN,
+            f"leader {state.leader} was elected uncleanly and has not confirmed its recovery",
+            "wait until it has",
+            since=state.offset,
+        )
+
+
+CHECKS: Final[tuple[Callable[[View], Iterable[Risk]], ...]] = (
+    _elr_without_log,
+    _elr_outside,
+    _elr_behind,
+    _leaderless,
+    _reassignment,
+    _small_isr,
+)
+
+
+def restart_reasons(image: ClusterImage, key: Key, facts: ReplicaFacts | None, rules: Rules, broker: int) -> list[str]:
+    """Reasons against a clean restart of a broker now, as far as this partition is concerned; empty: none."""
+    state = image.partitions[key]
+    if broker not in (*state.replicas, state.leader):
+        return []
+    known = facts or ReplicaFacts()
+    states = outcome(image, key, state, rules, shut_down(broker)) if image.is_active(broker) else []
+    after = states[0] if states else state
+    reasons = []
+    leader = after.leader
+    if leader == NO_LEADER and state.leader != NO_LEADER:
+        reasons.append("it would have no leader until the broker is back")
+    if leader not in (NO_LEADER, state.leader) and leader in known.emptied:
+        reasons.append(f"broker {leader} would be elected, which deleted its log when it left the assignment: loss")
+    elif leader not in (NO_LEADER, state.leader) and leader in known.behind:
+        reasons.append(f"broker {leader} would be elected, which may lack acknowledged records: loss")
+    elif leader not in (NO_LEADER, state.leader) and leader not in state.isr:
+        reasons.append(f"broker {leader} would be elected from outside the ISR")
+    remaining = [other for other in after.isr if other != broker]
+    min_isr = image.min_isr(key)
+    if broker in state.isr and len(remaining) < min_isr <= len(state.isr):
+        reasons.append(f"its ISR would have {counted(len(remaining), 'member')}, below min.insync.replicas {min_isr}")
+    if broker not in state.isr and broker in state.adding:
+        reasons.append("the broker is being added by a reassignment")
+    return reasons
