@@ -71,11 +71,11 @@ class Fact:
         given = [f"{rule}={value}" for rule, value in self.rules]
         return " ".join([self.mode, *given, self.bounds.name])
 
-    def check(self) -> Found:
-        """Search until all possible kinds are found, or to the end if some are impossible."""
+    def check(self, *, max_states: int | None = None, seconds: float | None = None) -> Found:
+        """Search until all possible kinds are found, to the end if some are impossible, or to a limit (`search`)."""
         rules = mode(self.mode).rules.override(dict(self.rules))
         until = (LOSS, DIVERGENCE) if self.bounds.replicas == 2 else self.kinds
-        return search(World(rules, self.bounds), until=until)
+        return search(World(rules, self.bounds), until=until, max_states=max_states, seconds=seconds)
 
 
 _LOSS: Final = frozenset({LOSS})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -23,7 +24,8 @@ class Found:
     Attributes:
         states: distinct states seen.
         exhausted: there are no others within the bounds.
-        stopped: all that was looked for was found before that.
+        stopped: all that was looked for was found before that. Neither: a limit was reached, and what was not found
+            by then may still be possible.
         paths: kind of violation -> a shortest way to it, in words.
     """
 
@@ -33,22 +35,33 @@ class Found:
     paths: dict[str, list[str]] = field(default_factory=dict)
 
 
-def search(world: World, *, until: Collection[str] = ()) -> Found:
+def search(
+    world: World, *, until: Collection[str] = (), max_states: int | None = None, seconds: float | None = None
+) -> Found:
     """Look for violations.
 
     Args:
         world: the cluster.
         until: stop as soon as all of these are found; none: go on to the end.
+        max_states: give up before more distinct states than these are kept; at least 1.
+        seconds: give up after this time (monotonic clock), looked at once per state visited.
     """
+    deadline = None if seconds is None else time.monotonic() + seconds
     first = world.first()
     parents: dict[State, tuple[State, Action] | None] = {first: None}
     todo = deque([first])
     found = Found()
     while todo:
+        if deadline is not None and time.monotonic() >= deadline:
+            found.states = len(parents)
+            return found
         state = todo.popleft()
         for action, after in world.successors(state):
             if after in parents:
                 continue
+            if max_states is not None and len(parents) >= max_states:
+                found.states = len(parents)
+                return found
             parents[after] = (state, action)
             lost = world.loses(after)
             for kind, violated in ((LOSS, lost), (DIVERGENCE, world.diverges(after))):
