@@ -53,8 +53,8 @@ ALLOWED = ("out", "store", "dist")
 """Folders of a case that may change: ``--output`` goes to the first, a replay without it to the second, an archive for
 Spark without it to the third.
 """
-DEFAULT_FILE = re.compile(r"report\.html|[a-z0-9.-]+-[\w.-]+-\d+\.(svg|json)")
-"""What `report` and `draw` write into the current folder without ``--output``: a new file, never another's place."""
+DEFAULT_FILE = re.compile(r"report\.html|[a-z0-9.-]+-[\w.-]+-\d+\.(svg|json|html)")
+"""What `report`, `draw` and `show` write into the current folder without ``--output``: a new file, never another's place."""
 
 SMALL = ("canary", "kip101-scenario-1", "kip279-scenario-1-below", "kafka-7164", "kip966-first-replies")
 WORDS = (
