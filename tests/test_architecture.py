@@ -104,7 +104,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("scenarios.single",),
     ("scenarios.shrinking", "scenarios.sweep"),
     ("reports",),
-    ("reports.analysis", "reports.brokers", "reports.evidence"),
+    ("reports.analysis", "reports.audit", "reports.brokers", "reports.evidence"),
     ("reports.brokers.kafka", "reports.drawing"),
     ("reports.brokers.confirm", "reports.film", "reports.page"),
     ("highwater",),

@@ -27,7 +27,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "shrink": "Find the smallest run that fails for the same cause",
     },
     "Real brokers and this machine": {
-        "audit": "Check a KRaft cluster's metadata log: risks, losses, odd records",
+        "audit": "Check a KRaft cluster: what is at risk, what happened",
         "confirm": "Play a scripted scenario on real brokers and compare",
         "kafka": "List or fetch releases of Kafka",
         "doctor": "Check this machine, or a sweep's folder",

@@ -14,6 +14,7 @@ from reports.audit.image import METADATA_VERSION, ClusterImage
 from reports.audit.log import open_log
 from reports.audit.records import NO_LEADER
 from sim.errors import InputError, did_you_mean
+from sim.plurals import counted
 from sim.protocol.modes import MODES
 
 if TYPE_CHECKING:
@@ -203,7 +204,8 @@ def _note_election(found: Audit, key: Key, facts: ReplicaFacts, batch: MetadataB
     state = found.image.partitions[key]
     leader = state.leader
     if leader in facts.emptied:
-        text = f"broker {leader} was elected, which deleted its log at record {facts.emptied[leader]}"
+        left = facts.emptied[leader]
+        text = f"broker {leader} was elected; it had left the assignment (record {left}), and its log is lost or old"
     elif leader in facts.behind:
         text = f"broker {leader} was elected, which may lack records acknowledged after record {facts.behind[leader]}"
     elif state.recovering:
@@ -253,7 +255,9 @@ CONTROLLER_BUGS: Final = (
 
 def _note_unknown(found: Audit) -> None:
     for (kind, version), count in sorted(found.image.counts.items()):
-        found.notes.append(f"{count} records of {kind}, version {version}, are not modelled and were not applied")
+        is_ = ("is", "was") if count == 1 else ("are", "were")
+        records = counted(count, "record")
+        found.notes.append(f"{records} of {kind}, version {version}, {is_[0]} not modelled and {is_[1]} not applied")
 
 
 def recognised_release(image: ClusterImage) -> str:

@@ -51,6 +51,7 @@ class Event:
         unfenced: a broker that was fenced before this event, though the record of its unfencing comes before the
             partition's.
         serving: a broker that was not shutting down before this event.
+        unclean: unclean elections are allowed, though no record says so.
     """
 
     kind: str
@@ -58,6 +59,7 @@ class Event:
     ask: Callable[[PartitionController], object]
     unfenced: int = -1
     serving: int = -1
+    unclean: bool = False
 
 
 class _Host:
@@ -121,7 +123,7 @@ class PartitionController:
         )
         settings = {
             MIN_ISR: image.min_isr_setting(key),
-            UNCLEAN_ELECTION: image.unclean_enabled(key),
+            UNCLEAN_ELECTION: event.unclean or image.unclean_enabled(key),
             ELR_FEATURE: int(image.elr_enabled),
         }
         self._metadata = metadata

@@ -7,7 +7,7 @@ must have known: a broker's epoch, its fencing, a partition's first state.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +17,7 @@ from reports.audit.image import ClusterImage, PartitionState, changed
 from reports.audit.records import NO_LEADER
 from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR
 from sim.protocol.kraft.partition_change_builder import DESIGNATED, PREFERRED, UNCLEAN
+from sim.protocol.kraft.replication_control_manager import UNCLEAN_ELECTION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -191,6 +192,10 @@ def candidates(
         yield controller.elect(DESIGNATED, after.leader)
     if before.elr and not after.elr:
         yield controller.set_min_isr(image.min_isr_setting(key))
+    if after.recovering and not image.unclean_enabled(key):
+        for event in _of_brokers(brokers):
+            text = f"{event.text}, with {UNCLEAN_ELECTION}=true in server.properties"
+            yield replace(event, text=text, unclean=True)
 
 
 def _of_brokers(brokers: _Brokers) -> Iterator[Event]:
@@ -272,14 +277,20 @@ def _partition_problem(image: ClusterImage, _: MetadataBatch, record: MetadataRe
     return f"the ISR of a new partition has broker {idle[0]}, which is fenced or shutting down" if idle else ""
 
 
-def _register_problem(image: ClusterImage, _: MetadataBatch, record: MetadataRecord) -> str:
+def _register_problem(image: ClusterImage, batch: MetadataBatch, record: MetadataRecord) -> str:
+    """A new incarnation's epoch is the offset at which its event began, with changes of partitions or at once.
+
+    Kafka: QuorumController#registerBroker.
+    """
     broker, epoch = record.fields["brokerId"], record.fields["brokerEpoch"]
     known = image.brokers.get(broker)
     if known is not None and known.incarnation == record.fields["incarnationId"]:
         expected = known.broker_epoch
-    else:
-        expected = record.offset
-    return "" if epoch == expected else f"broker {broker} registers with epoch {epoch} instead of {expected}"
+        return "" if epoch == expected else f"broker {broker} registers with epoch {epoch} instead of {expected}"
+    since = [one for one in batch.records if epoch <= one.offset < record.offset]
+    if batch.base_offset <= epoch <= record.offset and all(one.type == CHANGE for one in since):
+        return ""
+    return f"broker {broker} registers with epoch {epoch}; its registration is not the event that began there"
 
 
 def _epoch_problem(image: ClusterImage, _: MetadataBatch, record: MetadataRecord) -> str:

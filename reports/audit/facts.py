@@ -16,8 +16,8 @@ class ReplicaFacts:
     """Of one partition's replicas.
 
     Attributes:
-        emptied: broker -> offset of the record by which it left the assignment, and so deleted its log. It is forgotten
-            when the broker joins the ISR again.
+        emptied: broker -> offset of the record by which it left the assignment. It deletes its log then, or keeps an
+            old one if it is down. Forgotten when the broker joins the ISR again.
         behind: broker -> offset of the record since which an ELR member may lack acknowledged records: the ISR had
             min.insync.replicas members without it, so the high watermark did not wait.
     """

@@ -148,7 +148,7 @@ def _has_metadata_name(folder: Path) -> bool:
 def _is_metadata(files: list[Path]) -> bool:
     try:
         return any(batch.records for batch in segments.read_batches(files[0]))
-    except InputError:
+    except (InputError, StorageError):
         return False
 
 

@@ -70,7 +70,7 @@ class Cursor:
     def __init__(self, data: bytes, at: int = 0, end: int | None = None) -> None:
         self.data = data
         self.at = at
-        self.end = len(data) if end is None else end
+        self.end = len(data) if end is None else min(end, len(data))
 
     def varint(self) -> int:
         """An unsigned number of variable length."""

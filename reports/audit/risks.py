@@ -89,7 +89,7 @@ def _elr_without_log(view: View) -> Iterator[Risk]:
             yield Risk(
                 "elr-without-log",
                 Severity.LOSS,
-                f"broker {broker} is in the ELR, but it deleted its log when it left the assignment",
+                f"broker {broker} is in the ELR, but left the assignment meanwhile: its log is deleted, or old",
                 f"keep the leader up until broker {broker} is in the ISR; do not stop, move or elect meanwhile",
                 "reassignment-back, reassignment-cancelled",
                 view.facts.emptied[broker],
@@ -103,7 +103,7 @@ def _elr_outside(view: View) -> Iterator[Risk]:
         yield Risk(
             "elr-outside-assignment",
             Severity.LOSS,
-            f"ELR members {listed(outside)} are no replicas, so their logs are deleted",
+            f"ELR members {listed(outside)} are no replicas: their logs are deleted, or old",
             f"wait until the ISR has {counted(view.min_isr, 'member')} before another reassignment: "
             f"one that adds {listed(outside)} again makes them electable with empty logs",
             "reassignment-back, elr-outside-assignment",
@@ -253,7 +253,9 @@ def restart_reasons(image: ClusterImage, key: Key, facts: ReplicaFacts | None, r
     if leader == NO_LEADER and state.leader != NO_LEADER:
         reasons.append("it would have no leader until the broker is back")
     if leader not in (NO_LEADER, state.leader) and leader in known.emptied:
-        reasons.append(f"broker {leader} would be elected, which deleted its log when it left the assignment: loss")
+        reasons.append(
+            f"broker {leader} would be elected, whose log is deleted or old, as it left the assignment: loss"
+        )
     elif leader not in (NO_LEADER, state.leader) and leader in known.behind:
         reasons.append(f"broker {leader} would be elected, which may lack acknowledged records: loss")
     elif leader not in (NO_LEADER, state.leader) and leader not in state.isr:

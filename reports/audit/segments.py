@@ -63,6 +63,8 @@ def _batch(path: Path, base_offset: int, data: bytes) -> MetadataBatch:
     where = f"{path}: the batch at offset {base_offset}"
     if magic != _MAGIC:
         raise InputError(f"{where} has format {magic}; metadata logs have format {_MAGIC}")
+    if count != last_delta + 1:
+        raise StorageError(f"{where} is corrupt: {count} records up to offset {base_offset + last_delta}")
     if attributes & _CODEC:
         codec = _CODECS[attributes & _CODEC] if attributes & _CODEC < len(_CODECS) else "an unknown codec"
         raise InputError(f"{where} is compressed ({codec}); Kafka does not compress its metadata log")
@@ -83,5 +85,5 @@ def _batch(path: Path, base_offset: int, data: bytes) -> MetadataBatch:
             cursor.at = end
     except (CorruptRecordError, struct.error) as error:
         problem = f"{where} holds no metadata records: {error}"
-        raise InputError(problem) if base_offset == 0 or not batch.records else StorageError(problem) from None
+        raise InputError(problem) if base_offset == 0 else StorageError(problem) from None
     return batch

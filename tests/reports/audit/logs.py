@@ -130,8 +130,8 @@ class Written:
             lines.append(
                 f"baseOffset: {base} lastOffset: {last} count: {len(records)} baseSequence: -1 lastSequence: -1 "
                 f"producerId: -1 producerEpoch: -1 partitionLeaderEpoch: 1 isTransactional: false isControl: false "
-                f"deleteHorizonMs: OptionalLong.empty position: 0 CreateTime: {1_700_000_000_000 + base} size: 1 magic: 2 "
-                "compresscodec: none crc: 1 isvalid: true"
+                f"deleteHorizonMs: OptionalLong.empty position: 0 CreateTime: {1_700_000_000_000 + base} size: 1 "
+                "magic: 2 compresscodec: none crc: 1 isvalid: true"
             )
             lines += [_line(base + place, kind, data) for place, (kind, data) in enumerate(records)]
             base += len(records)

@@ -54,7 +54,7 @@ ALLOWED = ("out", "store", "dist")
 Spark without it to the third.
 """
 DEFAULT_FILE = re.compile(r"report\.html|[a-z0-9.-]+-[\w.-]+-\d+\.(svg|json|html)")
-"""What `report`, `draw` and `show` write into the current folder without ``--output``: a new file, never another's place."""
+"""What `report`, `draw` and `show` write into the current folder without ``--output``: new files, never over others."""
 
 SMALL = ("canary", "kip101-scenario-1", "kip279-scenario-1-below", "kafka-7164", "kip966-first-replies")
 WORDS = (

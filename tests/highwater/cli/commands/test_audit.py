@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sim import exit_codes
+from tests.places import ROOT
+from tests.reports.audit.logs import begun, change, fenced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.conftest import Call
+
+LOGS = ROOT / "tests" / "fixtures" / "metadata"
+LOST = LOGS / "reassignment-back-4.3.1"
+
+
+def test_an_audit_names_the_loss_and_the_bug(highwater: Callable[..., Call]) -> None:
+    call = highwater("audit", LOST)
+    assert call.code == exit_codes.EXPECTED
+    assert call.out.startswith("No partition is at risk.")
+    assert "broker 1 was elected; it had left the assignment (record 66)" in " ".join(call.out.split())
+    assert "elr_outside_assignment" in call.out
+    markdown = highwater("audit", LOST, "--format", "markdown")
+    assert "| 76 |" in markdown.out
+    for asked in ("4.2.1", "4.1.0"):
+        other = highwater("audit", LOST, "--release", asked)
+        assert other.code == exit_codes.UNEXPECTED
+        assert f"Records that Kafka {asked} does not write" in other.out
+
+
+def test_json_has_a_version_and_hashes_names_if_asked(highwater: Callable[..., Call]) -> None:
+    shown = json.loads(highwater("audit", LOST, "--json").out)
+    assert (shown["schema_version"], shown["release"], shown["records"]["next"]) == (1, "4.3", 146)
+    assert [one["partition"] for one in shown["happened"]] == ["partition-0"]
+    hidden = highwater("audit", LOST, "--json", "--anonymous").out
+    assert "partition-0" not in hidden
+    assert json.loads(hidden)["happened"][0]["partition"].startswith("topic-")
+    assert "localhost" not in hidden
+
+
+def test_a_rolling_restart_can_ask(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    log = begun()
+    healthy = log.segment(tmp_path / "healthy")
+    log.add(change(isr=[1, 2]), fenced(3, 5))
+    place = log.segment(tmp_path / "small")
+    yes = highwater("audit", healthy, "--before-restart", 2)
+    assert (yes.code, yes.out.splitlines()[0]) == (0, "Can broker 2 be restarted now? Yes")
+    no = highwater("audit", place, "--before-restart", 2)
+    assert (no.code, no.out.splitlines()[0]) == (1, "Can broker 2 be restarted now? No: 1 of 1 partitions")
+    assert "below min.insync.replicas 2" in no.out
+    shown = json.loads(highwater("audit", place, "--before-restart", 2, "--json").out)
+    assert shown["before_restart"]["broker"] == 2
+    assert list(shown["before_restart"]["reasons"]) == ["orders-0"]
+
+
+def test_partitions_at_risk_are_shown_with_what_to_do(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    log = begun()
+    log.add(change(isr=[1], eligibleLeaderReplicas=[2, 7]))
+    call = highwater("audit", log.segment(tmp_path))
+    assert call.code == exit_codes.UNEXPECTED
+    words = " ".join(call.out.split())
+    assert "Acknowledged records can be lost: 1" in words
+    assert "orders-0: ELR members 7 are no replicas" in words
+    assert "Do: wait until the ISR has 2 members before another reassignment" in words
+    assert "No margin: 1" in words
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["no-such-folder"], 2, "no-such-folder: no such file or folder"),
+        ([LOST, "--release", "2.6.0"], 2, "the rules of controllers are modelled from 3.9 on"),
+        ([LOST, "--release", "newest"], 2, "--release 'newest' is no release"),
+        ([LOST, "--static", "min.insync.replica=2"], 2, "did you mean 'min.insync.replicas'?"),
+        ([LOST, "--static", "min.insync.replicas=no"], 2, "this is no value of min.insync.replicas"),
+        ([LOST, "--before-restart", "9"], 2, "no such broker is registered; one of: 1, 2, 3"),
+        ([LOGS.parent], 2, "no segments and no snapshots"),
+    ],
+)
+def test_bad_input(words: list[object], code: int, message: str, highwater: Callable[..., Call]) -> None:
+    call = highwater("audit", *words)
+    assert call.code == code
+    assert message in call.err
+    assert "Traceback" not in call.err

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reports.audit.audit import audit, rules_of
+from reports.audit.explanations import Explainer
+from reports.audit.image import ClusterImage
+from reports.audit.segments import read_batches
+from sim.errors import InputError
+from sim.protocol.modes import MODES
+from tests.reports.audit import logs
+from tests.reports.audit.logs import begun, change, config, fenced, partition, registered, unfenced
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from reports.audit.audit import Audit
+    from reports.audit.records import MetadataBatch
+    from tests.reports.audit.logs import Written
+
+
+def audited(log: Written, folder: Path, **given: Any) -> Audit:
+    return audit([log.segment(folder)], **given)
+
+
+def at_last_batch(log: Written, folder: Path) -> tuple[ClusterImage, MetadataBatch]:
+    """The state before the last batch, and that batch."""
+    image = ClusterImage()
+    *earlier, last = read_batches(next(log.segment(folder).iterdir()))
+    for batch in earlier:
+        for record in batch.records:
+            image.replay(record)
+    return image, last
+
+
+def kinds(found: Audit) -> list[str]:
+    return [risk.kind for risks in found.risks.values() for risk in risks]
+
+
+def stopped(log: Written) -> Written:
+    """Broker 3 is fenced and leaves the ISR."""
+    log.add(change(isr=[1, 2]), fenced(3, 5))
+    return log
+
+
+def test_a_healthy_cluster_is_not_at_risk(tmp_path: Path) -> None:
+    found = audited(begun(), tmp_path)
+    assert not found.risks
+    assert not found.unexplained
+    assert (found.release, found.mode.name) == ("4.3", "elr-4.3")
+    assert audited(stopped(begun()), tmp_path / "two").explained == {"one event": 1, "several events": 1}
+
+
+def test_the_release_follows_the_feature_level(tmp_path: Path) -> None:
+    found = {level: audited(begun(level=level), tmp_path / str(level)).release for level in (21, 25, 27, 29, 30, 31)}
+    assert found == {21: "3.9", 25: "4.0", 27: "4.1", 29: "4.2", 30: "4.3", 31: "4.4"}
+    assert [rules_of(release)[0].name for release in ("3.9.0", "4.0", "4.1.0", "4.2.1", "4.3.1", "4.4")] == [
+        *("kraft", "elr", "elr", "elr"),
+        *("elr-4.3", "elr-4.3"),
+    ]
+    for wrong in ("2.6.0", "newest"):
+        with pytest.raises(InputError, match=f"--release '?{wrong}"):
+            rules_of(wrong)
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({"isr": [1]}, "isr-below-min-isr"),
+        ({"isr": [1], "eligibleLeaderReplicas": [2, 4]}, "elr-outside-assignment"),
+        ({"isr": [], "leader": -1, "eligibleLeaderReplicas": [1]}, "leaderless"),
+        ({"isr": [], "leader": -1, "eligibleLeaderReplicas": [7]}, "nobody-can-lead"),
+        ({"isr": [], "leader": -1, "lastKnownElr": [1]}, "nobody-can-lead"),
+        ({"isr": [], "leader": -1, "lastKnownElr": [9]}, "last-leader-outside-assignment"),
+        ({"isr": [1, 2], "eligibleLeaderReplicas": [3]}, "elr-behind"),
+        ({"addingReplicas": [4], "removingReplicas": [4], "replicas": [1, 2, 3, 4]}, "reassignment-stuck"),
+        (
+            {"isr": [1], "replicas": [1, 2, 3], "addingReplicas": [2], "removingReplicas": [1]},
+            "completes-below-min-isr",
+        ),
+        ({"leaderRecoveryState": 1}, "unclean-leader"),
+    ],
+)
+def test_each_check_finds_its_state(fields: dict[str, Any], kind: str, tmp_path: Path) -> None:
+    log = begun()
+    assert kind not in kinds(audited(log, tmp_path / "before"))
+    log.add(change(**fields))
+    assert kind in kinds(audited(log, tmp_path / "after"))
+
+
+def test_members_that_are_fenced_and_a_leader_alone(tmp_path: Path) -> None:
+    log = begun(min_isr=1)
+    log.add(change(isr=[1]))
+    log.add(fenced(1, 3))
+    assert {"leader-alone", "idle-isr-member"} <= {*kinds(audited(log, tmp_path))}
+
+
+def test_a_replica_that_left_and_returned_is_without_log_until_it_joins(tmp_path: Path) -> None:
+    log = begun((1, 2))
+    log.add(change(isr=[1], eligibleLeaderReplicas=[2]))
+    log.add(change(replicas=[1, 3], isr=[1], eligibleLeaderReplicas=[2]))
+    log.add(change(replicas=[1, 2]))
+    assert "elr-without-log" in kinds(audited(log, tmp_path / "returned"))
+    log.add(change(isr=[1, 2], eligibleLeaderReplicas=[]))
+    assert not kinds(audited(log, tmp_path / "joined"))
+
+
+# Restarts.
+
+
+def test_restarts_that_leave_enough_members_are_possible(tmp_path: Path) -> None:
+    found = audited(begun(), tmp_path)
+    assert [found.against_restart(broker) for broker in (1, 2, 3)] == [{}, {}, {}]
+    with pytest.raises(InputError, match="--before-restart 4: no such broker is registered; one of: 1, 2, 3"):
+        found.against_restart(4)
+
+
+def test_reasons_against_a_restart(tmp_path: Path) -> None:
+    found = audited(stopped(begun()), tmp_path / "small")
+    assert [*found.against_restart(2).values()] == [["its ISR would have 1 member, below min.insync.replicas 2"]]
+    assert found.against_restart(3) == {}
+    log = stopped(begun(min_isr=1))
+    log.add(change(isr=[1]), fenced(2, 4))
+    assert [*audited(log, tmp_path / "alone").against_restart(1).values()] == [
+        [
+            "it would have no leader until the broker is back",
+            "its ISR would have 0 members, below min.insync.replicas 1",
+        ]
+    ]
+
+
+# Explanations.
+
+
+def test_a_state_to_which_no_event_leads(tmp_path: Path) -> None:
+    log = begun()
+    log.add(change(leader=3, isr=[3]))
+    (one,) = audited(log, tmp_path).unexplained
+    assert (one.offset, one.problem) == (log.offset - 1, "no event leads to this state")
+
+
+@pytest.mark.parametrize(
+    ("records", "problem"),
+    [
+        ([fenced(2, 9)], "broker 2 has broker epoch 4, the record says 9"),
+        ([unfenced(2, 4)], "broker 2 is unfenced already"),
+        ([fenced(7, 9)], "broker 7 is not registered"),
+        ([partition([1, 2])], "it creates a partition that exists"),
+        ([partition([1, 2], 1, leader=2)], "leader 2 of a new partition is not the first of its ISR 1 2"),
+        ([partition([1, 2], 1, leaderEpoch=3)], "a new partition begins with leader epoch 3 and epoch 0"),
+        ([fenced(1, 3), partition([1, 2], 1)], "the ISR of a new partition has broker 1, which is fenced or shutting"),
+        ([registered(2, 5, "AAAAAAAAAAAAAAAAAAAAAQ")], "broker 2 registers with epoch 5; its registration is not"),
+        ([registered(2, 5)], "broker 2 registers with epoch 5 instead of 4"),
+        ([("CLEAR_ELR_RECORD", {"topicName": "orders"})], "the ELRs of orders are cleared, but min.insync.replicas"),
+        ([change(5, isr=[1])], "it changes partition 5 of topic"),
+    ],
+)
+def test_records_that_no_controller_writes(records: list[Any], problem: str, tmp_path: Path) -> None:
+    log = begun()
+    log.add(*records)
+    found = audited(log, tmp_path)
+    assert [one.problem for one in found.unexplained if problem in one.problem]
+
+
+def test_unclean_elections_may_be_allowed_by_server_properties(tmp_path: Path) -> None:
+    log = begun(min_isr=1, level=21)
+    log.add(change(isr=[1]))
+    log.add(change(leader=2, isr=[2], leaderRecoveryState=1), fenced(1, 3))
+    explained = []
+    for explanation in Explainer(MODES["kraft"].rules, {}).explain(*at_last_batch(log, tmp_path)):
+        explained += explanation.events
+    assert explained == ["broker 1 is fenced, with unclean.leader.election.enable=true in server.properties"]
+    found = audited(log, tmp_path, static={"unclean.leader.election.enable": "true"})
+    assert not found.unexplained
+    assert [one.text for one in found.happened] == ["broker 2 was elected uncleanly"]
+
+
+def test_min_isr_of_a_topic_comes_before_that_of_the_cluster(tmp_path: Path) -> None:
+    log = begun()
+    log.add(change(isr=[1, 2]))
+    assert not kinds(audited(log, tmp_path / "cluster"))
+    log.add(config("min.insync.replicas", "3", 2, "orders"))
+    assert kinds(audited(log, tmp_path / "topic")) == ["isr-below-min-isr"]
+
+
+def test_min_isr_of_server_properties(tmp_path: Path) -> None:
+    log = begun(min_isr=1)
+    log.batches[0].pop()
+    log.batches[0].append(logs.feature("group.version", 1))
+    log.add(change(isr=[1]))
+    assert kinds(audited(log, tmp_path / "default")) == ["leader-alone"]
+    found = audited(log, tmp_path / "static", static={"min.insync.replicas": "2"})
+    assert kinds(found) == ["isr-below-min-isr"]
