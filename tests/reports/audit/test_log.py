@@ -73,7 +73,11 @@ def test_all_forms_give_the_same_state(tmp_path: Path) -> None:
     dump = audit([log.dump(tmp_path / "dump.txt")])
     assert (dump.risks, dump.explained) == (whole.risks, whole.explained)
     assert state(dump.image) == state(whole.image)
-    packed = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
+    packed: dict[str, Callable[[bytes], bytes]] = {
+        "gz": gzip.compress,
+        "bz2": bz2.compress,
+        "xz": lzma.compress,
+    }
     for end, pack in packed.items():
         file = tmp_path / f"dump.{end}"
         file.write_bytes(pack((tmp_path / "dump.txt").read_bytes()))
