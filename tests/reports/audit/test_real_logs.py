@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reports.audit.audit import audit
+from reports.audit.audit import audit, rules_of
+from reports.audit.explanations import Explainer
+from reports.audit.image import ClusterImage
+from reports.audit.log import open_log
 from tests.places import ROOT
 
 if TYPE_CHECKING:
@@ -80,3 +83,19 @@ def test_segments_and_their_dump_give_the_same_answers() -> None:
     dump = audit([LOGS / "reassignment-back-4.3.1.txt.xz"])
     segments = audit([LOGS / "reassignment-back-4.3.1"])
     assert segments == dump
+
+
+@pytest.mark.parametrize("dump", DUMPS[::5], ids=name)
+def test_a_changed_broker_epoch_is_found(dump: Path) -> None:
+    """Each in turn, of all registrations and their changes."""
+    rules = rules_of(name(dump).rpartition("-")[2])[1]
+    batches = list(open_log([dump]).read(0))
+    places = [
+        record.fields for batch in batches for record in batch.records if record.fields.get("brokerEpoch") is not None
+    ]
+    assert len(places) > 3
+    for fields in places:
+        fields["brokerEpoch"] -= 1
+        image, explainer = ClusterImage(), Explainer(rules, {})
+        assert any(one.problem for batch in batches for one in explainer.explain(image, batch))
+        fields["brokerEpoch"] += 1
