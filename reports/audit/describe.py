@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import lzma
 import re
 from typing import TYPE_CHECKING, Final
 
-from reports.audit.dumps import opened
+from reports.audit.dumps import lines, opened
 from reports.audit.image import CLUSTER_KEYS, TOPIC, BrokerState, ClusterImage, PartitionState
 from reports.audit.records import NO_LEADER
 from sim.errors import InputError, StorageError
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 _FIELD: Final = re.compile(r"(?P<name>[A-Z][A-Za-z ]*?):(?P<value>[^\t]*)(?:\t|$)")
 _PARTITION: Final = "Partition"
-_LOOKED_AT: Final = 50
-"""Lines in which a description is recognised."""
+_LOOKED_AT: Final = 1 << 16
+"""Bytes in which a description is recognised."""
 
 
 def is_description(path: Path) -> bool:
@@ -30,14 +31,14 @@ def is_description(path: Path) -> bool:
     """
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")
-    if path.is_dir():
+    if not path.is_file():
         return False
     try:
         with opened(path) as file:
-            lines = [line for line, _ in zip(file, range(_LOOKED_AT), strict=False)]
-    except (OSError, EOFError) as error:
+            begin = file.read(_LOOKED_AT).splitlines()
+    except (OSError, EOFError, lzma.LZMAError) as error:
         raise StorageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    return any(line.lstrip().startswith(b"Topic:") and b"\t" in line for line in lines)
+    return any(line.lstrip().startswith(b"Topic:") and b"\t" in line for line in begin)
 
 
 def read(path: Path) -> tuple[ClusterImage, list[str]]:
@@ -49,8 +50,8 @@ def read(path: Path) -> tuple[ClusterImage, list[str]]:
     image = ClusterImage()
     has_elr = False
     with opened(path) as file:
-        for number, raw in enumerate(file, start=1):
-            line = raw.decode(errors="replace").rstrip("\r\n").lstrip()
+        for number, text in lines(path, file):
+            line = text.lstrip()
             if not line.startswith("Topic:"):
                 continue
             fields = {found["name"].strip(): found["value"].strip() for found in _FIELD.finditer(line)}

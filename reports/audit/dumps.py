@@ -31,11 +31,29 @@ _PACKED: Final[dict[bytes, Callable[[Path], Any]]] = {
 """First bytes of a compressed file -> its reader."""
 
 
+LONGEST: Final = 1 << 24
+"""Bytes of a line, of which Kafka's tools write at most some thousand."""
+
+
 def opened(path: Path) -> IO[bytes]:
     """Open a text file that may be compressed with gzip, bzip2 or xz."""
     with path.open("rb") as file:
         first = file.read(6)
     return next((unpack(path) for magic, unpack in _PACKED.items() if first.startswith(magic)), None) or path.open("rb")
+
+
+def lines(path: Path, file: IO[bytes]) -> Iterator[tuple[int, str]]:
+    """The numbered lines of an open text file.
+
+    Raises:
+        InputError: a line is too long for text.
+    """
+    number = 0
+    while raw := file.readline(LONGEST):
+        number += 1
+        if len(raw) == LONGEST:
+            raise InputError(f"{path}, line {number}: longer than {LONGEST:,} bytes; this is no text")
+        yield number, raw.decode(errors="replace").rstrip("\r\n")
 
 
 def read_dump(path: Path, notes: list[str]) -> Iterator[MetadataBatch]:
@@ -49,8 +67,7 @@ def read_dump(path: Path, notes: list[str]) -> Iterator[MetadataBatch]:
     expected = 0
     try:
         with opened(path) as file:
-            for number, raw in enumerate(file, start=1):
-                line = raw.decode(errors="replace").rstrip("\r\n")
+            for number, line in lines(path, file):
                 if found := _BATCH.match(line):
                     yield from _complete(path, batch, expected, notes)
                     if found["codec"].lower() != "none":

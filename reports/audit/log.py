@@ -88,6 +88,8 @@ def open_log(paths: Sequence[Path]) -> MetadataLog:
     for path in paths:
         if not path.exists():
             raise InputError(f"{path}: no such file or folder")
+        if not path.is_dir() and not path.is_file():
+            raise InputError(f"{path}: neither a file nor a folder")
     folders = [path for path in paths if path.is_dir()]
     if not folders:
         return _of_files(list(paths))

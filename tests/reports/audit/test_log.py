@@ -5,18 +5,19 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from reports.audit.audit import audit
+from reports.audit.dumps import LONGEST
 from reports.audit.records import BY_TYPE, CorruptRecordError, decode, from_json
 from sim.errors import InputError, StorageError
 from tests.reports.audit.logs import batch, begun, change, encoded, fenced, registered, varint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from reports.audit.image import ClusterImage
     from tests.reports.audit.logs import Written
@@ -165,6 +166,15 @@ def text(folder: Path) -> Path:
     return folder / "notes.txt"
 
 
+def endless(folder: Path) -> Path:
+    (folder / "zeros").write_bytes(bytes(LONGEST + 1))
+    return folder / "zeros"
+
+
+def device(_: Path) -> Path:
+    return Path("/dev/zero")
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -173,6 +183,8 @@ def text(folder: Path) -> Path:
         (zookeeper, "this is ZooKeeper's transaction log"),
         (other_topic, "this is the log of another topic"),
         (packed, r"is compressed \(snappy\); Kafka does not compress"),
+        (endless, "longer than 16,777,216 bytes; this is no text"),
+        (device, "/dev/zero: neither a file nor a folder"),
         (text, "no record of a metadata log in it"),
     ],
 )
@@ -191,6 +203,13 @@ def test_a_batch_that_is_damaged(tmp_path: Path) -> None:
     with pytest.raises((StorageError, InputError)) as problem:
         audit([place])
     assert str(file) in str(problem.value)
+
+
+def test_a_compressed_dump_without_its_end(tmp_path: Path) -> None:
+    file = tmp_path / "dump.xz"
+    file.write_bytes(lzma.compress(story().dump(tmp_path / "dump.txt").read_bytes())[:-40])
+    with pytest.raises(StorageError, match="ended before the end-of-stream marker"):
+        audit([file])
 
 
 def test_one_log_at_a_time(tmp_path: Path) -> None:
