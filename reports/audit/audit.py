@@ -186,6 +186,8 @@ def _read(found: Audit, batches: object, *, explain: bool, given: bool) -> None:
                 _note_election(found, key, facts, batch)
             facts.note(old, state, image.min_isr(key))
             _note_risk(found, key, facts, batch)
+        if any(record.type == "REMOVE_TOPIC_RECORD" for record in batch.records):
+            found.facts = {key: facts for key, facts in found.facts.items() if key in image.partitions}
         if not given and image.features.get(METADATA_VERSION) != level:
             found.release = recognised_release(image)
             found.mode, found.rules = rules_of(found.release)

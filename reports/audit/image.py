@@ -88,6 +88,15 @@ class BrokerState:
         return directory != LOST and (not self.directories or directory in self.directories)
 
 
+_Kept = tuple[
+    dict[str, str],
+    dict[Key, PartitionState],
+    dict[int, BrokerState],
+    dict[tuple[int, str], dict[str, str]],
+    dict[str, int],
+]
+
+
 @dataclass(slots=True)
 class ClusterImage:
     """Topics, partitions, brokers and settings.
@@ -102,6 +111,8 @@ class ClusterImage:
         counts: (type, version) of records that are not modelled -> their number.
         next_offset: offset after the last record.
         time_ms: time of the last batch.
+        before_transaction: topics, partitions, brokers, settings and features when the metadata transaction in
+            progress began; None without one.
     """
 
     topics: dict[str, str] = field(default_factory=dict)
@@ -113,6 +124,7 @@ class ClusterImage:
     counts: dict[tuple[str, int], int] = field(default_factory=dict)
     next_offset: int = 0
     time_ms: int = -1
+    before_transaction: _Kept | None = None
 
     def name(self, key: Key) -> str:
         """A partition's name, such as ``orders-0``."""
@@ -177,6 +189,20 @@ class ClusterImage:
         elif not record.is_known:
             key = record.type, record.version
             self.counts[key] = self.counts.get(key, 0) + 1
+
+    def _begin(self, _: Fields, __: int) -> None:
+        """A metadata transaction begins (KIP-868), which may be aborted."""
+        settings = {resource: dict(values) for resource, values in self.settings.items()}
+        kept = dict(self.topics), dict(self.partitions), dict(self.brokers), settings, dict(self.features)
+        self.before_transaction = kept
+
+    def _end(self, _: Fields, __: int) -> None:
+        self.before_transaction = None
+
+    def _abort(self, _: Fields, __: int) -> None:
+        if self.before_transaction is not None:
+            self.topics, self.partitions, self.brokers, self.settings, self.features = self.before_transaction
+            self.before_transaction = None
 
     def _topic(self, fields: Fields, _: int) -> None:
         self.topics[fields["topicId"]] = fields["name"]
@@ -287,6 +313,9 @@ def changed(before: PartitionState, fields: Fields, offset: int) -> PartitionSta
 
 
 _APPLY: Final[dict[str, Callable[[ClusterImage, Fields, int], None]]] = {
+    "BEGIN_TRANSACTION_RECORD": ClusterImage._begin,  # noqa: SLF001
+    "END_TRANSACTION_RECORD": ClusterImage._end,  # noqa: SLF001
+    "ABORT_TRANSACTION_RECORD": ClusterImage._abort,  # noqa: SLF001
     "TOPIC_RECORD": ClusterImage._topic,  # noqa: SLF001
     "REMOVE_TOPIC_RECORD": ClusterImage._remove_topic,  # noqa: SLF001
     "PARTITION_RECORD": ClusterImage._partition,  # noqa: SLF001

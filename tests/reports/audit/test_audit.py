@@ -107,6 +107,31 @@ def test_a_replica_that_left_and_returned_is_without_log_until_it_joins(tmp_path
     assert not kinds(audited(log, tmp_path / "joined"))
 
 
+def test_an_aborted_transaction_changed_nothing(tmp_path: Path) -> None:
+    log = begun()
+    before = audited(log, tmp_path / "before").image
+    log.add(("BEGIN_TRANSACTION_RECORD", {}), change(isr=[1]), config("min.insync.replicas", "1"))
+    during = audited(log, tmp_path / "during").image
+    assert [state.isr for state in during.partitions.values()] == [(1,)]
+    log.add(("ABORT_TRANSACTION_RECORD", {}))
+    after = audited(log, tmp_path / "after").image
+    assert (after.partitions, after.settings) == (before.partitions, before.settings)
+    log.batches[-1] = [("END_TRANSACTION_RECORD", {})]
+    ended = audited(log, tmp_path / "ended").image
+    assert (ended.partitions, ended.settings) == (during.partitions, during.settings)
+
+
+def test_topics_and_brokers_may_go(tmp_path: Path) -> None:
+    log = begun()
+    log.add(("REMOVE_TOPIC_RECORD", {"topicId": logs.TOPIC_ID}))
+    log.add(fenced(3, 5), ("UNREGISTER_BROKER_RECORD", {"brokerId": 3, "brokerEpoch": 5}))
+    found = audited(log, tmp_path)
+    assert not found.image.partitions
+    assert not found.facts
+    assert sorted(found.image.brokers) == [1, 2]
+    assert not found.unexplained
+
+
 # Restarts.
 
 
