@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from reports.audit import describe, risks
-from reports.audit.explanations import Explainer
+from reports.audit.explanations import CHANGE, CREATION, Explainer
 from reports.audit.facts import ReplicaFacts
 from reports.audit.image import METADATA_VERSION, ClusterImage
 from reports.audit.log import open_log
@@ -18,12 +18,12 @@ from sim.plurals import counted
 from sim.protocol.modes import MODES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from reports.audit.explanations import Explanation
     from reports.audit.image import Key
-    from reports.audit.records import MetadataBatch
+    from reports.audit.records import MetadataBatch, MetadataRecord
     from reports.audit.risks import Risk
     from sim.protocol.modes import Mode
     from sim.protocol.rules import Rules
@@ -161,45 +161,46 @@ def _begun(image: ClusterImage, release: str | None) -> Audit:
     return Audit(image, name, *rules_of(name), recognised=release is None)
 
 
-def _read(found: Audit, batches: object, *, explain: bool, given: bool) -> None:
+def _read(found: Audit, batches: Iterable[MetadataBatch], *, explain: bool, given: bool) -> None:
+    """Replay the batches; each record is explained by the state before it."""
     image = found.image
     explainer: Explainer | None = None
-    for batch in batches:  # type: ignore[attr-defined]
+    for batch in batches:
+        if explain:
+            explainer = explainer or _explainer(found.rules)
+            explainer.begin(batch)
         level = image.features.get(METADATA_VERSION)
-        if explain and explainer is None:
-            explainer = _explainer(found.rules)
-        before = {key: image.partitions.get(key) for key in _touched(batch)}
-        if explainer is not None:
-            for explanation in explainer.explain(image, batch):
+        for record in batch.records:
+            explanation = None if explainer is None else explainer.explain(image, record)
+            if explanation is not None:
                 _count(found, explanation)
-        else:
-            for record in batch.records:
-                image.replay(record)
-            image.next_offset, image.time_ms = batch.next_offset, batch.time_ms
-        for key, old in before.items():
-            state = image.partitions.get(key)
-            if state is None:
-                found.facts.pop(key, None)
-                continue
-            facts = found.facts.setdefault(key, ReplicaFacts())
-            if old is not None and state.leader not in (old.leader, NO_LEADER):
-                _note_election(found, key, facts, batch)
-            facts.note(old, state, image.min_isr(key))
-            _note_risk(found, key, facts, batch)
-        if any(record.type == "REMOVE_TOPIC_RECORD" for record in batch.records):
-            found.facts = {key: facts for key, facts in found.facts.items() if key in image.partitions}
+            _replay(found, record, batch)
+        image.next_offset, image.time_ms = batch.next_offset, batch.time_ms
         if not given and image.features.get(METADATA_VERSION) != level:
             found.release = recognised_release(image)
             found.mode, found.rules = rules_of(found.release)
             explainer = None
 
 
-def _touched(batch: MetadataBatch) -> dict[Key, None]:
-    return {
-        (record.fields["topicId"], record.fields["partitionId"]): None
-        for record in batch.records
-        if record.is_known and record.type in ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD")
-    }
+def _replay(found: Audit, record: MetadataRecord, batch: MetadataBatch) -> None:
+    """Apply a record to the image, and note what it tells about the replicas of its partition."""
+    image = found.image
+    if not record.is_known or record.type not in (CREATION, CHANGE):
+        image.replay(record)
+        if record.type == "REMOVE_TOPIC_RECORD":
+            found.facts = {key: facts for key, facts in found.facts.items() if key in image.partitions}
+        return
+    key = record.fields["topicId"], record.fields["partitionId"]
+    old = image.partitions.get(key)
+    image.replay(record)
+    state = image.partitions.get(key)
+    if state is None:
+        return
+    facts = found.facts.setdefault(key, ReplicaFacts())
+    if old is not None and state.leader not in (old.leader, NO_LEADER):
+        _note_election(found, key, facts, batch)
+    facts.note(old, state, image.min_isr(key))
+    _note_risk(found, key, facts, batch)
 
 
 def _note_election(found: Audit, key: Key, facts: ReplicaFacts, batch: MetadataBatch) -> None:

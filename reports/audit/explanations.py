@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from reports.audit import controller
 from reports.audit.controller import listed, outcome
 from reports.audit.image import ClusterImage, PartitionState, changed
-from reports.audit.records import NO_LEADER
+from reports.audit.records import NO_LEADER, MetadataBatch
 from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR
 from sim.protocol.kraft.partition_change_builder import DESIGNATED, PREFERRED, UNCLEAN
 from sim.protocol.kraft.replication_control_manager import UNCLEAN_ELECTION
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
     from reports.audit.controller import Event
     from reports.audit.image import Key
-    from reports.audit.records import MetadataBatch, MetadataRecord
+    from reports.audit.records import MetadataRecord
     from sim.protocol.rules import Rules
 
 _MOST_REMOVED: Final = 4
 """Of so many replicas that leave the assignment, each subset may have been in the proposed ISR."""
+CREATION: Final = "PARTITION_RECORD"
 CHANGE: Final = "PARTITION_CHANGE_RECORD"
 CLEAR: Final = "CLEAR_ELR_RECORD"
 
@@ -71,25 +72,24 @@ class Explainer:
         self._repairs = repairs
         self._repeated: dict[Key, tuple[str, list[PartitionState]]] = {}
         """Partition -> the event that has explained its last record, and the states that are still to come of it."""
+        self.begin(MetadataBatch(0, 0, -1, -1, []))
 
-    def explain(self, image: ClusterImage, batch: MetadataBatch) -> Iterator[Explanation]:
-        """Explain a batch, and replay it into the image.
-
-        Records that need no event, as they set what anybody may set at any time, have no explanation.
-        """
+    def begin(self, batch: MetadataBatch) -> None:
+        """Begin with the records of a batch."""
         self._repeated.clear()
-        brokers = _Brokers(batch.records)
-        for record in batch.records:
-            if record.is_known:
-                if record.type == CHANGE:
-                    found = self._change(image, brokers, record, batch.time_ms)
-                else:
-                    found = _other(image, batch, record)
-                if found is not None:
-                    yield found
-            image.replay(record)
-        image.next_offset = max(image.next_offset, batch.next_offset)
-        image.time_ms = batch.time_ms
+        self._batch = batch
+        self._brokers = _Brokers(batch.records)
+
+    def explain(self, image: ClusterImage, record: MetadataRecord) -> Explanation | None:
+        """Explain the batch's next record, which the image does not have yet.
+
+        None for records that need no event, because anybody may set at any time what they set.
+        """
+        if not record.is_known:
+            return None
+        if record.type == CHANGE:
+            return self._change(image, self._brokers, record, self._batch.time_ms)
+        return _other(image, self._batch, record)
 
     def _change(
         self, image: ClusterImage, brokers: _Brokers, record: MetadataRecord, time_ms: int
@@ -259,7 +259,7 @@ def _other(image: ClusterImage, batch: MetadataBatch, record: MetadataRecord) ->
     problem = "" if check is None else check(image, batch, record)
     if problem:
         return Explanation(record.offset, batch.time_ms, None, (), problem=problem)
-    if record.type != "PARTITION_RECORD":
+    if record.type != CREATION:
         return None
     key = record.fields["topicId"], record.fields["partitionId"]
     return Explanation(record.offset, batch.time_ms, key, ("the partition is created",))
@@ -319,7 +319,7 @@ def _clear_problem(_: ClusterImage, batch: MetadataBatch, record: MetadataRecord
 
 
 _CHECKS: Final = {
-    "PARTITION_RECORD": _partition_problem,
+    CREATION: _partition_problem,
     "REGISTER_BROKER_RECORD": _register_problem,
     "UNREGISTER_BROKER_RECORD": _epoch_problem,
     "FENCE_BROKER_RECORD": _epoch_problem,

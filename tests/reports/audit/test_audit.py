@@ -193,10 +193,13 @@ def test_unclean_elections_may_be_allowed_by_server_properties(tmp_path: Path) -
     log = begun(min_isr=1, level=21)
     log.add(change(isr=[1]))
     log.add(change(leader=2, isr=[2], leaderRecoveryState=1), fenced(1, 3))
-    explained: list[str] = []
-    for explanation in Explainer(MODES["kraft"].rules, {}).explain(*at_last_batch(log, tmp_path)):
-        explained += explanation.events
-    assert explained == ["broker 1 is fenced, with unclean.leader.election.enable=true in server.properties"]
+    image, last = at_last_batch(log, tmp_path)
+    explainer = Explainer(MODES["kraft"].rules, {})
+    explainer.begin(last)
+    explanation = explainer.explain(image, last.records[0])
+    assert explanation is not None
+    event = "broker 1 is fenced, with unclean.leader.election.enable=true in server.properties"
+    assert explanation.events == (event,)
     found = audited(log, tmp_path, static={"unclean.leader.election.enable": "true"})
     assert not found.unexplained
     assert [one.text for one in found.happened] == ["broker 2 was elected uncleanly"]
