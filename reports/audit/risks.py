@@ -173,8 +173,11 @@ def _reassignment(view: View) -> Iterator[Risk]:
         )
     after = {broker for broker in (*state.isr, *state.adding) if broker not in state.removing}
     needed = min(view.image.min_isr_setting(view.key), len(state.target))
-    waits_for_all = view.rules.reassignment_completes in ("targets-in-isr", "min-isr") or (
-        view.rules.reassignment_completes == "targets-if-fewer" and len(state.adding) < len(state.removing)
+    rules = view.rules
+    waits_for_all = (
+        rules.reassignment_completes == "targets-in-isr"
+        or rules.reassignment_completes == "min-isr"
+        or (rules.reassignment_completes == "targets-if-fewer" and len(state.adding) < len(state.removing))
     )
     if len(after) < needed and not waits_for_all:
         yield Risk(
