@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from sim.checkers.ack_above_hw import AckAboveHw
 from sim.checkers.ack_under_min_isr import AckUnderMinIsr
 from sim.checkers.checker import ALWAYS, Checker, Finding, RunEnd
 from sim.checkers.committed_loss import CommittedLoss
@@ -42,6 +43,7 @@ CHECKERS: Final[tuple[type[Checker], ...]] = (
     MaximalIsr,
     MetadataMatching,
     RecoveryQuorum,
+    AckAboveHw,
 )
 """In the order in which they receive a step and make their final check."""
 LIVENESS: Final = (Finding("stuck-replica", ALWAYS), Finding("no-progress", ALWAYS))

@@ -34,6 +34,10 @@ def commits_at_once(partition: Partition, now_us: int) -> None:
     partition._complete_writes()
 
 
+def answers_at_once(partition: Partition, *_: Any) -> None:
+    partition.delayed.complete(partition.log.leo, enough=True)
+
+
 def calls_every_epoch_unended(partition: Partition, *_: Any, **__: Any) -> tuple[str, int, int]:
     return NONE, -1, partition.log.leo
 
@@ -93,6 +97,7 @@ def with_broken_rule(rule: str, value: str, seed: int) -> set[str]:
         ("two-leaders-one-epoch", Broker, "_become_follower", leads_as_well),
         ("inconsistent-read", Partition, "advance_hw", commits_at_once),
         ("global-loss", Partition, "advance_hw", commits_at_once),
+        ("ack-above-hw", Partition, "advance_hw", answers_at_once),
     ],
 )
 def test_a_defect_is_found(
