@@ -1,7 +1,7 @@
 """Early warning ``ack-above-hw``: a leader answered success to acks=all for a record that its HW had not passed.
 
-With acks=all, a write waits until the HW of the leader that took it has passed its last record (Kafka:
-Partition#checkEnoughReplicasReachOffset). A response before that may be about a record that only the leader has.
+With acks=all, a write waits until the HW of the leader that took it has passed its last record. A response before that
+may be about a record that only the leader has.
 
 Verifies: every success for acks=all, when the leader answers, whether or not the producer receives it: the last offset
 of the batch lies below the leader's own HW at that time. All records are collected in one warning.
