@@ -38,7 +38,7 @@ KEPT: Final = 1_000
 
 @dataclass(slots=True)
 class Happened:
-    """A loss, or an election that may have lost something, that a record shows."""
+    """An election that lost, or may have lost, acknowledged records, by the record that shows it."""
 
     offset: int
     time_ms: int
@@ -72,8 +72,7 @@ class Audit:
         unexplained: the first of those without, and impossible records of brokers.
         bugs: records that only a known bug explains.
         happened: see `Happened`.
-        at_risk: when records could be lost from a state that a later record ended or that still holds: of each
-            partition the first `KEPT` beginnings.
+        at_risk: by partition, the first `KEPT` records at which a risk of a loss begins or ends.
         notes: what is missing in the log.
         batches: how many were read.
         first_offset: of the first record; -1 for one moment.
@@ -94,10 +93,6 @@ class Audit:
     notes: list[str] = field(default_factory=list)
     batches: int = 0
     first_offset: int = -1
-
-    def name(self, key: Key) -> str:
-        """A partition's name."""
-        return self.image.name(key)
 
     def against_restart(self, broker: int) -> dict[Key, list[str]]:
         """Reasons against a clean restart of a broker, by partition.
@@ -264,7 +259,7 @@ def _note_unknown(found: Audit) -> None:
 
 
 def recognised_release(image: ClusterImage) -> str:
-    """The newest release that the ``metadata.version`` allows to be sure of; 4.3 if there is none."""
+    """The release that introduced the log's ``metadata.version``: brokers are as new; 4.3 without a level."""
     level = image.features.get(METADATA_VERSION, LEVELS["4.3"])
     return next((release for release, first in LEVELS.items() if level >= first), "3.9")
 

@@ -45,21 +45,21 @@ class Event:
     """What a controller may have handled.
 
     Attributes:
-        kind: one word, such as ``fence``.
         text: for readers.
         ask: lets a controller handle it.
         unfenced: a broker that was fenced before this event, though the record of its unfencing comes before the
             partition's.
         serving: a broker that was not shutting down before this event.
         unclean: unclean elections are allowed, though no record says so.
+        across_batches: its record of the broker is in another batch than that of the partition.
     """
 
-    kind: str
     text: str
     ask: Callable[[PartitionController], object]
     unfenced: int = -1
     serving: int = -1
     unclean: bool = False
+    across_batches: bool = False
 
 
 class _Host:
@@ -187,7 +187,7 @@ def alter_partition(state: PartitionState, isr: Replicas) -> Event:
         item = AlterPartitionItem(NAME, _raised(isr), state.leader_epoch, state.partition_epoch, {})
         return one.controller.alter_partition(state.leader + 1, one.epoch_of(state.leader), [item])
 
-    return Event("alter-partition", f"leader {state.leader} proposes ISR {listed(isr)} (AlterPartition)", ask)
+    return Event(f"leader {state.leader} proposes ISR {listed(isr)} (AlterPartition)", ask)
 
 
 def fence(broker: int) -> Event:
@@ -195,7 +195,7 @@ def fence(broker: int) -> Event:
 
     Kafka: ReplicationControlManager#handleBrokerFenced.
     """
-    return Event("fence", f"broker {broker} is fenced", lambda one: one.controller.fence(broker + 1))
+    return Event(f"broker {broker} is fenced", lambda one: one.controller.fence(broker + 1))
 
 
 def unfence(broker: int) -> Event:
@@ -204,7 +204,7 @@ def unfence(broker: int) -> Event:
     def ask(one: PartitionController) -> object:
         return one.controller.heartbeat(broker + 1, one.epoch_of(broker), _FUTURE)
 
-    return Event("unfence", f"broker {broker} is unfenced", ask, unfenced=broker)
+    return Event(f"broker {broker} is unfenced", ask, unfenced=broker)
 
 
 def shut_down(broker: int) -> Event:
@@ -214,7 +214,7 @@ def shut_down(broker: int) -> Event:
         one.lead_another(broker)
         return one.controller.heartbeat(broker + 1, one.epoch_of(broker), _FUTURE, want_shut_down=True)
 
-    return Event("shutdown", f"broker {broker} begins controlled shutdown", ask, serving=broker)
+    return Event(f"broker {broker} begins controlled shutdown", ask, serving=broker)
 
 
 def register(broker: int, *, clean: bool) -> Event:
@@ -225,13 +225,12 @@ def register(broker: int, *, clean: bool) -> Event:
         return one.controller.register(broker + 1, -1, epoch if clean else -1)
 
     how = "clean" if clean else "unclean"
-    return Event(f"register-{how}", f"broker {broker} registers after {'a' if clean else 'an'} {how} shutdown", ask)
+    return Event(f"broker {broker} registers after {'a' if clean else 'an'} {how} shutdown", ask)
 
 
 def reassign(replicas: Replicas) -> Event:
     """Kafka: ReplicationControlManager#changePartitionReassignment."""
     return Event(
-        "reassign",
         f"reassignment to {listed(replicas)} is requested",
         lambda one: one.controller.reassign(NAME, _raised(replicas)),
     )
@@ -239,13 +238,12 @@ def reassign(replicas: Replicas) -> Event:
 
 def cancel_reassignment() -> Event:
     """Kafka: ReplicationControlManager#cancelPartitionReassignment."""
-    return Event("cancel", "the reassignment is cancelled", lambda one: one.controller.cancel_reassignment(NAME))
+    return Event("the reassignment is cancelled", lambda one: one.controller.cancel_reassignment(NAME))
 
 
 def elect(kind: str, designated: int = NO_LEADER) -> Event:
     """Kafka: ReplicationControlManager#electLeader."""
     return Event(
-        f"elect-{kind.lower()}",
         f"{kind.lower()} election",
         lambda one: one.controller.elect(NAME, kind, designated + 1),
     )
@@ -257,7 +255,6 @@ def assign_directory(broker: int) -> Event:
     Kafka: ReplicationControlManager#handleAssignReplicasToDirs.
     """
     return Event(
-        "assign-directory",
         f"broker {broker} assigns another log directory",
         lambda one: one.controller.assign_directory(NAME, broker + 1, one.epoch_of(broker), FIRST_DIRECTORY),
     )
@@ -265,7 +262,7 @@ def assign_directory(broker: int) -> Event:
 
 def set_min_isr(value: int) -> Event:
     """``min.insync.replicas`` changes. Kafka: ConfigurationControlManager#incrementalAlterConfig."""
-    return Event("min-isr", f"min.insync.replicas is set to {value}", lambda one: one.controller.set(MIN_ISR, value))
+    return Event(f"min.insync.replicas is set to {value}", lambda one: one.controller.set(MIN_ISR, value))
 
 
 def listed(brokers: Sequence[int]) -> str:

@@ -119,11 +119,10 @@ class Explainer:
             return (pending[0],)
         found: list[str] = []
         first: Event | None = None
-        for event in chain(candidates(image, brokers, key, before, after), _across_batches(before, after)):
-            if event is _FALLBACK:
-                if found:
-                    break
-                continue
+        in_batch, across = candidates(image, brokers, key, before, after), _across_batches(before, after)
+        for event in chain(in_batch, across):
+            if found and event.across_batches:
+                break
             states = outcome(image, key, before, self._rules, event)
             if states and content(states[0]) == wanted and event.text not in found:
                 found.append(event.text)
@@ -217,16 +216,12 @@ def _reassignments(before: PartitionState, after: PartitionState) -> Iterator[Ev
         yield controller.reassign(after.replicas)
 
 
-_FALLBACK: Final = controller.elect("")
-
-
 def _across_batches(before: PartitionState, after: PartitionState) -> Iterator[Event]:
     """Events whose record of the broker is in a later batch, since Kafka cuts up what is longer than 10,000 records."""
-    yield _FALLBACK
     for broker in sorted({*before.isr, *before.elr} - (set(after.isr) & set(after.elr))):
-        yield controller.fence(broker)
-        yield controller.register(broker, clean=False)
-        yield controller.register(broker, clean=True)
+        yield replace(controller.fence(broker), across_batches=True)
+        yield replace(controller.register(broker, clean=False), across_batches=True)
+        yield replace(controller.register(broker, clean=True), across_batches=True)
 
 
 def _proposals(before: PartitionState, after: PartitionState) -> Iterator[tuple[int, ...]]:

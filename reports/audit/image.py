@@ -169,15 +169,6 @@ class ClusterImage:
         known = self.brokers.get(broker)
         return known is not None and known.is_active
 
-    def may_lead(self, state: PartitionState, broker: int) -> bool:
-        """Whether a replica's broker is active and its log directory online. Kafka: LeaderAcceptor."""
-        known = self.brokers.get(broker)
-        if known is None or not known.is_active:
-            return False
-        if broker not in state.replicas or not state.directories:
-            return True
-        return known.has_online(state.directories[state.replicas.index(broker)])
-
     # Records.
 
     def replay(self, record: MetadataRecord) -> None:

@@ -108,7 +108,7 @@ def _of_folder(folder: Path) -> MetadataLog:
     snapshots = sorted(path for path in folder.iterdir() if segments.SNAPSHOT.fullmatch(path.name))
     if not files and not snapshots:
         raise InputError(f"{folder}: {_what_instead(folder)}")
-    if not _has_metadata_name(folder) and not _is_metadata(files or snapshots):
+    if folder.name != LOG and not _is_metadata(files or snapshots):
         raise InputError(f"{folder}: this is the log of another topic; a metadata log is in a folder {LOG}")
     log = MetadataLog(files, notes=[])
     log.snapshots = _needed(files, snapshots, log.notes)
@@ -141,10 +141,6 @@ def _of_files(paths: list[Path]) -> MetadataLog:
 
 def _batches(path: Path, notes: list[str]) -> Iterator[MetadataBatch]:
     return segments.read_batches(path) if segments.SEGMENT.fullmatch(path.name) else dumps.read_dump(path, notes)
-
-
-def _has_metadata_name(folder: Path) -> bool:
-    return folder.name == LOG
 
 
 def _is_metadata(files: list[Path]) -> bool:

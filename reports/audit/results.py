@@ -33,8 +33,8 @@ class Named:
         self._hides = hides
 
     def __call__(self, key: Key) -> str:
-        topic = self._audit.image.topics.get(key[0], key[0])
-        return f"{anonymous(topic) if self._hides else topic}-{key[1]}"
+        image = self._audit.image
+        return f"{anonymous(image.topics.get(key[0], key[0]))}-{key[1]}" if self._hides else image.name(key)
 
 
 def when(time_ms: int) -> str:
@@ -82,10 +82,9 @@ def answer(audit: Audit) -> str:
         worst[found[0].severity] += 1
     if not audit.risks:
         return "No partition is at risk."
-    parts = [
-        f"{number} of {len(audit.image.partitions)}: {SEVERITIES[kind]}" for kind, number in worst.items() if number
-    ]
-    return f"Partitions at risk: {'; '.join(parts)}."
+    total = counted(len(audit.image.partitions), "partition")
+    parts = [f"{number} of {total} ({SEVERITIES[kind]})" for kind, number in worst.items() if number]
+    return f"At risk: {'; '.join(parts)}."
 
 
 def explained(audit: Audit) -> list[str]:
@@ -94,10 +93,10 @@ def explained(audit: Audit) -> list[str]:
     total = sum(counts[word] for word in ("one event", "several events", "no event"))
     if not total:
         return []
-    known = f"one event explains {counts['one event']}, one of several events {counts['several events']}"
-    lines = [f"{counted(total, 'record')} of partitions: {known}, no event {counts['no event']}."]
+    known = f"{counts['one event']} explained by one event, {counts['several events']} by one of several"
+    lines = [f"{counted(total, 'record')} of partitions: {known}, {counts['no event']} by none."]
     if counts["known bug"]:
-        lines.append(f"{counted(counts['known bug'], 'record')} would not be there without a known bug.")
+        lines.append(f"{counted(counts['known bug'], 'record')} would differ without a known bug.")
     return lines
 
 

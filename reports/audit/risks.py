@@ -130,7 +130,7 @@ def _elr_behind(view: View) -> Iterator[Risk]:
             Severity.LOSS,
             f"ELR members {listed(behind)} may lack acknowledged records: the ISR {listed(state.isr)} was large "
             "enough without them",
-            f"keep {listed(state.isr) or 'the last ISR'} up until {listed(behind)} are in the ISR",
+            f"keep {listed(state.isr) if state.isr else 'the last ISR'} up until {listed(behind)} are in the ISR",
             "reassignment-to-one",
             view.facts.behind[behind[0]],
         )
@@ -148,12 +148,15 @@ def _leaderless(view: View) -> Iterator[Risk]:
         yield Risk("nobody-can-lead", Severity.LEADERLESS, f"no leader, and ISR and ELR are empty{known}", advice)
     elif len(gone) == len(waiting):
         text = f"no leader, and no member of ISR or ELR ({listed(waiting)}) is a registered replica"
-        advice = f"start {listed(gone)} again if they are replicas; otherwise only an unclean election helps"
+        advice = f"start brokers {listed(gone)} if they are replicas; otherwise only an unclean election helps"
         yield Risk("nobody-can-lead", Severity.LEADERLESS, text, advice, "elr-outside-assignment")
     else:
         text = f"no leader until one of {listed(waiting)} is back"
         yield Risk(
-            "leaderless", Severity.LEADERLESS, text, f"start one of {listed(waiting)}, the one that stopped last"
+            "leaderless",
+            Severity.LEADERLESS,
+            text,
+            f"start one of brokers {listed(waiting)}, the one that stopped last",
         )
 
 
@@ -185,7 +188,7 @@ def _reassignment(view: View) -> Iterator[Risk]:
             Severity.LOSS,
             f"the reassignment to {listed(state.target)} completes when {listed(state.adding)} joins the ISR, with "
             f"{counted(len(after), 'member')} of min.insync.replicas {needed}",
-            f"start {listed([broker for broker in state.target if broker not in after])} first, or cancel the "
+            f"start brokers {listed([broker for broker in state.target if broker not in after])} first, or cancel the "
             "reassignment",
             "reassignment-shrinks-isr, reassignment-back",
             state.offset,
@@ -202,7 +205,7 @@ def _small_isr(view: View) -> Iterator[Risk]:
             "idle-isr-member",
             Severity.MARGIN,
             f"ISR members {listed(idle)} are fenced or shutting down",
-            f"start {listed(idle)}",
+            f"start brokers {listed(idle)}",
         )
     absent = [broker for broker in state.replicas if broker not in state.isr]
     if len(state.isr) < view.min_isr:
@@ -211,7 +214,7 @@ def _small_isr(view: View) -> Iterator[Risk]:
             "isr-below-min-isr",
             Severity.MARGIN,
             f"ISR {listed(state.isr)} is below min.insync.replicas {view.min_isr}: acks=all is refused{elr}",
-            f"start {listed(absent)} before anything else",
+            f"start brokers {listed(absent)} before anything else",
             "directory-assignment" if view.image.elr_enabled and not state.elr else "",
             state.offset,
         )
@@ -220,7 +223,7 @@ def _small_isr(view: View) -> Iterator[Risk]:
             "leader-alone",
             Severity.MARGIN,
             f"leader {state.leader} is alone in the ISR, and acknowledges alone",
-            f"start {listed(absent)} before broker {state.leader} is stopped",
+            f"start brokers {listed(absent)} before broker {state.leader} is stopped",
             since=state.offset,
         )
     if state.recovering:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 SEGMENT: Final = re.compile(r"(?P<offset>[0-9]{20})\.log")
 SNAPSHOT: Final = re.compile(r"(?P<offset>[0-9]{20})-(?P<epoch>[0-9]{10})\.checkpoint")
 """Its name holds the offset after the last record that it includes, and that record's epoch."""
-BOOTSTRAP: Final = "bootstrap.checkpoint"
 _OVERHEAD: Final = struct.Struct(">qi")
 """Base offset and length of a batch."""
 _HEADER: Final = struct.Struct(">ibIhiqqqhii")

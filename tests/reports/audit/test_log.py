@@ -135,7 +135,7 @@ def test_a_description_shows_one_moment(tmp_path: Path) -> None:
     file = tmp_path / "topics.txt"
     file.write_text(DESCRIPTION)
     found = audit([file])
-    assert {found.name(key): [risk.kind for risk in risks] for key, risks in found.risks.items()} == {
+    assert {found.image.name(key): [risk.kind for risk in risks] for key, risks in found.risks.items()} == {
         "orders-1": ["elr-outside-assignment", "nobody-can-lead"]
     }
     assert found.image.elr_enabled
