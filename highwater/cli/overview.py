@@ -25,6 +25,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "show": "Write one run as an HTML page to step through",
         "draw": "Draw one run as an SVG picture",
         "shrink": "Find the smallest run that fails for the same cause",
+        "zoo": "List mutants of the protocol",
     },
     "Real brokers and this machine": {
         "audit": "Check a KRaft cluster: what is at risk, what happened",
@@ -54,6 +55,8 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "show": "highwater show store/power --seed 20 --mode hw --against kip101",
     "draw": "highwater draw store/power --seed 20 --mode hw --output power-20.svg",
     "shrink": "highwater shrink store/power --seed 20 --mode hw",
+    "zoo list": "highwater zoo list",
+    "zoo show": "highwater zoo show join-below-hw",
     "audit": "highwater audit /var/lib/kafka/__cluster_metadata-0",
     "confirm": "highwater confirm last-replica-standing --kafka 4.1.0",
     "kafka list": "highwater kafka list",

@@ -155,7 +155,9 @@ class KRaftBroker(Broker):
 
     def on_registered(self, reply: BrokerRegistrationResponse) -> None:
         """Handle the response to a registration, which is refused while an earlier incarnation may be alive."""
-        if reply.request is not self._lifecycle_request:
+        mutant = self.decide.mutants.registration_of_another_request
+        mutant.took = True
+        if reply.request is not self._lifecycle_request and (self.broker_epoch >= 0 or not mutant.differs()):
             return
         self._lifecycle_request = None
         if reply.error:

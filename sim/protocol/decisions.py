@@ -24,6 +24,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Final, TypeVar, final
 
+from sim.protocol.mutants import Mutations
 from sim.protocol.rules import RULES, Rules
 
 T = TypeVar("T")
@@ -83,10 +84,14 @@ class Choice:
 class Decisions:
     """All queries of one set of rules, and which of them had an effect. In a run, brokers with the same rules share an
     object.
+
+    Attributes:
+        mutants: the places that mutants break, which count as no queries.
     """
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
+        self.mutants = Mutations(rules.mutant)
         self._decisions: list[Decision] = []
         self._choices: list[Choice] = []
         # Truncation.

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from sim.config import ELR, EVERYWHERE, KRAFT, ZOOKEEPER, Where
 from sim.errors import InputError, did_you_mean, parse_pairs
+from sim.protocol import mutants
+from sim.protocol.mutants import NO_MUTANT
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ ANSWERS_ABOUT_EPOCHS: Final[Where] = (("follower_truncation", ("leader-epoch", "
 FENCES_FETCHES: Final[Where] = (("fetch_fencing", ("leader-epoch",)),)
 TAKES_OVERLAPS: Final[Where] = (("append_check", ("last-offset",)),)
 DEDUPLICATES: Final[Where] = (("producer_dedup", ("yes",)),)
+MUTANT: Final = "mutant"
+"""The field of `Rules` that is no rule: no mode sets it, and it is in no list of rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -629,9 +633,10 @@ class Rules:
             KRAFT,
         ),
     ]
+    mutant: str = NO_MUTANT
 
     def __post_init__(self) -> None:
-        for name in RULES:
+        for name in (*RULES, MUTANT):
             check(name, getattr(self, name))
 
     def override(self, values: Mapping[str, str]) -> Self:
@@ -647,8 +652,9 @@ class Rules:
         return self.follower_truncation == "leader-epoch-rounds" or self.follower_truncation == "on-fetch"
 
     def as_dict(self) -> dict[str, str]:
-        """Rule name -> value, in the order of `RULES`."""
-        return {name: getattr(self, name) for name in RULES}
+        """Rule name -> value, in the order of `RULES`; and the mutant, if there is one."""
+        values = {name: getattr(self, name) for name in RULES}
+        return values if self.mutant == NO_MUTANT else {**values, MUTANT: self.mutant}
 
 
 def _spec(annotation: Any) -> RuleSpec:
@@ -658,12 +664,16 @@ def _spec(annotation: Any) -> RuleSpec:
     return replace(spec, values=get_args(literal))
 
 
-RULES: Final = {rule.name: _spec(rule.type) for rule in fields(Rules)}
+RULES: Final = {rule.name: _spec(rule.type) for rule in fields(Rules) if rule.name != MUTANT}
 """Name -> rule, in the order of `Rules`."""
 
 
 def check(name: str, value: str) -> None:
-    """Refuse an unknown rule or value: raises InputError with the nearest valid one."""
+    """Refuse an unknown rule, value or mutant: raises InputError with the nearest valid one."""
+    if name == MUTANT:
+        if value != NO_MUTANT:
+            mutants.named(value)
+        return
     spec = RULES.get(name)
     if spec is None:
         raise InputError(f"unknown rule {name!r}{did_you_mean(name, RULES)}")

@@ -41,7 +41,9 @@ class IsrValidation:
             return FENCED_LEADER_EPOCH
         if broker != state.leader:
             return INVALID_REQUEST
-        if wanted.partition_epoch < state.partition_epoch:
+        mutant = self._decide.mutants.alter_partition_of_earlier_partition_epoch
+        mutant.took = True
+        if wanted.partition_epoch < state.partition_epoch and not mutant.differs():
             return INVALID_UPDATE_VERSION
         if not _is_possible(wanted, state):
             return INVALID_REQUEST
@@ -54,7 +56,9 @@ class IsrValidation:
         """
         epoch = wanted.broker_epochs.get(member, -1)
         active = self._image.is_active(member)
-        same = active and epoch in (-1, self._image.brokers[member].broker_epoch)
+        mutant = self._decide.mutants.alter_partition_of_earlier_registration
+        mutant.took = True
+        same = active and (epoch in (-1, self._image.brokers[member].broker_epoch) or mutant.differs())
         if same or (member in state.isr and self._decide.holds_small_isr.yes()):
             return True
         return self._decide.admits_any_member.yes() or (active and self._decide.admits_live_members.yes())

@@ -22,13 +22,16 @@ def restarts_fetcher(decide: Decisions, leader: int, leader_epoch: int, decision
         decision: the LeaderAndIsr, whose leader is another broker.
     """
     is_other = decision.leader != leader
-    return decide.fetcher_restart.pick(
+    restarts = decide.fetcher_restart.pick(
         {
             "leader-id-changed": is_other,
             "epoch-missed": is_other or decision.leader_epoch > leader_epoch + 1,
             "newer-epoch": decision.leader_epoch > leader_epoch,
         }
     )
+    mutant = decide.mutants.fetch_continues_in_new_epoch
+    mutant.took = True
+    return restarts and (is_other or not mutant.differs())
 
 
 def stops_fetcher(broker: int, decision: LeaderAndIsr, *, shutting_down: bool) -> bool:

@@ -102,12 +102,14 @@ class Followers:
         lag_us: see above.
     """
 
-    __slots__ = ("_decide", "lag_us", "states")
+    __slots__ = ("_decide", "_former", "lag_us", "states")
 
     def __init__(self, lag_us: int, decide: Decisions) -> None:
         self.lag_us = lag_us
         self.states: dict[int, FollowerState] = {}
         self._decide = decide
+        self._former: dict[int, FollowerState] = {}
+        """The followers when the broker last lost leadership, for a mutant."""
 
     def begin_epoch(self, brokers: Iterable[int], isr: tuple[int, ...], leo: int, now_us: int, *, leads: bool) -> None:
         """Begin a leader epoch, with the leader's LEO.
@@ -118,8 +120,14 @@ class Followers:
         """
         known = self.states
         self.states = {broker: FollowerState(broker, now_us, in_isr=broker in isr) for broker in brokers}
+        mutant = self._decide.mutants.leo_from_earlier_leadership
+        mutant.took = True
         for broker, follower in self.states.items():
             if not leads:
+                former = self._former.get(broker)
+                if former is not None and former.leo != UNKNOWN_LEO and mutant.differs():
+                    follower.leo = former.leo
+                    follower.broker_epoch = former.broker_epoch
                 continue
             follower.leader_leo_at_fetch = leo
             follower.fetch_us = now_us if follower.in_isr or self._decide.fetched_at_reelection.yes() else NEVER_US
@@ -135,6 +143,7 @@ class Followers:
 
     def forget(self) -> None:
         """Clear, because the broker lost leadership."""
+        self._former = self.states
         self.states = {}
 
     def note_isr(self, state: PartitionState) -> None:

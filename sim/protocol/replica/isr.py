@@ -129,7 +129,12 @@ class IsrMembership:
         leader's HW may be below that, with committed records between the two.
         Kafka: Partition#canAddReplicaToIsr (3.9-4.3), Partition#isFollowerInSync (2.6-4.3).
         """
-        if follower.leo < epoch_start and self._decide.joins_at_epoch_start.yes():
+        decide = self._decide
+        if (
+            follower.leo < epoch_start
+            and decide.joins_at_epoch_start.yes()
+            and not decide.mutants.join_below_epoch_start.differs()
+        ):
             return False
         return self.is_eligible(follower)
 

@@ -25,7 +25,7 @@ from sim.protocol.messages import (
     ProduceRequest,
 )
 from sim.protocol.replica.delayed_produce import DelayedProduces, ProduceHost
-from sim.protocol.replica.followers import Followers, FollowerState
+from sim.protocol.replica.followers import UNKNOWN_LEO, Followers, FollowerState
 from sim.protocol.replica.isr import AWAIT_METADATA, ROLLED_BACK, IsrMembership, MetadataCache, PartitionState
 from sim.protocol.replica.readable_replica import ReadableReplica
 from sim.protocol.replica.replica import ReplicaHost
@@ -395,9 +395,23 @@ class Partition(ReadableReplica):
         Returns:
             Whether the partition is locked now.
         """
-        if self.state.pending or follower.leo < self.hw or not self._membership.may_join(follower, self.epoch_start):
+        if self.state.pending:
+            return False
+        mutants = self.decide.mutants
+        mutants.join_below_hw.took = mutants.join_below_epoch_start.took = True
+        if follower.leo < self.hw and not mutants.join_below_hw.differs():
+            return False
+        if not self._membership.may_join(follower, self.epoch_start):
             return False
         members = {*self.state.isr, follower.broker}
+        mutants.join_without_fetch.took = True
+        for other in self.followers.states.values():
+            if (
+                other.leo == UNKNOWN_LEO
+                and self.process.is_alive(other.broker)
+                and mutants.join_without_fetch.differs()
+            ):
+                members.add(other.broker)
         return self._propose(tuple(broker for broker in self.replicas if broker in members), advances_hw=advances_hw)
 
     def _propose(self, isr: tuple[int, ...], *, advances_hw: bool) -> bool:

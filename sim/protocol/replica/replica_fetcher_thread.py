@@ -363,9 +363,15 @@ class ReplicaFetcherThread:
                 continue
             state = fetch.state
             expected = fetch.fetch_offset if state is AWAITING else fetch.replica.log.leo
-            if offset != expected or state not in FETCHES:
+            if state not in FETCHES:
                 continue
-            if epoch != fetch.leader_epoch and self._is_too_late(self._decide.drops_late_fetches):
+            if offset != expected and not self._decide.mutants.fetch_response_at_another_offset.differs():
+                continue
+            if (
+                epoch != fetch.leader_epoch
+                and self._is_too_late(self._decide.drops_late_fetches)
+                and not self._decide.mutants.fetch_response_of_earlier_epoch.differs()
+            ):
                 continue
             _, error, batches, hw, log_start, _, diverging = result
             replica = fetch.replica
@@ -416,6 +422,8 @@ class ReplicaFetcherThread:
 
     def _append(self, name: str, replica: Replica, batches: Sequence[Batch]) -> bool:
         """Kafka: ReplicaFetcherThread#processPartitionData."""
+        mutants = self._decide.mutants
+        mutants.fetch_response_at_another_offset.took = mutants.fetch_response_of_earlier_epoch.took = True
         try:
             for batch in batches:
                 replica.append_fetched(batch)
