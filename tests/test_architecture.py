@@ -103,6 +103,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("scenarios.format",),
     ("scenarios.single",),
     ("scenarios.shrinking", "scenarios.sweep"),
+    ("scenarios.zoo",),
     ("reports",),
     ("reports.analysis", "reports.audit", "reports.brokers", "reports.evidence"),
     ("reports.brokers.kafka", "reports.drawing"),

@@ -25,7 +25,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "show": "Write one run as an HTML page to step through",
         "draw": "Draw one run as an SVG picture",
         "shrink": "Find the smallest run that fails for the same cause",
-        "zoo": "List mutants of the protocol",
+        "zoo": "List mutants of the protocol, or find them with random runs",
     },
     "Real brokers and this machine": {
         "audit": "Check a KRaft cluster: what is at risk, what happened",
@@ -57,6 +57,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "shrink": "highwater shrink store/power --seed 20 --mode hw",
     "zoo list": "highwater zoo list",
     "zoo show": "highwater zoo show join-below-hw",
+    "zoo hunt": "highwater zoo hunt join-below-hw --seeds 0..2000",
     "audit": "highwater audit /var/lib/kafka/__cluster_metadata-0",
     "confirm": "highwater confirm last-replica-standing --kafka 4.1.0",
     "kafka list": "highwater kafka list",

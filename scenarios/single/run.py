@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import PurePath
+from typing import NamedTuple
 
 from scenarios.format.scenario import Scenario
 from scenarios.single import rows
@@ -22,6 +23,18 @@ from sim.kernel.scheduler import BudgetError, Kernel
 from sim.protocol.modes import Mode
 
 Watch = Callable[[Cluster], Callable[[Shown], None]]
+
+
+class MutantsSeen(NamedTuple):
+    """What happened in a run at the places that mutants break, over all participants.
+
+    Attributes:
+        took: the mutants whose places were executed.
+        differed: the mutants whose answers differed, or would have, from the right ones.
+    """
+
+    took: frozenset[str]
+    differed: frozenset[str]
 
 
 def _first_lines(error: Exception) -> str:
@@ -76,6 +89,17 @@ def run_row(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str] 
     row = rows.row(EndedRun(one, error))
     one.dispose()
     return row
+
+
+def run_mutated(scenario: Scenario, mode: Mode, seed: int) -> tuple[Row, MutantsSeen]:
+    """`run_row`, and what happened at the places that mutants break."""
+    one, error = _execute(scenario, mode, seed, {}, [])
+    row = rows.row(EndedRun(one, error))
+    tables = one.cluster.recorder.coverage.decisions
+    took = [name for table in tables for name in table.mutants.took]
+    differed = [name for table in tables for name in table.mutants.differed]
+    one.dispose()
+    return row, MutantsSeen(frozenset(took), frozenset(differed))
 
 
 def run(

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from highwater.cli.options import SuggestingGroup, json_option
+from highwater.cli.options import SuggestingGroup, duration, json_option
+from sim import exit_codes
+from sim.errors import InputError
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
+    from scenarios.zoo.hunt import Summary
     from sim.protocol.mutants import Mutant
+
+PROCESSES_MAX: Final = 1_024
+RANGES_MAX: Final = 1_000
 
 
 @click.group("zoo", cls=SuggestingGroup)
 def command() -> None:
-    """List mutants of the protocol, or show one."""
+    """List mutants of the protocol, show one, or hunt them with random runs."""
 
 
 @command.command("list")
@@ -49,6 +55,125 @@ def show(ui: Ui, mutant: str, as_json: bool) -> None:
     ui.line(f"Place: {chosen.place}")
     ui.line(f"Tier {chosen.tier}: to be found within {chosen.budget:,} seeds of {chosen.scenario} in {chosen.mode}")
     ui.line(f"Run: highwater run {chosen.scenario} --mode {chosen.mode} --seed 0 --rule mutant={chosen.name}")
+
+
+@command.command("hunt")
+@click.argument("mutants", metavar="MUTANT...", nargs=-1)
+@click.option("--all", "hunts_all", is_flag=True, help="Hunt all mutants.")
+@click.option(
+    "--seeds", metavar="A..B", default="0..10000", show_default=True, help="Seeds from A to B, B excluded, in order."
+)
+@click.option(
+    "--ranges",
+    metavar="N",
+    type=click.IntRange(1, RANGES_MAX),
+    default=1,
+    help="Divide the seeds into N ranges, hunt in each, and show medians.",
+)
+@click.option("--seconds", metavar="TIME", help="End each range after this CPU time, such as 60s or 2m.")
+@click.option(
+    "--local",
+    metavar="N",
+    type=click.IntRange(1, PROCESSES_MAX),
+    default=1,
+    help="Use N processes, each of which hunts in one range at a time.",
+)
+@json_option
+@click.pass_obj
+def hunt(
+    ui: Ui,
+    mutants: tuple[str, ...],
+    hunts_all: bool,
+    seeds: str,
+    ranges: int,
+    seconds: str | None,
+    local: int,
+    as_json: bool,
+) -> int:
+    """Run seeds of each MUTANT's scenario until one finds it: a violation that the same seed lacks without the mutant.
+
+    Nothing is stored. The violation has to be inside the promise of the mode.
+
+    Exit 0 when each mutant was found within the budget of its tier, 1 when one was not, 3 when too few seeds were run.
+    """
+    from highwater.requests import seed_range
+    from scenarios.zoo.hunt import hunts
+    from sim.protocol.mutants import MUTANTS, named
+
+    if bool(mutants) == hunts_all:
+        raise InputError("give mutants to hunt, or --all ('highwater zoo list' lists them)")
+    names = list(dict.fromkeys(named(name).name for name in mutants)) or list(MUTANTS)
+    chosen = seed_range(seeds)
+    if len(chosen) < ranges:
+        raise InputError(f"--seeds {seeds!r} has too few seeds for --ranges {ranges}")
+    limit = None if seconds is None else duration("--seconds", seconds)
+    summaries: list[Summary] = []
+    interrupted = False
+    try:
+        for summary in hunts(names, chosen, ranges, limit, local):
+            summaries.append(summary)
+            ui.note(f"{len(summaries)} of {len(names)}: {summary.mutant} found in {summary.found} of {ranges} ranges")
+    except KeyboardInterrupt:
+        interrupted = True
+    if as_json:
+        ui.json({"mutants": [_summary_as_json(summary) for summary in summaries]})
+    else:
+        _show_hunts(ui, summaries, ranges)
+    if interrupted:
+        ui.warn(f"interrupted: {len(names) - len(summaries)} mutants were not hunted to the end")
+        return exit_codes.INTERRUPTED
+    answers = [summary.within_budget for summary in summaries]
+    if False in answers:
+        return exit_codes.UNEXPECTED
+    return exit_codes.INCONCLUSIVE if None in answers else exit_codes.EXPECTED
+
+
+def _show_hunts(ui: Ui, summaries: list[Summary], ranges: int) -> None:
+    from scenarios.zoo.hunt import replay
+
+    numbers = ["tier", "seeds", "CPU time", "runs", "took the place", "decided otherwise", "errors"]
+    ui.table(
+        ["mutant", "tier", "found", *numbers[1:]], [_row(summary, ranges) for summary in summaries], numbers=numbers
+    )
+    if ranges > 1:
+        ui.line("seeds and CPU time: medians over the ranges; - if more than half of them did not find the mutant")
+    for summary in summaries:
+        find = summary.first_find
+        if find is not None:
+            ui.line()
+            ui.line(f"  # {summary.mutant}: {', '.join(find.kinds)}", style="dim")
+            ui.line(f"  {replay(find)}")
+
+
+def _row(summary: Summary, ranges: int) -> tuple[object, ...]:
+    from reports.formatting import percent
+    from sim.protocol.mutants import named
+
+    seeds, seconds = summary.seeds, summary.seconds
+    return (
+        summary.mutant,
+        named(summary.mutant).tier,
+        f"{summary.found} of {ranges}",
+        "-" if seeds is None else f"{seeds:,.0f}",
+        "-" if seconds is None else f"{seconds:.2f} s",
+        f"{summary.runs:,}",
+        percent(summary.took / summary.runs),
+        percent(summary.differed / summary.runs),
+        summary.errors,
+    )
+
+
+def _summary_as_json(summary: Summary) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "mutant": summary.mutant,
+        "found": summary.found,
+        "median_seeds": summary.seeds,
+        "median_seconds": summary.seconds,
+        "within_budget": summary.within_budget,
+        "ranges": [asdict(one) for one in summary.hunts],
+    }
 
 
 def _as_json(mutant: Mutant) -> dict[str, Any]:

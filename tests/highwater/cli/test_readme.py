@@ -47,9 +47,10 @@ SCRIPTS = [block for block in BLOCKS if block.split()[0] in (*PROGRAMS, "export"
 ELSEWHERE = ("spark-package", "spark://host:7077", "confirm", "kafka", "audit")
 """What needs a cluster or its files, a network, or a minute, and has tests of its own."""
 CODES: dict[tuple[str, ...], int] = {
-    ("run", "canary", "--rule", "follower_truncation=leader-epoch"): exit_codes.UNEXPECTED
+    ("run", "canary", "--rule", "follower_truncation=leader-epoch"): exit_codes.UNEXPECTED,
+    ("zoo", "hunt", "join-below-hw", "--seeds", "0..2000"): exit_codes.INCONCLUSIVE,
 }
-"""Commands that do not exit with 0."""
+"""Commands that do not exit with 0; a hunt finds nothing in the few seeds that it is given here."""
 STUB = """\
 #!/bin/sh
 printf '%d\\0' "$#" >> calls

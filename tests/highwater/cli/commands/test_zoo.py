@@ -36,3 +36,40 @@ def test_a_run_takes_a_mutant(highwater: Callable[..., Call]) -> None:
     out, mutated = (highwater(*words, *more).out for more in ((), ("--rule", "mutant=join-without-fetch")))
     assert "elr-chaos, mode elr-repaired, seed 1" in out
     assert out != mutated
+
+
+def test_a_hunt_stops_at_the_seed_that_finds_the_mutant(highwater: Callable[..., Call]) -> None:
+    words = ("zoo", "hunt", "join-below-hw", "--seeds", "30000130..30000150")
+    call = highwater(*words)
+    assert call.code == 0
+    assert "highwater run elr-chaos --mode elr-repaired --seed 30000134 --rule mutant=join-below-hw" in call.out
+    (found,) = highwater(*words, "--ranges", "2", "--json").json["mutants"]
+    first, second = found["ranges"]
+    assert (first["seed"], first["tried"]) == (30000134, 5)
+    assert (second["first"], second["seed"], second["tried"]) == (30000140, -1, 10)
+    assert (found["found"], found["median_seeds"], found["within_budget"]) == (1, None, None)
+
+
+def test_a_hunt_with_processes_finds_the_same(highwater: Callable[..., Call]) -> None:
+    words = ("zoo", "hunt", "join-below-hw", "--seeds", "30000130..30000140", "--json")
+    one, two = (highwater(*words, *more).json["mutants"][0]["ranges"] for more in ((), ("--local", "2")))
+    assert [{**part, "seconds": 0} for part in one] == [{**part, "seconds": 0} for part in two]
+
+
+def test_a_hunt_that_ran_too_few_seeds_is_inconclusive(highwater: Callable[..., Call]) -> None:
+    call = highwater("zoo", "hunt", "join-below-hw", "--seeds", "30000133")
+    assert call.code == 3
+    assert "0 of 1" in call.out
+
+
+def test_a_hunt_names_what_it_lacks(highwater: Callable[..., Call]) -> None:
+    for words, problem in (
+        ((), "give mutants to hunt, or --all"),
+        (("join-below-hw", "--all"), "give mutants to hunt, or --all"),
+        (("join-below-hv",), "unknown mutant 'join-below-hv'; did you mean 'join-below-hw'"),
+        (("join-below-hw", "--seeds", "0..2", "--ranges", "3"), "too few seeds for --ranges 3"),
+        (("join-below-hw", "--seconds", "soon"), "--seconds 'soon' is not valid"),
+    ):
+        call = highwater("zoo", "hunt", *words)
+        assert (call.code, call.out) == (2, "")
+        assert problem in call.err

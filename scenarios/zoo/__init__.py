@@ -1,0 +1,1 @@
+"""Hunting mutants of the protocol."""

@@ -1,0 +1,198 @@
+"""Hunts: how many seeds, and how much CPU time, random runs need to find a mutant.
+
+A seed finds a mutant if its run with the mutant has a violation inside the promise that its run without it lacks. The
+run without it is made only for seeds that violate. Nothing is stored: a hunt is a function of mutant and seeds, except
+for its times.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+from scenarios.format.catalogue import load
+from scenarios.single.run import prepare_process, run_mutated, run_row
+from scenarios.sweep.workers import Workers
+from sim.protocol.modes import mode as mode_named
+from sim.protocol.mutants import named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+NOT_FOUND: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Hunt:
+    """The result of hunting a mutant in a range of seeds, up to the first seed that finds it.
+
+    Attributes:
+        mutant: its name.
+        first: the first seed of the range.
+        tried: number of seeds that were run.
+        seconds: CPU time of this process, also of the runs without the mutant.
+        took: in how many runs the mutated place was executed.
+        differed: in how many runs the mutant decided otherwise.
+        errors: how many runs ended with an error; they find nothing.
+        seed: the seed that found it, `NOT_FOUND` if none did.
+        kinds: the violations that found it.
+    """
+
+    mutant: str
+    first: int
+    tried: int
+    seconds: float
+    took: int
+    differed: int
+    errors: int
+    seed: int
+    kinds: tuple[str, ...]
+
+    @property
+    def found(self) -> bool:
+        """Whether a seed found the mutant."""
+        return self.seed != NOT_FOUND
+
+
+def hunt(mutant: str, seeds: range, seconds: float | None = None) -> Hunt:
+    """Hunt a mutant.
+
+    Args:
+        mutant: its name.
+        seeds: the seeds, in order.
+        seconds: CPU time after which no other seed is run.
+    """
+    prepare_process()
+    spec = named(mutant)
+    scenario, base = load(spec.scenario), mode_named(spec.mode)
+    mutated = base.override({"mutant": mutant})
+    tried = took = differed = errors = 0
+    begun = time.process_time()
+    found = NOT_FOUND
+    kinds: tuple[str, ...] = ()
+    for seed in seeds:
+        row, mutants = run_mutated(scenario, mutated, seed)
+        tried += 1
+        took += mutant in mutants.took
+        differed += mutant in mutants.differed
+        errors += row["verdict"] == "error"
+        inside = _kinds(row["violations_inside"])
+        if inside and row["verdict"] != "error":
+            shown = _kinds(run_row(scenario, base, seed)["violations"])
+            if inside - shown:
+                found, kinds = seed, tuple(sorted(inside - shown))
+                break
+        if seconds is not None and time.process_time() - begun > seconds:
+            break
+    spent = time.process_time() - begun
+    return Hunt(mutant, seeds.start, tried, spent, took, differed, errors, found, kinds)
+
+
+def _kinds(names: str) -> set[str]:
+    return set(filter(None, names.split(",")))
+
+
+def ranges(seeds: range, number: int) -> list[range]:
+    """Disjoint ranges of equal length, as long as the seeds allow."""
+    length = len(seeds) // number
+    return [seeds[place * length : (place + 1) * length] for place in range(number)]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The hunts of one mutant in disjoint ranges of seeds."""
+
+    hunts: Sequence[Hunt]
+
+    @property
+    def mutant(self) -> str:
+        """Its name."""
+        return self.hunts[0].mutant
+
+    @property
+    def found(self) -> int:
+        """The number of ranges in which it was found."""
+        return sum(one.found for one in self.hunts)
+
+    @property
+    def runs(self) -> int:
+        """The number of runs with the mutant."""
+        return sum(one.tried for one in self.hunts)
+
+    @property
+    def took(self) -> int:
+        """In how many of them the mutated place was executed."""
+        return sum(one.took for one in self.hunts)
+
+    @property
+    def differed(self) -> int:
+        """In how many of them the mutant decided otherwise."""
+        return sum(one.differed for one in self.hunts)
+
+    @property
+    def errors(self) -> int:
+        """How many of them ended with an error."""
+        return sum(one.errors for one in self.hunts)
+
+    def median(self, measure: Callable[[Hunt], float]) -> float | None:
+        """The median over the ranges; None if it was found in no more than half of them.
+
+        Ranges without a find count as larger than all others.
+        """
+        values = sorted(measure(one) for one in self.hunts if one.found)
+        missing = len(self.hunts) - len(values)
+        return median([*values, *[float("inf")] * missing]) if len(values) > missing else None
+
+    @property
+    def seeds(self) -> float | None:
+        """Median number of seeds up to the first that finds it."""
+        return self.median(lambda one: one.tried)
+
+    @property
+    def seconds(self) -> float | None:
+        """Median CPU time up to that seed."""
+        return self.median(lambda one: one.seconds)
+
+    @property
+    def within_budget(self) -> bool | None:
+        """Whether random runs find it within the budget of its tier; None if too few seeds were run to say so."""
+        seeds, budget = self.seeds, named(self.mutant).budget
+        if seeds is not None:
+            return seeds <= budget
+        return False if max(one.tried for one in self.hunts if not one.found) >= budget else None
+
+    @property
+    def first_find(self) -> Hunt | None:
+        """The first hunt that found it."""
+        return next((one for one in self.hunts if one.found), None)
+
+
+def hunts(
+    mutants: Sequence[str], seeds: range, number: int, seconds: float | None, processes: int
+) -> Iterator[Summary]:
+    """Hunt mutants, each in the same disjoint ranges.
+
+    Args:
+        mutants: their names.
+        seeds: all seeds.
+        number: of ranges.
+        seconds: CPU time of each range, see `hunt`.
+        processes: processes that hunt at the same time; 1: only this one.
+    """
+    parts = ranges(seeds, number)
+    if processes == 1:
+        for mutant in mutants:
+            yield Summary([hunt(mutant, part, seconds) for part in parts])
+        return
+    with Workers(processes) as workers:
+        begun = [[workers.pool.submit(hunt, mutant, part, seconds) for part in parts] for mutant in mutants]
+        for tasks in begun:
+            yield Summary([task.result() for task in tasks])
+
+
+def replay(find: Hunt) -> str:
+    """The command that runs a seed that found a mutant."""
+    spec = named(find.mutant)
+    return f"highwater run {spec.scenario} --mode {spec.mode} --seed {find.seed} --rule mutant={find.mutant}"
