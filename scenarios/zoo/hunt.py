@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from scenarios.format.catalogue import load
 from scenarios.single.run import prepare_process, run_mutated, run_row
 from scenarios.sweep.workers import Workers
+from sim.config import shown
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.mutants import named
 
@@ -66,7 +67,7 @@ def hunt(mutant: str, seeds: range, seconds: float | None = None) -> Hunt:
     """
     prepare_process()
     spec = named(mutant)
-    scenario, base = load(spec.scenario), mode_named(spec.mode)
+    scenario, base = load(spec.scenario).with_settings(dict(spec.settings)), mode_named(spec.mode)
     mutated = base.override({"mutant": mutant})
     tried = took = differed = errors = 0
     begun = time.process_time()
@@ -195,4 +196,5 @@ def hunts(
 def replay(find: Hunt) -> str:
     """The command that runs a seed that found a mutant."""
     spec = named(find.mutant)
-    return f"highwater run {spec.scenario} --mode {spec.mode} --seed {find.seed} --rule mutant={find.mutant}"
+    words = [f"highwater run {spec.scenario} --mode {spec.mode} --seed {find.seed} --rule mutant={find.mutant}"]
+    return " ".join([*words, *(f"--set {key}={shown(value)}" for key, value in spec.settings)])

@@ -268,7 +268,12 @@ class Storage:
         for file in (self.hw_file, self.recovery_point_file, self.log_start_file):
             file.end()
 
-    def close_cleanly(self, hw: int | None, broker_epoch: int = NO_BROKER_EPOCH) -> None:
+    @property
+    def is_flushed(self) -> bool:
+        """Whether the whole log was fsynced."""
+        return self._synced == len(self._written_us)
+
+    def close_cleanly(self, hw: int | None, broker_epoch: int = NO_BROKER_EPOCH, *, flushes: bool = True) -> None:
         """Controlled shutdown: flush the log, write all checkpoints, then the marker.
 
         Kafka: LogManager#shutdown, ReplicaManager#checkpointHighWatermarks.
@@ -277,8 +282,10 @@ class Storage:
             hw: the HW; None if no LeaderAndIsr had arrived: a broker that knows of no partition leaves the HW file as
                 it is.
             broker_epoch: of the process's registration, `NO_BROKER_EPOCH` before it received one.
+            flushes: whether the log is flushed, as it should be.
         """
-        self._synced = len(self._written_us)
+        if flushes:
+            self._synced = len(self._written_us)
         self.recovery_point = self.log.leo
         self.log.producers.take_snapshot(self.log.leo)
         if hw is not None:
@@ -410,9 +417,12 @@ class Storage:
             self.recovery_point = min(recovery_point, log.leo)
             first = max((place for place, base in enumerate(segments) if base <= self.recovery_point), default=0)
             latest = epochs.epochs
+            mutant = decide.mutants.epoch_0_not_recovered
+            mutant.took = True
             for batches in (log.below, log.batches):
                 for batch in batches:
-                    if batch.base_offset >= segments[first] and (not latest or batch.leader_epoch > latest[-1]):
+                    is_new = batch.base_offset >= segments[first] and (not latest or batch.leader_epoch > latest[-1])
+                    if is_new and (batch.leader_epoch or not mutant.differs()):
                         epochs.assign(batch.leader_epoch, batch.base_offset)
             for place in range(first, len(segments)):
                 end = segments[place + 1] if place + 1 < len(segments) else log.leo

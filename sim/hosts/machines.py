@@ -139,7 +139,11 @@ class Machines:
             since_us = [process.frozen_us if process.frozen else None, process.disk_stalled_us, self._kernel.now_us]
             storage.process_ended(partition.hw, min(time for time in since_us if time is not None))
             if kind is steps.SHUTDOWN:
-                storage.close_cleanly(partition.hw if process.checkpointing else None, process.broker_epoch)
+                mutant = process.decide.mutants.clean_stop_without_flush
+                mutant.took = True
+                flushes = storage.is_flushed or not mutant.differs()
+                hw = partition.hw if process.checkpointing else None
+                storage.close_cleanly(hw, process.broker_epoch, flushes=flushes)
             elif kind is steps.EXIT:
                 storage.close_cleanly(None)
         elif kind is steps.SHUTDOWN:

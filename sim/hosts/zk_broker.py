@@ -335,10 +335,12 @@ class ZooKeeperBroker(Broker):
         if request.broker_epoch < self.broker_epoch and self.decide.checks_broker_epochs.yes():
             self.reached(probes.STALE_BROKER)
             return STALE_BROKER_EPOCH
-        if request.controller_epoch < self._controller_epoch:
+        mutant = self.decide.mutants.request_of_former_controller
+        mutant.took = True
+        if request.controller_epoch < self._controller_epoch and not mutant.differs():
             self.reached(probes.STALE_CONTROLLER)
             return STALE_CONTROLLER_EPOCH
-        self._controller_epoch = request.controller_epoch
+        self._controller_epoch = max(self._controller_epoch, request.controller_epoch)
         return NONE
 
     def _apply_decision(self, decision: LeaderAndIsr) -> None:
@@ -377,10 +379,10 @@ class ZooKeeperBroker(Broker):
         )
         followers = partition.followers.states
         members = {member: followers[member].broker_epoch for member in isr if member in followers}
-        checks = self.decide.admits_registered_members
+        checks, mutant = self.decide.admits_registered_members, self.decide.mutants.isr_written_over_newer_version
         subject = (WRITE_ISR << ABOUT) + partition.partition_epoch
         self.zookeeper.ask(
-            lambda zookeeper: zookeeper.write_isr(known, isr, members, checks),
+            lambda zookeeper: zookeeper.write_isr(known, isr, members, checks, mutant),
             self._isr_written,
             subject,
             outlives_session=True,

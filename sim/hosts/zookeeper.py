@@ -44,6 +44,7 @@ from sim.protocol.messages import (
     OPERATION_NOT_ATTEMPTED,
     LeaderAndIsr,
 )
+from sim.protocol.mutants import Mutation
 from sim.protocol.replica.partition import NO_LEADER
 from sim.protocol.zookeeper.election import BrokerInfo, Registry
 from sim.protocol.zookeeper.kafka_zk_client import ControllerMovedError, Decide
@@ -384,7 +385,12 @@ class ZooKeeper(ControlPlane):
     # Operations of a leader.
 
     def write_isr(
-        self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int], checks: decisions.Decision
+        self,
+        known: LeaderAndIsr,
+        isr: tuple[int, ...],
+        members: dict[int, int],
+        checks: decisions.Decision,
+        mutant: Mutation,
     ) -> tuple[str, LeaderAndIsr]:
         """Write an ISR, if the version is unchanged; returns an error, and the state afterwards. Kafka:
         ReplicationUtils#updateLeaderAndIsr.
@@ -394,9 +400,11 @@ class ZooKeeper(ControlPlane):
             isr: the new ISR.
             members: broker epochs of new members, as the leader knows them.
             checks: whether members must still be registered.
+            mutant: the mutant that ignores the version.
         """
         state = self.state
-        if state.partition_epoch != known.partition_epoch:
+        mutant.took = True
+        if state.partition_epoch != known.partition_epoch and not mutant.differs():
             self.reached(probes.ISR_REFUSED_VERSION)
             return INVALID_UPDATE_VERSION, state
         for member, broker_epoch in members.items():
@@ -526,11 +534,16 @@ class ScriptedZooKeeper(ZooKeeper):
             self._send_state(ping.broker)
 
     def write_isr(
-        self, known: LeaderAndIsr, isr: tuple[int, ...], members: dict[int, int], checks: decisions.Decision
+        self,
+        known: LeaderAndIsr,
+        isr: tuple[int, ...],
+        members: dict[int, int],
+        checks: decisions.Decision,
+        mutant: Mutation,
     ) -> tuple[str, LeaderAndIsr]:
         if self._scripted:  # An error that undoes the proposal, also with rule ``isr_update=alter-partition``.
             return OPERATION_NOT_ATTEMPTED, self.state
-        return super().write_isr(known, isr, members, checks)
+        return super().write_isr(known, isr, members, checks, mutant)
 
     def release(self) -> None:
         """See `ControlPlane.release`: the controller node is free."""

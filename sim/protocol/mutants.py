@@ -1,8 +1,7 @@
 """The zoo: mutants of the protocol, each of which breaks one place that a Kafka release, or a specification, has right.
 
 A mutant is the value of `sim.protocol.rules.Rules.mutant`. The mutated place asks its `Mutation` last, in a situation
-in which the mutant acts differently, so a run without a mutant pays nothing for it, and knows nevertheless which
-mutants would have acted differently (`Mutations.differed`)::
+in which the mutant acts differently, so that a run without a mutant pays nothing for it::
 
     if follower.leo < self.hw and not self.decide.mutants.join_below_hw.differs():
 
@@ -14,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, final
 
+from sim.config import Value
 from sim.errors import InputError, did_you_mean
 
 NO_MUTANT: Final = "none"
@@ -34,6 +34,7 @@ class Mutant:
         tier: 1: random runs should find it within 10,000 seeds; 2: within 1,000,000.
         scenario: in which it is hunted.
         mode: the repaired mode in which it is hunted, and in which nothing is found without it.
+        settings: laid over those of the scenario: (key, value).
     """
 
     name: str
@@ -43,6 +44,7 @@ class Mutant:
     tier: int
     scenario: str
     mode: str
+    settings: tuple[tuple[str, Value], ...] = ()
 
     @property
     def budget(self) -> int:
@@ -53,6 +55,7 @@ class Mutant:
 _BUDGETS: Final = {1: 10_000, 2: 1_000_000}
 _ELR: Final = ("elr-chaos", "elr-repaired")
 _ZOOKEEPER: Final = ("chaos", "kip320-repaired")
+_IDEMPOTENT: Final = (("enable.idempotence", True), ("acks", "all"))
 
 MUTANTS: Final[dict[str, Mutant]] = {
     one.name: one
@@ -137,6 +140,216 @@ MUTANTS: Final[dict[str, Mutant]] = {
             1,
             *_ELR,
         ),
+        Mutant(
+            "ack-before-replication",
+            "A leader acknowledges a write with acks=all as soon as it has appended it.",
+            "KAFKA-50; acks=all waits for the ISR",
+            "ReplicaManager#appendRecords",
+            1,
+            *_ZOOKEEPER,
+        ),
+        Mutant(
+            "writes-kept-after-resignation",
+            "A broker that stops leading keeps the writes that wait, and answers them when it leads again.",
+            "KAFKA-20634",
+            "ReplicaManager#completeDelayedOperationsWhenNotPartitionLeader",
+            2,
+            *_ZOOKEEPER,
+        ),
+        Mutant(
+            "gap-in-sequences-accepted",
+            "A leader appends a batch of an idempotent producer although an earlier one is missing.",
+            "KIP-98, KAFKA-5494",
+            "ProducerAppendInfo#checkSequence",
+            1,
+            *_ZOOKEEPER,
+            _IDEMPOTENT,
+        ),
+        Mutant(
+            "only-newest-batch-deduplicated",
+            "A leader compares a batch of an idempotent producer only with the newest one, not with the last five.",
+            "KAFKA-5494",
+            "ProducerStateEntry#findDuplicateBatch",
+            1,
+            *_ZOOKEEPER,
+            _IDEMPOTENT,
+        ),
+        Mutant(
+            "hw-ignores-min-isr",
+            "The high watermark advances while the ISR is smaller than min.insync.replicas.",
+            "KAFKA-15583, KIP-966",
+            "Partition#maybeIncrementLeaderHW",
+            1,
+            *_ELR,
+        ),
+        Mutant(
+            "hw-without-joining-members",
+            "The high watermark does not wait for a member of an ISR that is only proposed yet.",
+            "KIP-497, maximal ISR; KAFKA-13790",
+            "PartitionState#maximalIsr",
+            2,
+            *_ELR,
+        ),
+        Mutant(
+            "hw-without-leaving-members",
+            "The high watermark no longer waits for an ISR member once the leader has proposed an ISR without it.",
+            "KIP-497, maximal ISR",
+            "PartitionState#maximalIsr",
+            1,
+            *_ELR,
+        ),
+        Mutant(
+            "hw-from-leo-at-restart",
+            "A replica that is loaded begins with its LEO as high watermark, not with the checkpointed one.",
+            "KAFKA-1647, KAFKA-769",
+            "ReplicaManager#getOrCreatePartition",
+            2,
+            *_ZOOKEEPER,
+        ),
+        Mutant(
+            "epoch-not-recorded-by-follower",
+            "A follower does not add the leader epoch of a fetched batch to its cache.",
+            "KIP-101 step 2",
+            "UnifiedLog#append",
+            1,
+            *_ZOOKEEPER,
+        ),
+        Mutant(
+            "epochs-kept-at-truncation",
+            "A truncation keeps the leader epochs of the removed records in the cache.",
+            "KIP-101 step 3",
+            "LeaderEpochFileCache#truncateFromEnd",
+            2,
+            *_ZOOKEEPER,
+        ),
+        Mutant(
+            "hw-kept-at-full-truncation",
+            "A full truncation does not set the high watermark to the new log start.",
+            "KAFKA-9491",
+            "UnifiedLog#truncateFullyAndStartAt",
+            2,
+            *_ZOOKEEPER,
+        ),
+        Mutant(
+            "log-start-above-hw",
+            "The log start advances beyond the high watermark.",
+            "KAFKA-5634",
+            "UnifiedLog#maybeIncrementLogStartOffset",
+            2,
+            *_ZOOKEEPER,
+        ),
+        Mutant(
+            "end-of-next-epoch",
+            "A leader that is asked where a leader epoch ended answers with the end of the next one.",
+            "KIP-101 step 2, KIP-279",
+            "LeaderEpochFileCache#endOffsetFor",
+            1,
+            *_ZOOKEEPER,
+        ),
+        Mutant(
+            "read-above-hw",
+            "A consumer reads records above the high watermark.",
+            "KAFKA-9835",
+            "UnifiedLog#read",
+            1,
+            *_ZOOKEEPER,
+        ),
+        Mutant(
+            "list-offsets-above-hw",
+            "ListOffsets answers a consumer with the LEO instead of the high watermark.",
+            "KAFKA-2334, KIP-207",
+            "Partition#fetchOffsetForTimestamp",
+            1,
+            *_ZOOKEEPER,
+        ),
+        Mutant(
+            "hw-of-diverging-response",
+            "A follower applies the high watermark of a diverging response before it truncates.",
+            "KAFKA-14704",
+            "ReplicaFetcherThread#processPartitionData",
+            2,
+            *_ELR,
+        ),
+        Mutant(
+            "clean-stop-without-flush",
+            "A controlled shutdown writes the clean-shutdown file without flushing the log.",
+            "KAFKA-10471, KAFKA-15375",
+            "LogManager#shutdown",
+            1,
+            *_ELR,
+        ),
+        Mutant(
+            "epoch-0-not-recovered",
+            "Recovery after an unclean shutdown does not restore leader epoch 0 to the cache.",
+            "KAFKA-10432",
+            "LogLoader#recoverSegment",
+            2,
+            *_ZOOKEEPER,
+        ),
+        Mutant(
+            "unclean-registration-taken-for-clean",
+            "The controller takes every registration for one after a clean shutdown.",
+            "KIP-966; KAFKA-18635",
+            "ClusterControlManager#registerBroker",
+            1,
+            *_ELR,
+        ),
+        Mutant(
+            "elr-kept-at-min-isr",
+            "The ELR is kept although the ISR has min.insync.replicas members again.",
+            "KIP-966, ELR update 1; KAFKA-16540",
+            "PartitionChangeBuilder#maybePopulateTargetElr",
+            1,
+            *_ELR,
+        ),
+        Mutant(
+            "elr-keeps-unclean-member",
+            "A broker that registers after an unclean shutdown leaves the ISR and stays, or comes, into the ELR.",
+            "KIP-966, ELR update 4",
+            "PartitionChangeBuilder#maybePopulateTargetElr",
+            1,
+            *_ELR,
+        ),
+        Mutant(
+            "election-outside-isr",
+            "The controller elects any unfenced replica, whether it is in the ISR, in the ELR, or in neither.",
+            "LeaderInIsr, Gustafson's Kip320.tla",
+            "PartitionChangeBuilder#isValidNewLeader",
+            1,
+            *_ELR,
+        ),
+        Mutant(
+            "last-known-leader-forgotten",
+            "The controller does not remember the last known leader when ISR and ELR become empty.",
+            "KIP-966 part 1; KAFKA-19522",
+            "PartitionChangeBuilder#maybeUpdateLastKnownLeader",
+            2,
+            *_ELR,
+        ),
+        Mutant(
+            "isr-written-over-newer-version",
+            "ZooKeeper accepts the ISR of a leader that does not know the partition's newest state.",
+            "KAFKA-1382, KAFKA-2729",
+            "ReplicationUtils#updateLeaderAndIsr",
+            1,
+            *_ZOOKEEPER,
+        ),
+        Mutant(
+            "request-of-former-controller",
+            "A broker obeys requests of a controller that was replaced.",
+            "KAFKA-6082",
+            "KafkaApis#handleLeaderAndIsrRequest",
+            2,
+            *_ZOOKEEPER,
+        ),
+        Mutant(
+            "preferred-leader-outside-isr",
+            "A preferred election elects a replica that is not in the ISR.",
+            "PreferredReplicaPartitionLeaderElectionStrategy",
+            "PartitionLeaderElectionAlgorithms#preferredReplicaPartitionLeaderElection",
+            1,
+            *_ZOOKEEPER,
+        ),
     )
 }
 """Name -> mutant."""
@@ -193,6 +406,32 @@ class Mutations:
         self.fetch_response_of_earlier_epoch = self._of("fetch-response-of-earlier-epoch")
         self.alter_partition_of_earlier_registration = self._of("alter-partition-of-earlier-registration")
         self.alter_partition_of_earlier_partition_epoch = self._of("alter-partition-of-earlier-partition-epoch")
+        self.ack_before_replication = self._of("ack-before-replication")
+        self.writes_kept_after_resignation = self._of("writes-kept-after-resignation")
+        self.gap_in_sequences_accepted = self._of("gap-in-sequences-accepted")
+        self.only_newest_batch_deduplicated = self._of("only-newest-batch-deduplicated")
+        self.hw_ignores_min_isr = self._of("hw-ignores-min-isr")
+        self.hw_without_joining_members = self._of("hw-without-joining-members")
+        self.hw_without_leaving_members = self._of("hw-without-leaving-members")
+        self.hw_from_leo_at_restart = self._of("hw-from-leo-at-restart")
+        self.epoch_not_recorded_by_follower = self._of("epoch-not-recorded-by-follower")
+        self.epochs_kept_at_truncation = self._of("epochs-kept-at-truncation")
+        self.hw_kept_at_full_truncation = self._of("hw-kept-at-full-truncation")
+        self.log_start_above_hw = self._of("log-start-above-hw")
+        self.end_of_next_epoch = self._of("end-of-next-epoch")
+        self.read_above_hw = self._of("read-above-hw")
+        self.list_offsets_above_hw = self._of("list-offsets-above-hw")
+        self.hw_of_diverging_response = self._of("hw-of-diverging-response")
+        self.clean_stop_without_flush = self._of("clean-stop-without-flush")
+        self.epoch_0_not_recovered = self._of("epoch-0-not-recovered")
+        self.unclean_registration_taken_for_clean = self._of("unclean-registration-taken-for-clean")
+        self.elr_kept_at_min_isr = self._of("elr-kept-at-min-isr")
+        self.elr_keeps_unclean_member = self._of("elr-keeps-unclean-member")
+        self.election_outside_isr = self._of("election-outside-isr")
+        self.last_known_leader_forgotten = self._of("last-known-leader-forgotten")
+        self.isr_written_over_newer_version = self._of("isr-written-over-newer-version")
+        self.request_of_former_controller = self._of("request-of-former-controller")
+        self.preferred_leader_outside_isr = self._of("preferred-leader-outside-isr")
 
     def _of(self, name: str) -> Mutation:
         mutation = self.by_name[name] = Mutation(is_on=name == self._mutant)

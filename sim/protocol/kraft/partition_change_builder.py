@@ -175,13 +175,22 @@ class PartitionChangeBuilder:
         change_rules = self._change_rules
         if not change_rules.elr:
             return
+        mutants = self._decide.mutants
+        mutants.elr_kept_at_min_isr.took = True
         if len(self.isr) >= self._min_isr:
-            self.elr = self.last_known_elr = ()
+            kept = without(self.elr, self.isr)
+            self.elr = kept if kept and mutants.elr_kept_at_min_isr.differs() else ()
+            self.last_known_elr = ()
             return
         electable = [*self.elr, *without(self.state.isr, self.elr)]
         if not set(electable) <= set(self.replicas) and self._decide.drops_elr_outsiders.yes():
             electable = [broker for broker in electable if broker in self.replicas]
-        self.elr = self._ordered(without(without(electable, self.isr), self.unclean))
+        unclean = self.unclean
+        if unclean:
+            mutants.elr_keeps_unclean_member.took = True
+            if not set(unclean).isdisjoint(electable) and mutants.elr_keeps_unclean_member.differs():
+                unclean = ()
+        self.elr = self._ordered(without(without(electable, self.isr), unclean))
         known = [*electable, *without(self.last_known_elr, electable)]
         self.last_known_elr = self._ordered(without(without(known, self.isr), self.elr))
         if any(broker in self.unclean for broker in self.state.elr):
@@ -214,7 +223,12 @@ class PartitionChangeBuilder:
 
     def _is_valid(self, broker: int) -> bool:
         """Whether electing it is clean; the old ELR counts too. Kafka: PartitionChangeBuilder#isValidNewLeader."""
-        return broker in (self.isr or self.elr) and self._acceptable(broker)
+        mutant = self._decide.mutants.election_outside_isr
+        mutant.took = True
+        if broker in (self.isr or self.elr):
+            return self._acceptable(broker)
+        # The directories of other brokers are looked up, and that decides a rule, only with the mutant.
+        return mutant.is_on and broker in self.state.replicas and self._acceptable(broker) and mutant.differs()
 
     def _is_last_known_elected(self) -> bool:
         """Whether the last known leader may lead. Kafka: PartitionChangeBuilder#canElectLastKnownLeader."""
@@ -282,6 +296,10 @@ class PartitionChangeBuilder:
         self.last_known_elr = self._decide.last_known_elr.pick(
             {"leader": by_leader, "lost-leader": by_lost, "ejected-members": self.last_known_elr}
         )
+        mutant = self._decide.mutants.last_known_leader_forgotten
+        mutant.took = True
+        if self.last_known_elr and mutant.differs():
+            self.last_known_elr = ()
 
     def _changed(self, leader: int, *, bumps: bool) -> PartitionRegistration | None:
         state = self.state

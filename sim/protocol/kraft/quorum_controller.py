@@ -109,6 +109,9 @@ class QuorumController(ReplicationControlManager):
             self._host.reached(probes.REGISTRATION_DUPLICATE)
             return BrokerRegistrationReply(DUPLICATE_BROKER_REGISTRATION, -1, detected_unclean=False)
         clean = previous_broker_epoch == known.broker_epoch and self._decide.reads_clean_shutdown.yes()
+        mutant = self._decide.mutants.unclean_registration_taken_for_clean
+        mutant.took = True
+        clean = clean or mutant.differs()
         self._host.reached(probes.REGISTERED_CLEAN if clean else probes.REGISTERED_UNCLEAN)
         records = self._shutdown_changes(broker, clean=clean)
         return self._commit_registration(broker, incarnation, directory, records, unclean=not clean)

@@ -152,9 +152,15 @@ class Followers:
         Kafka: cluster.PartitionState#maximalIsr (3.9-4.1), partition.PartitionState#maximalIsr (4.2-4.3).
         """
         isr, pending = state.isr, state.pending
+        mutants = self._decide.mutants
+        joining, leaving = mutants.hw_without_joining_members, mutants.hw_without_leaving_members
+        joining.took = leaving.took = True
         for broker, follower in self.states.items():
             follower.in_isr = broker in isr
-            follower.in_maximal_isr = follower.in_isr or broker in pending
+            if follower.in_isr:
+                follower.in_maximal_isr = not pending or broker in pending or not leaving.differs()
+            else:
+                follower.in_maximal_isr = broker in pending and not joining.differs()
 
     def out_of_sync(self, leo: int, now_us: int) -> tuple[int, ...]:
         """ISR members that lack records and have not been caught up for longer than the allowed lag.

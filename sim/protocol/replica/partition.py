@@ -19,6 +19,7 @@ from sim.protocol.messages import (
     NONE,
     NOT_ENOUGH_REPLICAS,
     NOT_LEADER_OR_FOLLOWER,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
     UNKNOWN_LEADER_EPOCH,
     UNKNOWN_PRODUCER_ID,
     LeaderAndIsr,
@@ -163,7 +164,9 @@ class Partition(ReadableReplica):
             self.process.reached(probes.LEADER_RESIGNS)
             self.is_leader = False
             self.followers.forget()
-        if self.delayed.waiting:
+        mutant = self.decide.mutants.writes_kept_after_resignation
+        mutant.took = True
+        if self.delayed.waiting and not mutant.differs():
             self.delayed.refuse()
 
     def _is_outdated(self, decision: LeaderAndIsr) -> bool:
@@ -221,9 +224,11 @@ class Partition(ReadableReplica):
                 self._answer_known(request, error, known)
                 return
         batch = self.append_new(request.first_id, request.count, self.leader_epoch, sequence)
-        if acks_all:
+        mutant = self.decide.mutants.ack_before_replication
+        mutant.took = True
+        if acks_all and not (len(isr) > 1 and mutant.differs()):
             self.delayed.add(batch.last_offset + 1, request, batch.base_offset)
-        elif request.acks == 1:
+        elif acks_all or request.acks == 1:
             self.process.answer_produce(request, NONE, batch.base_offset)
         self.advance_hw(now_us)
 
@@ -239,6 +244,16 @@ class Partition(ReadableReplica):
         error, known = producer_state_manager.check(
             log, sequence, request.count, forgets_deleted=not takes_unknown.answer
         )
+        mutants = self.decide.mutants
+        mutants.gap_in_sequences_accepted.took = mutants.only_newest_batch_deduplicated.took = True
+        if error == OUT_OF_ORDER_SEQUENCE_NUMBER and mutants.gap_in_sequences_accepted.differs():
+            return NONE, None
+        if (
+            known is not None
+            and known is not producer_state_manager.latest_batches(log, sequence[0])[0]
+            and mutants.only_newest_batch_deduplicated.differs()
+        ):
+            return NONE, None
         return (NONE, None) if error == UNKNOWN_PRODUCER_ID and takes_unknown.yes() else (error, known)
 
     def _answer_known(self, request: ProduceRequest, error: str, known: Batch | None) -> None:
@@ -353,7 +368,13 @@ class Partition(ReadableReplica):
                 candidate = state.leo
         if candidate <= self.hw:
             return
-        if len(self.state.isr) < self.min_insync_replicas and self.decide.hw_needs_min_isr.yes():
+        mutant = self.decide.mutants.hw_ignores_min_isr
+        mutant.took = True
+        if (
+            len(self.state.isr) < self.min_insync_replicas
+            and self.decide.hw_needs_min_isr.yes()
+            and not mutant.differs()
+        ):
             return
         if self.set_hw(candidate):
             self._complete_writes()

@@ -100,7 +100,7 @@ class ReadableReplica(Replica):
         epochs = self.epochs.epochs
         if epochs and epochs[-1] == last_epoch and log.log_start <= offset <= log.leo:
             return NONE
-        found, end_offset = self.epochs.end_offset_for(last_epoch, log.leo)
+        found, end_offset = self.diverging(last_epoch)
         if end_offset == UNDEFINED_OFFSET or offset < log.log_start:
             return OFFSET_OUT_OF_RANGE
         if found < last_epoch or end_offset < offset:
@@ -108,8 +108,14 @@ class ReadableReplica(Replica):
         return NONE
 
     def diverging(self, last_epoch: int) -> tuple[int, int]:
-        """The (epoch, end offset) in the response to a diverging fetch."""
-        return self.epochs.end_offset_for(last_epoch, self.log.leo)
+        """The (epoch, end offset) in a diverging response: where the largest epoch up to that one ended."""
+        epochs, leo = self.epochs, self.log.leo
+        found, end_offset = epochs.end_offset_for(last_epoch, leo)
+        mutant = self.decide.mutants.end_of_next_epoch
+        mutant.took = True
+        if epochs.starts and UNDEFINED_OFFSET < end_offset <= epochs.starts[-1] and mutant.differs():
+            return found, epochs.end_offset_for(epochs.epoch_for_offset(end_offset) or 0, leo)[1]
+        return found, end_offset
 
     def read_uncommitted(self, offset: int) -> Sequence[Batch]:
         """Batches from an offset on, for a follower. Kafka: UnifiedLog#read (3.9-4.3), Log#read (0.10.2-2.6)."""
@@ -117,7 +123,9 @@ class ReadableReplica(Replica):
 
     def read_committed(self, offset: int) -> Sequence[Batch]:
         """Batches from an offset to the HW, for a consumer. Kafka: UnifiedLog#read (3.9-4.3), Log#read (0.10.2-2.6)."""
-        return self.log.read_up_to(offset, self.hw)
+        mutant = self.decide.mutants.read_above_hw
+        mutant.took = True
+        return self.log.read_up_to(offset, self.log.leo if self.hw < self.log.leo and mutant.differs() else self.hw)
 
     def end_offset_for(
         self, current_leader_epoch: int, epoch: int, *, with_epoch: bool, client: bool = False
@@ -141,7 +149,7 @@ class ReadableReplica(Replica):
             error = UNSUPPORTED_VERSION
         if error:
             return error, *UNDEFINED
-        found, end_offset = self.epochs.end_offset_for(epoch, self.log.leo)
+        found, end_offset = self.diverging(epoch)
         names = self.decide.names_epochs
         if end_offset != UNDEFINED_OFFSET and (client or found != epoch):
             names.note()  # A follower learns nothing from the epoch it requested, which is its latest.
@@ -164,7 +172,11 @@ class ReadableReplica(Replica):
             return NONE, self.log.leo
         if self.hw < self.epoch_start and self.decide.guards_list_offsets.yes():
             return OFFSET_NOT_AVAILABLE, -1
-        return NONE, self.hw if timestamp == LATEST else self._offset_for_time(timestamp)
+        if timestamp != LATEST:
+            return NONE, self._offset_for_time(timestamp)
+        mutant = self.decide.mutants.list_offsets_above_hw
+        mutant.took = True
+        return NONE, self.log.leo if self.hw < self.log.leo and mutant.differs() else self.hw
 
     def _offset_for_time(self, timestamp: int) -> int:
         """Kafka: UnifiedLog#fetchOffsetByTimestamp (3.9-4.3), Log#fetchOffsetByTimestamp (2.6),

@@ -52,7 +52,9 @@ class Replica:
         self.name = name
         self.log = log
         self.epochs = epochs
-        self.hw = min(max(hw, log.log_start), log.leo)
+        mutant = decide.mutants.hw_from_leo_at_restart
+        mutant.took = True
+        self.hw = log.leo if hw < log.leo and mutant.differs() else min(max(hw, log.log_start), log.leo)
         self.decide = decide
         self.host = host
 
@@ -92,7 +94,8 @@ class Replica:
                 self.truncate_fully(batch.base_offset)
             log.check(batch)
         epochs = self.epochs.epochs
-        if not epochs or epochs[-1] != batch.leader_epoch:
+        is_new = not epochs or epochs[-1] != batch.leader_epoch
+        if is_new and not self.decide.mutants.epoch_not_recorded_by_follower.differs():
             self.epochs.assign(batch.leader_epoch, batch.base_offset)
         log.append(batch)
         self.host.appended(self, batch)
@@ -105,7 +108,11 @@ class Replica:
         log = self.log
         if offset < log.leo:
             removed = log.truncate_to(offset)
-            self.epochs.truncate_from_end(offset)
+            starts = self.epochs.starts
+            mutant = self.decide.mutants.epochs_kept_at_truncation
+            mutant.took = True
+            if starts and starts[-1] >= offset and not mutant.differs():
+                self.epochs.truncate_from_end(offset)
         else:
             removed = []
             starts = self.epochs.starts
@@ -123,7 +130,10 @@ class Replica:
         removed = self.log.truncate_fully(offset)
         self.epochs.clear()
         self.host.truncated(self, removed)
-        self.set_hw(offset)
+        mutant = self.decide.mutants.hw_kept_at_full_truncation
+        mutant.took = True
+        if self.hw == offset or not mutant.differs():
+            self.set_hw(offset)
 
     def set_hw(self, hw: int) -> bool:
         """Set the HW within [log start, LEO]; returns whether it changed. Not monotonic: a lower HW of a leader is
@@ -154,8 +164,11 @@ class Replica:
         log = self.log
         previous, self.hw = self.hw, hw if log.log_start <= hw <= log.leo else self._within_log(hw)
         begins = min(log_start, self.hw)
+        if log_start > self.hw and self.decide.mutants.log_start_above_hw.differs():
+            begins = min(log_start, log.leo)
         moves = begins > log.log_start
         if moves:
+            self.decide.mutants.log_start_above_hw.took = True
             log.advance_start(begins)
             self.epochs.truncate_from_start(begins)
         if self.hw != previous:

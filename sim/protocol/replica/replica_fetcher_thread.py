@@ -380,6 +380,10 @@ class ReplicaFetcherThread:
             if error:
                 self._on_error(fetch, name, error, epoch, now_us)
             elif diverging:
+                mutant = self._decide.mutants.hw_of_diverging_response
+                mutant.took = True
+                if replica.hw < hw and mutant.differs():
+                    replica.set_hw(hw)
                 self._truncate_on_fetch(fetch, position, diverging, now_us)
             elif not batches or self._append(name, replica, batches):
                 replica.apply_leader_offsets(hw, log_start)

@@ -86,7 +86,13 @@ class PartitionStateMachine:
         """Elect the first replica, if possible. Kafka: PreferredReplicaPartitionLeaderElectionStrategy (1.1-3.9)."""
 
         def decide(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
-            choice = election.preferred(state.replicas, state.isr, self.electable(state, registry))
+            electable = self.electable(state, registry)
+            choice = election.preferred(state.replicas, state.isr, electable)
+            mutant = self._decide.mutants.preferred_leader_outside_isr
+            mutant.took = True
+            head = state.replicas[0]
+            if choice is None and head not in state.isr and head in self._context.willing() and mutant.differs():
+                choice = head, state.isr
             if choice is None or (choice[0] == state.leader and not self._decide.elects_preferred_again.yes()):
                 self._host.reached(probes.PREFERRED_UNFIT)
                 return None
