@@ -22,7 +22,7 @@ from faults.plan import (
 )
 from sim.environment.network import Node
 from sim.hosts.cluster import Cluster
-from sim.kernel.scheduler import ALWAYS, Event, Gate
+from sim.kernel.scheduler import ALWAYS, FIRST, Call, Event, Gate
 
 
 def is_always_undone(kind: str) -> bool:
@@ -50,16 +50,17 @@ class RealisedFault:
 
 
 class Strike(Event):
-    """A fault strikes at its time."""
+    """A planned fault strikes at its time."""
 
-    __slots__ = ("_injection", "fault")
+    __slots__ = ("_injection", "_number", "fault")
 
-    def __init__(self, injection: Injection, fault: Fault) -> None:
+    def __init__(self, injection: Injection, number: int, fault: Fault) -> None:
         self._injection = injection
+        self._number = number
         self.fault = fault
 
     def happen(self, _: Gate) -> None:
-        self._injection.strike(self.fault)
+        self._injection.strike_planned(self._number)
 
 
 class Injection:
@@ -72,23 +73,55 @@ class Injection:
         """Number among `realised`, from 1 -> fault, target, and the process that a stall struck."""
         self._struck = 0
         self._is_over = False
+        self._planned = 0
+        self._to_strike: dict[int, Fault] = {}
+        """Number among the planned faults -> fault that has not struck yet."""
+        self._begun: dict[int, Fault] = {}
+        """Number among the planned faults -> fault that has struck."""
 
     def schedule(self, plan: Plan) -> None:
         """Schedule all faults of a plan at their times, or for the steps that they wait for."""
         kernel = self._cluster.kernel
         for fault in plan.faults:
-            if fault.trigger is None:
-                kernel.schedule(fault.at_us, ALWAYS, Strike(self, fault))
-            else:
-                kernel.call_at(fault.at_us, ALWAYS, self._await_step, fault)
+            kernel.schedule(fault.at_us, ALWAYS, self._event(fault))
+
+    def _event(self, fault: Fault) -> Event:
+        """The event at a planned fault's time."""
+        number = self._planned
+        self._planned = number + 1
+        self._to_strike[number] = fault
+        return Strike(self, number, fault) if fault.trigger is None else Call(self._await_step, number)
+
+    def replace(self, plan: Plan) -> Plan:
+        """Schedule another plan in place of the faults that have not struck yet; those that have keep striking their
+        later targets. Returns the plan with which a run would have come here: the faults that have struck, and the new
+        ones.
+        """
+        struck = [self._begun[number] for number in sorted(self._begun)]
+        # Events of the faults that have not struck are still scheduled, and find nothing to strike.
+        self._to_strike.clear()
+        kernel = self._cluster.kernel
+        for fault in plan.faults:
+            # Before other events of that time, as if it had been scheduled at the start.
+            kernel.add(fault.at_us, FIRST, ALWAYS, self._event(fault))
+        return Plan(tuple(sorted([*struck, *plan.faults], key=_time_of)))
 
     def stop(self) -> None:
         """Strike no more faults; those in force end at their time."""
         self._is_over = True
 
-    def _await_step(self, fault: Fault) -> None:
-        assert fault.trigger is not None
-        _TriggeredFault(self, self._cluster, fault, fault.trigger)
+    def _await_step(self, number: int) -> None:
+        fault = self._to_strike.get(number)
+        if fault is not None:
+            assert fault.trigger is not None
+            _TriggeredFault(self, self._cluster, number, fault.trigger)
+
+    def strike_planned(self, number: int, step_broker: int = 0) -> None:
+        """Strike a scheduled fault, unless another plan replaced it; `step_broker` as in `strike`."""
+        fault = self._to_strike.pop(number, None)
+        if fault is not None:
+            self._begun[number] = fault
+            self.strike(fault, step_broker)
 
     def strike(self, fault: Fault, step_broker: int = 0) -> None:
         """Strike now, whatever the fault's time; `step_broker` is the broker of the step that it waited for, if any."""
@@ -191,15 +224,19 @@ class Injection:
         return [{**asdict(entry), "targets": list(entry.targets)} for entry in self.realised]
 
 
+def _time_of(fault: Fault) -> int:
+    return fault.at_us
+
+
 class _TriggeredFault:
-    """A fault that waits for a step. Its strike is a separate event, never part of the step."""
+    """A planned fault that waits for a step. Its strike is a separate event, never part of the step."""
 
-    __slots__ = ("_cluster", "_fault", "_injection", "_step_broker", "_struck", "_trigger")
+    __slots__ = ("_cluster", "_injection", "_number", "_step_broker", "_struck", "_trigger")
 
-    def __init__(self, injection: Injection, cluster: Cluster, fault: Fault, trigger: Trigger) -> None:
+    def __init__(self, injection: Injection, cluster: Cluster, number: int, trigger: Trigger) -> None:
         self._injection = injection
         self._cluster = cluster
-        self._fault = fault
+        self._number = number
         self._trigger = trigger
         self._step_broker = 0
         self._struck = False
@@ -219,4 +256,4 @@ class _TriggeredFault:
         if not self._struck:
             self._struck = True
             self._cluster.recorder.disarm(self._trigger.moment, self._on_step)
-            self._injection.strike(self._fault, self._step_broker)
+            self._injection.strike_planned(self._number, self._step_broker)

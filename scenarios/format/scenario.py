@@ -14,6 +14,7 @@ from typing import Any, Final
 from faults.bounds import FaultBounds
 from faults.plan import Plan
 from scenarios import paths
+from scenarios.format.blow import Blow
 from sim.config import Value, shown
 
 SCENARIO_VERSION: Final = 1
@@ -192,6 +193,7 @@ class Scenario:
         overrides: ``key=value`` words that override `config`, for the replay line.
         strict: whether early warnings count as violations (``--strict``).
         recorded: a recorded run, the only one of this scenario; it has its own file.
+        blows: blows of one run, which each follow an early warning (`scenarios.format.blow`); never stored.
     """
 
     name: str
@@ -218,6 +220,7 @@ class Scenario:
     overrides: tuple[str, ...] = ()
     strict: bool = False
     recorded: Recorded | None = None
+    blows: tuple[Blow, ...] = ()
 
     def with_settings(self, settings: Mapping[str, Value]) -> Scenario:
         """A copy with overridden settings, which are not drawn then."""
@@ -242,7 +245,7 @@ class Scenario:
     def to_json(self) -> dict[str, Any]:
         """Plain data with `schema_version`; `from_json` reads it."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(replace(self, recorded=None))))
-        del plain["recorded"]
+        del plain["recorded"], plain["blows"]
         return {"schema_version": SCENARIO_VERSION, **plain}
 
     def scenario_hash(self) -> str:

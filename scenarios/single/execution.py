@@ -12,13 +12,16 @@ from typing import Final
 
 from simpy.events import Event
 
+from faults.bounds import Limits
 from faults.kinds.injection import Injection
 from faults.plan import Plan
 from faults.promise.promise import UNKNOWN, Promise, elects_uncleanly
+from faults.stories import next_blow
+from scenarios.format.blow import Blow
 from scenarios.format.scenario import Continuation, PlannedSend, Scenario
 from scenarios.single.convergence import Convergence
 from scenarios.single.draws import draw
-from scenarios.single.script import VALIDATION_IDS, RulesInForce, Script, Story, check_final_logs
+from scenarios.single.script import VALIDATION_IDS, RulesInForce, Script, Story, StoryError, check_final_logs
 from scenarios.single.standstill import needless_wait
 from sim.checkers.checker import RunEnd
 from sim.checkers.registry import Checkers
@@ -103,6 +106,7 @@ class Execution:
         self.stalled = False
         self.exhausted = False
         self.inside_unclean = self.inside_lossy = UNKNOWN
+        self._blows_end_us = 0
 
     def dispose(self) -> None:
         """See `Cluster.dispose`."""
@@ -150,6 +154,33 @@ class Execution:
 
     def execute(self) -> None:
         """Warm up, run faults or script, heal, converge, check."""
+        kernel = self.kernel
+        self._begin()
+        if self.scenario.drawn:
+            kernel.run_until(self.horizon_us)
+        else:
+            kernel.run_until(END_US)
+            kernel.run_until(kernel.now_us + PAUSE_US)
+        self._heal()
+        self._check()
+
+    def covered(self, warnings: Sequence[tuple[str, int]]) -> list[bool]:
+        """Instead of `execute`: run to early warnings of a random run, given by kind and time, in order of time.
+
+        For each, return whether the mode's promise covers it by the faults until then, and nothing is violated yet.
+        """
+        self._begin()
+        found = []
+        history = self.cluster.recorder.history
+        for kind, at_us in warnings:
+            self.kernel.run_until(at_us)
+            promise = self._promise()
+            there = [one for one in history.findings.warnings if one.at_us == at_us and one.kind == kind]
+            found.append(not history.findings.violations and any(promise.covers(one) for one in there))
+        return found
+
+    def _begin(self) -> None:
+        """Schedule everything; a run with blows then runs until the last of their warnings."""
         cluster, kernel = self.cluster, self.kernel
         if self.scenario.script:
             cluster.recorder.observe(self.script.observe)
@@ -162,12 +193,8 @@ class Execution:
         kernel.call_at(CLIENTS_BEGIN_US, cluster.control.life, self._begin_clients, None)
         if self.scenario.drawn:
             self._draw()
-            kernel.run_until(self.horizon_us)
-        else:
-            kernel.run_until(END_US)
-            kernel.run_until(kernel.now_us + PAUSE_US)
-        self._heal()
-        self._check()
+            for blow in self.scenario.blows:
+                self._strike(blow)
 
     def _script_ended(self, process: Event) -> None:
         if process.ok:  # A failed process raises in the kernel.
@@ -187,6 +214,8 @@ class Execution:
     def horizon_us(self) -> int:
         """The time at which a random run is healed."""
         recorded, faults = self.scenario.recorded, self.scenario.faults
+        if self._blows_end_us:
+            return self._blows_end_us
         if recorded is not None and recorded.horizon_us is not None:
             return recorded.horizon_us
         assert faults is not None
@@ -212,6 +241,37 @@ class Execution:
         self.cluster.network.redraw(how.number)
         if not how.faults:
             self.injection.stop()
+
+    def _strike(self, blow: Blow) -> None:
+        """Run until a blow's warning. From then on, its faults and batches replace those that are left.
+
+        Raises:
+            StoryError: the run has no such warning, or none from which it could go on.
+        """
+        faults = self.scenario.faults
+        assert faults is not None
+        at_us = blow.at_us
+        if at_us < self.horizon_us:
+            self.kernel.run_until(at_us)
+        warnings = self.cluster.recorder.history.findings.warnings
+        warning = next((one for one in warnings if one.at_us == at_us and one.kind == blow.warning), None)
+        if warning is None:
+            raise StoryError(f"there is no early warning {blow.warning} at {at_us} us, before everything is healed")
+        cluster = self.cluster
+        leader = cluster.control.state.leader
+        limits = Limits(faults, cluster.replicas, tuple(cluster.settings), (at_us, at_us))
+        stream = self.streams(blow.stream)
+        drawn = next_blow.draw(stream, warning.kind, blow.variant, warning.weak, leader, limits, at_us)
+        self.plan = self.injection.replace(Plan(drawn.faults))
+        self.sends = [send for send in self.sends if send.due_us <= at_us]
+        sent = len(self.sends)
+        record = self.sends[-1].first_id + self.sends[-1].count if sent else 0
+        acks = acks_number(str(self.config["acks"]))
+        for due_us, count in drawn.batches:
+            self.sends.append(ProducerBatch(record, count, acks, due_us))
+            record += count
+        cluster.producer.schedule(self.sends[sent:])
+        self._blows_end_us = drawn.end_us
 
     def _drawn(self) -> tuple[Plan, tuple[PlannedSend, ...]]:
         faults, config = self.scenario.faults, self.config
@@ -269,12 +329,17 @@ class Execution:
         self.waited, self.hidden_us = self._waiting()
         history = self.cluster.recorder.history
         findings = history.findings
-        promise = Promise(history, self.promised, unclean_election=elects_uncleanly(self.config, self.rules))
+        promise = self._promise()
         self.inside = promise.run_inside()
         self.inside_unclean, self.inside_lossy = promise.inside_unclean, promise.inside_lossy
         findings.violations += [warning for warning in findings.warnings if self.scenario.counts(warning.kind)]
         for violation in (*findings.violations, *findings.warnings):
             violation.inside = promise.covers(violation)
+
+    def _promise(self) -> Promise:
+        """The promise, judged by the history so far."""
+        unclean = elects_uncleanly(self.config, self.rules)
+        return Promise(self.cluster.recorder.history, self.promised, unclean_election=unclean)
 
     def _waiting(self) -> tuple[Waiting, int]:
         """How long acks=all writes waited for the HW, from the first election or fault on, and how long batches acked

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from scenarios.format.blow import Blow
 from scenarios.format.scenario import Scenario
 from scenarios.single import rows
 from scenarios.single.ended_run import EndedRun
@@ -17,11 +19,16 @@ from scenarios.single.result import RunResult, entries, partition_view, replica_
 from scenarios.single.rows import STORY_ERROR, Row
 from scenarios.single.script import StoryError
 from scenarios.version import check_build
+from sim.checkers.registry import LIVENESS
 from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
 from sim.kernel.scheduler import BudgetError, Kernel
 from sim.protocol.modes import Mode
 
+SECOND_EVERY: Final = 4
+"""One in this many blows follows a second warning, as well."""
+LIVES: Final = frozenset([finding.kind for finding in LIVENESS])
+"""Violations that are about convergence only: such a run may still lose records after a blow."""
 Watch = Callable[[Cluster], Callable[[Shown], None]]
 
 
@@ -100,6 +107,58 @@ def run_mutated(scenario: Scenario, mode: Mode, seed: int) -> tuple[Row, Mutants
     differed = [name for table in tables for name in table.mutants.differed]
     one.dispose()
     return row, MutantsSeen(frozenset(took), frozenset(differed))
+
+
+def run_blows(
+    scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str] | None = None, blows: int = 0
+) -> Iterator[Row]:
+    """Run as `run_row`, then with each of so many blows after the first early warning of each kind.
+
+    A loss may follow from a warning that the mode's promise covers by the faults until then, in a run that loses
+    nothing inside the promise. If a run with a blow keeps everything, but raises a warning of another kind or about
+    other brokers than before, it goes on with every `SECOND_EVERY`-th blow after the first such warning.
+    """
+    given = rules or {}
+    row, warnings = _row_and_warnings(scenario, mode, seed, given, follow=blows > 0)
+    yield row
+    kinds: set[str] = set()
+    for kind, at_us in warnings:
+        if kind in kinds:
+            continue
+        kinds.add(kind)
+        for variant in range(blows):
+            first = Blow(kind, at_us, variant)
+            row, further = _row_and_warnings(replace(scenario, blows=(first,)), mode, seed, given)
+            yield row
+            for then, then_us in further[:1]:
+                for second in range(0, blows, SECOND_EVERY):
+                    yield run_row(replace(scenario, blows=(first, Blow(then, then_us, second))), mode, seed, given)
+
+
+def _row_and_warnings(
+    scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str], *, follow: bool = True
+) -> tuple[Row, list[tuple[str, int]]]:
+    """A run's row, and if `follow`, kind and time of its early warnings that blows may follow: see `run_blows`."""
+    one, error = _execute(scenario, mode, seed, rules, [])
+    row = rows.row(EndedRun(one, error))
+    found: list[tuple[str, int]] = []
+    if follow and scenario.faults is not None and LIVES.issuperset(filter(None, row["violations_inside"].split(","))):
+        since_us = scenario.blows[-1].at_us if scenario.blows else 0
+        seen: set[tuple[str, tuple[int, ...]]] = set()
+        for warning in one.cluster.recorder.history.findings.warnings:
+            about = warning.kind, warning.weak
+            if about not in seen and since_us < warning.at_us < one.horizon_us:
+                found.append((warning.kind, warning.at_us))
+            elif warning.at_us <= since_us:
+                seen.add(about)
+    one.dispose()
+    if found:
+        found = list(dict.fromkeys(found))
+        probe = Execution(scenario, mode, seed, rules, None)
+        covered = probe.covered(found)
+        probe.dispose()
+        found = [warning for warning, inside in zip(found, covered, strict=True) if inside]
+    return row, found
 
 
 def run(

@@ -53,5 +53,6 @@ class AckAboveHw(Checker):
                 f"broker {step.broker} answered success for record {request.first_id} at offset {end - request.count} "
                 f"(acks=all) with HW {hw}"
             )
-            self._findings.warnings.append(Violation("ack-above-hw", step.at_us, detail, self._ids))
+            found = Violation("ack-above-hw", step.at_us, detail, self._ids, weak=(step.broker,))
+            self._findings.warnings.append(found)
         self._ids.update(range(request.first_id, request.first_id + request.count))

@@ -84,8 +84,10 @@ class Checker(Listener):
     def _violates(self, kind: str, at_us: int, detail: str, ids: frozenset[int] = frozenset()) -> None:
         self._findings.violations.append(Violation(kind, at_us, detail, ids))
 
-    def _warns(self, kind: str, at_us: int, detail: str, ids: frozenset[int] = frozenset()) -> None:
-        self._findings.warnings.append(Violation(kind, at_us, detail, ids))
+    def _warns(
+        self, kind: str, at_us: int, detail: str, ids: frozenset[int] = frozenset(), weak: tuple[int, ...] = ()
+    ) -> None:
+        self._findings.warnings.append(Violation(kind, at_us, detail, ids, weak=weak))
 
 
 class LogsChecker(Checker):

@@ -207,5 +207,5 @@ class Completeness(Checker):
                 f"broker {broker} {what} without {counted(len(ids), 'committed record')}, the first of them record "
                 f"{min(ids)}, committed at offset {fresh[0].base_offset}"
             )
-            self._warns(kind, now_us, detail, ids)
+            self._warns(kind, now_us, detail, ids, (broker,))
         return lacking

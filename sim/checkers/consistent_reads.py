@@ -123,7 +123,7 @@ class ConsistentReads(Checker):
                 f"broker {self._leader} leads in leader epoch {self._epoch} without {records} where a consumer was "
                 f"shown {them}, the first of them record {record} at offset {offset}"
             )
-            self._warns("inconsistent-read", now_us, detail, frozenset(gone))
+            self._warns("inconsistent-read", now_us, detail, frozenset(gone), (self._leader,))
 
 
 def _stands(log: Log, record: int, offset: int) -> bool:

@@ -33,4 +33,4 @@ class EpochLeaders(Checker):
         if first not in (broker, 0):
             self._leaders[epoch] = 0
             detail = f"brokers {first} and {broker} both led in leader epoch {epoch}"
-            self._warns("two-leaders-one-epoch", step.at_us, detail)
+            self._warns("two-leaders-one-epoch", step.at_us, detail, weak=(broker,))

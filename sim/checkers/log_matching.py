@@ -54,7 +54,7 @@ class LogMatching(LogsChecker):
             f"where it was made it follows {_said(expected)}"
         )
         ids = frozenset(record for one in (before, expected) if not isinstance(one, int) for record in one.ids())
-        self._warns("log-mismatch", now_us, detail, ids)
+        self._warns("log-mismatch", now_us, detail, ids, (broker,))
 
     def _look_for_others(self, broker: int, batch: Batch, now_us: int) -> None:
         for other, log in self._logs.items():
@@ -67,7 +67,7 @@ class LogMatching(LogsChecker):
                         f"{found.first_id + offset - found.base_offset}"
                     )
                     ids = frozenset((*batch.ids(), *found.ids()))
-                    self._warns("log-mismatch", now_us, detail, ids)
+                    self._warns("log-mismatch", now_us, detail, ids, (broker,))
                     break
 
 

@@ -106,5 +106,6 @@ class MaximalIsr(Checker):
         )
         if detail not in self._said:
             self._said.add(detail)
-            self._warns("quorum-not-superset", now_us, detail)
+            ignored = {*self._isr, *elr} - quorum
+            self._warns("quorum-not-superset", now_us, detail, weak=tuple(sorted(ignored)))
         return False

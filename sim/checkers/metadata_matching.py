@@ -42,7 +42,7 @@ class MetadataMatching(Checker):
                     self._reported.add((broker, place))
                     there = log[place] if place < len(log) else "nothing"
                     detail = f"broker {broker} replayed {_said(record)} at offset {place}, where {_said(there)} stands"
-                    self._warns("metadata-mismatch", step.at_us, detail)
+                    self._warns("metadata-mismatch", step.at_us, detail, weak=(broker,))
                 return
 
 

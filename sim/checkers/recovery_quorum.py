@@ -71,4 +71,4 @@ class RecoveryQuorum(Checker):
             f"ISR {list(state.isr)}, ELR {list(state.elr)} and those ejected after an unclean shutdown {sorted(known)} "
             f"are {len(quorum)} assigned replicas, min ISR was {needed}, in partition epoch {state.partition_epoch}"
         )
-        self._warns("recovery-quorum", step.at_us, detail)
+        self._warns("recovery-quorum", step.at_us, detail, weak=tuple(sorted(quorum)))

@@ -15,6 +15,7 @@ class Violation:
         detail: one sentence with offsets, epochs and brokers.
         ids: the records concerned (empty if the kind is not about records).
         inside: whether the mode's promise covers it; set later.
+        weak: brokers that an early warning is about: those that lack records or that the leader does not wait for.
     """
 
     kind: str
@@ -22,6 +23,7 @@ class Violation:
     detail: str
     ids: AbstractSet[int] = frozenset()
     inside: bool = True
+    weak: tuple[int, ...] = ()
 
 
 class LossCount:

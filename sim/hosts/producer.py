@@ -20,14 +20,15 @@ from sim.protocol.messages import NONE, ProduceRequest, ProduceResponse
 class _Due(Event):
     """Timer of the next planned batch."""
 
-    __slots__ = ("_position", "_producer")
+    __slots__ = ("_plan", "_position", "_producer")
 
-    def __init__(self, producer: Producer, position: int) -> None:
+    def __init__(self, producer: Producer, plan: list[ProducerBatch], position: int) -> None:
         self._producer = producer
+        self._plan = plan
         self._position = position
 
     def happen(self, _: Gate) -> None:
-        self._producer.send_planned(self._position)
+        self._producer.send_planned(self._plan, self._position)
 
 
 class _ProduceTimeout(Event):
@@ -80,17 +81,18 @@ class Producer(Client):
         self.recorder.record(steps.ProducerId(self.node, producer_id, producer_epoch))
 
     def schedule(self, sends: list[ProducerBatch]) -> None:
-        """Send batches at their due times, which ascend."""
+        """Send batches at their due times, which ascend. They replace those scheduled before that are not due yet."""
+        self._plan = sends
         if sends:
-            self._plan = sends
-            self.kernel.schedule(sends[0].due_us, self.life, _Due(self, 0))
+            self.kernel.schedule(sends[0].due_us, self.life, _Due(self, sends, 0))
 
-    def send_planned(self, position: int) -> None:
-        """Send a planned batch and schedule the next one."""
-        plan = self._plan
+    def send_planned(self, plan: list[ProducerBatch], position: int) -> None:
+        """Send a batch and schedule the next one, unless other batches replaced them."""
+        if plan is not self._plan:
+            return
         following = position + 1
         if following < len(plan):
-            self.kernel.schedule(plan[following].due_us, self.life, _Due(self, following))
+            self.kernel.schedule(plan[following].due_us, self.life, _Due(self, plan, following))
         self.send(plan[position])
 
     def send(self, send: ProducerBatch) -> None:

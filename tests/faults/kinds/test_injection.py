@@ -625,3 +625,23 @@ def test_nothing_strikes_after_the_stop_and_what_struck_ends() -> None:
     world.run(30)
     assert [entry.targets for entry in injection.realised] == struck
     assert sorted(world.cluster.running) == [1, 2, 3]
+
+
+def test_another_plan_replaces_the_faults_that_have_not_struck() -> None:
+    world = World().ready()
+    injection = Injection(world.cluster)
+    now_us = world.cluster.kernel.now_us
+    cut = Fault("cut", now_us + 5, (1, 3), 9)
+    staggered = Fault("pause", now_us + 6, (2, 3), 9, (0, 40))
+    waits = Fault("kill", now_us + 7, (3,), trigger=Trigger("session-end", 1, 0, now_us + 20))
+    injection.schedule(Plan((cut, staggered, waits, Fault("kill", now_us + 19, (2,)))))
+    world.cluster.kernel.run_until(now_us + 10)
+    added = Fault("kill", now_us + 12, (1,), SECOND_US)
+    assert injection.replace(Plan((added,))) == Plan((cut, staggered, added))
+    world.run(1)
+    assert [(entry.kind, entry.targets) for entry in injection.realised] == [
+        ("cut", (1, 3)),
+        ("pause", (2,)),
+        ("kill", (1,)),
+        ("pause", (3,)),
+    ]

@@ -1,0 +1,63 @@
+"""Blows: faults that are drawn for a run after one of its early warnings.
+
+A run with blows has the history of the run without them up to the warning; then its own plan ends, and the drawn
+one begins (`faults.stories.next_blow`). So scenario, mode, seed and blows name the run. A later blow follows a warning
+that the earlier ones raised.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sim.checkers.registry import FINDINGS
+from sim.errors import InputError, did_you_mean
+
+WARNINGS: Final = tuple(kind for kind, finding in FINDINGS.items() if finding.is_warning)
+BLOWS_MAX: Final = 10_000
+"""Most blows after one warning."""
+_ONE: Final = re.compile(r"([a-z-]+)@([0-9]{1,15})\.([0-9]{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class Blow:
+    """A blow: the kind and time of the early warning that it follows, and its number among the blows after it."""
+
+    warning: str
+    at_us: int
+    variant: int
+
+    def __str__(self) -> str:
+        return f"{self.warning}@{self.at_us}.{self.variant}"
+
+    @property
+    def stream(self) -> str:
+        """Name of the random stream of its draws."""
+        return f"blow:{self.warning}:{self.at_us}:{self.variant}"
+
+
+def to_text(blows: Sequence[Blow]) -> str:
+    """Blows as ``--blow`` and the column ``blow`` have them: ``WARNING@TIME_US.VARIANT``, joined by ``+``."""
+    return "+".join(map(str, blows))
+
+
+def parse(text: str) -> tuple[Blow, ...]:
+    """Read `to_text`; an empty text has no blows.
+
+    Raises:
+        InputError: it is malformed, names no early warning, or its times do not ascend.
+    """
+    found: list[Blow] = []
+    for word in text.split("+") if text else ():
+        parts = _ONE.fullmatch(word)
+        if parts is None:
+            raise InputError(f"--blow {word!r} is not valid: WARNING@TIME_US.VARIANT is needed, joined by +")
+        kind, at_us, variant = parts[1], int(parts[2]), int(parts[3])
+        if kind not in WARNINGS:
+            raise InputError(f"--blow {word!r}: no early warning is called {kind!r}{did_you_mean(kind, WARNINGS)}")
+        if found and at_us <= found[-1].at_us:
+            raise InputError(f"--blow {text!r} is not valid: the times of its warnings must ascend")
+        found.append(Blow(kind, at_us, variant))
+    return tuple(found)
