@@ -31,6 +31,7 @@ class Hunt:
 
     Attributes:
         mutant: its name.
+        scenario: in which it was hunted.
         first: the first seed of the range.
         tried: number of seeds that were run.
         seconds: CPU time of this process, also of the runs without the mutant.
@@ -42,6 +43,7 @@ class Hunt:
     """
 
     mutant: str
+    scenario: str
     first: int
     tried: int
     seconds: float
@@ -57,17 +59,19 @@ class Hunt:
         return self.seed != NOT_FOUND
 
 
-def hunt(mutant: str, seeds: range, seconds: float | None = None) -> Hunt:
+def hunt(mutant: str, seeds: range, seconds: float | None = None, scenario_name: str = "") -> Hunt:
     """Hunt a mutant.
 
     Args:
         mutant: its name.
         seeds: the seeds, in order.
         seconds: CPU time after which no other seed is run.
+        scenario_name: another scenario than the mutant's own.
     """
     prepare_process()
     spec = named(mutant)
-    scenario, base = load(spec.scenario).with_settings(dict(spec.settings)), mode_named(spec.mode)
+    scenario = load(scenario_name or spec.scenario).with_settings(dict(spec.settings))
+    base = mode_named(spec.mode)
     mutated = base.override({"mutant": mutant})
     tried = took = differed = errors = 0
     begun = time.process_time()
@@ -88,7 +92,7 @@ def hunt(mutant: str, seeds: range, seconds: float | None = None) -> Hunt:
         if seconds is not None and time.process_time() - begun > seconds:
             break
     spent = time.process_time() - begun
-    return Hunt(mutant, seeds.start, tried, spent, took, differed, errors, found, kinds)
+    return Hunt(mutant, scenario.name, seeds.start, tried, spent, took, differed, errors, found, kinds)
 
 
 def _kinds(names: str) -> set[str]:
@@ -171,7 +175,12 @@ class Summary:
 
 
 def hunts(
-    mutants: Sequence[str], seeds: range, number: int, seconds: float | None, processes: int
+    mutants: Sequence[str],
+    seeds: range,
+    number: int = 1,
+    seconds: float | None = None,
+    scenario_name: str = "",
+    processes: int = 1,
 ) -> Iterator[Summary]:
     """Hunt mutants, each in the same disjoint ranges.
 
@@ -180,15 +189,18 @@ def hunts(
         seeds: all seeds.
         number: of ranges.
         seconds: CPU time of each range, see `hunt`.
+        scenario_name: see `hunt`.
         processes: processes that hunt at the same time; 1: only this one.
     """
     parts = ranges(seeds, number)
     if processes == 1:
         for mutant in mutants:
-            yield Summary([hunt(mutant, part, seconds) for part in parts])
+            yield Summary([hunt(mutant, part, seconds, scenario_name) for part in parts])
         return
     with Workers(processes) as workers:
-        begun = [[workers.pool.submit(hunt, mutant, part, seconds) for part in parts] for mutant in mutants]
+        begun = [
+            [workers.pool.submit(hunt, mutant, part, seconds, scenario_name) for part in parts] for mutant in mutants
+        ]
         for tasks in begun:
             yield Summary([task.result() for task in tasks])
 
@@ -196,5 +208,5 @@ def hunts(
 def replay(find: Hunt) -> str:
     """The command that runs a seed that found a mutant."""
     spec = named(find.mutant)
-    words = [f"highwater run {spec.scenario} --mode {spec.mode} --seed {find.seed} --rule mutant={find.mutant}"]
+    words = [f"highwater run {find.scenario} --mode {spec.mode} --seed {find.seed} --rule mutant={find.mutant}"]
     return " ".join([*words, *(f"--set {key}={shown(value)}" for key, value in spec.settings)])

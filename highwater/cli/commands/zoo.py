@@ -63,6 +63,7 @@ def show(ui: Ui, mutant: str, as_json: bool) -> None:
 @click.option(
     "--seeds", metavar="A..B", default="0..10000", show_default=True, help="Seeds from A to B, B excluded, in order."
 )
+@click.option("--scenario", metavar="NAME", default="", help="Hunt in another random scenario than the mutant's own.")
 @click.option(
     "--ranges",
     metavar="N",
@@ -85,6 +86,7 @@ def hunt(
     mutants: tuple[str, ...],
     hunts_all: bool,
     seeds: str,
+    scenario: str,
     ranges: int,
     seconds: str | None,
     local: int,
@@ -106,11 +108,16 @@ def hunt(
     chosen = seed_range(seeds)
     if len(chosen) < ranges:
         raise InputError(f"--seeds {seeds!r} has too few seeds for --ranges {ranges}")
+    if scenario:
+        from scenarios.format.catalogue import load
+
+        if not load(scenario).drawn:
+            raise InputError(f"--scenario {scenario}: a scripted scenario is the same at every seed")
     limit = None if seconds is None else duration("--seconds", seconds)
     summaries: list[Summary] = []
     interrupted = False
     try:
-        for summary in hunts(names, chosen, ranges, limit, local):
+        for summary in hunts(names, chosen, ranges, limit, scenario, local):
             summaries.append(summary)
             ui.note(f"{len(summaries)} of {len(names)}: {summary.mutant} found in {summary.found} of {ranges} ranges")
     except KeyboardInterrupt:

@@ -4,7 +4,7 @@ from scenarios.zoo.hunt import NOT_FOUND, Hunt, Summary, ranges
 
 
 def hunted(tried: int, seed: int = NOT_FOUND) -> Hunt:
-    return Hunt("join-below-hw", 0, tried, tried / 100, tried, 3, 0, seed, ("committed-loss",))
+    return Hunt("join-below-hw", "elr-chaos", 0, tried, tried / 100, tried, 3, 0, seed, ("committed-loss",))
 
 
 def test_ranges_are_disjoint_and_equally_long() -> None:

@@ -56,6 +56,12 @@ def test_a_hunt_with_processes_finds_the_same(highwater: Callable[..., Call]) ->
     assert [{**part, "seconds": 0} for part in one] == [{**part, "seconds": 0} for part in two]
 
 
+def test_a_hunt_takes_another_scenario(highwater: Callable[..., Call]) -> None:
+    words = ("zoo", "hunt", "join-below-hw", "--seeds", "0..3", "--scenario", "power", "--json")
+    (part,) = highwater(*words).json["mutants"][0]["ranges"]
+    assert (part["scenario"], part["tried"]) == ("power", 3)
+
+
 def test_a_hunt_that_ran_too_few_seeds_is_inconclusive(highwater: Callable[..., Call]) -> None:
     call = highwater("zoo", "hunt", "join-below-hw", "--seeds", "30000133")
     assert call.code == 3
@@ -69,6 +75,8 @@ def test_a_hunt_names_what_it_lacks(highwater: Callable[..., Call]) -> None:
         (("join-below-hv",), "unknown mutant 'join-below-hv'; did you mean 'join-below-hw'"),
         (("join-below-hw", "--seeds", "0..2", "--ranges", "3"), "too few seeds for --ranges 3"),
         (("join-below-hw", "--seconds", "soon"), "--seconds 'soon' is not valid"),
+        (("join-below-hw", "--scenario", "canary"), "--scenario canary: a scripted scenario"),
+        (("join-below-hw", "--scenario", "caos"), "did you mean 'chaos'"),
     ):
         call = highwater("zoo", "hunt", *words)
         assert (call.code, call.out) == (2, "")
