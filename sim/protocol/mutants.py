@@ -54,6 +54,7 @@ class Mutant:
 
 _BUDGETS: Final = {1: 10_000, 2: 1_000_000}
 _ELR: Final = ("elr-chaos", "elr-repaired")
+_ELR_CHAOS: Final = ("chaos", "elr-repaired")
 _ZOOKEEPER: Final = ("chaos", "kip320-repaired")
 _IDEMPOTENT: Final = (("enable.idempotence", True), ("acks", "all"))
 
@@ -106,7 +107,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             f"CHECK in {SPECIFICATION}, FollowerIsCaughtUp; KAFKA-7128",
             "Partition#isFollowerInSync",
             2,
-            *_ELR,
+            *_ELR_CHAOS,
         ),
         Mutant(
             "fetch-response-at-another-offset",
@@ -276,7 +277,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "KAFKA-10471, KAFKA-15375",
             "LogManager#shutdown",
             1,
-            *_ELR,
+            *_ELR_CHAOS,
         ),
         Mutant(
             "epoch-0-not-recovered",
