@@ -65,6 +65,7 @@ def sweep(
     rules: Mapping[str, str] | None = None,
     settings: Mapping[str, object] | None = None,
     processes: int = 1,
+    blows: int = 0,
 ) -> Swept:
     """Run a sweep on this machine, without Spark; the same call resumes an interrupted sweep.
 
@@ -76,6 +77,7 @@ def sweep(
         rules: rules to override.
         settings: settings to override; lists or tuples of values are swept in every combination.
         processes: number of worker processes.
+        blows: blows after early warnings; their runs have rows of their own.
 
     Raises:
         UserError: what the command line would refuse.
@@ -92,6 +94,7 @@ def sweep(
         modes.split(",") if isinstance(modes, str) else tuple(modes),
         rules=requests.rules(rules),
         settings=requests.setting_lists(settings),
+        blows=blows,
     )
     try:
         summary = run_sweep(asked.sweep(), open_folder(str(output)), LocalBackend(processes))
@@ -101,7 +104,12 @@ def sweep(
 
 
 def rows(
-    folder: str | Path, columns: Sequence[str] | None = None, scenario: str | None = None, mode: str | None = None
+    folder: str | Path,
+    columns: Sequence[str] | None = None,
+    scenario: str | None = None,
+    mode: str | None = None,
+    *,
+    blows: bool = False,
 ) -> pa.Table:
     """The rows of a sweep in key order, as an Arrow table (``.to_pandas()`` gives a data frame).
 
@@ -110,17 +118,20 @@ def rows(
         columns: columns to read (``highwater columns`` lists them); None: all.
         scenario: only rows of this scenario.
         mode: only rows of these modes, as ``hw,kip101``.
+        blows: the rows of runs with blows, in place of those of seeds.
 
     Raises:
         UserError: the folder holds no sweep, or there is no such column, scenario or mode.
     """
     from scenarios.single.rows import names
+    from scenarios.sweep.store import Runs
 
     store = StoreRequest(os.fspath(folder), scenario, mode).store()
     there = names(store.grid)
     for column in columns or ():
         if column not in there:
             raise InputError(f"unknown column {column!r}{did_you_mean(column, there)}")
+    store.runs = Runs.BLOWS if blows else Runs.SEEDS
     found = store.table(columns)
     _warn(store.shortcomings())
     return found

@@ -90,6 +90,7 @@ class SweepRequest:
     rules: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Sequence[Value]] = field(default_factory=dict)
     strict: bool = False
+    blows: int = 0
 
     def sweep(self) -> Sweep:
         """Check the request and return its sweep.
@@ -98,6 +99,7 @@ class SweepRequest:
             InputError: the request is not valid.
         """
         from scenarios.format import selection
+        from scenarios.format.blow import BLOWS_MAX
         from scenarios.format.grid import points
         from scenarios.sweep.units import Sweep
 
@@ -110,7 +112,11 @@ class SweepRequest:
         self._check_size(grid, sum(map(len, by_scenario.values())))
         for scenario, point in product(chosen, points(grid)):
             selection.check_settings(scenario, point)
-        return Sweep(chosen, by_scenario, self.seeds.start, self.seeds.stop, self.rules, grid)
+        if not 0 <= self.blows <= BLOWS_MAX:
+            raise InputError(f"--blows {self.blows} is not valid: a number from 0 to {BLOWS_MAX} is needed")
+        if self.blows and not any(scenario.drawn for scenario in chosen):
+            raise InputError("--blows follow early warnings of random scenarios, and these are scripted")
+        return Sweep(chosen, by_scenario, self.seeds.start, self.seeds.stop, self.rules, grid, self.blows)
 
     def _chosen(self, settings: Mapping[str, Value], grid: Grid) -> tuple[Scenario, ...]:
         from scenarios.format import selection

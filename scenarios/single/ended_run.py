@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from scenarios.format.blow import to_text
 from scenarios.format.scenario import Expectation, Scenario
 from scenarios.single import coverage_column as coverage
 from scenarios.single.execution import Execution
@@ -89,6 +90,8 @@ def _replay_line(run: Execution, digest: str) -> str:
         words += ["--rule", f"{name}={value}"]
     for override in run.scenario.overrides:
         words += ["--set", override]
+    if run.scenario.blows:
+        words += ["--blow", to_text(run.scenario.blows)]
     if run.scenario.strict:
         words.append("--strict")
     return shlex.join(words if recorded is not None else [*words, "--expect-digest", digest])

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+from scenarios.format.blow import to_text
 from scenarios.format.grid import sql_type
 
 if TYPE_CHECKING:
     from scenarios.single.ended_run import EndedRun
 
-ROWS_VERSION: Final = 7
+ROWS_VERSION: Final = 8
 """Of rows and of stores; see `Column.since`. Version 3 added grids of settings; version 5 added manifests and the
 verdict `exhausted`, which was `error` before.
 """
@@ -119,6 +120,34 @@ def _columns() -> tuple[Column, ...]:
         Column("scenario", "string", "name of the scenario", lambda run: run.scenario.name, group=ColumnGroup.KEY),
         Column("mode", "string", "name of the mode", group=ColumnGroup.KEY),
         Column("seed", "bigint", "every random choice derives from it", group=ColumnGroup.KEY),
+        Column(
+            "blow",
+            "string",
+            "blows with which the run continues after early warnings, as `--blow` takes them; empty: none",
+            lambda run: to_text(run.scenario.blows),
+            since=8,
+        ),
+        Column(
+            "warning",
+            "string",
+            "kind of the early warning that the last blow follows; empty: none",
+            lambda run: run.scenario.blows[-1].warning if run.scenario.blows else "",
+            since=8,
+        ),
+        Column(
+            "warning_us",
+            "bigint",
+            "simulated time of that warning in us; -1: none",
+            lambda run: run.scenario.blows[-1].at_us if run.scenario.blows else UNKNOWN,
+            since=8,
+        ),
+        Column(
+            "variant",
+            "int",
+            "number of the last blow among those after its warning, from 0; -1: none",
+            lambda run: run.scenario.blows[-1].variant if run.scenario.blows else UNKNOWN,
+            since=8,
+        ),
         # Outcome.
         Column("verdict", "string", "`ok`, `violation`, `stalled`, `error` or `exhausted` (a budget was used up)"),
         Column(

@@ -23,7 +23,7 @@ from scenarios.sweep.extent import Extent, Piece, merged, split, take, units
 from scenarios.sweep.folder import Folder, open_folder
 from scenarios.sweep.manifest import Manifest, Part
 from scenarios.sweep.parts import RESULTS, wave_path
-from scenarios.sweep.store import Store, differences, pieces_in, read_back, read_json, write_json
+from scenarios.sweep.store import Runs, Store, differences, pieces_in, read_back, read_json, write_json
 from scenarios.sweep.store_checks import check_run
 from scenarios.sweep.summary import Summary
 from scenarios.sweep.units import Sweep as Sweep
@@ -302,7 +302,7 @@ class _Job:
 
     def _count(self) -> None:
         """Add the finished waves to the summary."""
-        store = Store(self._folder)
+        store = Store(self._folder).choose(runs=Runs.ALL)
         for _, table in store.tables():
             self._summary.add(table)
         for error in store.damage.values():

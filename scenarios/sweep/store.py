@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -46,11 +47,21 @@ from scenarios.sweep.units import Sweep, from_run, seed_ranges
 from sim.errors import InputError, did_you_mean
 from sim.kernel.streams import SEED_END
 
-IDENTITY: Final = ("scenarios", "code_version", "modes", "own_modes", "rules", "grid")
+IDENTITY: Final = ("scenarios", "code_version", "modes", "own_modes", "rules", "grid", "blows")
 """Fields of ``run.json`` that must not change; seeds may be added."""
 _MANIFESTS: Final = 5
 """The schema_version that introduced manifests."""
 _SPARK_KEY: Final = b"org.apache.spark.sql.parquet.row.metadata"
+
+
+class Runs(Enum):
+    """The runs of a sweep whose rows are read. Rates of the first two are never mixed."""
+
+    SEEDS = 1
+    """One run for each seed."""
+    BLOWS = 2
+    """Runs that continue those with blows (`scenarios.format.blow`)."""
+    ALL = 3
 
 
 def write_json(folder: Folder, name: str, data: Mapping[str, Any]) -> None:
@@ -209,6 +220,8 @@ def pieces_in(rows: pa.Table, sweep: Sweep) -> list[Piece]:
     Raises:
         ValueError: a row is duplicate, belongs to another sweep, or lacks its counterpart in another mode.
     """
+    if "blow" in rows.column_names:
+        rows = rows.filter(pc.field("blow") == "")
     by = [name for name in row_columns.key(sweep.grid) if name != "seed"]
     groups = rows.group_by(by, use_threads=False).aggregate([("seed", "list")]).to_pylist()
     seeds = {tuple(group[name] for name in by): sorted(group["seed_list"]) for group in groups}
@@ -231,6 +244,7 @@ class Store:
         sweep: its sweep (from the first to the last of several ranges of seeds).
         scenarios: names of the scenarios whose rows are read (`choose`).
         modes: names of the modes whose rows are read.
+        runs: the runs whose rows are read.
         damage: wave -> damage found so far. A damaged wave does not count.
 
     Raises:
@@ -253,11 +267,12 @@ class Store:
             raise InputError(f"{self.folder.shown}/run.json is not what a sweep wrote: {error!r}") from None
         self.scenarios = list(self.sweep.modes)
         self.modes = self._modes()
+        self.runs = Runs.SEEDS
         self._chosen: dict[str, list[str]] = {}
         self.damage: dict[str, DamageError] = {}
 
-    def choose(self, scenario: str | None = None, modes: Iterable[str] | None = None) -> Self:
-        """Read only rows of one scenario, or of some modes.
+    def choose(self, scenario: str | None = None, modes: Iterable[str] | None = None, runs: Runs = Runs.SEEDS) -> Self:
+        """Read only rows of one scenario, of some modes, or of some runs.
 
         Raises:
             InputError: the sweep has no such scenario or mode.
@@ -267,6 +282,7 @@ class Store:
             self.modes = self._modes()
         if modes is not None:
             self.modes = self._chosen["mode"] = self._checked("mode", list(modes), self.modes)
+        self.runs = runs
         return self
 
     def _checked(self, what: str, wanted: list[str], there: list[str]) -> list[str]:
@@ -382,7 +398,7 @@ class Store:
 
     def tables(self, columns: Sequence[str] | None = None) -> Iterator[tuple[Wave, pa.Table]]:
         """The chosen rows of each wave; damaged waves are recorded in `damage` and skipped."""
-        needed = columns if columns is None else list(dict.fromkeys([*columns, *self._chosen]))
+        needed = columns if columns is None else list(dict.fromkeys([*columns, *self._chosen, "blow"]))
         for wave in self.waves:
             if wave.name not in self.damage:
                 try:
@@ -392,13 +408,16 @@ class Store:
                 else:
                     for column, names in self._chosen.items():
                         table = table.filter(pc.is_in(table[column], pa.array(names)))
+                    if self.runs is not Runs.ALL:
+                        is_seed = pc.field("blow") == ""
+                        table = table.filter(is_seed if self.runs is Runs.SEEDS else ~is_seed)
                     yield wave, table if columns is None else table.select(list(columns))
 
     def table(self, columns: Sequence[str] | None = None, scenario: str | None = None) -> pa.Table:
-        """All rows that count, in the order of their key, with these columns or all; raises InputError if a part is too
-        new.
+        """All rows that count, in the order of their key and blows, with these columns or all; raises InputError if a
+        part is too new.
         """
-        key = row_columns.key(self.grid)
+        key = (*row_columns.key(self.grid), "warning_us", "variant", "blow")
         wanted = row_columns.names(self.grid) if columns is None else list(columns)
         needed = list(dict.fromkeys([*wanted, *key]))
         parts = [

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from scenarios import paths
+from scenarios.format.blow import BLOWS_MAX
 from scenarios.format.validation import OpenTable, checked, validated
 from sim.config import parse
 from sim.errors import InputError
@@ -64,6 +65,7 @@ class _RunFile(OpenTable):
     seeds: Annotated[list[Any], AfterValidator(checked(_seeds))]
     rules: dict[str, str]
     grid: Annotated[dict[str, list[Any]], AfterValidator(checked(_grid))] = {}
+    blows: Annotated[int, Field(ge=0, le=BLOWS_MAX)] = 0
 
 
 class _Coverage(OpenTable):

@@ -48,6 +48,9 @@ _FAILING: Final = (
 )
 
 
+_OF_BLOW: Final = ("blow", "warning", "warning_us", "variant")
+
+
 class _Counts:
     """Counts of one scenario in one mode: numbers of runs, and of truncations in `rounds`.
 
@@ -109,6 +112,49 @@ class _Counts:
         }
 
 
+class _BlowCounts:
+    """Counts of the runs with blows of one scenario in one mode, which are in no rate of its seeds.
+
+    Runs with verdict ``error`` are only in `runs`, `errors` and `unexpected`.
+    """
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.second = 0
+        self.errors = 0
+        self.unexpected = 0
+        self.after: dict[str, tuple[Counter[str], Counter[str]]] = {}
+        """Kind of warning -> kind of violation -> runs, all ("" counts all runs) and inside the promise."""
+
+    def add(self, group: dict[str, Any]) -> None:
+        """Add a group of ``count_all`` equal rows."""
+        number = group["count_all"]
+        self.runs += number
+        self.second += number * group["second"]
+        self.unexpected += number * (not group["expected"])
+        if group["verdict"] == "error":
+            self.errors += number
+            return
+        kinds, inside = self.after.setdefault(group["warning"], (Counter(), Counter()))
+        kinds.update(dict.fromkeys(["", *_words(group["violations"])], number))
+        inside.update(dict.fromkeys(_words(group["violations_inside"]), number))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "runs": self.runs,
+            "second": self.second,
+            "errors": self.errors,
+            "unexpected": self.unexpected,
+            "after": {
+                warning: {
+                    "runs": kinds[""],
+                    "kinds": {kind: {"n": kinds[kind], "inside": inside[kind]} for kind in sorted(kinds) if kind},
+                }
+                for warning, (kinds, inside) in sorted(self.after.items())
+            },
+        }
+
+
 class Summary:
     """Counts of the finished waves. `asked` are the requested seeds, if not the sweep's own range: a folder may have
     several.
@@ -119,8 +165,9 @@ class Summary:
         self._key = ("scenario", "mode", *sweep.grid)
         self._order = {key: place for place, key in enumerate(key for keys in sweep.row_keys() for key in keys)}
         self._counts = {key: _Counts() for key in self._order}
+        self._blows = {key: _BlowCounts() for key in self._order}
         self._reached = {mode.name: coverage.Reached() for modes in sweep.modes.values() for mode in modes}
-        self._failing: list[tuple[int, int, Row]] = []
+        self._failing: list[tuple[int, int, str, Row]] = []
         self._story_errors = 0
         self.failing = 0
         self.runs = 0
@@ -128,6 +175,9 @@ class Summary:
 
     def add(self, rows: pa.Table) -> None:
         """Add the rows of a wave."""
+        if self._sweep.blows:
+            self._add_blows(rows.filter(pc.field("blow") != ""))
+            rows = rows.filter(pc.field("blow") == "")
         names = [*self._key, *_GROUP]
         groups = rows.group_by(names, use_threads=False).aggregate([([], "count_all")])
         for group in groups.to_pylist():
@@ -142,13 +192,23 @@ class Summary:
             self._of(total).rounds.update({name: total[f"{name}_sum"] for name in ROUNDS})
         self._note_failing(rows.filter(pc.field("verdict") != "ok").select([*_FAILING, *self._sweep.grid]))
 
+    def _add_blows(self, rows: pa.Table) -> None:
+        """Add runs with blows. Of these, those that violate nothing inside the promise do not count as failing."""
+        names = [*self._key, "second", "warning", "verdict", "expected", "violations", "violations_inside"]
+        marked = rows.append_column("second", pc.match_substring(rows["blow"], "+"))
+        for group in marked.group_by(names, use_threads=False).aggregate([([], "count_all")]).to_pylist():
+            self._blows[self._key_of(group)].add(group)
+        undecided = pc.field("verdict").isin(["error", "exhausted"])
+        failing = rows.filter((pc.field("violations_inside") != "") | undecided)
+        self._note_failing(failing.select([*_FAILING, *_OF_BLOW, *self._sweep.grid]))
+
     def _note_failing(self, rows: pa.Table) -> None:
-        """Keep the first `FAILING_MAX`, ordered by seed, then by the order of runs."""
+        """Keep the first `FAILING_MAX`, ordered by seed, then by the order of runs, then by blows."""
         self.failing += len(rows)
         found = rows.to_pylist()
         self._story_errors += sum(row["error"].startswith(STORY_ERROR) for row in found)
-        self._failing += ((row["seed"], self._order[self._key_of(row)], row) for row in found)
-        self._failing.sort(key=lambda one: one[:2])
+        self._failing += ((row["seed"], self._order[self._key_of(row)], row.get("blow", ""), row) for row in found)
+        self._failing.sort(key=lambda one: one[:3])
         del self._failing[FAILING_MAX:]
 
     def _of(self, row: dict[str, Any]) -> _Counts:
@@ -163,7 +223,9 @@ class Summary:
 
     def errors(self) -> int:
         """Runs with verdict ``error``."""
-        return sum(counts.verdicts["error"] for counts in self._counts.values())
+        return sum(counts.verdicts["error"] for counts in self._counts.values()) + sum(
+            counts.errors for counts in self._blows.values()
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Counts for each scenario, mode and point of the grid, with the outcome of its expectation."""
@@ -175,6 +237,7 @@ class Summary:
                 **self._counts[self._sweep.key(variant, mode)].to_json(),
                 "expectation": _expectation(variant, mode).verdict,
                 "met": self._met(variant, mode),
+                **({"blows": self._blows[self._sweep.key(variant, mode)].to_json()} if self._sweep.blows else {}),
             }
             for variant, mode in self._pairs()
         ]
@@ -201,7 +264,7 @@ class Summary:
         An exhausted run may break an expectation by a violation, but never meets one: None if that leaves it open.
         """
         counts, expectation = self._counts[self._sweep.key(scenario, mode)], _expectation(scenario, mode)
-        if counts.unexpected:
+        if counts.unexpected or self._blows[self._sweep.key(scenario, mode)].unexpected:
             return False
         exhausted = counts.verdicts["exhausted"]
         if scenario.drawn and expectation.verdict == "violates":
@@ -212,7 +275,7 @@ class Summary:
     def failing_lines(self) -> bytes:
         """``violations.jsonl``: the first `FAILING_MAX` failing runs, a JSON line for each."""
         lines = []
-        for _, _, row in self._failing:
+        for *_, row in self._failing:
             kinds, inside = (_words(row[name]) for name in ("violations", "violations_inside"))
             rest = {name: value for name, value in row.items() if name not in ("violations", "violations_inside")}
             line = {"schema_version": ROWS_VERSION, **rest, "kinds": kinds, "kinds_inside": inside}

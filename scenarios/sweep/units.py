@@ -42,6 +42,8 @@ class Sweep:
         modes: scenario name -> modes. A mode outside `MODES` is stored with all its rules.
         end_seed: end of seeds, exclusive.
         grid: settings that vary; each scenario runs at every point.
+        blows: blows after each early warning (`scenarios.single.run.run_blows`). Their runs have rows of their own,
+            which no extent and no rate of the seeds includes.
 
     Raises:
         InputError: there are no seeds, or too large ones; two modes have the same name.
@@ -53,6 +55,7 @@ class Sweep:
     end_seed: int
     rules: Mapping[str, str] = field(default_factory=dict)
     grid: Grid = field(default_factory=dict)
+    blows: int = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.first_seed < self.end_seed <= SEED_END:
@@ -105,6 +108,7 @@ class Sweep:
             "seeds": [[self.first_seed, self.end_seed]],
             "rules": dict(sorted(self.rules.items())),
             "grid": {key: list(values) for key, values in self.grid.items()},
+            **({"blows": self.blows} if self.blows else {}),
         }
 
     @property
@@ -146,6 +150,7 @@ def from_run(data: Mapping[str, Any]) -> Sweep:
         end_seed=end_seed,
         rules=data["rules"],
         grid={key: tuple(values) for key, values in data.get("grid", {}).items()},
+        blows=data.get("blows", 0),
     )
 
 
@@ -177,7 +182,8 @@ def rows_of(sweep: str, pieces: Iterable[Piece], seconds: float = math.inf) -> I
                 return
             begun = True
             for mode in parsed.modes[scenario.name]:
-                yield run.run_row(scenario, mode, seed, parsed.rules) | settings
+                for row in run.run_blows(scenario, mode, seed, parsed.rules, parsed.blows):
+                    yield row | settings
 
 
 def chunk_count(seconds: float, slots: int, task_seconds: float) -> int:

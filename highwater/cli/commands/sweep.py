@@ -60,6 +60,13 @@ SHOWN_FAILURES: Final = 10
     type=float,
     help="Target seconds of a task: by default 3 here, 10 on a cluster.",
 )
+@click.option(
+    "--blows",
+    metavar="N",
+    type=int,
+    default=0,
+    help="Continue a run N times after its early warnings, with drawn faults.",
+)
 @click.option("--mixed-builds", is_flag=True, help="Allow Spark workers with another build (plain or compiled).")
 @rule_option
 @grid_option
@@ -79,6 +86,7 @@ def command(
     conf: tuple[str, ...],
     chunks: int | None,
     task_seconds: float | None,
+    blows: int,
     mixed_builds: bool,
     rules: dict[str, str],
     settings: dict[str, tuple[Value, ...]],
@@ -96,7 +104,7 @@ def command(
     from scenarios.sweep.folder import open_folder
 
     named = () if modes is None else modes.split(",")
-    asked = SweepRequest(scenarios, seed_range(seeds), named, all_modes, rules, settings, strict)
+    asked = SweepRequest(scenarios, seed_range(seeds), named, all_modes, rules, settings, strict, blows)
     sweep = asked.sweep()
     spark_conf = _conf(conf)
     backend = _backend(local, master, spark_conf, mixed_builds=mixed_builds, title=sweep.title)
@@ -182,12 +190,14 @@ def _show(ui: Ui, folder: Folder, summary: dict[str, Any]) -> None:
         ui.line(
             "clean: nothing inside the promise, or none of the kinds that [expect] names; everything else is omitted"
         )
-    for label, columns, rows in (
+    tables: list[tuple[str | None, list[str], Any]] = [
         ("kind", ["runs", "rate", "inside the promise"], _kinds),
         (None, ["tolerated by unclean ends", "by lossy ends", "runs"], _by_damage),
         ("early warning", ["runs"], _warnings),
         (None, ["truncations in one round", "in two", "in more"], _rounds),
-    ):
+        ("blows after", ["runs", "of which violate", "violating runs", "inside the promise"], _blows),
+    ]
+    for label, columns, rows in tables:
         shown_rows = [row for result in results for row in rows(result)]
         if shown_rows:
             ui.line()
@@ -248,6 +258,16 @@ def _by_damage(result: dict[str, Any]) -> list[tuple[object, ...]]:
 
 def _warnings(result: dict[str, Any]) -> list[tuple[object, ...]]:
     return [(*_key(result), kind, runs) for kind, runs in result["warnings"].items()]
+
+
+def _blows(result: dict[str, Any]) -> list[tuple[object, ...]]:
+    """Runs with blows; those of a seed are in none of these numbers."""
+    after = result.get("blows", {"after": {}})["after"]
+    return [
+        (*_key(result), warning, counts["runs"], kind, found["n"], found["inside"])
+        for warning, counts in after.items()
+        for kind, found in (counts["kinds"] or {"": {"n": 0, "inside": 0}}).items()
+    ]
 
 
 def _rounds(result: dict[str, Any]) -> list[tuple[object, ...]]:

@@ -9,8 +9,8 @@ from scenarios.format.blow import Blow, parse
 from scenarios.format.catalogue import load
 from scenarios.shrinking.case import Case
 from scenarios.single import recording
-from scenarios.single.rows import STORY_ERROR
-from scenarios.single.run import run, run_blows, run_row
+from scenarios.single.rows import STORY_ERROR, Row
+from scenarios.single.run import SECOND_EVERY, run, run_blows, run_row
 from sim.protocol.modes import mode
 
 SCENARIO: Final = load("reassignments")
@@ -92,6 +92,22 @@ def test_a_warning_that_the_run_does_not_raise_is_an_error() -> None:
     row = run_row(blown("global-loss@1000000.0"), MODE, WARNS)
     assert row["verdict"] == "error"
     assert row["error"].startswith(f"{STORY_ERROR}there is no early warning global-loss at 1000000 us")
+
+
+def test_rows_are_those_of_the_runs_that_they_name() -> None:
+    rows = list(run_blows(SCENARIO, MODE, WARNS, blows=SECOND_EVERY))
+    assert rows[0] == run_row(SCENARIO, MODE, WARNS)
+    texts = [row["blow"] for row in rows[1:]]
+    assert len(texts) == len(set(texts)) >= SECOND_EVERY
+    assert any("+" in text for text in texts)
+    for row in rows[1::3]:
+        assert row == run_row(blown(row["blow"]), MODE, WARNS)
+        assert (row["warning"], row["warning_us"], row["variant"]) == as_columns(row)
+
+
+def as_columns(row: Row) -> tuple[str, int, int]:
+    last = parse(row["blow"])[-1]
+    return last.warning, last.at_us, last.variant
 
 
 def test_runs_without_warnings_have_no_blows() -> None:

@@ -82,6 +82,17 @@ def test_settings_of_a_grid_are_columns_with_dots(backend: SparkBackend, session
     assert frame.where("`min.insync.replicas` = 2 and acks = 'all'").count() == 8
 
 
+def test_runs_with_blows_have_the_same_rows(backend: SparkBackend, tmp_path: Path) -> None:
+    sweep = replace(named.sweep((load("reassignments"),), {"reassignments": ("elr-4.3",)}, 22, 24), blows=1)
+    run_sweep(sweep, tmp_path / "spark", backend, chunks=2)
+    run_sweep(sweep, tmp_path / "local", Here(), chunks=1)
+    spark_rows, local_rows = (
+        store.Store(tmp_path / name).choose(runs=store.Runs.ALL).rows() for name in ("spark", "local")
+    )
+    assert spark_rows == local_rows
+    assert any(local_rows["blow"])
+
+
 def test_jobs_say_what_is_run(session: SparkSession, tmp_path: Path) -> None:
     sweep = replace(POWER, end_seed=2)
     run_sweep(sweep, tmp_path, SparkBackend(title=sweep.title), chunks=1)
