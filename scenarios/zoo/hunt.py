@@ -169,6 +169,11 @@ class Summary:
         return False if max(one.tried for one in self.hunts if not one.found) >= budget else None
 
     @property
+    def kinds(self) -> list[str]:
+        """The violations that found it."""
+        return sorted({kind for one in self.hunts for kind in one.kinds})
+
+    @property
     def first_find(self) -> Hunt | None:
         """The first hunt that found it."""
         return next((one for one in self.hunts if one.found), None)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from highwater.cli.options import SuggestingGroup, duration, json_option
+from highwater.cli.tables import Markdown, Terminal
 from sim import exit_codes
 from sim.errors import InputError
 
@@ -79,6 +80,9 @@ def show(ui: Ui, mutant: str, as_json: bool) -> None:
     default=1,
     help="Use N processes, each of which hunts in one range at a time.",
 )
+@click.option(
+    "--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="The table as text, or Markdown."
+)
 @json_option
 @click.pass_obj
 def hunt(
@@ -90,6 +94,7 @@ def hunt(
     ranges: int,
     seconds: str | None,
     local: int,
+    form: str,
     as_json: bool,
 ) -> int:
     """Run seeds of each MUTANT's scenario until one finds it: a violation that the same seed lacks without the mutant.
@@ -99,7 +104,7 @@ def hunt(
     Exit 0 when each mutant was found within the budget of its tier, 1 when one was not, 3 when too few seeds were run.
     """
     from highwater.requests import seed_range
-    from scenarios.zoo.hunt import hunts
+    from scenarios.zoo.hunt import hunts, replay
     from sim.protocol.mutants import MUTANTS, named
 
     if bool(mutants) == hunts_all:
@@ -125,7 +130,10 @@ def hunt(
     if as_json:
         ui.json({"mutants": [_summary_as_json(summary) for summary in summaries]})
     else:
-        _show_hunts(ui, summaries, ranges)
+        _show_hunts(Markdown(ui) if form == "markdown" else Terminal(ui), summaries, ranges)
+        for summary in summaries:
+            if summary.first_find is not None:
+                ui.line(f"    {replay(summary.first_find)}")
     if interrupted:
         ui.warn(f"interrupted: {len(names) - len(summaries)} mutants were not hunted to the end")
         return exit_codes.INTERRUPTED
@@ -135,21 +143,14 @@ def hunt(
     return exit_codes.INCONCLUSIVE if None in answers else exit_codes.EXPECTED
 
 
-def _show_hunts(ui: Ui, summaries: list[Summary], ranges: int) -> None:
-    from scenarios.zoo.hunt import replay
-
+def _show_hunts(shown: Terminal, summaries: list[Summary], ranges: int) -> None:
     numbers = ["tier", "seeds", "CPU time", "runs", "took the place", "decided otherwise", "errors"]
-    ui.table(
-        ["mutant", "tier", "found", *numbers[1:]], [_row(summary, ranges) for summary in summaries], numbers=numbers
-    )
+    headers = ["mutant", "tier", "found", *numbers[1:], "violations"]
+    shown.table("", headers, [_row(summary, ranges) for summary in summaries], numbers=numbers)
     if ranges > 1:
-        ui.line("seeds and CPU time: medians over the ranges; - if more than half of them did not find the mutant")
-    for summary in summaries:
-        find = summary.first_find
-        if find is not None:
-            ui.line()
-            ui.line(f"  # {summary.mutant}: {', '.join(find.kinds)}", style="dim")
-            ui.line(f"  {replay(find)}")
+        shown.text(
+            "Seeds and CPU time are medians over the ranges; '-' if half of them or more did not find the mutant."
+        )
 
 
 def _row(summary: Summary, ranges: int) -> tuple[object, ...]:
@@ -167,6 +168,7 @@ def _row(summary: Summary, ranges: int) -> tuple[object, ...]:
         percent(summary.took / summary.runs),
         percent(summary.differed / summary.runs),
         summary.errors,
+        ", ".join(summary.kinds),
     )
 
 
