@@ -19,6 +19,7 @@ from sim.checkers.divergence import Divergence
 from sim.checkers.epoch_leaders import EpochLeaders
 from sim.checkers.exposed_loss import ExposedLoss
 from sim.checkers.global_loss import GlobalLoss
+from sim.checkers.hw_above_isr import HwAboveIsr
 from sim.checkers.hw_regression import HwRegression
 from sim.checkers.idempotence import Idempotence
 from sim.checkers.log_matching import LogMatching
@@ -44,6 +45,7 @@ CHECKERS: Final[tuple[type[Checker], ...]] = (
     MetadataMatching,
     RecoveryQuorum,
     AckAboveHw,
+    HwAboveIsr,
 )
 """In the order in which they receive a step and make their final check."""
 LIVENESS: Final = (Finding("stuck-replica", ALWAYS), Finding("no-progress", ALWAYS))

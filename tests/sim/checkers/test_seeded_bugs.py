@@ -13,6 +13,7 @@ import pytest
 from scenarios.format.catalogue import load
 from sim import checkers
 from sim.checkers.registry import FINDINGS
+from sim.environment.storage import Storage
 from sim.hosts.broker import Broker
 from sim.protocol.messages import NONE, LeaderAndIsr
 from sim.protocol.replica.partition import Partition
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scenarios.format.scenario import Scenario
+    from sim.protocol.decisions import Decisions
+    from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
+    from sim.protocol.log.log import Log
 
 SEEDS = range(250)
 REPAIRED = {"truncate_at_leo": "drops-epochs", "late_reply": "leader-epoch"}
@@ -46,6 +50,11 @@ def forgets_the_end(partition: Partition, timestamp: int, epoch: int, *, replica
     return NONE, partition.log.leo if replica else partition.hw // 2
 
 
+def takes_the_hw_from_the_leo(storage: Storage, decide: Decisions) -> tuple[Log, LeaderEpochFileCache, int]:
+    log, epochs, _ = original_recover(storage, decide)
+    return log, epochs, log.leo
+
+
 def lets_nobody_join(partition: Partition, *_: Any, **__: Any) -> None:
     pass
 
@@ -66,6 +75,7 @@ def elects_nobody(*_: object, **__: object) -> None:
 
 
 original_lead = Partition.become_leader
+original_recover = Storage.recover
 
 
 def inside(scenario: Scenario, seed: int, rules: dict[str, str] | None = None) -> set[str]:
@@ -98,6 +108,8 @@ def with_broken_rule(rule: str, value: str, seed: int) -> set[str]:
         ("inconsistent-read", Partition, "advance_hw", commits_at_once),
         ("global-loss", Partition, "advance_hw", commits_at_once),
         ("ack-above-hw", Partition, "advance_hw", answers_at_once),
+        ("hw-above-isr", Partition, "advance_hw", commits_at_once),
+        ("hw-above-isr", Storage, "recover", takes_the_hw_from_the_leo),
     ],
 )
 def test_a_defect_is_found(
@@ -124,6 +136,7 @@ def test_a_defect_is_found(
         ("log-mismatch", "follower_truncation", "high-watermark"),
         ("inconsistent-read", "follower_truncation", "high-watermark"),
         ("global-loss", "follower_truncation", "high-watermark"),
+        ("hw-above-isr", "follower_truncation", "high-watermark"),
     ],
 )
 def test_a_rule_with_its_broken_value_is_found(kind: str, rule: str, broken: str) -> None:
