@@ -16,6 +16,7 @@ RUNS: Final = {
     "partitions": ("kip101", "elr"),
     "rolling": ("kip320", "kraft"),
     "reassignments": ("elr-4.3",),
+    "operations": ("elr-4.3",),
 }
 SEEDS: Final = range(1_000, 1_012)
 

@@ -33,6 +33,8 @@ class FaultBounds:
         rolling_percent: share of incidents that restart all brokers in turn; each counts as one fault.
         standing_percent: share of incidents that shrink the ISR to one replica (`faults.stories.last_replica`).
         moving_percent: share of incidents of reassignments (`faults.stories.reassignments`).
+        operating_percent: share of incidents that mix requests of an administrator with stops and stalls of machines
+            (`faults.stories.operations`).
     """
 
     horizon_us: int
@@ -49,9 +51,17 @@ class FaultBounds:
     rolling_percent: int = 0
     standing_percent: int = 0
     moving_percent: int = 0
+    operating_percent: int = 0
 
 
-SHARES: Final = ("burst_percent", "chain_percent", "rolling_percent", "standing_percent", "moving_percent")
+SHARES: Final = (
+    "burst_percent",
+    "chain_percent",
+    "rolling_percent",
+    "standing_percent",
+    "moving_percent",
+    "operating_percent",
+)
 """Shares of incidents, which add up to at most 100."""
 
 

@@ -132,6 +132,9 @@ class Role(Enum):
     STRIKE_LAST = "strikes the last member of the ISR"
     # In `faults.stories.last_replica`.
     BACKGROUND = "strikes at any time during the incident"
+    # In `faults.stories.operations`.
+    REQUEST = "is requested by an administrator"
+    WHILE_DOWN = "strikes a machine that is down"
 
 
 class FaultKind:

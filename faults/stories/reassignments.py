@@ -70,7 +70,7 @@ def draw(stream: Stream, faults: int, allowed: Sequence[str], limits: Limits, at
         )
     now_us = at_us + integer(stream, *choice(stream, LEAVE_US))
     first = limits.brokers
-    wanted = _other(stream, first, limits.all_brokers)
+    wanted = other_assignment(stream, first, limits.all_brokers)
     plan.append(_move(wanted, now_us))
     holds = more > 0 and stream.random() * 3 < 2
     for number in range(1 + more - holds):
@@ -85,7 +85,7 @@ def draw(stream: Stream, faults: int, allowed: Sequence[str], limits: Limits, at
         if then == "back":
             wanted = first
         elif then != "same":
-            wanted = _other(stream, wanted if then == "again" else first, limits.all_brokers)
+            wanted = other_assignment(stream, wanted if then == "again" else first, limits.all_brokers)
         plan.append(_move(wanted, now_us))
     now_us += integer(stream, *choice(stream, GAPS_US))
     struck = choice(stream, ((LEADER,), (LEADER,), (LAST_MEMBER,), (LEADER, ISR_MEMBER)))
@@ -97,7 +97,7 @@ def draw(stream: Stream, faults: int, allowed: Sequence[str], limits: Limits, at
     return [fault if fault.at_us <= last_us else replace(fault, at_us=last_us) for fault in plan]
 
 
-def _other(stream: Stream, replicas: Sequence[int], brokers: Sequence[int]) -> tuple[int, ...]:
+def other_assignment(stream: Stream, replicas: Sequence[int], brokers: Sequence[int]) -> tuple[int, ...]:
     """Draw another assignment with at least one replica."""
     outside = [broker for broker in brokers if broker not in replicas]
     drops, adds = choice(stream, CHANGES)

@@ -18,7 +18,7 @@ from faults.kind import Role
 from faults.kinds.controlled_restart import ControlledRestart
 from faults.kinds.registry import KINDS, LINKS, kinds_with
 from faults.plan import CONTROLLER, ISR_MEMBER, LAST_TARGET, LEADER, STEP_BROKER, Fault, Plan, Trigger
-from faults.stories import last_replica, reassignments
+from faults.stories import last_replica, operations, reassignments
 from sim.config import NEVER
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.scheduler import BudgetError
@@ -30,7 +30,14 @@ CHAIN: Final = "chain"
 ROLLING: Final = "rolling"
 STANDING: Final = "standing"
 MOVING: Final = "moving"
-SIZES: Final = {BURST: (2, 3), CHAIN: (3, 5), STANDING: (2, 4), MOVING: (reassignments.LEAST, 7)}
+OPERATING: Final = "operating"
+SIZES: Final = {
+    BURST: (2, 3),
+    CHAIN: (3, 5),
+    STANDING: (2, 4),
+    MOVING: (reassignments.LEAST, 7),
+    OPERATING: (operations.LEAST, 8),
+}
 """Bounds of the number of faults of an incident."""
 BURST_GAPS_US: Final = (0, 50_000, 3_000_000)
 """Longest times between the faults of a burst."""
@@ -214,6 +221,7 @@ def draw_incidents(
             (ROLLING, bounds.rolling_percent),
             (STANDING, bounds.standing_percent),
             (MOVING, bounds.moving_percent),
+            (OPERATING, bounds.operating_percent),
         ):
             if 0 <= percent < share:
                 style = other
@@ -270,9 +278,9 @@ def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident], b
             own = streams(f"standing:{len(faults)}")
             faults += last_replica.draw(own, incident.faults, possible, limits, incident.at_us, story_us)
             continue
-        if incident.style == MOVING and incident.faults >= reassignments.LEAST and reassignments.MOVES in possible:
-            own = streams(f"moving:{len(faults)}")
-            faults += reassignments.draw(own, incident.faults, possible, limits, incident.at_us, last_us)
+        requests = _draw_requests(streams, incident, len(faults), possible, kinds, limits, last_us)
+        if requests:
+            faults += requests
             continue
         common = ""
         alike = incident.style == BURST and bool(stream.getrandbits(1))
@@ -304,6 +312,24 @@ def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident], b
                 fault = fault.with_trigger(_draw_trigger(own, moment, at_us, last_us))
             faults.append(fault)
     return Plan(tuple(sorted(faults, key=lambda fault: fault.at_us)))
+
+
+def _draw_requests(
+    streams: Streams,
+    incident: Incident,
+    first: int,
+    possible: Sequence[str],
+    kinds: Sequence[str],
+    limits: Limits,
+    last_us: int,
+) -> list[Fault]:
+    """Draw an incident of reassignments or operations; no faults if the incident has another style, or cannot be."""
+    at_us = incident.at_us
+    if incident.style == MOVING and incident.faults >= reassignments.LEAST and reassignments.MOVES in possible:
+        return reassignments.draw(streams(f"moving:{first}"), incident.faults, possible, limits, at_us, last_us)
+    if incident.style == OPERATING and incident.faults >= operations.LEAST and len(limits.brokers) > 1:
+        return operations.draw(streams(f"operating:{first}"), incident.faults, kinds, limits, at_us, last_us)
+    return []
 
 
 def _draw_chain(
