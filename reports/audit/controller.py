@@ -7,6 +7,7 @@ records that it would append. Broker ids are raised by one, because the simulati
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from reports.audit.image import PartitionState
@@ -166,7 +167,13 @@ class PartitionController:
 
 def outcome(image: ClusterImage, key: Key, state: PartitionState, rules: Rules, event: Event) -> list[PartitionState]:
     """The states that a release's controller would give the partition for an event, in order."""
-    return PartitionController(image, key, state, Decisions(rules), event).states(event)
+    return PartitionController(image, key, state, _decisions(rules), event).states(event)
+
+
+@lru_cache(maxsize=16)
+def _decisions(rules: Rules) -> Decisions:
+    """The decisions of a release, made once: that takes as long as an event."""
+    return Decisions(rules)
 
 
 def _raised(brokers: Iterable[int]) -> Replicas:

@@ -20,10 +20,13 @@ class ReplicaFacts:
             old one if it is down. Forgotten when the broker joins the ISR again.
         behind: broker -> offset of the record since which an ELR member may lack acknowledged records: the ISR had
             min.insync.replicas members without it, so the high watermark did not wait.
+        complete: brokers that have all acknowledged records, as far as is known: members of the last ISR that could
+            acknowledge, and those who joined since.
     """
 
     emptied: dict[int, int] = field(default_factory=dict)
     behind: dict[int, int] = field(default_factory=dict)
+    complete: frozenset[int] = frozenset()
 
     def note(self, before: PartitionState | None, after: PartitionState, min_isr: int) -> None:
         """Note a change of the partition, after which the effective ``min.insync.replicas`` is `min_isr`."""
@@ -36,6 +39,7 @@ class ReplicaFacts:
                 if broker not in before.isr and broker != elected:
                     self.emptied.pop(broker, None)
                     self.behind.pop(broker, None)
+        self.complete = self._complete(before, after, min_isr)
         for broker in list(self.behind):
             if broker not in after.elr and broker not in after.last_known_elr:
                 del self.behind[broker]
@@ -43,3 +47,10 @@ class ReplicaFacts:
             for broker in after.elr:
                 if broker in after.replicas:
                     self.behind.setdefault(broker, after.offset)
+
+    def _complete(self, before: PartitionState | None, after: PartitionState, min_isr: int) -> frozenset[int]:
+        if before is None or (after.leader != NO_LEADER and len(after.isr) >= min_isr):
+            return frozenset(after.isr)
+        joined = [broker for broker in after.isr if broker not in before.isr and after.leader == before.leader]
+        unclean = [broker for broker in before.elr if broker not in (*after.elr, *after.isr, *after.last_known_elr)]
+        return frozenset({*self.complete, *joined} - self.emptied.keys() - set(unclean))

@@ -149,11 +149,11 @@ def _text(case: Case, symptom: Symptom, lines: list[Line]) -> str:
         f"settle_ms = {about.settle_us // 1_000}\n" if about.settle_us else "",
         "\n[config]\n",
     ]
-    parts += [f"{line}\n" for line in _pairs({key: config[key] for key in (FACTOR, *changed_settings(case))})]
+    parts += [f"{line}\n" for line in pairs({key: config[key] for key in (FACTOR, *changed_settings(case))})]
     for broker in sorted({*about.broker_config, *about.broker_modes}):
         mode = {"mode": about.broker_modes[broker]} if broker in about.broker_modes else {}
         own = {**mode, **about.broker_config.get(broker, {})}
-        parts.append("\n".join(["", f"[brokers.{broker}]", *_pairs(own), ""]))
+        parts.append("\n".join(["", f"[brokers.{broker}]", *pairs(own), ""]))
     parts += _script(case, lines)
     parts.append(f'\n[expect]\n{case.mode.name} = "violates:{symptom.kind}"\n')
     return "".join(parts)
@@ -167,12 +167,14 @@ def _script(case: Case, lines: list[Line]) -> Iterator[str]:
         after_us = at_us - before_us
         if after_us > 0 or params is not end[1]:
             after = {"after_us": after_us} if after_us % 1_000 else {"after_ms": after_us // 1_000}
-            yield "\n".join(["", "[[script]]", *_pairs(after if after_us else {}), *_pairs(params), ""])
+            yield "\n".join(["", "[[script]]", *pairs(after if after_us else {}), *pairs(params), ""])
             before_us = at_us
 
 
 def _value(value: Any) -> str:
     """A value in TOML, which equals JSON for strings, numbers and lists of them."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(pairs(value))} }}"
     return f'"{word}"' if isinstance(value, int) and (word := shown(value)) == "never" else json.dumps(value)
 
 
@@ -188,7 +190,7 @@ def _story(case: Case, result: RunResult) -> Iterator[str]:
         nothing = step["step"] == TRUNCATE.name and not step["removed"]
         if fields_shown and not nothing and step["t"] >= CLIENTS_BEGIN_US and probes < STORY_MAX:
             probes += 1
-            yield "\n".join(["", "[[story]]", f"step = {_value(step['step'])}", *_pairs(fields_shown), ""])
+            yield "\n".join(["", "[[story]]", f"step = {_value(step['step'])}", *pairs(fields_shown), ""])
 
 
 def _also(case: Case, symptom: Symptom, result: RunResult) -> Iterator[str]:
@@ -197,8 +199,9 @@ def _also(case: Case, symptom: Symptom, result: RunResult) -> Iterator[str]:
         if kind != symptom.kind:
             label = "inside" if inside else "outside"
             also = {"kind": kind, "modes": [case.mode.name], "label": label, "reason": f"it comes with {symptom.kind}"}
-            yield "\n".join(["", "[[also]]", *_pairs(also), ""])
+            yield "\n".join(["", "[[also]]", *pairs(also), ""])
 
 
-def _pairs(fields: Mapping[str, Any]) -> Iterator[str]:
+def pairs(fields: Mapping[str, Any]) -> Iterator[str]:
+    """Lines of a TOML table."""
     return (f"{name} = {_value(value)}" for name, value in fields.items())

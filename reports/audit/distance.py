@@ -1,0 +1,169 @@
+"""How far a partition is from a loss of acknowledged records, and from a state in which nobody can lead.
+
+A search over `situations`, cheapest stories first. A story costs unclean ends, and other events that somebody causes:
+clean stops, starts, moves, elections. Neither kind outweighs the other, so a distance has every cheapest mixture.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from reports.audit.situations import Model, Situation, Step, canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from reports.audit.situations import Settings
+
+MOST_EVENTS: Final = 4
+"""Longest story that is looked for, without `--most-events`."""
+MOST_ASKED: Final = 40_000
+"""Most events that the controller functions handle for one search; some seconds."""
+
+Costs = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One of the cheapest ways to a bad state.
+
+    Attributes:
+        unclean: number of unclean ends.
+        others: number of other events that somebody causes.
+        steps: all events, those of replication included.
+    """
+
+    unclean: int
+    others: int
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """Of one partition.
+
+    Attributes:
+        loss: the cheapest stories after which a leader lacks acknowledged records; fewest unclean ends first.
+        leaderless: likewise, after which nobody can lead.
+        within: events within which all stories were looked at.
+    """
+
+    loss: tuple[Story, ...]
+    leaderless: tuple[Story, ...]
+    within: int
+
+    def least(self) -> int:
+        """Events of the shortest story of a loss; one more than `within` if none was found."""
+        return min((one.unclean + one.others for one in self.loss), default=self.within + 1)
+
+
+class Distances:
+    """Distances of partitions under the same settings; each situation is searched once.
+
+    Args:
+        settings: rules and settings of the partitions.
+        most_events: the longest stories that are looked for.
+        most_asked: see `MOST_ASKED`.
+    """
+
+    def __init__(self, settings: Settings, most_events: int = MOST_EVENTS, most_asked: int = MOST_ASKED) -> None:
+        self._settings = settings
+        self._most_events = most_events
+        self._most_asked = most_asked
+        self._known: dict[Situation, Distance] = {}
+
+    def of(self, situation: Situation) -> Distance:
+        """The distance of a situation."""
+        numbered, brokers = canonical(situation)
+        found = self._known.get(numbered)
+        if found is None:
+            found = self._known[numbered] = _Search(self._settings, self._most_events, self._most_asked).run(numbered)
+        return Distance(_renamed(found.loss, brokers), _renamed(found.leaderless, brokers), found.within)
+
+
+class _Search:
+    """One search: Dijkstra by number of events, with several labels for each situation."""
+
+    def __init__(self, settings: Settings, most_events: int, most_asked: int) -> None:
+        self._model = Model(settings)
+        self._most_events = most_events
+        self._most_asked = most_asked
+        self._labels: dict[Situation, list[Costs]] = {}
+        self._queue: list[tuple[int, int, int, Situation]] = []
+        self._came: dict[tuple[Situation, Costs], tuple[Situation, Costs, Step] | None] = {}
+        self._loss: dict[Costs, Story] = {}
+        self._leaderless: dict[Costs, Story] = {}
+
+    def run(self, start: Situation) -> Distance:
+        start = self._model.after_acknowledgement(start)
+        self._push(start, (0, 0), None)
+        within = self._most_events
+        while self._queue:
+            events, unclean, _, situation = heapq.heappop(self._queue)
+            if self._model.asked >= self._most_asked:
+                within = events - 1
+                break
+            self._expand(situation, (unclean, events - unclean))
+        return Distance(_sorted(self._loss), _sorted(self._leaderless), within)
+
+    def _expand(self, situation: Situation, costs: Costs) -> None:
+        if costs not in self._labels[situation]:
+            return
+        if situation.has_lost:
+            _keep(self._loss, costs, self._story(situation, costs))
+            return
+        if self._model.nobody_can_lead(situation):
+            _keep(self._leaderless, costs, self._story(situation, costs))
+        for step, after in self._model.steps(situation):
+            total = costs[0] + step.costs[0], costs[1] + step.costs[1]
+            if sum(total) <= self._most_events and not _is_beaten(self._loss, total):
+                self._push(after, total, (situation, costs, step))
+
+    def _push(self, situation: Situation, costs: Costs, came: tuple[Situation, Costs, Step] | None) -> None:
+        labels = self._labels.setdefault(situation, [])
+        if any(_beats(other, costs) for other in labels):
+            return
+        labels[:] = [other for other in labels if not _beats(costs, other)]
+        labels.append(costs)
+        self._came[situation, costs] = came
+        heapq.heappush(self._queue, (sum(costs), costs[0], len(self._came), situation))
+
+    def _story(self, situation: Situation, costs: Costs) -> Story:
+        steps: list[Step] = []
+        came = self._came[situation, costs]
+        while came is not None:
+            steps.append(came[2])
+            came = self._came[came[0], came[1]]
+        return Story(costs[0], costs[1], tuple(reversed(steps)))
+
+
+def _beats(one: Costs, other: Costs) -> bool:
+    return one[0] <= other[0] and one[1] <= other[1]
+
+
+def _is_beaten(found: Mapping[Costs, Story], costs: Costs) -> bool:
+    return any(_beats(one, costs) for one in found)
+
+
+def _keep(found: dict[Costs, Story], costs: Costs, story: Story) -> None:
+    """Keep a story that no other beats; those that it beats go."""
+    if not _is_beaten(found, costs):
+        for other in [other for other in found if _beats(costs, other)]:
+            del found[other]
+        found[costs] = story
+
+
+def _sorted(found: Mapping[Costs, Story]) -> tuple[Story, ...]:
+    return tuple(story for _, story in sorted(found.items()))
+
+
+def _renamed(stories: tuple[Story, ...], brokers: Mapping[int, int]) -> tuple[Story, ...]:
+    return tuple(
+        replace(
+            story,
+            steps=tuple(Step(step.kind, tuple(brokers[number] for number in step.brokers)) for step in story.steps),
+        )
+        for story in stories
+    )
