@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from reports.audit import describe, risks
 from reports.audit.explanations import CHANGE, CREATION, Explainer
 from reports.audit.facts import ReplicaFacts
+from reports.audit.histories import PartitionHistory
 from reports.audit.image import METADATA_VERSION, ClusterImage
 from reports.audit.log import open_log
 from reports.audit.records import NO_LEADER
@@ -72,6 +73,7 @@ class Audit:
         unexplained: the first of those without, and impossible records of brokers.
         bugs: records that only a known bug explains.
         happened: see `Happened`.
+        histories: by partition; empty unless asked for.
         at_risk: by partition, the first `KEPT` records at which a risk of a loss begins or ends.
         notes: what is missing in the log.
         batches: how many were read.
@@ -89,6 +91,7 @@ class Audit:
     unexplained: list[Explanation] = field(default_factory=list)
     bugs: list[Explanation] = field(default_factory=list)
     happened: list[Happened] = field(default_factory=list)
+    histories: dict[Key, PartitionHistory] = field(default_factory=dict)
     at_risk: dict[Key, list[RiskBegins]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     batches: int = 0
@@ -116,6 +119,7 @@ def audit(
     release: str | None = None,
     static: Mapping[str, str] | None = None,
     explain: bool = True,
+    keep_histories: bool = False,
 ) -> Audit:
     """Read a metadata log, or the state that ``kafka-topics.sh --describe`` printed, and check it.
 
@@ -125,6 +129,7 @@ def audit(
         static: settings of server.properties, which no record holds: ``min.insync.replicas``,
             ``unclean.leader.election.enable``.
         explain: whether to find an event for each record, which takes most of the time.
+        keep_histories: whether to keep the situations of each partition, for `distance`.
 
     Raises:
         InputError: there is no metadata log, or it is of a kind that cannot be audited.
@@ -140,7 +145,8 @@ def audit(
         image = log.start()
         image.static = dict(static or {})
         found = _begun(image, release)
-        _read(found, log.read(image.next_offset), explain=explain, given=release is not None)
+        batches = log.read(image.next_offset)
+        _read(found, batches, explain=explain, given=release is not None, keep_histories=keep_histories)
         found.notes, found.batches, found.first_offset = log.notes, log.batches, log.first_offset
         if not found.batches and not image.partitions:
             raise InputError(f"{paths[0]}: no record of a metadata log in it")
@@ -156,7 +162,9 @@ def _begun(image: ClusterImage, release: str | None) -> Audit:
     return Audit(image, name, *rules_of(name), recognised=release is None)
 
 
-def _read(found: Audit, batches: Iterable[MetadataBatch], *, explain: bool, given: bool) -> None:
+def _read(
+    found: Audit, batches: Iterable[MetadataBatch], *, explain: bool, given: bool, keep_histories: bool
+) -> None:
     """Replay the batches; each record is explained by the state before it."""
     image = found.image
     explainer: Explainer | None = None
@@ -171,10 +179,22 @@ def _read(found: Audit, batches: Iterable[MetadataBatch], *, explain: bool, give
                 _count(found, explanation)
             _replay(found, record, batch)
         image.next_offset, image.time_ms = batch.next_offset, batch.time_ms
+        if keep_histories:
+            _note_histories(found, batch)
         if not given and image.features.get(METADATA_VERSION) != level:
             found.release = recognised_release(image)
             found.mode, found.rules = rules_of(found.release)
             explainer = None
+
+
+def _note_histories(found: Audit, batch: MetadataBatch) -> None:
+    """Note the situations of the partitions that a batch changed."""
+    for record in batch.records:
+        if record.is_known and record.type in (CREATION, CHANGE):
+            key = record.fields["topicId"], record.fields["partitionId"]
+            if key in found.image.partitions:
+                history = found.histories.setdefault(key, PartitionHistory())
+                history.note(found.image, key, found.facts[key], batch.time_ms)
 
 
 def _replay(found: Audit, record: MetadataRecord, batch: MetadataBatch) -> None:

@@ -161,9 +161,5 @@ def _sorted(found: Mapping[Costs, Story]) -> tuple[Story, ...]:
 
 def _renamed(stories: tuple[Story, ...], brokers: Mapping[int, int]) -> tuple[Story, ...]:
     return tuple(
-        replace(
-            story,
-            steps=tuple(Step(step.kind, tuple(brokers[number] for number in step.brokers)) for step in story.steps),
-        )
-        for story in stories
+        replace(story, steps=tuple(step.renamed(brokers) for step in story.steps)) for story in stories
     )

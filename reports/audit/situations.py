@@ -29,7 +29,7 @@ from sim.protocol.kraft.partition_change_builder import PREFERRED
 from sim.protocol.kraft.replication_control_manager import UNCLEAN_ELECTION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from reports.audit.controller import Event
     from reports.audit.facts import ReplicaFacts
@@ -104,6 +104,10 @@ class Step:
             return 1, 0
         return 0, int(self.kind not in (Kind.JOIN, Kind.LEAVE))
 
+    def renamed(self, number: Mapping[int, int]) -> Step:
+        """The step with other numbers of brokers."""
+        return Step(self.kind, tuple(number[broker] for broker in self.brokers))
+
     @property
     def text(self) -> str:
         """For readers."""
@@ -154,22 +158,32 @@ def canonical(situation: Situation) -> tuple[Situation, dict[int, int]]:
     state = situation.partition
     others = [broker for broker, _ in situation.replicas if broker not in state.replicas]
     number = {broker: place for place, broker in enumerate((*state.replicas, *others), start=1)}
+    found = renamed(situation, number)
+    partition = replace(
+        found.partition, isr=tuple(sorted(found.partition.isr)), elr=tuple(sorted(found.partition.elr))
+    )
+    return replace(found, partition=partition), {place: broker for broker, place in number.items()}
+
+
+def renamed(situation: Situation, number: Mapping[int, int]) -> Situation:
+    """The situation with other numbers of brokers."""
 
     def of(brokers: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(number[broker] for broker in brokers)
 
+    state = situation.partition
     partition = replace(
         state,
         replicas=of(state.replicas),
-        isr=tuple(sorted(of(state.isr))),
+        isr=of(state.isr),
         leader=number.get(state.leader, NO_LEADER),
         removing=of(state.removing),
         adding=of(state.adding),
-        elr=tuple(sorted(of(state.elr))),
+        elr=of(state.elr),
         last_known_elr=of(state.last_known_elr),
     )
     replicas = tuple(sorted((number[broker], replica) for broker, replica in situation.replicas))
-    return Situation(partition, replicas, situation.has_lost), {place: broker for broker, place in number.items()}
+    return Situation(partition, replicas, situation.has_lost)
 
 
 class Model:
@@ -200,20 +214,27 @@ class Model:
             ),
         )
 
-    def steps(self, situation: Situation) -> Iterator[tuple[Step, Situation]]:
-        """Each event that can happen, and what it leads to."""
+    def steps(
+        self, situation: Situation, targets: Iterable[tuple[int, ...]] | None = None
+    ) -> Iterator[tuple[Step, Situation]]:
+        """Each event that can happen, and what it leads to.
+
+        Args:
+            situation: what is so now.
+            targets: assignments to which the partition may be moved; by default all of as many replicas.
+        """
         state = situation.partition
         for broker, one in situation.replicas:
             if one.machine == Machine.UP:
-                yield from self._of(Step(Kind.LOSE_POWER, (broker,)), situation)
                 yield from self._of(Step(Kind.STOP, (broker,)), situation)
+                yield from self._of(Step(Kind.LOSE_POWER, (broker,)), situation)
                 if broker in state.replicas and broker not in state.isr:
                     yield from self._of(Step(Kind.JOIN, (broker,)), situation)
             else:
                 yield from self._of(Step(Kind.START, (broker,)), situation)
         if state.adding or state.removing:
             yield from self._of(Step(Kind.CANCEL), situation)
-        for target in self._targets(situation):
+        for target in self._targets(situation) if targets is None else targets:
             yield from self._of(Step(Kind.MOVE, target), situation)
         if state.leader not in (NO_LEADER, state.replicas[0]):
             yield from self._of(Step(Kind.ELECT), situation)

@@ -6,23 +6,28 @@ partition's present situation: not those of its history, but the fewest.
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.audit.image import PartitionState
-from reports.audit.situations import Kind, Machine, Model, Replica, Situation, Step, canonical
+from reports.audit.situations import Kind, Machine, Model, Replica, Situation, Step, canonical, renamed
 from scenarios.shrinking.script_export import pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from reports.audit.distance import Story
     from reports.audit.situations import Settings
 
-MOST_BEFORE: Final = 6
+MOST_BEFORE: Final = 4
 """Most events before the story, from a new partition to the present situation."""
+MOST_BETWEEN: Final = 4
+"""Most events between two situations that a log recorded."""
 MOST_ASKED: Final = 60_000
+"""Most events that the controller functions handle in one search."""
+MOST_WAYS: Final = 100
+"""Most ways to a recorded situation that are followed."""
 LAG_MS: Final = 5_000
 """``replica.lag.time.max.ms`` of the scenario."""
 AFTER_MS: Final = 2_000
@@ -33,19 +38,18 @@ LEAVE_MS: Final = 12_000
 """Pause for a follower that is to leave the ISR."""
 HOUR_MS: Final = 3_600_000
 Line = dict[str, Any]
+_Ways = dict[Situation, tuple[Step, ...]]
+"""Situation -> the events that lead to it."""
 
 
-def scenario(name: str, situation: Situation, story: Story, settings: Settings, mode: str) -> str | None:
-    """The scenario file; None if the situation is not reached within `MOST_BEFORE` events."""
-    approach = _approach(situation, settings)
-    if approach is None:
-        return None
-    start, before, broker = approach
-    after = [Step(step.kind, tuple(broker[number] for number in step.brokers)) for step in story.steps]
+def scenario(name: str, approach: Approach, story: Story, settings: Settings, mode: str) -> str:
+    """The scenario file of a story that begins in the situation to which the approach leads."""
+    start = approach.start
+    steps = [*approach.steps, *(step.renamed(approach.number) for step in story.steps)]
     writer = _Script(start, settings)
-    lines = [*writer.begin(), *(line for step in (*before, *after) for line in writer.lines(step)), writer.rest]
-    names = ", ".join(f"broker {number} is {original}" for original, number in sorted(broker.items()))
-    told = [*(step.text for step in before), *(step.text for step in after)]
+    lines = [*writer.begin(), *(line for step in steps for line in writer.lines(step)), writer.rest]
+    names = ", ".join(f"broker {number} is {original}" for original, number in sorted(approach.number.items()))
+    told = [step.text for step in steps]
     loses = writer.situation.has_lost
     expected = "violates:committed-loss|exposed-loss" if loses else "may-violate"
     parts = [
@@ -76,35 +80,113 @@ def _config(start: Situation, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _approach(target: Situation, settings: Settings) -> tuple[Situation, list[Step], Mapping[int, int]] | None:
-    """A new partition's situation, the fewest events from there, and the numbers there of the target's brokers."""
+@dataclass(frozen=True, slots=True)
+class Approach:
+    """How a new partition comes to a situation.
+
+    Attributes:
+        start: of the new partition.
+        steps: the events.
+        number: broker of the situation -> its number in `start`.
+    """
+
+    start: Situation
+    steps: tuple[Step, ...]
+    number: Mapping[int, int]
+
+
+def shortest_approach(target: Situation, settings: Settings) -> Approach | None:
+    """The fewest events that lead to a situation; None if `MOST_BEFORE` do not, or `MOST_ASKED` is exceeded."""
     wanted, names = canonical(target)
-    brokers = range(1, len(wanted.replicas) + 1)
-    factor = max(len(target.partition.target), 1)
-    replicas = tuple(brokers)[:factor]
+    start = _new_partition(range(1, len(wanted.replicas) + 1), max(len(target.partition.target), 1))
     model = Model(settings)
-    machines = tuple((broker, Replica(Machine.UP, broker in replicas, flushed=False)) for broker in brokers)
-    start = Situation(PartitionState(replicas, replicas, replicas[0]), machines)
-    came: dict[Situation, tuple[Situation, Step] | None] = {model.after_acknowledgement(start): None}
-    queue = deque([(situation, 0) for situation in came])
     wanted = model.after_acknowledgement(wanted)
-    while queue and model.asked < MOST_ASKED:
-        situation, events = queue.popleft()
-        numbered, numbers = canonical(situation)
-        if numbered == wanted:
-            steps = []
-            before = came[situation]
-            while before is not None:
-                steps.append(before[1])
-                before = came[before[0]]
-            return start, steps[::-1], {names[place]: number for place, number in numbers.items()}
-        if situation.has_lost or events == MOST_BEFORE:
-            continue
-        for step, after in (*model.steps(situation), *model.lagging(situation)):
-            if after not in came:
-                came[after] = situation, step
-                queue.append((after, events + 1))
-    return None
+    ways: _Ways = {model.after_acknowledgement(start): ()}
+    found = _search(model, ways, lambda one: canonical(one)[0] == wanted, MOST_BEFORE)
+    if not found:
+        return None
+    reached, steps = next(iter(found.items()))
+    return Approach(start, steps, {names[place]: number for place, number in canonical(reached)[1].items()})
+
+
+def recorded_approach(path: Sequence[Situation], settings: Settings) -> Approach | None:
+    """The events by which a partition came through situations that its log recorded; None if some step is not explained.
+
+    The log does not tell clean stops from unclean ends: where both fit, the broker was stopped.
+
+    Args:
+        path: from a situation in which every replica is live and in the ISR.
+        settings: rules and settings.
+    """
+    first = path[0].partition
+    others = sorted({broker for one in path for broker, _ in one.replicas} - set(first.replicas))
+    names = (first.leader, *(broker for broker in first.replicas if broker != first.leader), *others)
+    number = {broker: place for place, broker in enumerate(names, start=1)}
+    model = Model(settings)
+    start = _new_partition(range(1, len(names) + 1), len(first.replicas))
+    ways: _Ways = {model.after_acknowledgement(start): ()}
+    for before, waypoint in pairwise(path):
+        if waypoint is path[-1] or not _only_registers(before, waypoint):
+            ways = _next_ways(model, ways, renamed(waypoint, number))
+    steps = next(iter(ways.values()), None)
+    return None if steps is None else Approach(start, steps, number)
+
+
+def _next_ways(model: Model, ways: _Ways, waypoint: Situation) -> _Ways:
+    """All ways to what a log shows by the fewest further events; none if `MOST_BETWEEN` do not lead there."""
+    wanted = _visible(waypoint)
+    among = {broker for broker, _ in waypoint.replicas}
+    targets = [waypoint.partition.target]
+    return _search(model, ways, lambda one: _visible(one, among) == wanted, MOST_BETWEEN, targets)
+
+
+def _only_registers(before: Situation, after: Situation) -> bool:
+    """Whether a broker that is still fenced has left ISR or ELR: it registers, and what comes next shows it live."""
+    old, new = before.partition, after.partition
+    gone = {*old.isr, *old.elr} - {*new.isr, *new.elr}
+    down = {broker for broker, one in after.replicas if one.machine != Machine.UP}
+    return old.leader == new.leader and old.replicas == new.replicas and bool(gone & down)
+
+
+def _visible(situation: Situation, among: Collection[int] | None = None) -> tuple[object, tuple[tuple[int, bool], ...]]:
+    """What a metadata log shows: the registration, and which brokers are up. The order of lists says nothing."""
+    state = situation.partition
+    partition = replace(state, isr=tuple(sorted(state.isr)), elr=tuple(sorted(state.elr)), replicas=tuple(sorted(state.replicas)))
+    up = [(broker, one.machine == Machine.UP) for broker, one in situation.replicas if among is None or broker in among]
+    return partition, tuple(up)
+
+
+def _new_partition(brokers: Sequence[int], factor: int) -> Situation:
+    """A new partition on the first brokers."""
+    replicas = tuple(brokers)[:factor]
+    machines = [(broker, Replica(Machine.UP, broker in replicas, flushed=False)) for broker in brokers]
+    return Situation(PartitionState(replicas, replicas, replicas[0]), tuple(machines))
+
+
+def _search(
+    model: Model,
+    ways: _Ways,
+    is_wanted: Callable[[Situation], bool],
+    most: int,
+    targets: Sequence[tuple[int, ...]] | None = None,
+) -> _Ways:
+    """The nearest wanted situations, all after equally many events, and how they come about."""
+    seen = set(ways)
+    limit = model.asked + MOST_ASKED
+    for _ in range(most + 1):
+        wanted = {situation: steps for situation, steps in ways.items() if is_wanted(situation)}
+        if wanted or model.asked > limit:
+            return dict(islice(wanted.items(), MOST_WAYS))
+        following: _Ways = {}
+        for situation, steps in ways.items():
+            if situation.has_lost:
+                continue
+            for step, after in (*model.steps(situation, targets), *model.lagging(situation)):
+                if after not in seen:
+                    seen.add(after)
+                    following[after] = (*steps, step)
+        ways = following
+    return {}
 
 
 class _Script:
