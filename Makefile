@@ -15,7 +15,7 @@ SCRIPTED := $(filter-out $(DRAWN) canary forgotten-expansion-%,$(basename $(notd
 # What is compiled or lies beside it, and what makes it so.
 PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports highwater -type f ! -name '*.pyc')
 
-.PHONY: venv demo docs test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-settings hunt-shrink hunt-catalogue hunt-stores attack fuzz tiny oracle oracle-record confirm clean
+.PHONY: venv demo docs test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-settings hunt-shrink hunt-catalogue hunt-stores attack fuzz tiny distances oracle oracle-record confirm clean
 
 venv: .venv/installed
 
@@ -172,6 +172,10 @@ attack: venv
 # Every order of events in clusters of two and three brokers: which modes can lose or diverge, and which cannot.
 tiny: venv
 	$(BIN)/python -m tests.verification.tiny
+
+# Three minutes: the distances of `highwater audit`, their stories played by the simulation, and an exhaustive search beside them.
+distances: venv
+	$(BIN)/python -m tests.verification.distances --partitions 100 --walks 400
 
 # The core against Kafka's released classes on drawn operations: 20 minutes, QUICK=1 three; DEEP=1 goes on where it stopped.
 # SUBJECT=, RELEASE=, SEED= and CASES= choose. The first run fetches 224 MB of jars.

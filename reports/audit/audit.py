@@ -162,9 +162,7 @@ def _begun(image: ClusterImage, release: str | None) -> Audit:
     return Audit(image, name, *rules_of(name), recognised=release is None)
 
 
-def _read(
-    found: Audit, batches: Iterable[MetadataBatch], *, explain: bool, given: bool, keep_histories: bool
-) -> None:
+def _read(found: Audit, batches: Iterable[MetadataBatch], *, explain: bool, given: bool, keep_histories: bool) -> None:
     """Replay the batches; each record is explained by the state before it."""
     image = found.image
     explainer: Explainer | None = None

@@ -10,12 +10,15 @@ import heapq
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from reports.audit.situations import Model, Situation, Step, canonical
+from reports.audit.situations import Model, Settings, Situation, Step, Story, canonical, situation_of
+from reports.audit.stories import recorded_approach, shortest_approach
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-    from reports.audit.situations import Settings
+    from reports.audit.audit import Audit
+    from reports.audit.image import Key
+    from reports.audit.stories import Approach
 
 MOST_EVENTS: Final = 4
 """Longest story that is looked for, without `--most-events`."""
@@ -23,21 +26,6 @@ MOST_ASKED: Final = 40_000
 """Most events that the controller functions handle for one search; some seconds."""
 
 Costs = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Story:
-    """One of the cheapest ways to a bad state.
-
-    Attributes:
-        unclean: number of unclean ends.
-        others: number of other events that somebody causes.
-        steps: all events, those of replication included.
-    """
-
-    unclean: int
-    others: int
-    steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +42,73 @@ class Distance:
     leaderless: tuple[Story, ...]
     within: int
 
-    def least(self) -> int:
-        """Events of the shortest story of a loss; one more than `within` if none was found."""
-        return min((one.unclean + one.others for one in self.loss), default=self.within + 1)
+    @property
+    def order(self) -> Costs:
+        """Events of the shortest story of a loss, and its unclean ends; one more than `within` if none was found."""
+        return min(((one.unclean + one.others, one.unclean) for one in self.loss), default=(self.within + 1, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The situation of a partition, so far, from which the shortest story of a loss began.
+
+    Attributes:
+        offset: of the record after which it was first so.
+        time_ms: of its batch.
+        distance: from there.
+    """
+
+    offset: int
+    time_ms: int
+    distance: Distance
+
+
+class AuditDistances:
+    """Distances of the partitions of an audit.
+
+    Args:
+        audit: the audit, with histories if the past is asked about.
+        most_events: the longest stories that are looked for.
+    """
+
+    def __init__(self, audit: Audit, most_events: int = MOST_EVENTS) -> None:
+        self.audit = audit
+        self._most_events = most_events
+        self._searches: dict[Settings, Distances] = {}
+
+    def settings(self, key: Key) -> Settings:
+        """The present settings of a partition."""
+        image = self.audit.image
+        unclean = image.unclean_enabled(key)
+        return Settings(self.audit.rules, image.min_isr_setting(key), elr=image.elr_enabled, unclean=unclean)
+
+    def situation(self, key: Key) -> Situation:
+        """The present situation of a partition."""
+        return situation_of(self.audit.image, key, self.audit.facts.get(key))
+
+    def now(self, key: Key) -> Distance:
+        """The present distance of a partition."""
+        return self._of(key).of(self.situation(key))
+
+    def nearest(self, key: Key) -> Nearest | None:
+        """When a partition was nearest to a loss, by the present rules and settings; None without history."""
+        history = self.audit.histories.get(key)
+        found = [
+            Nearest(offset, time_ms, self._of(key).of(situation))
+            for situation, (offset, time_ms) in (history.seen.items() if history is not None else ())
+        ]
+        return min(found, key=lambda one: (one.distance.order, one.offset), default=None)
+
+    def approach(self, key: Key) -> Approach | None:
+        """How a new partition comes to the present situation: as the log says, or else by the fewest events."""
+        now, settings = self.situation(key), self.settings(key)
+        history = self.audit.histories.get(key)
+        found = recorded_approach([*history.path, now], settings) if history is not None and history.path else None
+        return found or shortest_approach(now, settings)
+
+    def _of(self, key: Key) -> Distances:
+        settings = self.settings(key)
+        return self._searches.setdefault(settings, Distances(settings, self._most_events))
 
 
 class Distances:
@@ -160,6 +212,4 @@ def _sorted(found: Mapping[Costs, Story]) -> tuple[Story, ...]:
 
 
 def _renamed(stories: tuple[Story, ...], brokers: Mapping[int, int]) -> tuple[Story, ...]:
-    return tuple(
-        replace(story, steps=tuple(step.renamed(brokers) for step in story.steps)) for story in stories
-    )
+    return tuple(replace(story, steps=tuple(step.renamed(brokers) for step in story.steps)) for story in stories)

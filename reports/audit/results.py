@@ -11,11 +11,13 @@ from reports.audit.risks import ORDER, Severity
 from sim.plurals import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from reports.audit.audit import Audit
+    from reports.audit.distance import Distance, Nearest
     from reports.audit.explanations import Explanation
     from reports.audit.image import Key, PartitionState
+    from reports.audit.situations import Story
 
 SEVERITIES: Final = {
     Severity.LOSS: "acknowledged records can be lost",
@@ -113,6 +115,43 @@ def bug_rows(audit: Audit, name: Named) -> Iterator[tuple[object, ...]]:
         yield one.offset, when(one.time_ms), name(one.key) if one.key else "", one.events[0], ", ".join(one.bugs)
 
 
+def distance_rows(found: Mapping[Key, tuple[Distance, Nearest | None]], name: Named) -> list[tuple[str, str, str, str]]:
+    """Partition, events to a loss, to no leader, and when it was nearest to a loss; the nearest ones first."""
+    rows = sorted(found.items(), key=lambda item: item[1][0].order)
+    return [
+        (name(key), costs(now.loss, now.within), costs(now.leaderless, now.within), _nearest(nearest))
+        for key, (now, nearest) in rows
+    ]
+
+
+def costs(stories: Sequence[Story], within: int) -> str:
+    """The cheapest stories' events for readers: unclean ends, and clean stops, starts, moves and elections."""
+    if not stories:
+        return f"at least {within + 1}"
+    return ", or ".join(
+        " + ".join(
+            [
+                *([counted(story.unclean, "unclean end")] if story.unclean else []),
+                *([counted(story.others, "clean event")] if story.others else []),
+            ]
+        )
+        or "none: it is so now"
+        for story in stories
+    )
+
+
+def told(story: Story) -> str:
+    """A story's events in one sentence."""
+    return "; ".join(step.text for step in story.steps) or "it is so now"
+
+
+def _nearest(nearest: Nearest | None) -> str:
+    if nearest is None:
+        return ""
+    what = costs(nearest.distance.loss, nearest.distance.within)
+    return f"{what} (record {nearest.offset}, {when(nearest.time_ms)})"
+
+
 def difference(one: Explanation) -> str:
     """What a record changed."""
     before, after = one.before, one.after
@@ -139,7 +178,13 @@ def _shown(state: PartitionState, field: str) -> str:
     return listed(value) if isinstance(value, tuple) else "none" if value < 0 else str(value)
 
 
-def as_json(audit: Audit, name: Named, broker: int | None, reasons: dict[Key, list[str]]) -> dict[str, Any]:
+def as_json(
+    audit: Audit,
+    name: Named,
+    broker: int | None,
+    reasons: dict[Key, list[str]],
+    distances: Mapping[Key, tuple[Distance, Nearest | None]],
+) -> dict[str, Any]:
     """The result, with ``schema_version``."""
     image = audit.image
     return {
@@ -166,6 +211,16 @@ def as_json(audit: Audit, name: Named, broker: int | None, reasons: dict[Key, li
         "explained": {word: audit.explained[word] for word in ("one event", "several events", "no event", "known bug")},
         "unexplained": _rows(("record", "time", "partition", "problem", "change"), unexplained_rows(audit, name)),
         "known_bugs": _rows(("record", "time", "partition", "event", "rules"), bug_rows(audit, name)),
+        "distances": [
+            {
+                "partition": name(key),
+                **_distance(now),
+                "nearest": None
+                if nearest is None
+                else {"record": nearest.offset, "time_ms": nearest.time_ms, **_distance(nearest.distance)},
+            }
+            for key, (now, nearest) in distances.items()
+        ],
         "before_restart": None
         if broker is None
         else {"broker": broker, "reasons": {name(key): texts for key, texts in reasons.items()}},
@@ -184,6 +239,16 @@ def _state(state: PartitionState) -> dict[str, Any]:
         "elr": state.elr,
         "last_known_elr": state.last_known_elr,
     }
+
+
+def _distance(distance: Distance) -> dict[str, Any]:
+    def of(stories: Sequence[Story]) -> list[dict[str, Any]]:
+        return [
+            {"unclean_ends": story.unclean, "others": story.others, "events": [step.text for step in story.steps]}
+            for story in stories
+        ]
+
+    return {"loss": of(distance.loss), "leaderless": of(distance.leaderless), "within": distance.within}
 
 
 def _risk(risk: Any) -> dict[str, Any]:

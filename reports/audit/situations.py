@@ -117,6 +117,21 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Story:
+    """One of the cheapest ways to a bad state.
+
+    Attributes:
+        unclean: number of unclean ends.
+        others: number of other events that somebody causes.
+        steps: all events, those of replication included.
+    """
+
+    unclean: int
+    others: int
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Situation:
     """A partition and its machines; epochs are left out, since no decision depends on them.
 
@@ -159,9 +174,7 @@ def canonical(situation: Situation) -> tuple[Situation, dict[int, int]]:
     others = [broker for broker, _ in situation.replicas if broker not in state.replicas]
     number = {broker: place for place, broker in enumerate((*state.replicas, *others), start=1)}
     found = renamed(situation, number)
-    partition = replace(
-        found.partition, isr=tuple(sorted(found.partition.isr)), elr=tuple(sorted(found.partition.elr))
-    )
+    partition = replace(found.partition, isr=tuple(sorted(found.partition.isr)), elr=tuple(sorted(found.partition.elr)))
     return replace(found, partition=partition), {place: broker for broker, place in number.items()}
 
 
@@ -190,7 +203,7 @@ class Model:
     """What may happen to a partition under a release's rules."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self.settings = settings
         self._outcomes: dict[tuple[object, ...], list[PartitionState]] = {}
         """Partition, brokers that are up, and event -> states after it: the logs do not matter to a controller."""
 
@@ -202,7 +215,7 @@ class Model:
     def after_acknowledgement(self, situation: Situation) -> Situation:
         """A record is acknowledged, if the ISR is large enough."""
         state = situation.partition
-        if state.leader == NO_LEADER or len(state.isr) < min(self._settings.min_isr, len(state.replicas)):
+        if state.leader == NO_LEADER or len(state.isr) < min(self.settings.min_isr, len(state.replicas)):
             return situation
         replicas = dict(situation.replicas)
         if any(replicas[broker].machine != Machine.UP for broker in (state.leader, *state.isr)):
@@ -316,7 +329,7 @@ class Model:
         states = self._outcomes.get(asked)
         if states is None:
             image = self._image(situation, stopping)
-            found = outcome(image, KEY, situation.partition, self._settings.rules, event)
+            found = outcome(image, KEY, situation.partition, self.settings.rules, event)
             states = [replace(state, leader_epoch=0, partition_epoch=0) for state in found]
             self._outcomes[asked] = states
         for state in states:
@@ -327,10 +340,10 @@ class Model:
         image = ClusterImage()
         image.partitions[KEY] = situation.partition
         image.settings[BROKER, ""] = {
-            MIN_ISR: str(self._settings.min_isr),
-            UNCLEAN_ELECTION: "true" if self._settings.unclean else "false",
+            MIN_ISR: str(self.settings.min_isr),
+            UNCLEAN_ELECTION: "true" if self.settings.unclean else "false",
         }
-        image.features[ELR_FEATURE] = int(self._settings.elr)
+        image.features[ELR_FEATURE] = int(self.settings.elr)
         for broker, one in situation.replicas:
             is_down = one.machine != Machine.UP
             image.brokers[broker] = BrokerState(_EPOCH, "", is_down, broker == stopping, ())

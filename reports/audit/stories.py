@@ -6,6 +6,7 @@ partition's present situation: not those of its history, but the fewest.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Final
@@ -13,13 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 from reports.audit.image import PartitionState
 from reports.audit.situations import Kind, Machine, Model, Replica, Situation, Step, canonical, renamed
 from scenarios.shrinking.script_export import pairs
+from sim.history.steps import ACK, FOLLOW, SESSION_END, SHUTDOWN, UNFENCED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from reports.audit.distance import Story
-    from reports.audit.situations import Settings
+    from reports.audit.situations import Settings, Story
 
+START: Final = re.compile(rb'\Aschema = 1\nname = "story-')
+"""How the file of a story begins."""
 MOST_BEFORE: Final = 4
 """Most events before the story, from a new partition to the present situation."""
 MOST_BETWEEN: Final = 4
@@ -42,23 +45,35 @@ _Ways = dict[Situation, tuple[Step, ...]]
 """Situation -> the events that lead to it."""
 
 
-def scenario(name: str, approach: Approach, story: Story, settings: Settings, mode: str) -> str:
-    """The scenario file of a story that begins in the situation to which the approach leads."""
+def scenario(name: str, approach: Approach, story: Story, settings: Settings, mode: str, about: str) -> str:
+    """The scenario file of a story that begins in the situation to which the approach leads.
+
+    Args:
+        name: of the scenario.
+        approach: from a new partition to that situation.
+        story: from there to a loss, or to no leader.
+        settings: rules and settings.
+        mode: the release's mode, for which the scenario has an expectation.
+        about: name of the partition.
+    """
     start = approach.start
     steps = [*approach.steps, *(step.renamed(approach.number) for step in story.steps)]
     writer = _Script(start, settings)
     lines = [*writer.begin(), *(line for step in steps for line in writer.lines(step)), writer.rest]
-    names = ", ".join(f"broker {number} is {original}" for original, number in sorted(approach.number.items()))
+    names = ", ".join(f"{original} is {number} here" for original, number in sorted(approach.number.items()))
     told = [step.text for step in steps]
     loses = writer.situation.has_lost
     expected = "violates:committed-loss|exposed-loss" if loses else "may-violate"
+    head = {
+        "schema": 1,
+        "name": name,
+        "title": f"{about}: {'a loss' if loses else 'no leader'} after {len(told)} events",
+        "description": f"Brokers of the cluster and of this scenario: {names}. Events: {'; '.join(told)}.",
+        "brokers.count": len(start.replicas),
+        "control": "real",
+    }
     parts = [
-        "schema = 1\n",
-        f'name = "{name}"\n',
-        f'title = "{"A loss" if loses else "No leader"} after {len(told)} events"\n',
-        f'description = """\nIn this scenario, {names} of the audited cluster. {"; ".join(told)}.\n"""\n',
-        f"brokers.count = {len(start.replicas)}\n",
-        'control = "real"\n',
+        *(f"{line}\n" for line in pairs(head)),
         "\n[config]\n",
         *(f"{line}\n" for line in pairs(_config(start, settings))),
         *("\n".join(["", "[[script]]", *pairs(line), ""]) for line in lines),
@@ -98,7 +113,7 @@ class Approach:
 def shortest_approach(target: Situation, settings: Settings) -> Approach | None:
     """The fewest events that lead to a situation; None if `MOST_BEFORE` do not, or `MOST_ASKED` is exceeded."""
     wanted, names = canonical(target)
-    start = _new_partition(range(1, len(wanted.replicas) + 1), max(len(target.partition.target), 1))
+    start = new_partition(range(1, len(wanted.replicas) + 1), max(len(target.partition.target), 1))
     model = Model(settings)
     wanted = model.after_acknowledgement(wanted)
     ways: _Ways = {model.after_acknowledgement(start): ()}
@@ -110,7 +125,7 @@ def shortest_approach(target: Situation, settings: Settings) -> Approach | None:
 
 
 def recorded_approach(path: Sequence[Situation], settings: Settings) -> Approach | None:
-    """The events by which a partition came through situations that its log recorded; None if some step is not explained.
+    """The events by which a partition came through situations that its log recorded; None if they are not found.
 
     The log does not tell clean stops from unclean ends: where both fit, the broker was stopped.
 
@@ -123,7 +138,7 @@ def recorded_approach(path: Sequence[Situation], settings: Settings) -> Approach
     names = (first.leader, *(broker for broker in first.replicas if broker != first.leader), *others)
     number = {broker: place for place, broker in enumerate(names, start=1)}
     model = Model(settings)
-    start = _new_partition(range(1, len(names) + 1), len(first.replicas))
+    start = new_partition(range(1, len(names) + 1), len(first.replicas))
     ways: _Ways = {model.after_acknowledgement(start): ()}
     for before, waypoint in pairwise(path):
         if waypoint is path[-1] or not _only_registers(before, waypoint):
@@ -151,12 +166,14 @@ def _only_registers(before: Situation, after: Situation) -> bool:
 def _visible(situation: Situation, among: Collection[int] | None = None) -> tuple[object, tuple[tuple[int, bool], ...]]:
     """What a metadata log shows: the registration, and which brokers are up. The order of lists says nothing."""
     state = situation.partition
-    partition = replace(state, isr=tuple(sorted(state.isr)), elr=tuple(sorted(state.elr)), replicas=tuple(sorted(state.replicas)))
+    partition = replace(
+        state, isr=tuple(sorted(state.isr)), elr=tuple(sorted(state.elr)), replicas=tuple(sorted(state.replicas))
+    )
     up = [(broker, one.machine == Machine.UP) for broker, one in situation.replicas if among is None or broker in among]
     return partition, tuple(up)
 
 
-def _new_partition(brokers: Sequence[int], factor: int) -> Situation:
+def new_partition(brokers: Sequence[int], factor: int) -> Situation:
     """A new partition on the first brokers."""
     replicas = tuple(brokers)[:factor]
     machines = [(broker, Replica(Machine.UP, broker in replicas, flushed=False)) for broker in brokers]
@@ -205,7 +222,7 @@ class _Script:
 
     def begin(self) -> Iterator[Line]:
         """The first batch, once all replicas follow."""
-        self._when = {"when": {"step": "follow", "broker": self.situation.partition.replicas[-1]}}
+        self._when = {"when": {"step": FOLLOW.name, "broker": self.situation.partition.replicas[-1]}}
         yield from self._produce()
 
     def lines(self, step: Step) -> Iterator[Line]:
@@ -227,20 +244,22 @@ class _Script:
         self._when = {"after_ms": AFTER_MS}
         if kind == Kind.LOSE_POWER:
             yield {**when, "do": "power-loss", "brokers": [broker]}
-            self._when = {"when": {"step": "session-end", "broker": broker}, "after_ms": AFTER_MS}
+            self._when = {"when": {"step": SESSION_END.name, "broker": broker}, "after_ms": AFTER_MS}
         elif kind == Kind.STOP:
             yield {**when, "do": "controlled-restart", "broker": broker}
-            self._when = {"when": {"step": "shutdown", "broker": broker}, "after_ms": AFTER_MS}
+            self._when = {"when": {"step": SHUTDOWN.name, "broker": broker}, "after_ms": AFTER_MS}
         elif kind == Kind.START:
             yield {**when, "do": "start", "broker": broker}
-            self._when = {"when": {"step": "unfenced", "broker": broker}, "after_ms": AFTER_MS}
+            self._when = {"when": {"step": UNFENCED.name, "broker": broker}, "after_ms": AFTER_MS}
         elif kind == Kind.MOVE:
             yield {**when, "do": "reassignment", "replicas": list(step.brokers)}
         elif kind == Kind.CANCEL:
             yield {**when, "do": "reassignment-cancel"}
         elif kind == Kind.ELECT:
             yield {**when, "do": "preferred-election"}
-        elif kind == Kind.LEAVE:
+        elif kind == Kind.LEAVE:  # A follower lags only if it lacks something.
+            self._batches += 1
+            yield {**when, "do": "produce", "batch": f"m{self._batches}", "acks": "1"}
             self._when = {"after_ms": LEAVE_MS}
         else:
             self._when = when
@@ -267,7 +286,7 @@ class _Script:
         self._batches += 1
         name = f"m{self._batches}"
         yield {**self._when, "do": "produce", "batch": name}
-        self._when = {"when": {"step": "ack", "batch": name}, "after_ms": AFTER_MS}
+        self._when = {"when": {"step": ACK.name, "batch": name}, "after_ms": AFTER_MS}
 
     @property
     def rest(self) -> Line:
@@ -281,8 +300,5 @@ def _kept_out(situation: Situation) -> set[int]:
     return {
         broker
         for broker, one in situation.replicas
-        if one.machine == Machine.UP
-        and broker in state.replicas
-        and broker not in state.isr
-        and broker != state.leader
+        if one.machine == Machine.UP and broker in state.replicas and broker not in state.isr and broker != state.leader
     }

@@ -10,6 +10,7 @@ from highwater.cli.options import PATH, Command, json_option
 from highwater.cli.tables import Markdown, Terminal
 from sim import exit_codes
 from sim.errors import InputError, parse_pairs
+from sim.plurals import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,11 +18,14 @@ if TYPE_CHECKING:
 
     from highwater.cli.console import Ui
     from reports.audit.audit import Audit
+    from reports.audit.distance import AuditDistances, Distance, Nearest
     from reports.audit.image import Key
     from reports.audit.results import Named
 
 SHOWN: Final = 20
 """Rows of a table without --most."""
+Measured = dict["Key", tuple["Distance", "Nearest | None"]]
+"""Partition -> its distance now, and when it was nearest to a loss, if asked for."""
 
 
 @click.command("audit", cls=Command)
@@ -41,6 +45,28 @@ SHOWN: Final = 20
     type=click.IntRange(0),
     help="Whether this broker can be restarted now. Exit 1: no.",
 )
+@click.option("--distance", is_flag=True, help="How many events each partition is from a loss.")
+@click.option(
+    "--partition",
+    "partitions",
+    metavar="TOPIC-NUMBER",
+    multiple=True,
+    help="With --distance: only this partition, and when it was nearest to a loss.",
+)
+@click.option(
+    "--most-events",
+    metavar="N",
+    type=click.IntRange(0, 8),
+    default=4,
+    show_default=True,
+    help="With --distance: the longest stories to look for.",
+)
+@click.option(
+    "--stories",
+    metavar="DIR",
+    type=PATH,
+    help="With --distance: a new folder for the stories as scenarios, for 'highwater run'.",
+)
 @click.option("--anonymous", is_flag=True, help="Show hashes instead of the names of topics.")
 @click.option("--no-explain", is_flag=True, help="Do not look for the event behind each record: some times faster.")
 @click.option(
@@ -55,6 +81,10 @@ def command(
     release: str | None,
     static: tuple[str, ...],
     broker: int | None,
+    distance: bool,
+    partitions: tuple[str, ...],
+    most_events: int,
+    stories: Path | None,
     anonymous: bool,
     no_explain: bool,
     most: int,
@@ -70,22 +100,30 @@ def command(
     Exit 0 when no partition is at risk of a loss or without a leader and each record has an explanation, 1 otherwise.
     """
     from reports.audit.audit import audit
+    from reports.audit.distance import AuditDistances
     from reports.audit.results import Named
     from reports.audit.results import as_json as results_as_json
 
+    _check_distance(distance, partitions, stories, broker)
     settings = parse_pairs(static, "--static", "KEY=VALUE", _setting)
-    found = audit(paths, release=release, static=settings, explain=not no_explain)
+    found = audit(paths, release=release, static=settings, explain=not no_explain, keep_histories=distance)
     name = Named(found, hides=anonymous)
+    measured = AuditDistances(found, most_events) if distance else None
+    distances = {} if measured is None else _distances(found, measured, partitions)
     reasons = {} if broker is None else found.against_restart(broker)
     if as_json:
-        ui.json(results_as_json(found, name, broker, reasons))
+        ui.json(results_as_json(found, name, broker, reasons, distances))
     else:
         shown = Markdown(ui) if form == "markdown" else Terminal(ui)
         if broker is None:
             _show(shown, found, name, most)
+            if measured is not None:
+                _show_distances(shown, distances, name, most)
         else:
             _show_restart(shown, found, name, broker, reasons, most)
         ui.caution(found.notes)
+    if stories is not None and measured is not None:
+        ui.note(_write_stories(stories, measured, distances, name, most))
     return _exit_code(found, broker, reasons)
 
 
@@ -99,6 +137,68 @@ def _setting(key: str, value: str) -> str:
     if not is_valid:
         raise InputError(f"--static {key}={value}: this is no value of {key}")
     return value
+
+
+def _check_distance(distance: bool, partitions: Sequence[str], stories: Path | None, broker: int | None) -> None:
+    if broker is not None and distance:
+        raise InputError("--distance and --before-restart are two questions: ask one at a time")
+    for option, is_given in (("--partition", bool(partitions)), ("--stories", stories is not None)):
+        if is_given and not distance:
+            raise InputError(f"{option} needs --distance")
+
+
+def _distances(found: Audit, measured: AuditDistances, names: Sequence[str]) -> Measured:
+    """Distances of all partitions, or of named ones, these with the time when they were nearest to a loss."""
+    from sim.errors import did_you_mean
+
+    if not names:
+        return {key: (measured.now(key), None) for key in found.image.partitions}
+    keys = {found.image.name(key): key for key in found.image.partitions}
+    for name in names:
+        if name not in keys:
+            raise InputError(f"--partition {name}: there is no such partition{did_you_mean(name, keys)}")
+    return {keys[name]: (measured.now(keys[name]), measured.nearest(keys[name])) for name in names}
+
+
+def _nearest_first(distances: Measured, most: int) -> list[tuple[Key, Distance]]:
+    ordered = sorted(distances.items(), key=lambda item: item[1][0].order)
+    return [(key, now) for key, (now, _) in ordered][:most]
+
+
+def _show_distances(shown: Terminal, distances: Measured, name: Named, most: int) -> None:
+    from reports.audit import results
+
+    rows = results.distance_rows(distances, name)
+    headers = ["partition", "loss after", "no leader after", "nearest to a loss"]
+    width = len(headers) if any(row[-1] for row in rows) else len(headers) - 1
+    caption = "How far from a loss (clean events: clean stops, starts, moves, preferred elections)"
+    shown.table(caption, headers[:width], [row[:width] for row in rows[:most]], numbers=[])
+    _more(shown, len(rows), most)
+    for key, now in _nearest_first(distances, most):
+        for what, stories in (("loss", now.loss), ("no leader", now.leaderless)):
+            if stories:
+                shown.text(f"{name(key)}, {what}: {results.told(stories[0])}.")
+
+
+def _write_stories(folder: Path, measured: AuditDistances, distances: Measured, name: Named, most: int) -> str:
+    """Write the first story of each kind of the nearest partitions; returns how many, in a sentence."""
+    from reports.audit.stories import START, scenario
+    from scenarios.paths import below, write
+
+    paths = below(folder, create=True)
+    written = without = 0
+    for number, (key, now) in enumerate(_nearest_first(distances, most), start=1):
+        approach = measured.approach(key) if now.loss or now.leaderless else None
+        for kind, stories in (("loss", now.loss), ("leaderless", now.leaderless)):
+            if stories and approach is None:
+                without += 1
+            elif stories and approach is not None:
+                mode = measured.audit.mode.name
+                text = scenario(f"story-{number}-{kind}", approach, stories[0], measured.settings(key), mode, name(key))
+                write(paths / f"story-{number}-{kind}.toml", text, START)
+                written += 1
+    missing = f"; {without} begin in a state to which no short way is known" if without else ""
+    return f"{counted(written, 'story', 'stories')} written to {folder}{missing}"
 
 
 def _exit_code(found: Audit, broker: int | None, reasons: dict[Key, list[str]]) -> int:

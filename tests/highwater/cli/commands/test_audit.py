@@ -87,3 +87,36 @@ def test_bad_input(words: list[object], code: int, message: str, highwater: Call
     assert call.code == code
     assert message in call.err
     assert "Traceback" not in call.err
+
+
+def test_distances_and_their_stories(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    log = LOGS / "reassignment-again-4.3.1.txt.xz"
+    stories = tmp_path / "stories"
+    asked = ("--distance", "--partition", "partition-0", "--most-events", 3, "--stories", stories)
+    call = highwater("audit", log, *asked)
+    words = " ".join(call.out.split())
+    assert "partition-0, loss: broker 1 is stopped cleanly; the partition is moved to 2 3 1; broker 1 starts." in words
+    assert "3 clean events" in words
+    played = highwater("run", stories / "story-1-loss.toml", "--mode", "elr-4.3")
+    assert played.code == exit_codes.EXPECTED
+    assert "committed-loss" in played.out
+    shown = json.loads(highwater("audit", log, "--distance", "--most-events", 3, "--json").out)
+    (distance,) = shown["distances"]
+    assert [(story["unclean_ends"], story["others"]) for story in distance["loss"]] == [(0, 3)]
+    assert distance["nearest"] is None
+    (stories / "story-1-loss.toml").write_text("schema = 1\nname = 'mine'\n")
+    refused = highwater("audit", log, *asked)
+    assert refused.code == exit_codes.BAD_INPUT
+    assert "did not write it" in refused.err
+
+
+def test_questions_about_distances_that_make_no_sense(highwater: Callable[..., Call]) -> None:
+    for words, problem in (
+        (("--partition", "orders-0"), "--partition needs --distance"),
+        (("--stories", "there"), "--stories needs --distance"),
+        (("--distance", "--before-restart", 1), "two questions"),
+        (("--distance", "--partition", "partition-1"), "did you mean 'partition-0'?"),
+    ):
+        call = highwater("audit", LOST, *words)
+        assert (call.code, call.out) == (exit_codes.BAD_INPUT, "")
+        assert problem in call.err
