@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from reports.audit.audit import Audit
+    from reports.audit.broker_logs import BrokerLogs
     from reports.audit.distance import Distance, Nearest
     from reports.audit.explanations import Explanation
     from reports.audit.image import Key, PartitionState
@@ -36,7 +37,12 @@ class Named:
 
     def __call__(self, key: Key) -> str:
         image = self._audit.image
-        return f"{anonymous(image.topics.get(key[0], key[0]))}-{key[1]}" if self._hides else image.name(key)
+        return self.of_name(f"{image.topics.get(key[0], key[0])}-{key[1]}")
+
+    def of_name(self, partition: str) -> str:
+        """A partition that is known by its name, such as ``orders-0``."""
+        topic, _, number = partition.rpartition("-")
+        return f"{anonymous(topic)}-{number}" if self._hides else partition
 
 
 def when(time_ms: int) -> str:
@@ -140,6 +146,14 @@ def costs(stories: Sequence[Story], within: int) -> str:
     )
 
 
+def lost_rows(logs: BrokerLogs, name: Named) -> list[tuple[str, str, str, str]]:
+    """Partition, offsets, time, and what shows it, of committed records that were lost."""
+    return [
+        (name.of_name(lost.partition), f"{lost.first} to {lost.end - 1}", lost.time or "-", lost.text)
+        for lost in logs.lost
+    ]
+
+
 def told(story: Story) -> str:
     """A story's events in one sentence."""
     return "; ".join(step.text for step in story.steps) or "it is so now"
@@ -184,6 +198,7 @@ def as_json(
     broker: int | None,
     reasons: dict[Key, list[str]],
     distances: Mapping[Key, tuple[Distance, Nearest | None]],
+    logs: BrokerLogs | None,
 ) -> dict[str, Any]:
     """The result, with ``schema_version``."""
     image = audit.image
@@ -221,6 +236,12 @@ def as_json(
             }
             for key, (now, nearest) in distances.items()
         ],
+        "broker_logs": None
+        if logs is None
+        else {
+            "lost": _rows(("partition", "offsets", "time", "text"), iter(lost_rows(logs, name))),
+            "high_watermarks": {name.of_name(one): hw for one, hw in sorted(logs.high_watermarks.items())},
+        },
         "before_restart": None
         if broker is None
         else {"broker": broker, "reasons": {name(key): texts for key, texts in reasons.items()}},

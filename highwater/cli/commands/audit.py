@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from highwater.cli.console import Ui
     from reports.audit.audit import Audit
+    from reports.audit.broker_logs import BrokerLogs
     from reports.audit.distance import AuditDistances, Distance, Nearest
     from reports.audit.image import Key
     from reports.audit.results import Named
@@ -44,6 +45,14 @@ Measured = dict["Key", tuple["Distance", "Nearest | None"]]
     metavar="BROKER",
     type=click.IntRange(0),
     help="Whether this broker can be restarted now. Exit 1: no.",
+)
+@click.option(
+    "--broker-log",
+    "broker_logs",
+    metavar="FILE",
+    multiple=True,
+    type=PATH,
+    help="A broker's server.log or state-change.log: which committed records were lost.",
 )
 @click.option("--distance", is_flag=True, help="How many events each partition is from a loss.")
 @click.option(
@@ -81,6 +90,7 @@ def command(
     release: str | None,
     static: tuple[str, ...],
     broker: int | None,
+    broker_logs: tuple[Path, ...],
     distance: bool,
     partitions: tuple[str, ...],
     most_events: int,
@@ -100,6 +110,7 @@ def command(
     Exit 0 when no partition is at risk of a loss or without a leader and each record has an explanation, 1 otherwise.
     """
     from reports.audit.audit import audit
+    from reports.audit.broker_logs import read_broker_logs
     from reports.audit.distance import AuditDistances
     from reports.audit.results import Named
     from reports.audit.results import as_json as results_as_json
@@ -108,20 +119,23 @@ def command(
     settings = parse_pairs(static, "--static", "KEY=VALUE", _setting)
     found = audit(paths, release=release, static=settings, explain=not no_explain, keep_histories=distance)
     name = Named(found, hides=anonymous)
+    logs = read_broker_logs(broker_logs) if broker_logs else None
     measured = AuditDistances(found, most_events) if distance else None
     distances = {} if measured is None else _distances(found, measured, partitions)
     reasons = {} if broker is None else found.against_restart(broker)
     if as_json:
-        ui.json(results_as_json(found, name, broker, reasons, distances))
+        ui.json(results_as_json(found, name, broker, reasons, distances, logs))
     else:
         shown = Markdown(ui) if form == "markdown" else Terminal(ui)
         if broker is None:
             _show(shown, found, name, most)
+            if logs is not None:
+                _show_lost(shown, logs, name, most)
             if measured is not None:
                 _show_distances(shown, distances, name, most)
         else:
             _show_restart(shown, found, name, broker, reasons, most)
-        ui.caution(found.notes)
+        ui.caution([*found.notes, *([] if logs is None else logs.notes)])
     if stories is not None and measured is not None:
         ui.note(_write_stories(stories, measured, distances, name, most))
     return _exit_code(found, broker, reasons)
@@ -137,6 +151,16 @@ def _setting(key: str, value: str) -> str:
     if not is_valid:
         raise InputError(f"--static {key}={value}: this is no value of {key}")
     return value
+
+
+def _show_lost(shown: Terminal, logs: BrokerLogs, name: Named, most: int) -> None:
+    from reports.audit import results
+
+    rows = results.lost_rows(logs, name)
+    caption = "Committed records that were lost, by the brokers' logs"
+    _table(shown, caption, ["partition", "offsets", "time", "what shows it"], rows, most)
+    if not rows:
+        shown.title("The brokers' logs show no loss of committed records")
 
 
 def _check_distance(distance: bool, partitions: Sequence[str], stories: Path | None, broker: int | None) -> None:

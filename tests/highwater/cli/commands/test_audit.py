@@ -8,6 +8,7 @@ import pytest
 from sim import exit_codes
 from tests.places import ROOT
 from tests.reports.audit.logs import begun, change, fenced
+from tests.reports.audit.test_broker_logs import TRUNCATED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,3 +121,18 @@ def test_questions_about_distances_that_make_no_sense(highwater: Callable[..., C
         call = highwater("audit", LOST, *words)
         assert (call.code, call.out) == (exit_codes.BAD_INPUT, "")
         assert problem in call.err
+
+
+def test_logs_of_brokers_show_what_was_lost(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(f"{TRUNCATED}\n")
+    call = highwater("audit", LOST, "--broker-log", log)
+    assert "Committed records that were lost, by the brokers' logs" in call.out
+    assert "0 to 1" in call.out
+    hidden = highwater("audit", LOST, "--broker-log", log, "--anonymous", "--json").out
+    assert json.loads(hidden)["broker_logs"]["lost"][0]["offsets"] == "0 to 1"
+    assert "partition-0 " not in hidden
+    log.write_text("nothing of interest\n")
+    other = highwater("audit", LOST, "--broker-log", log)
+    assert "The brokers' logs show no loss of committed records" in other.out
+    assert "no line about leaders" in other.err
