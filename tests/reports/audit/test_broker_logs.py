@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 LED = (
     "00:10:03.246 INFO state.change.logger - [Broker id=3] Leader partition-0 with topic id "
-    "Some(RwgxTeTRQqqb_Gf-WihQ-w) starts at leader epoch 1 from offset 2 with partition epoch 3, high watermark 2, ISR [3], adding replicas [] and "
+    "Some(RwgxTeTRQqqb_Gf-WihQ-w) starts at leader epoch 1 from offset 2 "
+    "with partition epoch 3, high watermark 2, ISR [3], adding replicas [] and "
     "removing replicas [] . Previous leader Some(1) and previous leader epoch was 0."
 )
 FOLLOWED = (
@@ -29,7 +30,8 @@ TRUNCATED = (
 )
 LED_AGAIN = (
     "00:10:05.772 INFO state.change.logger - [Broker id=1] Leader partition-0 with topic id "
-    "Some(RwgxTeTRQqqb_Gf-WihQ-w) starts at leader epoch 2 from offset 0 with partition epoch 5, high watermark 0, ISR [1], adding replicas [1] and "
+    "Some(RwgxTeTRQqqb_Gf-WihQ-w) starts at leader epoch 2 from offset 0 "
+    "with partition epoch 5, high watermark 0, ISR [1], adding replicas [1] and "
     "removing replicas [3] . Previous leader Some(3) and previous leader epoch was 1."
 )
 """Lines of brokers of 4.3.1 that acted out `reassignment-back`."""
