@@ -1,26 +1,32 @@
 """Hunts: how many seeds, and how much CPU time, random runs need to find a mutant.
 
 A seed finds a mutant if its run with the mutant has a violation inside the promise that its run without it lacks. The
-run without it is made only for seeds that violate. Nothing is stored: a hunt is a function of mutant and seeds, except
-for its times.
+run without it is made only for seeds that violate. With blows, a run with the mutant that raises early warnings goes on
+with each blow after them, and is compared with a run without the mutant that has the same blow. Nothing is stored: a
+hunt is a function of mutant and seeds, except for its times.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
+from scenarios.format.blow import parse
 from scenarios.format.catalogue import load
-from scenarios.single.run import prepare_process, run_mutated, run_row
+from scenarios.single.run import prepare_process, run_blows, run_mutated, run_row
 from scenarios.sweep.workers import Workers
 from sim.config import shown
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.mutants import named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from scenarios.format.scenario import Scenario
+    from scenarios.single.rows import Row
+    from sim.protocol.modes import Mode
 
 NOT_FOUND: Final = -1
 
@@ -40,6 +46,7 @@ class Hunt:
         errors: how many runs ended with an error; they find nothing.
         seed: the seed that found it, `NOT_FOUND` if none did.
         kinds: the violations that found it.
+        blow: the blow with which the seed found it; empty: without one.
     """
 
     mutant: str
@@ -52,6 +59,7 @@ class Hunt:
     errors: int
     seed: int
     kinds: tuple[str, ...]
+    blow: str = ""
 
     @property
     def found(self) -> bool:
@@ -59,7 +67,7 @@ class Hunt:
         return self.seed != NOT_FOUND
 
 
-def hunt(mutant: str, seeds: range, seconds: float | None = None, scenario_name: str = "") -> Hunt:
+def hunt(mutant: str, seeds: range, seconds: float | None = None, scenario_name: str = "", blows: int = 0) -> Hunt:
     """Hunt a mutant.
 
     Args:
@@ -67,6 +75,7 @@ def hunt(mutant: str, seeds: range, seconds: float | None = None, scenario_name:
         seeds: the seeds, in order.
         seconds: CPU time after which no other seed is run.
         scenario_name: another scenario than the mutant's own.
+        blows: number of blows after each early warning.
     """
     prepare_process()
     spec = named(mutant)
@@ -77,22 +86,36 @@ def hunt(mutant: str, seeds: range, seconds: float | None = None, scenario_name:
     begun = time.process_time()
     found = NOT_FOUND
     kinds: tuple[str, ...] = ()
+    blow = ""
     for seed in seeds:
         row, mutants = run_mutated(scenario, mutated, seed)
         tried += 1
         took += mutant in mutants.took
         differed += mutant in mutants.differed
         errors += row["verdict"] == "error"
-        inside = _kinds(row["violations_inside"])
-        if inside and row["verdict"] != "error":
-            shown = _kinds(run_row(scenario, base, seed)["violations"])
-            if inside - shown:
-                found, kinds = seed, tuple(sorted(inside - shown))
+        rows: Iterable[Row] = [row]
+        if blows and row["warnings"]:
+            rows = run_blows(scenario, mutated, seed, blows=blows)
+        for one in rows:
+            kinds = _caused(scenario, base, one)
+            if kinds:
+                found, blow = seed, one["blow"]
                 break
+        if kinds:
+            break
         if seconds is not None and time.process_time() - begun > seconds:
             break
     spent = time.process_time() - begun
-    return Hunt(mutant, scenario.name, seeds.start, tried, spent, took, differed, errors, found, kinds)
+    return Hunt(mutant, scenario.name, seeds.start, tried, spent, took, differed, errors, found, kinds, blow)
+
+
+def _caused(scenario: Scenario, base: Mode, row: Row) -> tuple[str, ...]:
+    """Violations of a run with a mutant inside the promise that the same run without it lacks."""
+    inside = _kinds(row["violations_inside"])
+    if not inside or row["verdict"] == "error":
+        return ()
+    without = run_row(replace(scenario, blows=parse(row["blow"])), base, row["seed"])
+    return tuple(sorted(inside - _kinds(without["violations"])))
 
 
 def _kinds(names: str) -> set[str]:
@@ -185,6 +208,7 @@ def hunts(
     number: int = 1,
     seconds: float | None = None,
     scenario_name: str = "",
+    blows: int = 0,
     processes: int = 1,
 ) -> Iterator[Summary]:
     """Hunt mutants, each in the same disjoint ranges.
@@ -195,16 +219,18 @@ def hunts(
         number: of ranges.
         seconds: CPU time of each range, see `hunt`.
         scenario_name: see `hunt`.
+        blows: see `hunt`.
         processes: processes that hunt at the same time; 1: only this one.
     """
     parts = ranges(seeds, number)
     if processes == 1:
         for mutant in mutants:
-            yield Summary([hunt(mutant, part, seconds, scenario_name) for part in parts])
+            yield Summary([hunt(mutant, part, seconds, scenario_name, blows) for part in parts])
         return
     with Workers(processes) as workers:
         begun = [
-            [workers.pool.submit(hunt, mutant, part, seconds, scenario_name) for part in parts] for mutant in mutants
+            [workers.pool.submit(hunt, mutant, part, seconds, scenario_name, blows) for part in parts]
+            for mutant in mutants
         ]
         for tasks in begun:
             yield Summary([task.result() for task in tasks])
@@ -214,4 +240,5 @@ def replay(find: Hunt) -> str:
     """The command that runs a seed that found a mutant."""
     spec = named(find.mutant)
     words = [f"highwater run {find.scenario} --mode {spec.mode} --seed {find.seed} --rule mutant={find.mutant}"]
-    return " ".join([*words, *(f"--set {key}={shown(value)}" for key, value in spec.settings)])
+    words += [f"--set {key}={shown(value)}" for key, value in spec.settings]
+    return " ".join([*words, f"--blow {find.blow}"] if find.blow else words)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 PROCESSES_MAX: Final = 1_024
 RANGES_MAX: Final = 1_000
+BLOWS_MAX: Final = 100
 
 
 @click.group("zoo", cls=SuggestingGroup)
@@ -72,6 +73,13 @@ def show(ui: Ui, mutant: str, as_json: bool) -> None:
     default=1,
     help="Divide the seeds into N ranges, hunt in each, and show medians.",
 )
+@click.option(
+    "--blows",
+    metavar="N",
+    type=click.IntRange(0, BLOWS_MAX),
+    default=0,
+    help="Continue runs with each of N blows after their early warnings, as 'sweep --blows' does.",
+)
 @click.option("--seconds", metavar="TIME", help="End each range after this CPU time, such as 60s or 2m.")
 @click.option(
     "--local",
@@ -92,6 +100,7 @@ def hunt(
     seeds: str,
     scenario: str,
     ranges: int,
+    blows: int,
     seconds: str | None,
     local: int,
     form: str,
@@ -122,7 +131,7 @@ def hunt(
     summaries: list[Summary] = []
     interrupted = False
     try:
-        for summary in hunts(names, chosen, ranges, limit, scenario, local):
+        for summary in hunts(names, chosen, ranges, limit, scenario, blows, local):
             summaries.append(summary)
             ui.note(f"{len(summaries)} of {len(names)}: {summary.mutant} found in {summary.found} of {ranges} ranges")
     except KeyboardInterrupt:
