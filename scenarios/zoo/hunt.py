@@ -237,8 +237,8 @@ def hunts(
 
 
 def replay(find: Hunt) -> str:
-    """The command that runs a seed that found a mutant."""
+    """The command that runs a seed that found a mutant, without the blow that it may have needed."""
     spec = named(find.mutant)
     words = [f"highwater run {find.scenario} --mode {spec.mode} --seed {find.seed} --rule mutant={find.mutant}"]
     words += [f"--set {key}={shown(value)}" for key, value in spec.settings]
-    return " ".join([*words, f"--blow {find.blow}"] if find.blow else words)
+    return " ".join([*words, f"# continued with blow {find.blow}"] if find.blow else words)
