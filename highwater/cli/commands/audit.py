@@ -117,7 +117,9 @@ def command(
 
     _check_distance(distance, partitions, stories, broker)
     settings = parse_pairs(static, "--static", "KEY=VALUE", _setting)
-    found = audit(paths, release=release, static=settings, explain=not no_explain, keep_histories=distance)
+    found = audit(
+        paths, release=release, static=settings, explain=not no_explain, keep_histories=bool(partitions or stories)
+    )
     name = Named(found, hides=anonymous)
     logs = read_broker_logs(broker_logs) if broker_logs else None
     measured = AuditDistances(found, most_events) if distance else None
