@@ -7,6 +7,7 @@ from typing import ClassVar
 from faults.kind import CLUSTER, DISTURBED, REPLICAS, Amount, Duration, FaultKind, Param, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
+from sim.protocol.kraft.metadata import MIN_ISR
 
 
 class MinIsrChange(FaultKind):
@@ -22,8 +23,8 @@ class MinIsrChange(FaultKind):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """Set the value; False if it is set already."""
-        return cluster.administrator.change_min_isr(fault.value, fault)
+        return cluster.administrator.change_setting(MIN_ISR, fault.value, fault)
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002
         """Set the value that applies without this change."""
-        cluster.administrator.restore_min_isr(fault.value, fault)
+        cluster.administrator.restore_setting(MIN_ISR, fault)

@@ -14,6 +14,7 @@ from faults.kinds.cut import Cut
 from faults.kinds.disk_replaced import DiskReplaced
 from faults.kinds.disk_stall import DiskStall
 from faults.kinds.duplicate import Duplicate
+from faults.kinds.feature_change import FeatureChange
 from faults.kinds.kill import Kill
 from faults.kinds.lossy import Lossy
 from faults.kinds.metadata_lag import MetadataLag
@@ -23,9 +24,12 @@ from faults.kinds.power_loss import PowerLoss
 from faults.kinds.preferred_election import PreferredElection
 from faults.kinds.reassignment import Reassignment
 from faults.kinds.reassignment_cancel import ReassignmentCancel
+from faults.kinds.record_deletion import RecordDeletion
 from faults.kinds.retention import RetentionFault
 from faults.kinds.session_expiry import SessionExpiry
 from faults.kinds.slow import Slow
+from faults.kinds.unclean_election_change import UncleanElectionChange
+from faults.kinds.unregistration import Unregistration
 from faults.kinds.zombie import Zombie
 
 KINDS: Final[dict[str, FaultKind]] = {
@@ -53,6 +57,10 @@ KINDS: Final[dict[str, FaultKind]] = {
         MinIsrChange(),
         AdminElection(),
         ReassignmentCancel(),
+        RecordDeletion(),
+        FeatureChange(),
+        UncleanElectionChange(),
+        Unregistration(),
     )
 }
 """Name -> kind."""

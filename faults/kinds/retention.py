@@ -11,6 +11,7 @@ from typing import ClassVar
 from faults.kind import PERMILLE, THE_LEADER, Amount, FaultKind, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
+from sim.protocol.replica.partition import Partition
 
 
 class RetentionFault(FaultKind):
@@ -28,17 +29,26 @@ class RetentionFault(FaultKind):
         Returns:
             False if the target does not lead, or the log start did not move.
         """
-        process = cluster.running.get(target)
-        if process is None or process.frozen or process.waiting is not None:
+        found = deletes_from(cluster, target, fault.value)
+        if found is None or not cluster.administrator.delete_records(*found):
             return False
-        partition = process.partition
-        if partition is None or not partition.is_leader:
-            return False
-        log_start = partition.log.log_start
-        before = log_start + (partition.hw - log_start) * fault.value // 1_000
-        holding = partition.log.read(before)
-        if not cluster.administrator.delete_records(partition, holding[0].base_offset if holding else before):
-            return False
+        partition, _ = found
         partition.log.end_segment(partition.log.log_start)
-        process.storage.delete_segments(cluster.kernel.now_us)
+        cluster.running[target].storage.delete_segments(cluster.kernel.now_us)
         return True
+
+
+def deletes_from(cluster: Cluster, broker: int, permille: int) -> tuple[Partition, int] | None:
+    """The partition of a broker that leads, and the offset before which to delete this share of the committed records,
+    the start of a batch; None if the broker does not lead.
+    """
+    process = cluster.running.get(broker)
+    if process is None or process.frozen or process.waiting is not None:
+        return None
+    partition = process.partition
+    if partition is None or not partition.is_leader:
+        return None
+    log_start = partition.log.log_start
+    before = log_start + (partition.hw - log_start) * permille // 1_000
+    holding = partition.log.read(before)
+    return partition, holding[0].base_offset if holding else before

@@ -65,7 +65,8 @@ class Premises(steps.Listener):
         synced_lost: whether fsynced batches became unreadable.
         elr_was_off: whether ELR was off at some time, although the release has it.
         lossy: whether an end lost records.
-        unclean: whether an end left no clean-shutdown marker with its broker epoch.
+        unclean: whether an end left no clean-shutdown marker with its broker epoch, or a broker was
+            unregistered while it was down.
     """
 
     def __init__(self) -> None:
@@ -90,6 +91,8 @@ class Premises(steps.Listener):
             self.synced_lost = True
         elif step.kind is steps.ELR_OFF:
             self.elr_was_off = True
+        elif step.kind is steps.UNREGISTERED:
+            self.unclean = True
 
     def on_end(self, step: steps.End) -> None:
         if step.lost:

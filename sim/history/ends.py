@@ -65,6 +65,12 @@ class Ends(steps.Listener):
         for first in lost:
             self.missing.setdefault(broker, {}).setdefault(first, []).append(end)
 
+    def on_fact(self, step: steps.Fact) -> None:
+        """An unregistered broker's shutdown counts as unclean when it registers again."""
+        end = self._last(step.broker) if step.kind is steps.UNREGISTERED else None
+        if end is not None:
+            end.unclean = True
+
     def on_session_end(self, step: steps.SessionEnd) -> None:
         last, periods = self._last(step.broker), self._membership.up.get(step.broker)
         opened_us = periods[-1][0] if periods else -1

@@ -22,45 +22,57 @@ def note_settings(recorder: Recorder, config: Mapping[str, Value], replication_f
 
 
 class Administrator:
-    """Changes settings, and deletes records; begins with this ``min.insync.replicas``."""
+    """Changes settings, and deletes records; `config` has the initial settings."""
 
-    def __init__(self, control: ControlPlane, recorder: Recorder, min_isr: int, *, heeds_unclean: bool) -> None:
+    def __init__(
+        self, control: ControlPlane, recorder: Recorder, config: Mapping[str, Value], *, heeds_unclean: bool
+    ) -> None:
         self._heeds_unclean = heeds_unclean
         self._control = control
         self._recorder = recorder
-        self._min_isrs: list[tuple[int, object]] = [(min_isr, None)]
+        self._config = config
+        self._changes: dict[str, list[tuple[Value, object]]] = {}
+        """Key -> its first value, then the changes in force, each with the cause that `change_setting` was given."""
+
+    def setting(self, key: str) -> Value:
+        """The current value of a dynamic setting."""
+        return self._changes_of(key)[-1][0]
+
+    def _changes_of(self, key: str) -> list[tuple[Value, object]]:
+        return self._changes.setdefault(key, [(self._config[key], None)])
 
     def set_config(self, key: str, value: Value) -> None:
         """Change a dynamic setting."""
+        self._changes[key] = [(value, None)]
+        self._set(key, value)
+
+    def _set(self, key: str, value: Value) -> None:
         if key == "unclean.leader.election.enable" and value and self._heeds_unclean:
             self._recorder.record(steps.Fact(steps.UNCLEAN_ELECTION, 0))
         if key == ELR_FEATURE and not value:
             self._recorder.record(steps.Fact(steps.ELR_OFF, 0))
-        if key == MIN_ISR:
-            assert isinstance(value, int)
-            self._min_isrs = [(value, None)]
         self._control.set_config(key, value)
 
-    def change_min_isr(self, value: int, by: object = None) -> bool:
-        """Set ``min.insync.replicas`` until `restore_min_isr` with the same `by`; False if it is so already."""
-        changes = self._min_isrs
+    def change_setting(self, key: str, value: Value, by: object = None) -> bool:
+        """Set a dynamic setting until `restore_setting` with the same `by`; False if it is so already."""
+        changes = self._changes_of(key)
         if value == changes[-1][0]:
             return False
         changes.append((value, by))
-        self._control.set_config(MIN_ISR, value)
+        self._set(key, value)
         return True
 
-    def restore_min_isr(self, value: int, by: object = None) -> None:
-        """Undo `change_min_isr`, unless `set_config` has set the key since."""
-        changes = self._min_isrs
-        newest = max((place for place, change in enumerate(changes) if change == (value, by)), default=0)
-        if newest == 0:  # The first decision changes nothing.
+    def restore_setting(self, key: str, by: object = None) -> None:
+        """Undo `change_setting`, unless `set_config` has set the key since."""
+        changes = self._changes_of(key)
+        newest = max((place for place, (_, cause) in enumerate(changes) if cause == by), default=0)
+        if newest == 0:  # The first value is no change.
             return
         before, _ = changes[-1]
         del changes[newest]
         now, _ = changes[-1]
         if now != before:
-            self._control.set_config(MIN_ISR, now)
+            self._set(key, now)
 
     def delete_records(self, partition: Partition, before: int) -> bool:
         """Advance a leader's log start, up to its HW, by retention or DeleteRecords; False if it does not move.

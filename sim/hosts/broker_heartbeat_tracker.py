@@ -85,12 +85,18 @@ class BrokerHeartbeatTracker:
 
     @property
     def brokers(self) -> list[int]:
-        """All brokers that ever registered, by id."""
+        """All registered brokers, by id."""
         return sorted(self._registered)
 
     def registered(self, broker: int) -> None:
         """Note a new incarnation, whose session begins with its first heartbeat."""
         self._registered.add(broker)
+        self.end(broker)
+
+    def unregistered(self, broker: int) -> None:
+        """Forget a broker. Kafka: BrokerHeartbeatManager#remove."""
+        self._registered.discard(broker)
+        self.unfenced.discard(broker)
         self.end(broker)
 
     def note_heartbeat(self, broker: int, at_us: int) -> None:

@@ -29,7 +29,6 @@ from sim.kernel.streams import Streams
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.decisions import Decisions
-from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.rules import Rules
 
 TOPIC: Final = "highwater-0"
@@ -114,9 +113,7 @@ class Cluster:
         setup = ControlPlaneSetup(TOPIC, replicas, len(self.settings), decide, config, kernel, self.recorder)
         self.control = control_plane(setup, scripted=scripted)
         heeds_unclean = heeds_unclean_election(config, client_rules)
-        self.administrator = Administrator(
-            self.control, self.recorder, integer(config, MIN_ISR), heeds_unclean=heeds_unclean
-        )
+        self.administrator = Administrator(self.control, self.recorder, config, heeds_unclean=heeds_unclean)
         self.control.ended = self._session_ended
         self._first = first
         self._client_setup = ClientSetup(

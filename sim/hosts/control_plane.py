@@ -169,6 +169,19 @@ class ControlPlane(SessionKeeper):
         """
         return False
 
+    @property
+    def is_quorum(self) -> bool:
+        """Whether it is a KRaft quorum."""
+        return False
+
+    def has_elr_feature(self) -> bool:
+        """Whether the release has feature ``eligible.leader.replicas.version``."""
+        return False
+
+    def unregister(self, broker: int) -> bool:  # noqa: ARG002 - for a quorum
+        """Unregister a broker; False without an active controller, or if the broker is not registered."""
+        return False
+
     def reassign(self, replicas: tuple[int, ...]) -> bool:
         """Request a reassignment; False if the assignment is in place, or another reassignment is in progress."""
         raise NotImplementedError

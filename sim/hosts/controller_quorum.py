@@ -24,6 +24,7 @@ from sim.protocol.kraft.metadata import (
     FIRST_DIRECTORY,
     MIN_ISR,
     BrokerRegistration,
+    BrokerUnregistration,
     MetadataImage,
     PartitionRegistration,
     Record,
@@ -172,6 +173,8 @@ class ControllerQuorum(ControlPlane):
                 self._recorder.record(steps.PartitionChanged(record, min_isr, unclean, remembers=remembers))
             elif isinstance(record, BrokerRegistration):
                 self._note_broker(record)
+            elif isinstance(record, BrokerUnregistration):
+                self._note_unregistered(record.broker)
         self._note_min_isr()
         self.log.send_to_all(first, self.sessions.brokers)
         if self.changed is not None:
@@ -241,6 +244,15 @@ class ControllerQuorum(ControlPlane):
         elif record.fenced and broker in unfenced:
             unfenced.remove(broker)
             self._recorder.record(steps.SessionEnd(broker, fenced=True))
+            if self.ended is not None:
+                self.ended(broker)
+
+    def _note_unregistered(self, broker: int) -> None:
+        self._recorder.record(steps.Fact(steps.UNREGISTERED, broker))
+        was_unfenced = broker in self.sessions.unfenced
+        self.sessions.unregistered(broker)
+        if was_unfenced:
+            self._recorder.record(steps.SessionEnd(broker))
             if self.ended is not None:
                 self.ended(broker)
 
@@ -498,6 +510,19 @@ class ControllerQuorum(ControlPlane):
         if after and set(before).isdisjoint(after):
             self._recorder.record(steps.Fact(steps.UNCLEAN_ELECTION, after[0]))
         return True
+
+    @property
+    def is_quorum(self) -> bool:
+        return True
+
+    def has_elr_feature(self) -> bool:
+        return self._decide.elr.yes()
+
+    def unregister(self, broker: int) -> bool:
+        """See `ControlPlane.unregister`. Kafka: QuorumController#unregisterBroker."""
+        if self.frozen or self.state.partition_epoch < 0:
+            return False
+        return not self.active.unregister(broker)
 
     def set_config(self, key: str, value: Value) -> None:
         """See `ControlPlane.set_config`. Kafka: QuorumController#incrementalAlterConfigs."""

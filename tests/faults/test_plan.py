@@ -41,6 +41,7 @@ SECOND = tuple(KINDS)[:18]
 LASTS = {
     **dict.fromkeys(("kill", "power-loss", "controlled-restart", "disk-replaced", "corrupt-tail"), DRAW.restart_us),
     **dict.fromkeys(("cut", "slow", "lossy", "duplicate", "metadata-lag", "min-isr-change"), DRAW.cut_us),
+    **dict.fromkeys(("feature-change", "unclean-election-change"), DRAW.cut_us),
     **dict.fromkeys(("pause", "disk-stall", "zombie", "controller-pause"), DRAW.pause_us),
 }
 """How long faults of a kind last; the others are over at once."""
@@ -49,6 +50,7 @@ VALUES = {
     "lossy": DRAW.loss_permille,
     "duplicate": (1, 1_000),
     "retention": (1, 1_000),
+    "record-deletion": (1, 1_000),
     "corrupt-tail": (1, 3),
     "metadata-lag": DRAW.slow_us,
     "min-isr-change": (1, 3),
@@ -56,6 +58,9 @@ VALUES = {
 }
 AIMED = {
     "retention": {LEADER},
+    "record-deletion": {LEADER},
+    "feature-change": {0},
+    "unclean-election-change": {0},
     "controller-failover": {CONTROLLER},
     "controller-pause": {CONTROLLER},
     "preferred-election": {0},

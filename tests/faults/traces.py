@@ -9,6 +9,8 @@ from faults.plan import CONTROLLER, LEADER
 from sim.hosts.cluster import CONSUMER, PRODUCER
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.controller_quorum import ControllerQuorum
+from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR
+from sim.protocol.kraft.replication_control_manager import UNCLEAN_ELECTION
 from tests.sim.world import World
 
 if TYPE_CHECKING:
@@ -73,7 +75,8 @@ def state(cluster: Cluster) -> dict[str, object]:
         "sessions": [broker for broker in brokers if control.has_session(broker)],
         "ISR": sorted(control.state.isr),
         "replicas": sorted(control.state.replicas),
-        "min ISR": ([value for value, _ in cluster.administrator._min_isrs], control._min_isr),
+        "min ISR": (cluster.administrator.setting(MIN_ISR), control._min_isr),
+        "settings": [cluster.administrator.setting(key) for key in (UNCLEAN_ELECTION, ELR_FEATURE)],
         "late": [broker for broker, by_us in control.log._delays_us.items() if by_us]
         if isinstance(control, ControllerQuorum)
         else [],

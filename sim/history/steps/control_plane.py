@@ -321,6 +321,11 @@ ELR_OFF: Final[StepKind] = StepKind(
     "the feature is off, though the release has it",
     kept=True, method="fact",
 )  # fmt: skip
+UNREGISTERED: Final[StepKind] = StepKind(
+    "unregistered", FACT, Lane.NONE,
+    "an administrator unregisters a broker: its shutdown no longer counts as clean",
+    kept=True, method="fact",
+)  # fmt: skip
 
 
 class Fact(Step):

@@ -53,6 +53,10 @@ class BrokerHeartbeatManager:
         self._metadata_offsets.pop(broker, None)
         self._shutdown_offsets.pop(broker, None)
 
+    def unregistered(self, broker: int) -> None:
+        """Forget an unregistered broker. Kafka: BrokerHeartbeatManager#remove."""
+        self.registered(broker)
+
     def fenced(self, broker: int) -> None:
         """Note a fenced broker, which ends its controlled shutdown. Kafka: BrokerHeartbeatManager#fence."""
         self._shutdown_offsets.pop(broker, None)

@@ -163,6 +163,14 @@ class BrokerRegistration:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerUnregistration:
+    """The end of a broker's registration. Kafka: UnregisterBrokerRecord."""
+
+    broker: int
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigRecord:
     """A dynamic configuration value, or a feature's level. Kafka: ConfigRecord, FeatureLevelRecord."""
 
@@ -170,7 +178,7 @@ class ConfigRecord:
     value: Value
 
 
-Record = PartitionRegistration | BrokerRegistration | ConfigRecord
+Record = PartitionRegistration | BrokerRegistration | BrokerUnregistration | ConfigRecord
 
 
 class MetadataImage:
@@ -203,6 +211,8 @@ class MetadataImage:
             self.partitions[record.name] = record
         elif isinstance(record, BrokerRegistration):
             self.brokers[record.broker] = record
+        elif isinstance(record, BrokerUnregistration):
+            del self.brokers[record.broker]
         else:
             self.settings[record.key] = record.value
 

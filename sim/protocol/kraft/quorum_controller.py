@@ -25,6 +25,7 @@ from sim.protocol.kraft.broker_heartbeat_manager import (
 from sim.protocol.kraft.metadata import (
     FIRST_DIRECTORY,
     BrokerRegistration,
+    BrokerUnregistration,
     MetadataImage,
     PartitionRegistration,
     Record,
@@ -32,7 +33,7 @@ from sim.protocol.kraft.metadata import (
 )
 from sim.protocol.kraft.partition_change_builder import PartitionChangeBuilder, without
 from sim.protocol.kraft.replication_control_manager import ReplicationControlManager, ReplicationHost
-from sim.protocol.messages import DUPLICATE_BROKER_REGISTRATION, NONE, STALE_BROKER_EPOCH
+from sim.protocol.messages import BROKER_ID_NOT_REGISTERED, DUPLICATE_BROKER_REGISTRATION, NONE, STALE_BROKER_EPOCH
 from sim.protocol.replica.partition import NO_LEADER
 
 
@@ -100,7 +101,9 @@ class QuorumController(ReplicationControlManager):
         """
         known = self.image.brokers.get(broker)
         if known is None:
-            return self._commit_registration(broker, incarnation, directory, [], unclean=False)
+            # If it was unregistered, the controller knows nothing of its former process: the shutdown was not clean.
+            records = self._shutdown_changes(broker, clean=False)
+            return self._commit_registration(broker, incarnation, directory, records, unclean=bool(records))
         if known.incarnation == incarnation:
             self._heartbeats.registered(broker)
             self._commit([replace(known, directory=directory, registered_offset=self.image.offset + 1)])
@@ -141,6 +144,27 @@ class QuorumController(ReplicationControlManager):
             elif counts and changes:
                 records.append(self._removed_from_lists(state, broker))
         return records
+
+    def unregister(self, broker: int) -> str:
+        """Process an administrator's request to unregister a broker; returns an error.
+
+        No ISR or ELR loses the broker: each partition that counts it is changed as if it stayed, mostly not at all. A
+        leader that is unregistered before its session has expired stays leader.
+        Kafka: ReplicationControlManager#unregisterBroker, ReplicationControlManager#handleBrokerUnregistered.
+        """
+        known = self.image.brokers.get(broker)
+        if known is None:
+            return BROKER_ID_NOT_REGISTERED
+        records: list[Record] = []
+        for state in self.image.partitions.values():
+            cleared = self.image.cleared_elr.get(state.name, ()).count(broker)
+            changes = int(broker in state.isr) + int(broker in state.elr) + cleared
+            if changes:
+                self._add_repeated(records, self._change(state), changes)
+        records.append(BrokerUnregistration(broker, known.broker_epoch))
+        self._heartbeats.unregistered(broker)
+        self._commit(records)
+        return NONE
 
     def _add_repeated(self, records: list[Record], change: PartitionChangeBuilder, times: int) -> None:
         """Add the same change to a transaction several times."""

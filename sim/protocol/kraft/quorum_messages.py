@@ -7,7 +7,7 @@ from typing import Final
 
 from sim.kernel.message import ABOUT, ALIKE, KIND, REPLY, Message
 from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, Result
-from sim.protocol.kraft.metadata import BrokerRegistration, PartitionRegistration, Record
+from sim.protocol.kraft.metadata import BrokerRegistration, BrokerUnregistration, PartitionRegistration, Record
 
 BROKER_REGISTRATION: Final = 32 << KIND
 HEARTBEAT: Final = ALIKE + (33 << KIND)
@@ -132,6 +132,8 @@ def subject_of(record: Record) -> int:
         return PARTITION_RECORD + (record.partition_epoch << ABOUT) + record.leader_epoch
     if isinstance(record, BrokerRegistration):
         return BROKER_RECORD + (record.broker << ABOUT) + record.incarnation
+    if isinstance(record, BrokerUnregistration):
+        return BROKER_RECORD + (record.broker << ABOUT)
     return SETTING_RECORD
 
 

@@ -7,6 +7,7 @@ from faults.plan import Fault
 from sim.history import steps
 from sim.hosts.broker import Broker
 from sim.hosts.control_plane import ELECTIONS
+from sim.hosts.controller_quorum import ControllerQuorum
 from tests.sim.checkers.histories import commitments, ends, premises
 from tests.sim.world import SECOND_US, World
 
@@ -246,3 +247,68 @@ def test_the_disk_of_a_stopped_broker_can_be_replaced(mode: str) -> None:
     assert (end.kind, end.unclean, list(end.lost)) == (steps.SHUTDOWN, True, [0])
     world.run(30)
     assert world.of("recovered", broker=3)[-1]["lost"] == [0]
+
+
+# Feature change, change of unclean election.
+
+
+@pytest.mark.parametrize(("mode", "level"), [("elr", 1), ("elr", 0), ("kraft", 1)])
+def test_the_feature_has_its_other_level_for_a_while(mode: str, level: int) -> None:
+    world = kraft(mode, eligible_leader_replicas_version=level)
+    control = world.cluster.control
+    assert isinstance(control, ControllerQuorum)
+    assert strike(world, Fault("feature-change", 0, (0,), 3 * SECOND_US)) == (mode == "elr")
+    assert control.active.elr_enabled == (mode == "elr" and not level)
+    world.run(4)
+    assert control.active.elr_enabled == (mode == "elr" and bool(level))
+    assert premises(world.cluster.recorder.history).elr_was_off == (mode == "elr" or not level)
+
+
+def test_while_unclean_election_is_on_an_election_may_lose_records() -> None:
+    world = kraft()
+    control = world.cluster.control
+    assert isinstance(control, ControllerQuorum)
+    assert strike(world, Fault("unclean-election-change", 0, (0,), 3 * SECOND_US))
+    assert control.active.unclean_enabled
+    assert premises(world.cluster.recorder.history).unclean_election
+    world.run(4)
+    assert not control.active.unclean_enabled
+
+
+def test_unclean_election_that_is_on_is_no_change() -> None:
+    assert not strike(kraft(unclean_leader_election_enable=True), Fault("unclean-election-change", 0, (0,), SECOND_US))
+
+
+# Unregistration.
+
+
+def test_an_unregistered_broker_registers_anew_after_an_unclean_shutdown() -> None:
+    world = kraft(min_insync_replicas=2)
+    world.cluster.shut_down(3)
+    world.run(3)
+    assert strike(world, Fault("unregistration", 0, (3,)))
+    control = world.cluster.control
+    assert isinstance(control, ControllerQuorum)
+    assert 3 not in control.active.image.brokers
+    assert all(3 not in running(world, broker).live for broker in (1, 2))
+    assert [end.unclean for end in ends(world.cluster.recorder.history)] == [True]
+    assert not strike(world, Fault("unregistration", 0, (3,)))
+    world.cluster.start(3)
+    world.run(15)
+    assert set(control.state.isr) == {1, 2, 3}
+    assert all(3 in running(world, broker).live for broker in (1, 2, 3))
+
+
+def test_a_broker_that_runs_is_not_unregistered() -> None:
+    assert not strike(kraft(), Fault("unregistration", 0, (3,)))
+
+
+def test_a_killed_leader_unregistered_before_its_session_ends_leads_on() -> None:
+    world = kraft()
+    world.cluster.kill(1)
+    assert strike(world, Fault("unregistration", 0, (1,)), 30)
+    assert (world.cluster.control.state.leader, 1 in world.cluster.control.state.isr) == (1, True)
+    world.cluster.start(1)
+    world.run(15)
+    assert world.cluster.control.state.leader != 0
+    assert set(world.cluster.control.state.isr) == {1, 2, 3}

@@ -14,6 +14,7 @@ from faults.kinds.pause import PauseFault
 from faults.kinds.registry import KINDS, kinds_with
 from faults.kinds.session_expiry import SessionExpiry
 from sim.kernel.streams import Streams
+from sim.protocol.kraft.metadata import MIN_ISR
 from tests.faults.limits import LIMITS
 from tests.faults.traces import MODES, left_over, sample, undeclared
 
@@ -53,7 +54,7 @@ class HealsOneWay(Cut):
 
 class RestoresNothing(MinIsrChange):
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
-        cluster.administrator.change_min_isr(3)
+        cluster.administrator.change_setting(MIN_ISR, 3)
 
 
 class WakesAnother(PauseFault):

@@ -14,6 +14,7 @@ from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR, PartitionRegistrat
 from sim.protocol.kraft.partition_change_builder import DESIGNATED, PREFERRED, UNCLEAN
 from sim.protocol.kraft.replication_control_manager import UNCLEAN_ELECTION, NotAssignedError
 from sim.protocol.messages import (
+    BROKER_ID_NOT_REGISTERED,
     DUPLICATE_BROKER_REGISTRATION,
     ELECTION_NOT_NEEDED,
     ELIGIBLE_LEADERS_NOT_AVAILABLE,
@@ -76,6 +77,20 @@ def test_a_new_incarnation_waits_for_the_end_of_the_session() -> None:
     assert "registration-duplicate" in quorum.probes
     quorum.fence(2)
     assert quorum.controller.register(2, 1, -1).detected_unclean
+
+
+def test_an_unregistered_member_of_the_elr_is_ejected_when_it_registers_again() -> None:
+    quorum = three()
+    quorum.fence(3)
+    quorum.fence(2)
+    state = next(iter(quorum.image.partitions.values()))
+    assert (state.isr, state.elr) == ((1,), (2,))
+    epoch = quorum.image.brokers[2].broker_epoch
+    assert quorum.controller.unregister(2) == NONE
+    assert next(iter(quorum.image.partitions.values())) is state
+    assert quorum.controller.unregister(2) == BROKER_ID_NOT_REGISTERED
+    assert quorum.controller.register(2, 9, epoch).detected_unclean
+    assert next(iter(quorum.image.partitions.values())).elr == ()
 
 
 @pytest.mark.parametrize("broker", [2, 3])
