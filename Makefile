@@ -15,7 +15,7 @@ SCRIPTED := $(filter-out $(DRAWN) canary forgotten-expansion-%,$(basename $(notd
 # What is compiled or lies beside it, and what makes it so.
 PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports highwater -type f ! -name '*.pyc')
 
-.PHONY: venv demo docs test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-settings hunt-shrink hunt-catalogue hunt-stores attack fuzz tiny distances oracle oracle-record confirm clean
+.PHONY: venv demo docs test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-settings hunt-shrink hunt-catalogue hunt-stores attack fuzz tiny distances oracle oracle-record audit-histories confirm clean
 
 venv: .venv/installed
 
@@ -186,6 +186,12 @@ oracle: venv
 # What Kafka answers in a few cases of each subject and release, for `make test`.
 oracle-record: venv
 	$(BIN)/python -m tests.verification.oracle --record $(if $(SUBJECT),--subject $(SUBJECT)) $(if $(RELEASE),--release $(RELEASE))
+
+# Audits of metadata logs that Kafka's controller classes wrote in drawn histories, true and altered: half an hour.
+# RELEASE=, FIRST= (a seed) and HISTORIES= choose. The first run fetches what `make oracle` does.
+audit-histories: venv
+	$(BIN)/python -m tests.verification.audit $(if $(RELEASE),--release $(RELEASE)) $(if $(FIRST),--first $(FIRST)) \
+		$(if $(HISTORIES),--histories $(HISTORIES))
 
 # Scripted scenarios on real brokers of the releases that they are about, beside the simulation: the fastest, 18 minutes.
 # SCENARIO= and RELEASE= choose, REPEAT= runs all, each so many times; runs are noted in tests/verification/confirm/runs.jsonl. The first one

@@ -262,7 +262,7 @@ def assign_directory(broker: int) -> Event:
     Kafka: ReplicationControlManager#handleAssignReplicasToDirs.
     """
     return Event(
-        f"broker {broker} assigns another log directory",
+        f"broker {broker} reports the log directory of its replica",
         lambda one: one.controller.assign_directory(NAME, broker + 1, one.epoch_of(broker), FIRST_DIRECTORY),
     )
 

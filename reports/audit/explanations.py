@@ -8,7 +8,7 @@ must have known: a broker's epoch, its fencing, a partition's first state.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import chain, combinations
+from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from reports.audit import controller
@@ -119,16 +119,20 @@ class Explainer:
             return (pending[0],)
         found: list[str] = []
         first: Event | None = None
-        in_batch, across = candidates(image, brokers, key, before, after), _across_batches(before, after)
-        for event in chain(in_batch, across):
-            if found and event.across_batches:
+        for events in (
+            candidates(image, brokers, key, before, after),
+            _side_effects(before, after),
+            _across_batches(before, after),
+        ):
+            for event in events:
+                states = outcome(image, key, before, self._rules, event)
+                if states and content(states[0]) == wanted and event.text not in found:
+                    found.append(event.text)
+                    if len(states) > 1 and key not in self._repeated:
+                        self._repeated[key] = event.text, states[1:]
+                    first = first or event
+            if found:
                 break
-            states = outcome(image, key, before, self._rules, event)
-            if states and content(states[0]) == wanted and event.text not in found:
-                found.append(event.text)
-                if len(states) > 1 and key not in self._repeated:
-                    self._repeated[key] = event.text, states[1:]
-                first = first or event
         if first is not None:
             self._bugs = self._shown_bugs(image, key, before, wanted, first)
         return tuple(found)
@@ -175,7 +179,7 @@ def candidates(
     image: ClusterImage, brokers: _Brokers, key: Key, before: PartitionState, after: PartitionState
 ) -> Iterator[Event]:
     """Events that may have led from one state to another; the most frequent ones first."""
-    if before.leader != NO_LEADER and not after.last_known_elr:
+    if before.leader != NO_LEADER:
         for isr in _proposals(before, after):
             yield controller.alter_partition(before, isr)
     yield from _of_brokers(brokers)
@@ -186,9 +190,7 @@ def candidates(
             if old != new:
                 yield controller.assign_directory(broker)
     if after.leader not in (before.leader, NO_LEADER):
-        yield controller.elect(PREFERRED)
-        yield controller.elect(UNCLEAN)
-        yield controller.elect(DESIGNATED, after.leader)
+        yield from _elections(after)
     if before.elr and not after.elr:
         yield controller.set_min_isr(image.min_isr_setting(key))
     if after.recovering and not image.unclean_enabled(key):
@@ -214,6 +216,28 @@ def _reassignments(before: PartitionState, after: PartitionState) -> Iterator[Ev
     if before.adding or before.removing:
         yield controller.cancel_reassignment()
         yield controller.reassign(after.replicas)
+
+
+def _elections(after: PartitionState) -> Iterator[Event]:
+    yield controller.elect(PREFERRED)
+    yield controller.elect(UNCLEAN)
+    if after.leader != NO_LEADER:
+        yield controller.elect(DESIGNATED, after.leader)
+
+
+def _side_effects(before: PartitionState, after: PartitionState) -> Iterator[Event]:
+    """Events that change something else than what was asked for.
+
+    Kafka updates leader, ELR and last known ELR with any change of a partition: when an election elects nobody, a
+    broker reports the log directory that is known, or a reassignment asks for the present replicas. These events are
+    tried only if no other one explains a record.
+    """
+    if after.leader in (before.leader, NO_LEADER):
+        yield from _elections(after)
+    if before.directories == after.directories:
+        for broker in after.replicas:
+            yield controller.assign_directory(broker)
+    yield controller.reassign(after.target)
 
 
 def _across_batches(before: PartitionState, after: PartitionState) -> Iterator[Event]:
@@ -269,7 +293,14 @@ def _partition_problem(image: ClusterImage, _: MetadataBatch, record: MetadataRe
     if not fields["isr"] or fields["leader"] != fields["isr"][0]:
         return f"leader {fields['leader']} of a new partition is not the first of its ISR {listed(fields['isr'])}"
     idle = [broker for broker in fields["isr"] if not image.is_active(broker)]
-    return f"the ISR of a new partition has broker {idle[0]}, which is fenced or shutting down" if idle else ""
+    if idle:
+        return f"the ISR of a new partition has broker {idle[0]}, which is fenced or shutting down"
+    active = [broker for broker in fields["replicas"] if image.is_active(broker)]
+    if list(fields["isr"]) != active:
+        return f"the ISR {listed(fields['isr'])} of a new partition is not its active replicas, {listed(active)}"
+    further = ("removingReplicas", "addingReplicas", "eligibleLeaderReplicas", "lastKnownElr", "leaderRecoveryState")
+    wrong = next((name for name in further if fields[name]), None)
+    return f"a new partition has {wrong} {fields[wrong]}" if wrong is not None else ""
 
 
 def _register_problem(image: ClusterImage, batch: MetadataBatch, record: MetadataRecord) -> str:

@@ -111,10 +111,11 @@ def _elr_outside(view: View) -> Iterator[Risk]:
         )
     known = [broker for broker in state.last_known_elr if broker not in state.replicas]
     if known:
+        who = "is unknown (-1)" if NO_LEADER in known else f"{listed(known)} is no replica"
         yield Risk(
             "last-leader-outside-assignment",
             Severity.LEADERLESS,
-            f"the last known leader {listed(known)} is no replica and cannot be elected",
+            f"the last known leader {who} and cannot be elected",
             "an administrator has to elect another replica uncleanly, which may lose records",
             "elr-outside-assignment",
             state.offset,

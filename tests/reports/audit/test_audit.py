@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -7,11 +8,12 @@ import pytest
 from reports.audit.audit import audit, rules_of
 from reports.audit.explanations import Explainer
 from reports.audit.image import ClusterImage
+from reports.audit.records import from_json
 from reports.audit.segments import read_batches
 from sim.errors import InputError
 from sim.protocol.modes import MODES
 from tests.reports.audit import logs
-from tests.reports.audit.logs import begun, change, config, fenced, partition, registered, unfenced
+from tests.reports.audit.logs import begun, change, config, feature, fenced, partition, registered, unfenced
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -221,3 +223,61 @@ def test_min_isr_of_server_properties(tmp_path: Path) -> None:
     assert kinds(audited(log, tmp_path / "default")) == ["leader-alone"]
     found = audited(log, tmp_path / "static", static={"min.insync.replicas": "2"})
     assert kinds(found) == ["isr-below-min-isr"]
+
+
+def left_alone(level: int = 30) -> Written:
+    """Broker 1, the only replica, shuts down: it is in the ELR."""
+    log = begun([1], level=level)
+    stops = {"brokerId": 1, "brokerEpoch": 3, "inControlledShutdown": 1}
+    offline = change(isr=[], leader=-1, eligibleLeaderReplicas=[1], lastKnownElr=[1])
+    log.add(("BROKER_REGISTRATION_CHANGE_RECORD", stops), offline)
+    return log
+
+
+def test_an_election_that_elects_nobody_is_an_event(tmp_path: Path) -> None:
+    """It applies that the ELR was disabled."""
+    log = left_alone()
+    log.add(feature("eligible.leader.replicas.version", 0))
+    log.add(change(eligibleLeaderReplicas=[]))
+    found = audited(log, tmp_path)
+    assert (found.unexplained, found.explained["several events"]) == ([], 1)
+
+
+def test_a_directory_reported_again_clears_the_elr(tmp_path: Path) -> None:
+    """Up to 4.2, by a known bug."""
+    log = left_alone(26)
+    log.add(change(eligibleLeaderReplicas=[]))
+    found = audited(log, tmp_path)
+    assert not found.unexplained
+    assert [(one.events, one.bugs) for one in found.bugs] == [
+        (("broker 1 reports the log directory of its replica",), ("directory_assignment",))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"isr": [1, 3]}, "not its active replicas"),
+        ({"isr": [1, 2, 3, 4]}, "broker 4"),
+        ({"addingReplicas": [3]}, "addingReplicas"),
+    ],
+)
+def test_a_new_partition_begins_in_order(tmp_path: Path, wrong: dict[str, Any], problem: str) -> None:
+    log = begun()
+    log.add(partition([1, 2, 3], 1, **wrong))
+    assert problem in audited(log, tmp_path).unexplained[0].problem
+
+
+def test_a_last_known_leader_does_not_hide_alter_partition(tmp_path: Path) -> None:
+    """The last known ELR stays as it was when the feature was disabled."""
+    log = begun(level=28)
+    log.add(partition([1, 2], 1, isr=[1, 2]))
+    log.add(feature("eligible.leader.replicas.version", 0))
+    image, batch = at_last_batch(log, tmp_path)
+    key = logs.TOPIC_ID, 1
+    image.partitions[key] = replace(image.partitions[key], isr=(1,), last_known_elr=(1,))
+    kind, data = change(1, isr=[1, 2])
+    record = from_json(batch.next_offset, {"type": kind, "version": 2, "data": data})
+    explanation = Explainer(rules_of("4.2.1")[1], {}).explain(image, record)
+    assert explanation is not None
+    assert explanation.events == ("leader 1 proposes ISR 1 2 (AlterPartition)",)

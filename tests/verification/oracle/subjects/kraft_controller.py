@@ -6,8 +6,8 @@ directory that it has, 0 unless told), ``assign topic broker`` (it tells that it
 committed so many operations ago), ``time ms`` (sessions of 9 s are looked at every ms), ``create topic replicas``,
 ``alter topic isr sender leader-epoch partition-epoch`` (sender 0 is the leader; what is added to the epochs), ``elect
 topic kind``, ``reassign topic replicas``, ``cancel topic``, ``set key value`` (of all topics), ``elr level``,
-``balance``, ``check-unclean``, ``fail-over``. Each takes 1 ms. An event that throws makes another controller take over.
-To be seen are the answer, the brokers and the partitions.
+``balance``, ``check-unclean``, ``fail-over``; ``segment`` (Kafka alone: its metadata log). Each takes 1 ms. An event
+that throws makes another controller take over. To be seen are the answer, the brokers and the partitions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
 package org.apache.kafka.controller;
 
+import java.io.ByteArrayOutputStream;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Base64;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -12,6 +15,7 @@ import java.util.function.Supplier;
 import highwater.Subject;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.common.message.AlterPartitionReassignmentsRequestData;
@@ -31,7 +35,13 @@ import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.metadata.RegisterBrokerRecord;
 import org.apache.kafka.common.metadata.TopicRecord;
 import org.apache.kafka.common.protocol.ApiMessage;
+import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.protocol.ObjectSerializationCache;
+import org.apache.kafka.common.record.MemoryRecords; // before 4.3.0
+import org.apache.kafka.common.record.internal.MemoryRecords; // from 4.3.0
+import org.apache.kafka.common.record.SimpleRecord; // before 4.3.0
+import org.apache.kafka.common.record.internal.SimpleRecord; // from 4.3.0
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.Time;
@@ -39,6 +49,7 @@ import org.apache.kafka.common.utils.Timer;
 import org.apache.kafka.metadata.BrokerHeartbeatReply;
 import org.apache.kafka.metadata.BrokerRegistration;
 import org.apache.kafka.metadata.LeaderRecoveryState;
+import org.apache.kafka.metadata.MetadataRecordSerde;
 import org.apache.kafka.metadata.PartitionRegistration;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.server.common.MetadataVersion;
@@ -71,6 +82,7 @@ public final class KraftController implements Subject {
     private Clock clock;
     private List<ApiMessageAndVersion> committed;
     private List<Long> ends;
+    private List<long[]> batches;
     private Map<String, Uuid> topics;
     private long incarnations;
     private SnapshotRegistry snapshots;
@@ -84,6 +96,7 @@ public final class KraftController implements Subject {
         clock = new Clock();
         committed = new ArrayList<>();
         ends = new ArrayList<>();
+        batches = new ArrayList<>();
         topics = new HashMap<>();
         incarnations = 100;
         take(List.of(feature(MetadataVersion.FEATURE_NAME, MetadataVersion.latestProduction().featureLevel())));
@@ -131,6 +144,7 @@ public final class KraftController implements Subject {
             case "balance": take(replication.maybeBalancePartitionLeaders().records()); return "NONE";
             case "check-unclean": take(replication.maybeElectUncleanLeaders().records()); return "NONE";
             case "fail-over": failOver(); return "NONE";
+            case "segment": return segment();
             default: throw new IllegalStateException("unknown operation " + operation);
         }
     }
@@ -142,6 +156,8 @@ public final class KraftController implements Subject {
     }
 
     private void take(List<ApiMessageAndVersion> records) {
+        if (!records.isEmpty())
+            batches.add(new long[] {committed.size(), clock.nowMs});
         for (ApiMessageAndVersion record : records) {
             committed.add(record);
             if (replication != null)
@@ -168,6 +184,26 @@ public final class KraftController implements Subject {
         } else {
             Release.replay(replication, record);
         }
+    }
+
+    /** The metadata log as Kafka stores it: what one event has appended is a batch. In Base64. */
+    private String segment() {
+        ByteArrayOutputStream written = new ByteArrayOutputStream();
+        for (int each = 0; each < batches.size(); each++) {
+            long first = batches.get(each)[0];
+            long end = each + 1 < batches.size() ? batches.get(each + 1)[0] : committed.size();
+            List<SimpleRecord> records = new ArrayList<>();
+            for (ApiMessageAndVersion record : committed.subList((int) first, (int) end)) {
+                ObjectSerializationCache cache = new ObjectSerializationCache();
+                ByteBuffer value = ByteBuffer.allocate(MetadataRecordSerde.INSTANCE.recordSize(record, cache));
+                MetadataRecordSerde.INSTANCE.write(record, cache, new ByteBufferAccessor(value));
+                records.add(new SimpleRecord(batches.get(each)[1], null, value.array()));
+            }
+            ByteBuffer batch = MemoryRecords.withRecords(first, Compression.NONE, 1,
+                records.toArray(new SimpleRecord[0])).buffer();
+            written.write(batch.array(), batch.arrayOffset() + batch.position(), batch.remaining());
+        }
+        return Base64.getEncoder().encodeToString(written.toByteArray());
     }
 
     private void failOver() throws Exception {

@@ -1,0 +1,1 @@
+"""Audits of metadata logs that Kafka's controller classes wrote in drawn histories, true and altered."""
