@@ -49,6 +49,7 @@ class RunRequest:
     rules: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Value] = field(default_factory=dict)
     strict: bool = False
+    blow: str = ""
 
     def origin(self) -> Origin:
         """Scenario, seed and overrides of the run.
@@ -60,6 +61,8 @@ class RunRequest:
 
         laid = self.rules, self.settings
         if self.plan is not None:
+            if self.blow:
+                raise InputError("a recorded run has the faults of its blows in its plan: --blow goes without --plan")
             if self.scenario is not None:
                 raise InputError("--scenario chooses among those of a sweep's folder, and goes without --plan")
             return replay.of_plan(self.plan, self.source, self.seed, *laid, strict=self.strict)
@@ -67,7 +70,7 @@ class RunRequest:
             raise InputError(
                 "a failed run is missing: one of a sweep's folder, a scenario, or a recorded run: --plan FILE"
             )
-        return replay.origin(self.source, self.seed, self.scenario, *laid, strict=self.strict)
+        return replay.origin(self.source, self.seed, self.scenario, *laid, strict=self.strict, blow=self.blow)
 
     def one(self) -> tuple[Origin, Mode]:
         """The run's `origin` and its mode.

@@ -204,6 +204,9 @@ def run_options(
         click.option("--seed", "--seeds", metavar="N", callback=read_seed, help=seed),
         click.option("--mode", "--modes", metavar=modes, help=mode),
         click.option("--scenario", metavar="NAME", help="Scenario, if the sweep has several."),
+        click.option(
+            "--blow", metavar="WARNING@TIME_US.N", default="", help="Continue it with a blow, as 'sweep --blows' does."
+        ),
     ]
     if plan:
         listed.insert(1, click.option("--plan", metavar="FILE", type=PATH, help=plan))

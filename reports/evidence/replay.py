@@ -12,6 +12,7 @@ from reports import exits
 from reports.evidence import outcome as single
 from reports.evidence.folder import Place
 from scenarios.format import catalogue, selection
+from scenarios.format.blow import parse, to_text
 from sim import exit_codes
 from sim.config import shown
 from sim.errors import InputError, UserError, did_you_mean
@@ -21,6 +22,7 @@ from sim.protocol.modes import mode as mode_named
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from scenarios.format.blow import Blow
     from scenarios.format.grid import Grid, Point
     from scenarios.format.scenario import Scenario
     from scenarios.single.result import RunResult
@@ -62,7 +64,16 @@ class Origin:
     def place(self, output: Path | None, seed: int, mode: str, part: str = "seeds") -> Place:
         """The folder for the replay of a seed in a mode; below `output` if given."""
         above = self.parts if output is None else ()
-        return Place(output or self.root, (*above, part, f"{seed}-{mode}"))
+        return Place(output or self.root, (*above, part, f"{seed}-{mode}{self._after}"))
+
+    def name(self, mode: Mode) -> str:
+        """Name of a file about the run."""
+        return f"{self.scenario.name}-{mode.name}-{self.seed}{self._after}"
+
+    @property
+    def _after(self) -> str:
+        """The blows of the run as the end of a name; empty if it has none."""
+        return "".join(f"-{one.warning}-{one.at_us}.{one.variant}" for one in self.scenario.blows)
 
     def only_mode(self, name: str | None) -> Mode:
         """The mode that the user named, or the only one.
@@ -122,6 +133,7 @@ def origin(
     settings: Mapping[str, Value],
     *,
     strict: bool = False,
+    blow: str = "",
 ) -> Origin:
     """Find the run that the user wants to replay.
 
@@ -133,26 +145,36 @@ def origin(
         rules: rules to override.
         settings: settings to override; for a sweep over a grid, the point to run.
         strict: treat early warnings as violations, even if the sweep did not.
+        blow: blows with which the run continues (`scenarios.format.blow`); empty: none.
 
     Raises:
         InputError: the source is neither folder nor scenario, is ambiguous, or is a sweep with other rules or settings;
-            or the seed is missing.
+            or the seed is missing; or the blows are malformed, or the scenario is scripted.
     """
     from scenarios.sweep.folder import open_folder
 
+    blows = parse(blow)
     if word.endswith(".json"):
+        if blows:
+            raise InputError("a recorded run has the faults of its blows in its plan: --blow goes with a scenario")
         return of_plan(Path(word), None, seed, rules, settings, strict=strict)
     folder = open_folder(word)
     if word not in catalogue.names() and (folder.local is None or folder.local.is_dir()):
         if rules:
             raise InputError(f"{word} knows its rules: --rule goes with a scenario only")
-        found = _of_sweep(folder, _needed(word, seed), name, settings)
+        found = _of_sweep(folder, _needed(word, seed), name, settings, blows)
         return replace(found, scenario=replace(found.scenario, strict=True)) if strict else found
     if name is not None:
         raise InputError(f"--scenario chooses among those of a sweep's folder, which {word!r} is not")
-    scenario = selection.scenario(word, settings, strict=strict)
+    scenario = _with_blows(selection.scenario(word, settings, strict=strict), blows)
     number = _needed(word, 0 if seed is None and not scenario.drawn else seed)
     return Origin(word, scenario, number, tuple(map(mode_named, scenario.expect)), STORE, (scenario.name,), rules)
+
+
+def _with_blows(scenario: Scenario, blows: tuple[Blow, ...]) -> Scenario:
+    if blows and not scenario.drawn:
+        raise InputError(f"--blow follows an early warning of a random scenario, and {scenario.name} is scripted")
+    return replace(scenario, blows=blows)
 
 
 def _needed(word: str, seed: int | None) -> int:
@@ -208,7 +230,9 @@ def expected_digests(origin: Origin, modes: Sequence[str], given: str | None) ->
     return {modes[0]: given.lower()}
 
 
-def _of_sweep(folder: Folder, seed: int, name: str | None, settings: Mapping[str, Value]) -> Origin:
+def _of_sweep(
+    folder: Folder, seed: int, name: str | None, settings: Mapping[str, Value], blows: tuple[Blow, ...]
+) -> Origin:
     from scenarios.format import schema
     from scenarios.format.grid import words
     from scenarios.sweep.store import Store
@@ -236,8 +260,8 @@ def _of_sweep(folder: Folder, seed: int, name: str | None, settings: Mapping[str
     # What a bucket holds is replayed onto this machine's disk.
     parts = [name] if len(stored) > 1 or folder.local is None else []
     parts += [words(point).replace(" ", ",")] if point else []
-    scenario = scenario.with_settings(point)
-    modes, digests = store.sweep.modes[name], _digests(store, name, seed, point)
+    scenario = _with_blows(scenario.with_settings(point), blows)
+    modes, digests = store.sweep.modes[name], _digests(store, name, seed, point, to_text(blows))
     warnings = (*store.shortcomings(), *_warnings(run, scenario))
     root = folder.local or STORE
     return Origin(folder.shown, scenario, seed, modes, root, tuple(parts), run["rules"], digests, warnings)
@@ -274,9 +298,11 @@ def _point(folder: str, grid: Grid, settings: Mapping[str, Value]) -> Point:
     return {key: settings[key] for key in grid}
 
 
-def _digests(store: Store, scenario: str, seed: int, point: Point) -> dict[str, str]:
-    wanted = {"scenario": scenario, "seed": seed, **point}
-    rows = store.rows([*wanted, "mode", "digest"], scenario)
+def _digests(store: Store, scenario: str, seed: int, point: Point, blow: str) -> dict[str, str]:
+    from scenarios.sweep.store import Runs
+
+    wanted = {"scenario": scenario, "seed": seed, "blow": blow, **point}
+    rows = store.choose(runs=Runs.ALL).rows([*wanted, "mode", "digest"], scenario)
     keys = zip(*(rows[name] for name in wanted), strict=True)
     places = [place for place, key in enumerate(keys) if key == tuple(wanted.values())]
     return {rows["mode"][place]: rows["digest"][place] for place in places}

@@ -21,7 +21,8 @@ _WITHOUT_OFFSET: Final = {step for step, meaning in STEPS.items() if "offset" no
 
 def head(row: Mapping[str, Any]) -> Iterator[str]:
     """Lines that name the run and its outcome."""
-    yield f"{row['scenario']}, mode {row['mode']}, seed {row['seed']}: {outcome(row)}"
+    after = f", blow {row['blow']}" if row.get("blow") else ""
+    yield f"{row['scenario']}, mode {row['mode']}, seed {row['seed']}{after}: {outcome(row)}"
     yield f"digest {row['digest']}, {row['events']} events, {row['sim_us'] / 1_000_000:.3f} s of simulated time"
     if row["error"]:
         yield from row["error"].splitlines()

@@ -25,6 +25,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.formatting import LEAST, percent, share
+from scenarios.format.blow import parse
 from scenarios.format.grid import words as point_words
 from scenarios.shrinking.advice import advice
 from scenarios.shrinking.case import Case
@@ -66,6 +67,7 @@ class Failure:
         kind: the violation examined: the first inside the promise, otherwise the first.
         inside: whether that is inside the promise.
         replay: the command that replays the run.
+        blow: the blows with which it continues; empty in the run of a seed.
     """
 
     scenario: str
@@ -75,6 +77,7 @@ class Failure:
     kind: str
     inside: bool
     replay: str
+    blow: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +190,7 @@ def failures(store: Store, kind: str | None = None) -> list[Failure]:
         InputError: the sweep has no rows.
         NoFailureError: no run violated anything, or nothing of that kind.
     """
-    columns = ["scenario", "mode", "seed", "verdict", "violations", "violations_inside", "replay", *store.grid]
+    columns = ["scenario", "mode", "seed", "verdict", "violations", "violations_inside", "replay", "blow", *store.grid]
     rows = [row for _, table in store.tables(columns) for row in _failing(table)]
     kinds = {one for row in rows for one in row["violations"].split(",")}
     if not store.covered:
@@ -209,12 +212,13 @@ def _failing(table: Any) -> list[dict[str, Any]]:
 def _failure(row: dict[str, Any], keys: tuple[str, ...], kind: str | None) -> Failure:
     kept = symptom({**row, "error": ""}, kind)
     point = point_words({key: row[key] for key in keys})
-    return Failure(row["scenario"], row["mode"], row["seed"], point, kept.kind, kept.inside, row["replay"])
+    about = row["scenario"], row["mode"], row["seed"], point
+    return Failure(*about, kept.kind, kept.inside, row["replay"], row["blow"])
 
 
 def _order(failure: Failure) -> tuple[bytes, str]:
     """A pseudo-random but fixed order."""
-    key = "/".join([failure.scenario, failure.mode, str(failure.seed), failure.point])
+    key = "/".join([failure.scenario, failure.mode, str(failure.seed), failure.point, *filter(None, [failure.blow])])
     return blake2b(key.encode(), digest_size=8).digest(), key
 
 
@@ -365,6 +369,8 @@ def explains(bucket: Bucket, folder: str, *, several: bool) -> str:
     words = [folder, *(["--scenario", one.scenario] if several else []), "--mode", one.mode, "--seed", str(one.seed)]
     for pair in one.point.split():
         words += ["--set", pair]
+    if one.blow:
+        words += ["--blow", one.blow]
     return shlex.join(["highwater", "explain", *words, "--kind", one.kind])
 
 
@@ -374,10 +380,11 @@ def _cases(store: Store, chosen: Iterable[Failure]) -> dict[Failure, Case]:
         for variant in store.sweep.variants
     }
     modes = {(name, mode.name): mode for name, modes in store.sweep.modes.items() for mode in modes}
-    return {
-        one: Case(variants[one.scenario, one.point], modes[one.scenario, one.mode], one.seed, store.run["rules"])
-        for one in chosen
-    }
+    found = {}
+    for one in chosen:
+        scenario = replace(variants[one.scenario, one.point], blows=parse(one.blow))
+        found[one] = Case(scenario, modes[one.scenario, one.mode], one.seed, store.run["rules"])
+    return found
 
 
 def _each(
@@ -517,7 +524,7 @@ def _bug(repair: Repair | None) -> tuple[str, str]:
 
 
 def _bucket(members: list[ExaminedFailure], repair: Repair | None, of: float, mode: Mode) -> Bucket:
-    smallest = min((one.failure for one in members), key=lambda failure: (failure.seed, failure.point))
+    smallest = min((one.failure for one in members), key=lambda failure: (failure.seed, failure.point, failure.blow))
     common = set(members[0].cures).intersection(*(one.cures for one in members))
     helps = [one for one in sorted(common) if one == repair or not one.is_rule]
     bug, ticket = _bug(repair)

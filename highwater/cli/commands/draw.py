@@ -49,7 +49,7 @@ def command(
     run, chosen = asked.one()
     ui.caution(run.warnings)
     suffix, start = FORMATS[form]
-    file = output or Path(f"{run.scenario.name}-{chosen.name}-{run.seed}{suffix}")
+    file = output or Path(f"{run.name(chosen)}{suffix}")
     starts.check_file("--output", file, start)
     observed = observe(run.scenario, chosen, run.seed, run.rules)
     shown = picture(observed, list(head(observed.result.row)), everything=everything)

@@ -44,7 +44,7 @@ def command(
     run, chosen = asked.one()
     ui.caution(run.warnings)
     cases = compared(Case(run.scenario, chosen, run.seed, run.rules), against)
-    file = output or Path(f"{run.scenario.name}-{chosen.name}-{run.seed}.html")
+    file = output or Path(f"{run.name(chosen)}.html")
     starts.check_file("--output", file, starts.FILM)
     films = of_cases(cases, kind, None if everything else narrative.SENTENCES, limit)
     paths.write(file, page(films), starts.FILM)

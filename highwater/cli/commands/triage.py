@@ -33,11 +33,19 @@ SHRINKS: Final = "shrunk the smallest seed of {} of {} buckets"
 @click.option(
     "--all-but-known", is_flag=True, help="Skip failures that a finding of FINDINGS.md explains; N counts the others."
 )
+@click.option("--blows", is_flag=True, help="Examine runs with blows, in place of those of seeds.")
 @click.option("--local", metavar="N", type=click.IntRange(1, 64), default=1, help="Use N processes of this machine.")
 @json_option
 @click.pass_obj
 def command(
-    ui: Ui, asked: StoreRequest, kind: str | None, most: int, all_but_known: bool, local: int, as_json: bool
+    ui: Ui,
+    asked: StoreRequest,
+    kind: str | None,
+    most: int,
+    all_but_known: bool,
+    blows: bool,
+    local: int,
+    as_json: bool,
 ) -> int:
     """Group the failures of a sweep by cause: the single repairs that cure them.
 
@@ -46,8 +54,10 @@ def command(
     those of all failures. The smallest seed of each bucket is shrunk, for at most 40 buckets.
     """
     from reports.evidence import triage
+    from scenarios.sweep.store import Runs
 
     store = asked.store()
+    store.runs = Runs.BLOWS if blows else Runs.SEEDS
     tell, tell_shrunk = progress(ui), progress(ui, SHRINKS)
     try:
         found = triage.triage(store, most, kind, local, all_but_known=all_but_known, tell=tell, tell_shrunk=tell_shrunk)
