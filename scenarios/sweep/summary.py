@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +16,9 @@ from scenarios.single.rows import BY_DAMAGE, ROUNDS, ROWS_VERSION, STORY_ERROR, 
 from scenarios.sweep.extent import Extent
 from scenarios.sweep.units import Sweep
 from sim import exit_codes
+
+if TYPE_CHECKING:
+    from scenarios.sweep.store import Store
 
 VACUOUS_MAX: Final = 0.05
 """Share of vacuous runs of a random scenario above which a sweep is inconclusive."""
@@ -153,6 +156,31 @@ class _BlowCounts:
                 for warning, (kinds, inside) in sorted(self.after.items())
             },
         }
+
+
+def blow_counts(store: Store) -> list[dict[str, Any]]:
+    """Runs with blows of a sweep, which are in no rate: for each scenario, mode, kind of warning and of violation, the
+    runs after such a warning, those that violate it, and those that do so inside the promise.
+
+    The kind "" counts runs that violate nothing. Points of a grid are counted together.
+    """
+    columns = ["scenario", "mode", "warning", "violations", "violations_inside", "verdict"]
+    runs: Counter[tuple[str, str, str]] = Counter()
+    kinds: Counter[tuple[str, str, str, str]] = Counter()
+    inside: Counter[tuple[str, str, str, str]] = Counter()
+    rows = store.rows(columns)
+    for scenario, mode, warning, violated, of_promise, verdict in zip(*(rows[name] for name in columns), strict=True):
+        if verdict == "error":
+            continue
+        key = (scenario, mode, warning)
+        runs[key] += 1
+        kinds.update([(*key, kind) for kind in _words(violated) or [""]])
+        inside.update([(*key, kind) for kind in _words(of_promise)])
+    names = ("scenario", "mode", "warning", "kind")
+    return [
+        {**dict(zip(names, key, strict=True)), "runs": runs[key[:3]], "n": number, "inside": inside[key]}
+        for key, number in sorted(kinds.items())
+    ]
 
 
 class Summary:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from highwater.cli.console import Ui
     from highwater.requests import StoreRequest
     from reports.analysis.compare import Comparison, Difference, Group, Pair
+    from scenarios.sweep.store import Store
 
 NAMES: Final = 14
 """Column title of two groups."""
@@ -47,15 +48,31 @@ def command(ui: Ui, asked: StoreRequest, by: str, kind: str | None, brief: bool,
         data = compare.as_json(comparisons)
         for comparison, sentence in zip(data["comparisons"], said, strict=True):
             comparison["said"] = sentence
-        ui.json({**data, "shortcomings": shortcomings})
+        ui.json({**data, **({"blows": _blows(store)} if store.sweep.blows else {}), "shortcomings": shortcomings})
     else:
         paper = Markdown(ui) if form == "markdown" else Terminal(ui)
         for comparison, sentence in zip(comparisons, said, strict=True):
             _show(paper, comparison, sentence, brief=brief)
+        if store.sweep.blows and not brief:
+            headers = ["scenario", "mode", "early warning", "violation", "runs after it", "of which violate", "inside"]
+            rows = [
+                (*(one[name] for name in ("scenario", "mode", "warning", "kind", "runs", "n", "inside")),)
+                for one in _blows(store)
+            ]
+            paper.title("Runs with blows, which are in no rate above")
+            paper.table("", headers, rows, headers[4:])
         if not brief:
             paper.title("How to read it")
             paper.items(sentences.LEGEND)
     return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED
+
+
+def _blows(store: Store) -> list[dict[str, Any]]:
+    from scenarios.sweep.store import Runs
+    from scenarios.sweep.summary import blow_counts
+
+    store.runs = Runs.BLOWS
+    return blow_counts(store)
 
 
 def _show(paper: Terminal, comparison: Comparison, said: str, *, brief: bool) -> None:

@@ -79,6 +79,15 @@ def test_triage_examines_runs_with_blows_apart(highwater: Callable[..., Call], o
     assert "no run violated anything" in seeds.err or "was violated in no run" in seeds.err
 
 
+def test_compare_shows_runs_with_blows_apart(highwater: Callable[..., Call], output: Path) -> None:
+    call = highwater("compare", output)
+    assert "Runs with blows, which are in no rate above" in call.out
+    found = json.loads(highwater("compare", output, "--json").out)
+    assert found["comparisons"][0]["groups"][0]["runs"] == 2
+    loss = {"scenario": "reassignments", "mode": "elr-4.3", "warning": "recovery-quorum", "kind": "committed-loss"}
+    assert {**loss, "runs": 1, "n": 1, "inside": 1} in found["blows"]
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
