@@ -78,6 +78,11 @@ def _clipped(value: object) -> str:
     return text if len(text) <= NAME_MAX else f"{text[:NAME_MAX]}..."
 
 
+def is_path(word: str) -> bool:
+    """Whether a word names a file and not something bundled: it ends in ``.toml`` or holds a separator."""
+    return word.endswith(".toml") or "/" in word or "\\" in word
+
+
 # Folders.
 
 

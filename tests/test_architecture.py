@@ -175,6 +175,7 @@ ONLY_IN = {
         "scenarios.sweep.summary",
     },
     "pydantic": {
+        "scenarios.format.mode_file",
         "scenarios.format.schema",
         "scenarios.format.validation",
         "scenarios.single.recording",

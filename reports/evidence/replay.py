@@ -209,8 +209,8 @@ def of_plan(
         selection.check_settings(scenario, settings)
         scenario = replace(scenario.with_settings(settings), strict=scenario.strict or strict)
     changed = rules or settings or number != found.seed or strict > found.scenario.strict
-    digests = {found.mode: found.digest} if found.mode and found.digest and not changed else {}
-    modes = tuple(map(mode_named, [found.mode] if found.mode else scenario.expect))
+    digests = {found.mode.name: found.digest} if found.mode and found.digest and not changed else {}
+    modes = (found.mode,) if found.mode else tuple(map(mode_named, scenario.expect))
     rules = {**(found.rules or {}), **rules}
     return Origin(str(file), scenario, number, modes, STORE, (scenario.name,), rules, digests)
 

@@ -15,13 +15,13 @@ from reports.evidence.narrative import FIRST_LINE
 from reports.evidence.sentences import sentence
 from reports.evidence.story import head
 from reports.film.states import Sampler
+from scenarios.format import catalogue
 from scenarios.shrinking.criterion import Trials, symptom
 from scenarios.single import recording
 from scenarios.single.execution import CLIENTS_BEGIN_US
 from sim.errors import InputError
 from sim.history import steps
 from sim.hosts.control_plane import CONTROL
-from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import parse_overrides
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def compared(case: Case, against: str | None) -> list[Case]:
     if against is None:
         return [case]
     if "=" not in against:
-        other = replace(case, mode=mode_named(against))
+        other = replace(case, mode=catalogue.mode(against))
     else:
         other = replace(case, rules={**case.rules, **parse_overrides([against])})
     if other.mode.override(other.rules) == case.mode.override(case.rules):

@@ -1,4 +1,4 @@
-"""The bundled scenarios, and scenario files of the user's own."""
+"""The bundled scenarios and modes, and the user's own scenario and mode files."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 from scenarios import paths
 from sim.errors import InputError, UserError, did_you_mean
+from sim.protocol.modes import MODES
+from sim.protocol.modes import mode as mode_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from importlib.resources.abc import Traversable
 
     from scenarios.format.scenario import Scenario
+    from sim.protocol.modes import Mode
 
 
 def names() -> list[str]:
@@ -29,11 +32,25 @@ def load(name_or_path: str) -> Scenario:
         InputError: there is none, or everything that is wrong with it.
         StorageError: it is there and cannot be read.
     """
-    if name_or_path.endswith(".toml") or "/" in name_or_path or "\\" in name_or_path:
+    if paths.is_path(name_or_path):
         return _read(lambda: paths.read(Path(name_or_path), paths.SCENARIO_BYTES), name_or_path)
     if name_or_path not in names():
         raise InputError(f"unknown scenario {name_or_path!r}{did_you_mean(name_or_path, names())}")
     return _read((_folder() / f"{name_or_path}.toml").read_bytes, name_or_path)
+
+
+def mode(word: str, known: Mapping[str, Mode] = MODES) -> Mode:
+    """The mode of that name, or of a mode file.
+
+    Raises:
+        InputError: there is none, or everything that is wrong with the file.
+        StorageError: the file is there and cannot be read.
+    """
+    if not paths.is_path(word):
+        return mode_named(word, known)
+    from scenarios.format.mode_file import read  # Imports pydantic, which only this call needs.
+
+    return read(word).mode
 
 
 def _folder() -> Traversable:

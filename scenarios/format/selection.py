@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
-from scenarios.format.catalogue import load
+from scenarios.format import catalogue
 from scenarios.format.cluster_checks import check_as_kafka, check_control_plane
 from scenarios.format.scenario import Scenario
 from sim.config import KEYS, Value, parse
 from sim.errors import InputError, parse_pairs
-from sim.protocol.modes import MODES, Mode, mode
+from sim.protocol.modes import MODES, Mode
 
 
 def settings(pairs: Iterable[str]) -> dict[str, Value]:
@@ -35,7 +35,7 @@ def scenario(
         InputError: there is no such scenario, its file is invalid, it has more replicas than brokers, or Kafka would
             not start with its settings.
     """
-    found = load(word)
+    found = catalogue.load(word)
     check_settings(found, overrides, later)
     return replace(found.with_settings(overrides), source=word, strict=strict)
 
@@ -57,7 +57,7 @@ def check_settings(scenario: Scenario, overrides: Mapping[str, Value], later: Co
 def modes(
     scenario: Scenario, names: Iterable[str] = (), *, everyone: bool = False, own: Iterable[Mode] = ()
 ) -> tuple[Mode, ...]:
-    """The modes to run: the named ones, all, or those of the scenario's [expect].
+    """The modes to run: the named ones, which may be mode files, all, or those of the scenario's [expect].
 
     Variants run only if they are named. `own` are modes that only a sweep's folder defines.
 
@@ -70,6 +70,6 @@ def modes(
     if everyone:
         names = MODES
     known = {**MODES, **{mode.name: mode for mode in own}}
-    chosen = tuple(mode(name, known) for name in dict.fromkeys(names or scenario.expect))
+    chosen = tuple(catalogue.mode(name, known) for name in dict.fromkeys(names or scenario.expect))
     check_control_plane(scenario, chosen)
     return chosen

@@ -79,13 +79,13 @@ def _last_standing(run: Execution) -> int:
 
 def _replay_line(run: Execution, digest: str) -> str:
     """The command that runs it again; none where the command line does not know the mode."""
-    if MODES.get(run.mode.name) != run.mode:
+    if MODES.get(run.mode.name) != run.mode and not run.mode.source:
         return ""
     recorded = run.scenario.recorded
     words = ["highwater", "replay", run.scenario.source or run.scenario.name]
     if recorded is not None:
         words = ["highwater", "run", *recorded.words]
-    words += ["--mode", run.mode.name, "--seed", str(run.seed)]
+    words += ["--mode", run.mode.source or run.mode.name, "--seed", str(run.seed)]
     for name, value in sorted(run.overrides.items()):
         words += ["--rule", f"{name}={value}"]
     for override in run.scenario.overrides:

@@ -22,7 +22,7 @@ from faults.kinds.reassignment import Reassignment
 from faults.kinds.registry import KINDS
 from faults.plan import FOLLOWERS, PLAN_VERSION, Fault, Plan, Trigger, plan_from_json
 from scenarios import paths
-from scenarios.format import fields
+from scenarios.format import catalogue, fields
 from scenarios.format.scenario import Expectation, Recorded, Scenario
 from scenarios.format.validation import Table, checked, validated
 from scenarios.single.result import RunResult
@@ -30,6 +30,7 @@ from sim.config import Value, parse, resolve
 from sim.errors import InputError, UserError, did_you_mean
 from sim.history.steps import MOMENTS
 from sim.kernel.streams import SEED_END
+from sim.protocol.modes import Mode
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import check as check_rule
 
@@ -44,7 +45,7 @@ class Recording:
     """A recorded run, with its seed of latencies, overridden rules and digest; a plan has a scenario only."""
 
     scenario: Scenario
-    mode: str | None = None
+    mode: Mode | None = None
     seed: int | None = None
     rules: Mapping[str, str] | None = None
     digest: str | None = None
@@ -58,7 +59,7 @@ def to_json(scenario: Scenario, result: RunResult) -> dict[str, Any]:
     return {
         "schema_version": RECORDING_VERSION,
         "scenario": scenario.name,
-        "mode": row["mode"],
+        "mode": result.mode.source or result.mode.name,
         "seed": row["seed"],
         "strict": scenario.strict,
         "rules": dict(result.rules),
@@ -153,6 +154,7 @@ def _built(run: _RunTable, words: tuple[str, ...]) -> Recording:
     except InputError as error:
         raise InputError(*(f"plan: {problem}" for problem in error.problems)) from None
     kinds = tuple(run.kinds)
+    mode = catalogue.mode(run.mode)
     sends = tuple((send.first_id, send.records, send.acks, send.due_us) for send in run.sends)
     scenario = Scenario(
         name=run.scenario,
@@ -164,12 +166,12 @@ def _built(run: _RunTable, words: tuple[str, ...]) -> Recording:
         config=run.config,
         broker_config=run.broker_config,
         broker_modes=run.broker_modes,
-        expect={run.mode: Expectation("violates", kinds) if kinds else Expectation("clean")},
+        expect={mode.name: Expectation("violates", kinds) if kinds else Expectation("clean")},
         settle_us=run.settle_us,
         strict=run.strict,
-        recorded=Recorded(plan, sends, run.horizon_us, run.mode, kinds, words, run.older_modes),
+        recorded=Recorded(plan, sends, run.horizon_us, mode.name, kinds, words, run.older_modes),
     )
-    return Recording(scenario, run.mode, run.seed, run.rules, run.digest)
+    return Recording(scenario, mode, run.seed, run.rules, run.digest)
 
 
 # Fields of the file. A check takes the value and returns the stored one.
@@ -239,7 +241,7 @@ class _Send(Table):
 class _RunTable(Table):
     schema_version: int
     scenario: Annotated[str, _keyed(paths.name)]
-    mode: ModeName
+    mode: Annotated[str, _keyed(lambda word: catalogue.mode(word) and word)]
     seed: Annotated[int, _within(0, SEED_END - 1)]
     strict: bool
     rules: Annotated[dict[str, str], _by(_rules)]

@@ -13,6 +13,7 @@ from sim.history.findings import Violation
 from sim.history.metrics import Series
 from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
+from sim.protocol.modes import Mode
 from sim.protocol.rules import Rules
 
 
@@ -59,6 +60,7 @@ class RunResult:
         metrics: Kafka's metrics of the partition as time series: name -> [(time in us, value from then on)].
         window_us: the time over which availability is counted.
         settings: the configuration that was in force, drawn keys included.
+        mode: the mode, before rules were replaced.
         rules: rule values that replaced the mode's.
         horizon_us: when a drawn run was healed; None in a scripted one.
         older: brokers that began in an older mode.
@@ -68,6 +70,7 @@ class RunResult:
     row: Row
     trace: list[Shown] | None
     partition: PartitionView
+    mode: Mode
     faults: list[dict[str, Any]] = field(default_factory=list)
     plan: dict[str, Any] = field(default_factory=dict)
     story: list[dict[str, Any]] = field(default_factory=list)

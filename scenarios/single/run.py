@@ -186,6 +186,7 @@ def _result(run: Execution, error: str, trace: list[Shown] | None) -> RunResult:
         row=rows.row(EndedRun(run, error)),
         trace=trace,
         partition=partition_view(run.cluster, run.rules),
+        mode=run.mode,
         faults=run.injection.to_json(),
         plan=run.plan.to_json(),
         story=[{"text": text, "met_at_us": at_us} for text, at_us in run.story.met],

@@ -93,6 +93,20 @@ def _check_version(path: str, version: object) -> int:
     return version
 
 
+def _changed_modes(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """The modes of one's own that have changed."""
+    for name in sorted({*there, *now}):
+        old, new = there.get(name), now.get(name)
+        if old is None or new is None:
+            yield f"mode {name!r} is {'new' if old is None else 'not asked for now'}"
+        elif old != new:
+            pairs = {**old, **old["rules"], **old["promise"]}, {**new, **new["rules"], **new["promise"]}
+            changed = [
+                key for key in pairs[1] if key not in ("rules", "promise") and pairs[0].get(key) != pairs[1][key]
+            ]
+            yield f"mode {name!r} has changed in {', '.join(changed)}"
+
+
 def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """The differences that keep two sweeps from sharing a folder, one sentence each; seeds do not count."""
     # Tuples become lists in JSON, which is no difference.
@@ -100,7 +114,9 @@ def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[st
     for key in IDENTITY[1:]:
         # As text: the order of keys numbers the variants.
         before, after = (json.dumps(run.get(key, {})) for run in (there, now))
-        if before != after:
+        if before != after and key == "own_modes":
+            yield from _changed_modes(there.get(key, {}), now.get(key, {}))
+        elif before != after:
             yield f"{key} {before} there, {after} now"
     names = [[scenario["name"] for scenario in run["scenarios"]] for run in (there, now)]
     if names[0] != names[1]:

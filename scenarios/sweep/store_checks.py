@@ -46,6 +46,7 @@ class _OwnMode(OpenTable):
     release: str
     follows: str
     summary: str
+    source: str = ""
     rules: dict[str, str]
     promise: dict[str, bool]
 

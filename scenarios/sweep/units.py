@@ -124,13 +124,13 @@ class Sweep:
 
 
 def _mode_to_json(mode: Mode) -> dict[str, Any]:
-    about = {"release": mode.release, "follows": mode.follows, "summary": mode.summary}
+    about = {"release": mode.release, "follows": mode.follows, "summary": mode.summary, "source": mode.source}
     return {**about, "rules": mode.rules.as_dict(), "promise": asdict(mode.promise)}
 
 
 def _mode_from_json(name: str, data: Mapping[str, Any]) -> Mode:
     rules, promise = Rules(**data["rules"]), Promised(**data["promise"])
-    return Mode(name, data["release"], data["summary"], rules, promise, data["follows"])
+    return Mode(name, data["release"], data["summary"], rules, promise, data["follows"], data.get("source", ""))
 
 
 @lru_cache(maxsize=1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from sim.errors import InputError, did_you_mean
@@ -69,6 +69,7 @@ class Mode:
         name: ``[a-z0-9.-]+``.
         release: the Kafka release, `NO_RELEASE` if it is not one.
         follows: for a mode that is not a release, the release that it comes after.
+        source: its word on the command line, if that is not its name: the path of a mode file.
 
     Raises:
         InputError: the name is invalid, or the mode has no position among releases.
@@ -80,13 +81,14 @@ class Mode:
     rules: Rules
     promise: Promised
     follows: str = ""
+    source: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise InputError(f"{self.name!r} is no mode's name: [a-z0-9.-]+, at most 64 characters")
         if not _RELEASE.fullmatch(self._beside):
-            field = "follows" if self.release == NO_RELEASE else "release"
-            raise InputError(f"mode {self.name}: {field} {self._beside!r} is no release, such as '2.6'")
+            name = "follows" if self.release == NO_RELEASE else "release"
+            raise InputError(f"mode {self.name}: {name} {self._beside!r} is no release, such as '2.6'")
 
     @property
     def _beside(self) -> str:

@@ -55,7 +55,7 @@ def test_a_run_still_shows_what_it_showed(name: str, kind: str) -> None:
     found = recording.read(FOLDER / f"{name}.json")
     assert found.mode is not None
     assert found.seed is not None
-    row = run_row(found.scenario, found.mode, found.seed, found.rules)
+    row = run_row(found.scenario, found.mode.name, found.seed, found.rules)
     assert (row["error"], kind in inside(row), row["expected"]) == ("", True, True), row["violations"]
     assert not row["vacuous"]
 
@@ -65,6 +65,6 @@ def test_repair_of_a_recorded_run_keeps_it_from_happening(name: str, kind: str) 
     found = recording.read(FOLDER / f"{name}.json")
     assert found.mode is not None
     assert found.seed is not None
-    row = run_row(found.scenario, found.mode, found.seed, {**(found.rules or {}), **REPAIRS[name]})
+    row = run_row(found.scenario, found.mode.name, found.seed, {**(found.rules or {}), **REPAIRS[name]})
     assert row["error"] == ""
     assert kind not in inside(row)

@@ -11,6 +11,7 @@ from highwater.cli.options import SuggestingGroup, json_option
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
+    from scenarios.format.mode_file import ModeFile
     from sim.protocol.modes import Mode
 
 
@@ -39,11 +40,20 @@ def list_modes(ui: Ui, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def show(ui: Ui, mode: str, as_json: bool) -> None:
-    """Show a mode's page and its rules: name, value, other values, source."""
+    """Show the page and the rules of MODE (a name or a .toml file): name, value, other values, source."""
+    from scenarios import paths
     from sim.protocol import modes
 
-    chosen = modes.mode(mode)
-    page, rules = _page(chosen.name), _rules(chosen)
+    page: str | None
+    if paths.is_path(mode):
+        from scenarios.format.mode_file import read
+
+        found = read(mode)
+        chosen, page = found.mode, _file_page(found)
+    else:
+        chosen = modes.mode(mode)
+        page = _page(chosen.name)
+    rules = _rules(chosen)
     if as_json:
         head = {"mode": chosen.name, "release": chosen.release, "summary": chosen.summary}
         ui.json({**head, "page": page, "rules": rules})
@@ -55,6 +65,18 @@ def show(ui: Ui, mode: str, as_json: bool) -> None:
         ui.line(f"{rule['name']} = {rule['value']}    (or {', '.join(others)})", style="bold")
         ui.line(f"    {rule['meaning']}")
         ui.line(f"    Source: {rule['source']}", style="dim")
+
+
+def _file_page(found: ModeFile) -> str:
+    """The page of a mode file."""
+    rules = [f"  {name} = {value}" for name, value in found.changed.items()]
+    parts = [
+        f"{found.mode.name}: {found.mode.summary}",
+        found.description,
+        "\n".join([f"Those of {found.base}, except:", *rules]) if rules else f"The rules of {found.base}.",
+        "\n".join(["Sources:", *(f"  {one}" for one in found.sources)]) if found.sources else "",
+    ]
+    return "\n\n".join(part for part in parts if part)
 
 
 def _page(name: str) -> str | None:

@@ -155,8 +155,9 @@ class _Job:
         from scenarios.format import selection
 
         origin = _origin(word, plan, settings, strict=strict)
-        wanted = mode if mode is not None or all_modes else origin.mode
-        modes = selection.modes(origin.scenario, () if wanted is None else wanted.split(","), everyone=all_modes)
+        names = mode.split(",") if mode is not None else ()
+        own = [origin.mode] if origin.mode is not None else ()
+        modes = selection.modes(origin.scenario, names, everyone=all_modes, own=own)
         return cls(None if plan else word, origin, modes, seed, rules, settings, strict)
 
     def words(self, row: Row) -> remembered.Words:
@@ -277,7 +278,7 @@ def _origin(word: str | None, plan: Path | None, settings: dict[str, Value], *, 
 
 
 def _as_recorded(origin: Recording) -> tuple[object, ...]:
-    return (origin.mode,), origin.seed, origin.rules
+    return (origin.mode and origin.mode.name,), origin.seed, origin.rules
 
 
 def _check_one(option: str, file: Path, modes: tuple[str, ...], start: re.Pattern[bytes]) -> None:

@@ -108,7 +108,7 @@ def check_library() -> None:
 
 def _mode(scenario: Scenario, found: Release, name: str | None, note: Callable[[str], None]) -> Mode:
     from reports.brokers.confirm.release import mode_of
-    from sim.protocol.modes import mode
+    from scenarios.format.catalogue import mode
 
     if name is not None:
         chosen = mode(name)

@@ -16,6 +16,7 @@ import pytest
 from highwater.cli import main as cli
 from highwater.cli.commands import spark_package
 from highwater.cli.console import Ui
+from scenarios.paths import is_path
 from sim import exit_codes
 from sim.protocol.modes import MODES
 from sim.protocol.rules import parse_overrides
@@ -129,7 +130,7 @@ def test_commands_of_the_guide_are_understood(page: str, tmp_path: Path) -> None
 def _check_names(asked: dict[str, Any]) -> None:
     """Modes, rules and scenarios that a command names are there."""
     for mode in str(asked.get("modes") or asked.get("mode") or "hw").split(","):
-        assert mode in MODES
+        assert mode in MODES or is_path(mode)
     against = asked.get("against")
     assert against is None or against in MODES or parse_overrides([against])
 

@@ -23,7 +23,7 @@ CONTINUATIONS = 10
 
 def case_of(bug: Bug) -> Case:
     found = recording.read(bug.file)
-    assert found.mode == bug.mode
+    assert found.mode == mode_named(bug.mode)
     assert found.seed == bug.seed
     return Case(found.scenario, mode_named(bug.mode), bug.seed, found.rules or {})
 

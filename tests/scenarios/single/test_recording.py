@@ -11,6 +11,7 @@ from scenarios.format.catalogue import load
 from scenarios.single import recording
 from sim.errors import InputError
 from sim.kernel.streams import Stream, Streams
+from sim.protocol.modes import MODES
 from tests.named import run, run_row
 from tests.plain import needs_sources
 
@@ -69,7 +70,7 @@ def test_a_recorded_run_is_the_same_run_without_anything_drawn(
 
     monkeypatch.setattr(Streams, "__call__", noted)
     found = recording.read(written(tmp_path, data))
-    assert (found.mode, found.seed, found.rules) == ("hw", recorded[1].row["seed"], RULES)
+    assert (found.mode, found.seed, found.rules) == (MODES["hw"], recorded[1].row["seed"], RULES)
     row = run_row(found.scenario, "hw", recorded[1].row["seed"], RULES)
     then = recorded[1].row
     assert row["digest"] == found.digest == then["digest"]
