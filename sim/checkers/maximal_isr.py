@@ -1,5 +1,7 @@
 """Early warning ``quorum-not-superset``: a leader's HW does not wait for a replica that may be elected.
 
+Early warning ``hw-without-isr-member``: a leader raised its HW without waiting for a member of the persisted ISR.
+
 The leader's quorum is itself, the ISR it has in memory, and replicas it also waits for because a change is pending (the
 maximal ISR of KIP-497). The control plane elects from the persisted ISR and, if supported, from the eligible leader
 replicas (ELR), which leaders do not know. If the leader is not stale (it leads in the persisted leader epoch) the
@@ -8,6 +10,10 @@ min.insync.replicas members in the ISR in memory. Otherwise it may commit record
 (Vanlightly: ReplicationQuorumSuperset). The quorum may be larger: then the leader only waits longer than necessary.
 Gustafson's WeakIsr and StrongIsr are about records below a presumed leader's HW, over the ISR in its memory and over
 the persisted one; this property links the two, and `sim.checkers.completeness` judges the records.
+
+A leader waits for followers in its assignment only. A member of its ISR that a reassignment has removed counts for
+``quorum-not-superset``, because the controller elects from the assignment, but not for ``hw-without-isr-member``,
+because another controller may still find it in ISR and assignment.
 
 Verifies: when ISR or ELR is persisted, when a broker begins to lead, and when a leader's HW moves after any of the
 three has changed.
@@ -29,7 +35,7 @@ from sim.protocol.replica.partition import Partition
 class MaximalIsr(Checker):
     """Compares a leader's quorum with the replicas that may be elected."""
 
-    FINDINGS: ClassVar = (warning("quorum-not-superset"),)
+    FINDINGS: ClassVar = (warning("quorum-not-superset"), warning("hw-without-isr-member"))
 
     def __init__(self, history: History) -> None:
         super().__init__(history)
@@ -84,16 +90,33 @@ class MaximalIsr(Checker):
         isr = partition.state.isr
         if partition.leader_epoch < self._epoch or not partition.is_leader or partition.state.locked:
             return
+        counted = self._counted(partition)
         good = self._compare(
-            partition, self._quorum(partition), now_us, moves=moves or len(isr) >= partition.min_insync_replicas
+            partition, {*counted, *isr}, now_us, moves=moves or len(isr) >= partition.min_insync_replicas
         )
-        if good and set(self._isr) | set(self._elr) <= {partition.broker, *isr}:
+        ignored = set(self._isr) - counted
+        if ignored:
+            if moves:
+                self._hw_moved(partition, ignored, now_us)
+        elif good and set(self._isr) | set(self._elr) <= {partition.broker, *isr}:
             self._found_good = isr
 
+    def _hw_moved(self, partition: Partition, ignored: set[int], now_us: int) -> None:
+        """The leader has raised its HW without these members of the persisted ISR."""
+        detail = (
+            f"broker {partition.broker} raised its HW to {partition.hw} in leader epoch {partition.leader_epoch} "
+            f"without {sorted(ignored)} of the persisted ISR {sorted(self._isr)}"
+        )
+        said = f"{partition.broker} {partition.leader_epoch} {sorted(ignored)}"
+        if said not in self._said:
+            self._said.add(said)
+            self._warns("hw-without-isr-member", now_us, detail, weak=tuple(sorted(ignored)))
+
     @staticmethod
-    def _quorum(partition: Partition) -> set[int]:
+    def _counted(partition: Partition) -> set[int]:
+        """The leader and the followers that its HW waits for."""
         waited_for = (state.broker for state in partition.followers.states.values() if state.in_maximal_isr)
-        return {partition.broker, *partition.state.isr, *waited_for}
+        return {partition.broker, *waited_for}
 
     def _compare(self, partition: Partition, quorum: set[int], now_us: int, *, moves: bool) -> bool:
         elr = self._elr if moves else ()

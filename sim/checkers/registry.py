@@ -16,8 +16,10 @@ from sim.checkers.completeness import Completeness
 from sim.checkers.consistent_reads import ConsistentReads
 from sim.checkers.consumer_skip import ConsumerSkip
 from sim.checkers.divergence import Divergence
+from sim.checkers.epoch_cache import EpochCache
 from sim.checkers.epoch_leaders import EpochLeaders
 from sim.checkers.exposed_loss import ExposedLoss
+from sim.checkers.flushed_loss import FlushedLoss
 from sim.checkers.global_loss import GlobalLoss
 from sim.checkers.hw_above_isr import HwAboveIsr
 from sim.checkers.hw_regression import HwRegression
@@ -46,6 +48,8 @@ CHECKERS: Final[tuple[type[Checker], ...]] = (
     RecoveryQuorum,
     AckAboveHw,
     HwAboveIsr,
+    FlushedLoss,
+    EpochCache,
 )
 """In the order in which they receive a step and make their final check."""
 LIVENESS: Final = (Finding("stuck-replica", ALWAYS), Finding("no-progress", ALWAYS))

@@ -18,6 +18,8 @@ from sim.protocol.batch import Batch
 
 SILENT: Final = (steps.POWER_LOSS, steps.DISK_REPLACED)
 """Ends after which no TCP reset is sent."""
+_DISK_DAMAGE: Final = (steps.DISK_REPLACED, steps.CORRUPT_TAIL)
+"""Ends after which fsynced batches may be gone."""
 
 
 class Processes(Protocol):
@@ -85,8 +87,7 @@ class Machines:
         """End the process, if one runs, and make the machine lose batches; False if neither happened."""
         if self._processes.end(broker, kind, loses):
             return True
-        lost = loses()
-        self._lost[broker] += lost
+        lost = self._note_lost(broker, kind, loses)
         marked = self.storages[broker].clean_shutdown
         self._recorder.record(steps.End(broker, kind, lost, unclean=not marked, was_down=True))
         return bool(lost)
@@ -148,9 +149,23 @@ class Machines:
                 storage.close_cleanly(None)
         elif kind is steps.SHUTDOWN:
             process.close_unloaded()
+        return self._note_lost(process.node, kind, loses)
+
+    def _note_lost(self, broker: int, kind: steps.StepKind, loses: Callable[[], list[Batch]]) -> list[Batch]:
+        """Make a machine lose batches, which are returned, and note what had been fsynced."""
+        damaged = kind in _DISK_DAMAGE
+        if not damaged:
+            self._note_flushed(broker, damaged=False)
         lost = loses()
-        self._lost[process.node] += lost
+        if damaged:
+            self._note_flushed(broker, damaged=True)
+        self._lost[broker] += lost
         return lost
+
+    def _note_flushed(self, broker: int, *, damaged: bool) -> None:
+        storage = self.storages[broker]
+        count = min(storage.synced, len(storage.log.batches))
+        self._recorder.record(steps.Flushed(broker, storage.log, count, damaged=damaged))
 
     def marked_clean(self, process: Broker) -> bool:
         """Whether the disk has the clean-shutdown marker of this process."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         SessionEnd,
     )
     from sim.history.steps.log import Append, LogStart, Retention, Truncate
-    from sim.history.steps.processes import Deleted, End, LinkChange, Pause, Recovered, Start
+    from sim.history.steps.processes import Deleted, End, Flushed, LinkChange, Pause, Recovered, Start
     from sim.history.steps.replication import Follow, HighWatermark, Lead, Replicated, Settled
 
 
@@ -147,6 +147,9 @@ class Listener:
         self.on_step(step)
 
     def on_end(self, step: End) -> None:
+        self.on_step(step)
+
+    def on_flushed(self, step: Flushed) -> None:
         self.on_step(step)
 
     def on_pause(self, step: Pause) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sim.history.steps.base import ASIDE, CHANGE, DETAIL, FACT, TURN, Lane, Shown, Step, StepKind
 from sim.protocol.batch import Batch
+from sim.protocol.log.log import Log
 from sim.protocol.replica.replica import Replica
 
 if TYPE_CHECKING:
@@ -190,6 +191,38 @@ class End(Step):
     def tell(self, listeners: list[Listener]) -> None:
         for listener in listeners:
             listener.on_end(self)
+
+
+FLUSHED: Final[StepKind] = StepKind(
+    "flushed", FACT, Lane.NONE,
+    "what had been fsynced when a process ended, or its machine lost more",
+)  # fmt: skip
+
+
+class Flushed(Step):
+    """What had been fsynced of a log when a process ended, or its machine lost more.
+
+    Attributes:
+        last: the last fsynced batch at or above the log start, None without one.
+        count: number of these batches.
+        log_start: the log start.
+        damaged: whether the disk itself was damaged, so that an earlier `Flushed` holds no longer.
+    """
+
+    __slots__ = ("count", "damaged", "last", "log_start")
+
+    kind = FLUSHED
+
+    def __init__(self, broker: int, log: Log, count: int, *, damaged: bool) -> None:
+        self.broker = broker
+        self.last = log.batches[count - 1] if count else None
+        self.count = count
+        self.log_start = log.log_start
+        self.damaged = damaged
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_flushed(self)
 
 
 SYNCED_LOST: Final[StepKind] = StepKind(

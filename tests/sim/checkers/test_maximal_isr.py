@@ -51,7 +51,9 @@ def test_a_leader_that_does_not_know_a_member() -> None:
     world.checker.persisted(ALL, (), 4, 5)
     assert warnings(world.history) == ["quorum-not-superset"]
     assert "waits for [1, 2], while the persisted ISR is [1, 2, 3]" in world.history.findings.warnings[0].detail
-    assert world.commit() == ["quorum-not-superset"]
+    assert world.commit() == ["quorum-not-superset", "hw-without-isr-member"]
+    assert "without [3] of the persisted ISR [1, 2, 3]" in world.history.findings.warnings[1].detail
+    assert world.commit() == ["quorum-not-superset", "hw-without-isr-member"]
 
 
 def test_an_isr_in_memory_that_shrinks_alone() -> None:
@@ -59,7 +61,16 @@ def test_an_isr_in_memory_that_shrinks_alone() -> None:
     assert world.commit() == []
     world.leader.state.isr = (1, 2)
     world.leader.followers.states[3].in_maximal_isr = False
-    assert world.commit() == ["quorum-not-superset"]
+    assert world.commit() == ["quorum-not-superset", "hw-without-isr-member"]
+
+
+def test_a_member_outside_the_assignment_is_not_waited_for() -> None:
+    """A reassignment has removed it, and the persisted ISR still has it."""
+    world = World(ALL)
+    world.leader.become_leader(LeaderAndIsr("t-0", 1, 5, ALL, 5, (1, 2)), 6)
+    world.checker.persisted(ALL, (), 5, 6)
+    assert warnings(world.history) == []
+    assert world.commit() == ["hw-without-isr-member"]
 
 
 def test_a_member_that_is_waited_for_because_it_was_proposed() -> None:

@@ -15,6 +15,7 @@ from sim import checkers
 from sim.checkers.registry import FINDINGS
 from sim.environment.storage import Storage
 from sim.hosts.broker import Broker
+from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.messages import NONE, LeaderAndIsr
 from sim.protocol.replica.partition import Partition
 from sim.protocol.zookeeper import election
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scenarios.format.scenario import Scenario
+    from sim.protocol.batch import Batch
     from sim.protocol.decisions import Decisions
-    from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
     from sim.protocol.log.log import Log
 
 SEEDS = range(250)
@@ -55,6 +56,15 @@ def takes_the_hw_from_the_leo(storage: Storage, decide: Decisions) -> tuple[Log,
     return log, epochs, log.leo
 
 
+def loses_what_was_flushed(storage: Storage, now_us: int) -> list[Batch]:
+    storage._synced = 0
+    return original_power_lost(storage, now_us)
+
+
+def keeps_all_epochs(*_: object) -> None:
+    pass
+
+
 def lets_nobody_join(partition: Partition, *_: Any, **__: Any) -> None:
     pass
 
@@ -76,6 +86,7 @@ def elects_nobody(*_: object, **__: object) -> None:
 
 original_lead = Partition.become_leader
 original_recover = Storage.recover
+original_power_lost = Storage.power_lost
 
 
 def inside(scenario: Scenario, seed: int, rules: dict[str, str] | None = None) -> set[str]:
@@ -110,6 +121,9 @@ def with_broken_rule(rule: str, value: str, seed: int) -> set[str]:
         ("ack-above-hw", Partition, "advance_hw", answers_at_once),
         ("hw-above-isr", Partition, "advance_hw", commits_at_once),
         ("hw-above-isr", Storage, "recover", takes_the_hw_from_the_leo),
+        ("hw-without-isr-member", Partition, "become_leader", waits_for_nobody),
+        ("flushed-loss", Storage, "power_lost", loses_what_was_flushed),
+        ("epoch-cache-mismatch", LeaderEpochFileCache, "truncate_from_end", keeps_all_epochs),
     ],
 )
 def test_a_defect_is_found(
