@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import re
+
 from scenarios.zoo.hunt import NOT_FOUND, Hunt, Summary, ranges
+from sim.protocol.mutants import MUTANTS
+from tests.places import ROOT
 
 
 def hunted(tried: int, seed: int = NOT_FOUND) -> Hunt:
@@ -28,3 +32,8 @@ def test_counts_are_those_of_all_ranges() -> None:
     summary = Summary([hunted(500), hunted(40, 39)])
     assert (summary.runs, summary.took, summary.differed, summary.errors) == (540, 540, 6, 0)
     assert summary.first_find == hunted(40, 39)
+
+
+def test_the_page_has_a_row_for_every_mutant() -> None:
+    page = (ROOT / "scenarios" / "zoo" / "README.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^\| `([a-z0-9-]+)` \|", page, re.MULTILINE)) == sorted(MUTANTS)
