@@ -75,6 +75,10 @@ class View:
         return self.image.is_active(broker)
 
 
+def _brokers(brokers: list[int]) -> str:
+    return f"{'broker' if len(brokers) == 1 else 'brokers'} {listed(brokers)}"
+
+
 def risks_of(image: ClusterImage, key: Key, facts: ReplicaFacts | None, rules: Rules) -> list[Risk]:
     """The risks of a partition, worst first."""
     view = View(image, key, image.partitions[key], image.min_isr(key), facts or ReplicaFacts(), rules)
@@ -149,7 +153,7 @@ def _leaderless(view: View) -> Iterator[Risk]:
         yield Risk("nobody-can-lead", Severity.LEADERLESS, f"no leader, and ISR and ELR are empty{known}", advice)
     elif len(gone) == len(waiting):
         text = f"no leader, and no member of ISR or ELR ({listed(waiting)}) is a registered replica"
-        advice = f"start brokers {listed(gone)} if they are replicas; otherwise only an unclean election helps"
+        advice = f"start {_brokers(gone)} if they are replicas; otherwise only an unclean election helps"
         yield Risk("nobody-can-lead", Severity.LEADERLESS, text, advice, "elr-outside-assignment")
     else:
         text = f"no leader until one of {listed(waiting)} is back"
@@ -189,7 +193,7 @@ def _reassignment(view: View) -> Iterator[Risk]:
             Severity.LOSS,
             f"the reassignment to {listed(state.target)} completes when {listed(state.adding)} joins the ISR, with "
             f"{counted(len(after), 'member')} of min.insync.replicas {needed}",
-            f"start brokers {listed([broker for broker in state.target if broker not in after])} first, or cancel the "
+            f"start {_brokers([broker for broker in state.target if broker not in after])} first, or cancel the "
             "reassignment",
             "reassignment-shrinks-isr, reassignment-back",
             state.offset,
@@ -206,7 +210,7 @@ def _small_isr(view: View) -> Iterator[Risk]:
             "idle-isr-member",
             Severity.MARGIN,
             f"ISR members {listed(idle)} are fenced or shutting down",
-            f"start brokers {listed(idle)}",
+            f"start {_brokers(idle)}",
         )
     absent = [broker for broker in state.replicas if broker not in state.isr]
     if len(state.isr) < view.min_isr:
@@ -215,7 +219,7 @@ def _small_isr(view: View) -> Iterator[Risk]:
             "isr-below-min-isr",
             Severity.MARGIN,
             f"ISR {listed(state.isr)} is below min.insync.replicas {view.min_isr}: acks=all is refused{elr}",
-            f"start brokers {listed(absent)} before anything else",
+            f"start {_brokers(absent)} before anything else",
             "directory-assignment" if view.image.elr_enabled and not state.elr else "",
             state.offset,
         )
@@ -224,7 +228,7 @@ def _small_isr(view: View) -> Iterator[Risk]:
             "leader-alone",
             Severity.MARGIN,
             f"leader {state.leader} is alone in the ISR, and acknowledges alone",
-            f"start brokers {listed(absent)} before broker {state.leader} is stopped",
+            f"start {_brokers(absent)} before broker {state.leader} is stopped",
             since=state.offset,
         )
     if state.recovering:

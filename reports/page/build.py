@@ -144,7 +144,7 @@ def page(store: Store, triaged: triage.Triage | None = None, kind: str | None = 
     lowest = min(plots.decade(one.groups, _kinds(one), inside=side) for one in shown_parts for side in (True, False))
     parts = [_part(f"part-{place}", one, lowest) for place, one in enumerate(shown_parts)]
     text: str = (
-        _environment()
+        jinja_environment()
         .get_template("report.html")
         .render(
             title=f"{', '.join(names)} in {', '.join(_modes(store))}",
@@ -190,7 +190,12 @@ def _causes(found: triage.Triage, store: Store) -> dict[tuple[str, bool], list[C
     return causes
 
 
-def _environment() -> Any:
+def jinja_environment() -> Any:
+    """The environment of the pages' templates, which escapes all text.
+
+    Raises:
+        InputError: jinja2 is missing.
+    """
     try:
         import jinja2
     except ImportError as error:

@@ -81,6 +81,7 @@ Measured = dict["Key", tuple["Distance", "Nearest | None"]]
 @click.option(
     "--most", metavar="N", type=click.IntRange(1), default=SHOWN, show_default=True, help="Rows of each table."
 )
+@click.option("-o", "--output", metavar="FILE", type=PATH, help="Write the audit as an HTML page, with time lines.")
 @click.option("--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="Text or Markdown.")
 @json_option
 @click.pass_obj
@@ -98,6 +99,7 @@ def command(
     anonymous: bool,
     no_explain: bool,
     most: int,
+    output: Path | None,
     form: str,
     as_json: bool,
 ) -> int:
@@ -116,6 +118,7 @@ def command(
     from reports.audit.results import as_json as results_as_json
 
     _check_distance(distance, partitions, stories, broker)
+    _check_output(output, broker)
     settings = parse_pairs(static, "--static", "KEY=VALUE", _setting)
     found = audit(
         paths, release=release, static=settings, explain=not no_explain, keep_histories=bool(partitions or stories)
@@ -140,7 +143,28 @@ def command(
         ui.caution([*found.notes, *([] if logs is None else logs.notes)])
     if stories is not None and measured is not None:
         ui.note(_write_stories(stories, measured, distances, name, most))
+    if output is not None:
+        _write_page(ui, output, found, paths, name)
     return _exit_code(found, broker, reasons)
+
+
+def _check_output(output: Path | None, broker: int | None) -> None:
+    from reports import starts
+
+    if output is None:
+        return
+    if broker is not None:
+        raise InputError("--output has the whole audit, and --before-restart is one question: ask one at a time")
+    starts.check_file("--output", output, starts.REPORT)
+
+
+def _write_page(ui: Ui, output: Path, found: Audit, paths: tuple[Path, ...], name: Named) -> None:
+    from reports import starts
+    from reports.page.audit import audit_page
+    from scenarios import paths as files
+
+    files.write(output, audit_page(found, paths, name), starts.REPORT)
+    ui.note(f"written to {output}")
 
 
 def _setting(key: str, value: str) -> str:

@@ -1,0 +1,52 @@
+"""The page of an audit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reports.audit.audit import audit
+from reports.audit.results import Named
+from reports.page.audit import ROWS, audit_page
+from tests.places import ROOT
+from tests.reports.audit.logs import begun, change, config, fenced, topic, unfenced
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOST = ROOT / "tests" / "fixtures" / "metadata" / "reassignment-back-4.3.1"
+
+
+def page(path: Path, *, hides: bool = False) -> str:
+    found = audit([path])
+    return audit_page(found, [path], Named(found, hides=hides))
+
+
+def test_a_loss_is_shown_with_its_time_line() -> None:
+    text = page(LOST)
+    assert "broker 1 was elected; it had left the assignment (record 66)" in text
+    assert text.count('<tr class="risk">') == 4
+    assert "no longer at risk" in text
+    assert "http" not in text.replace("http-equiv", "")
+    assert "partition-0" in text
+    assert "partition-0" not in page(LOST, hides=True)
+
+
+def test_names_are_escaped(tmp_path: Path) -> None:
+    log = begun()
+    log.batches[-1][0] = topic("<b>&</b>")
+    log.add(change(leader=3, isr=[3]))
+    text = page(log.segment(tmp_path))
+    assert "<b>" not in text
+    assert "&lt;b&gt;&amp;&lt;/b&gt;-0" in text
+
+
+def test_long_time_lines_keep_their_last_records(tmp_path: Path) -> None:
+    log = begun()
+    for _ in range(ROWS):
+        log.add(change(isr=[1, 2]), fenced(3, 5))
+        log.add(unfenced(3, 5))
+        log.add(change(isr=[1, 2, 3]))
+    log.add(config("min.insync.replicas", "2"))
+    log.add(change(isr=[], leader=-1, eligibleLeaderReplicas=[1, 2]), fenced(1, 3), fenced(2, 4))
+    text = page(log.segment(tmp_path))
+    assert f"{ROWS + 2} earlier records not shown" in text
