@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from scenarios.single.rows import STORY_ERROR
 from sim.exit_codes import DIGEST_DIFFERS, EXPECTED, INCONCLUSIVE, INTERNAL, UNEXPECTED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _PRECEDENCE: Final = (INTERNAL, DIGEST_DIFFERS, UNEXPECTED, INCONCLUSIVE, EXPECTED)
 

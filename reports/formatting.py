@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Container, Mapping
+from typing import Any, Final
 
 from scenarios.redaction import masked
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
 
 
 def plain(text: str) -> str:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from scenarios.paths import check_own
 from sim.errors import InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 REPORT: Final = re.compile(rb"<title>Highwater: ")
 PICTURE: Final = re.compile(rb'<title>[^<]+, mode [^<]+, seed \d+: |\A<svg role="img" aria-label="[^"]*" xmlns=')

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
-from reports.analysis.compare import ANY, MODE, release_order
+from reports.analysis.compare import ANY, MODE, Comparison, Group, Pair, Rate, release_order
 from reports.formatting import LEAST, number, percent, share
 from scenarios.format.fields import VIOLATIONS
 from sim.config import shown
 from sim.errors import InputError, did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from reports.analysis.compare import Comparison, Group, Pair, Rate
 
 DOES: Final[Mapping[str, str]] = {
     ANY: "violates something",

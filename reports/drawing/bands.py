@@ -6,16 +6,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sim.history import steps
-from sim.history.steps import kind_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from sim.history.steps import Shown
+from sim.history.steps import Shown, kind_of
 
 PAINTED: Final = ("replica", "isr", "elr", "down", "up", "still", "fenced", "leader")
 """Kinds of bands, in painting order: later ones cover earlier ones."""

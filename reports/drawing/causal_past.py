@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
+from reports.drawing.observed_run import ObservedRun
 from reports.drawing.picture import ABOUT_RECORDS, STRIKES, StepFilter
 from scenarios.single.execution import CLIENTS_BEGIN_US
 from sim.history.steps import kind_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from reports.drawing.observed_run import ObservedRun
 
 
 def past(observed: ObservedRun) -> frozenset[int] | None:

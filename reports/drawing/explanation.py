@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from reports.drawing.observed_run import observe
+from reports.drawing.observed_run import ObservedRun, observe
 from reports.evidence import narrative
+from reports.evidence.narrative import Sentence
 from reports.evidence.outcome import since_us
-from scenarios.shrinking.criterion import Trials
-from scenarios.shrinking.necessity import find_necessity
-from scenarios.shrinking.no_return import curve
-from scenarios.shrinking.prevention import remedies
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from reports.drawing.observed_run import ObservedRun
-    from reports.evidence.narrative import Sentence
-    from scenarios.shrinking.case import Case
-    from scenarios.shrinking.criterion import Symptom
-    from scenarios.shrinking.necessity import Necessity
-    from scenarios.shrinking.no_return import Curve
-    from scenarios.shrinking.prevention import Remedy
-    from scenarios.single.result import RunResult
+from scenarios.shrinking.case import Case
+from scenarios.shrinking.criterion import Symptom, Trials
+from scenarios.shrinking.necessity import Necessity, find_necessity
+from scenarios.shrinking.no_return import Curve, curve
+from scenarios.shrinking.prevention import Remedy, remedies
+from scenarios.single.result import RunResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from reports.evidence.messages import name_of
+from scenarios.format.scenario import Scenario
+from scenarios.single.result import RunResult
 from scenarios.single.run import run
+from sim.history.trace import Shown
+from sim.hosts.cluster import Cluster
 from sim.kernel import message
 from sim.kernel.scheduler import ObservedEvent, Watcher
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from scenarios.format.scenario import Scenario
-    from scenarios.single.result import RunResult
-    from sim.history.trace import Shown
-    from sim.hosts.cluster import Cluster
-    from sim.protocol.modes import Mode
+from sim.protocol.modes import Mode
 
 ZOOKEEPER: Final = "ZooKeeper"
 """Name of a control plane that is not a quorum of controllers."""

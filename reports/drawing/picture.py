@@ -6,28 +6,23 @@ searched and copied.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from reports.drawing.bands import Band, ClusterState, bands
-from reports.drawing.observed_run import ZOOKEEPER
+from reports.drawing.observed_run import ZOOKEEPER, DrawnMessage, LogView, Observation, ObservedRun
 from reports.evidence.messages import CLIENTS
 from reports.evidence.sentences import sentence
 from reports.evidence.story import violation_line
 from reports.formatting import seconds
 from scenarios.single.execution import CLIENTS_BEGIN_US
 from sim.history import steps
-from sim.history.steps import Lane, kind_of
+from sim.history.steps import Lane, Shown, StepKind, kind_of
 from sim.hosts.cluster import CONSUMER, PRODUCER
 from sim.hosts.control_plane import CONTROL
 from sim.plurals import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from reports.drawing.observed_run import DrawnMessage, LogView, Observation, ObservedRun
-    from sim.history.steps import Shown, StepKind
 
 ABOUT_RECORDS: Final = frozenset({steps.APPEND, steps.HW, steps.ACK, steps.ACKNOWLEDGES, steps.READ, steps.REFUSED})
 """Steps that are shown only if they concern the first record that a violation is about."""

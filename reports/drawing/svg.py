@@ -6,15 +6,13 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from reports.drawing.bands import Band
+from reports.drawing.observed_run import LogView
 from reports.drawing.picture import FAULTS, Arrow, Picture, PictureRow
 from sim.history.steps import CLIENTS
-
-if TYPE_CHECKING:
-    from reports.drawing.bands import Band
-    from reports.drawing.observed_run import LogView
 
 WIDTH: Final = 1_200
 GUTTER: Final = 84

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from reports import exits
 from reports.evidence.story import head
 from reports.formatting import plain
+from scenarios.single.rows import Row
 from sim import exit_codes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from scenarios.single.rows import Row
 
 _TAGS = {exit_codes.UNEXPECTED: "failure", exit_codes.INTERNAL: "error", exit_codes.INCONCLUSIVE: "skipped"}
 """Exit code of a run -> the element that says so."""

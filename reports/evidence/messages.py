@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from sim.hosts.cluster import CONSUMER, PRODUCER, VALIDATOR
 from sim.hosts.control_plane import CONTROL
@@ -16,6 +17,7 @@ from sim.hosts.zk_messages import (
     ZooKeeperRequest,
     ZooKeeperResponse,
 )
+from sim.kernel.message import Message
 from sim.protocol.kraft.quorum_messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
@@ -35,11 +37,6 @@ from sim.protocol.messages import (
     ProduceResponse,
     StopReplicaRequest,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from sim.kernel.message import Message
 
 CLIENTS: Final = {PRODUCER: "producer", CONSUMER: "consumer", VALIDATOR: "validator"}
 WORDS: Final[Mapping[type[Message], str]] = {

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from reports.evidence.sentences import records, sentence
 from reports.formatting import seconds
 from scenarios.single.execution import CLIENTS_BEGIN_US
+from scenarios.single.result import RunResult
 from scenarios.single.script import VALIDATION_IDS
 from sim.history import steps
-from sim.history.steps import ASIDE, CHANGE, DETAIL, TURN, UNTOLD, kind_of
+from sim.history.steps import ASIDE, CHANGE, DETAIL, TURN, UNTOLD, Shown, StepKind, kind_of
 from sim.plurals import counted
 from sim.protocol.modes import MODES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
-    from scenarios.single.result import RunResult
-    from sim.history.steps import Shown, StepKind
 
 FIRST_LINE: Final = 2
 """Line number of the first step in a trace file: line 1 identifies the run."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from reports.formatting import seconds
 from scenarios.single.script import VALIDATION_IDS
 from sim.history import steps
-from sim.history.steps import StepKind, kind_of
+from sim.history.steps import Shown, StepKind, kind_of
 from sim.plurals import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from sim.history.steps import Shown
 
 UNHARMED: Final[Mapping[StepKind, str]] = {
     steps.POWER_LOSS: "The machine of {who} loses power; its {whole} is on disk.",

@@ -9,23 +9,19 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Iterator, Sequence
 from html import escape
 from importlib import resources
 from string import Template
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from reports.drawing.picture import picture
 from reports.drawing.svg import to_svg
 from reports.evidence.markdown import story_as_markdown
 from reports.evidence.sentences import sentence
-from reports.film.film import as_json, first_difference
+from reports.film.film import Film, as_json, first_difference
 from reports.formatting import seconds
 from sim.history import steps
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from reports.film.film import Film
 
 CURVE_NOTE: Final = (
     "Curve: the share of runs that fail if everything up to this step stays the same and the rest is random. "

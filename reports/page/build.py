@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from reports.analysis import compare, coverage_table, guarantees, sentences
-from reports.analysis.compare import ANY, release_order
+from reports.analysis.compare import ANY, Comparison, Group, Level, Rate, release_order
+from reports.analysis.guarantees import Map
 from reports.analysis.statistics import interval
 from reports.drawing.explanation import told
 from reports.drawing.observed_run import observe
 from reports.drawing.picture import picture
 from reports.drawing.svg import to_svg
 from reports.evidence import triage
+from reports.evidence.narrative import Sentence
 from reports.evidence.story import head
+from reports.evidence.triage import Bucket
 from reports.formatting import LEAST, number, part_of, percent, plain, seconds, share
 from reports.page import plots
 from reports.versions import version
 from scenarios import memory
-from scenarios.sweep.store import read_json
+from scenarios.sweep.store import Store, read_json
 from sim.config import shown
 from sim.errors import InputError
 from sim.plurals import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from reports.analysis.compare import Comparison, Group, Level, Rate
-    from reports.analysis.guarantees import Map
-    from reports.evidence.narrative import Sentence
-    from reports.evidence.triage import Bucket
-    from scenarios.sweep.store import Store
 
 POINTS: Final = 12
 """Maximum number of grid points with their own part; larger grids are shown in the maps only."""
