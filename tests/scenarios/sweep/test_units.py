@@ -69,7 +69,7 @@ def test_a_sweep_of_other_rules_under_the_same_name_is_another_sweep(tmp_path: P
     canary = load("canary")
     run_sweep(Sweep((canary,), {"canary": (MINE,)}, 0, 1), tmp_path, Here(), chunks=1)
     other = replace(MINE, rules=MINE.rules.override({"elr": "on"}))
-    with pytest.raises(InputError, match="own_modes"):
+    with pytest.raises(InputError, match=r"mode .mine. has changed in elr"):
         run_sweep(Sweep((canary,), {"canary": (other,)}, 0, 1), tmp_path, Here(), chunks=1)
 
 
