@@ -310,6 +310,7 @@ class Cluster:
         process = self.running.get(broker)
         if process is None or process.zombie:
             return False
+        process.end_elision()
         self.control.expire_silently(broker)
         process.zombie = True
         return True

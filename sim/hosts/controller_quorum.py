@@ -296,7 +296,7 @@ class ControllerQuorum(ControlPlane):
         known = self.active.image.brokers.get(broker)
         if known is None or known.broker_epoch != heartbeat.broker_epoch:
             return
-        if not self._keeps_alive(known, heartbeat.metadata_offset):
+        if not self._keeps_alive(known, heartbeat.metadata_offset, want_fence=heartbeat.want_fence):
             self.end_elision()
         self.sessions.note_heartbeat(broker, self._kernel.now_us)
         try:
@@ -334,18 +334,24 @@ class ControllerQuorum(ControlPlane):
         if len(brokers) == self._brokers and all(self.active.image.is_active(broker) for broker in brokers):
             self.active.create_partition(self._topic, self.state.replicas)
 
-    def is_keepalive(self, broker: int, broker_epoch: int, metadata_offset: int) -> bool:
+    def is_keepalive(self, broker: int, broker_epoch: int, metadata_offset: int, *, want_fence: bool) -> bool:
         """Whether a heartbeat with these fields would only keep the session.
 
-        A broker that has replayed the whole log gets later records in time while its link is steady.
+        A broker that has replayed the whole log gets later records in time while its link is steady. One that starts
+        stays fenced, and its offset matters only when it has read its registration.
         """
         known = self.active.image.brokers.get(broker)
-        return known is not None and known.broker_epoch == broker_epoch and self._keeps_alive(known, metadata_offset)
+        return (
+            known is not None
+            and known.broker_epoch == broker_epoch
+            and self._keeps_alive(known, metadata_offset, want_fence=want_fence)
+        )
 
-    def _keeps_alive(self, known: BrokerRegistration, metadata_offset: int) -> bool:
+    def _keeps_alive(self, known: BrokerRegistration, metadata_offset: int, *, want_fence: bool) -> bool:
         """`is_keepalive` for the current incarnation of a broker."""
         if known.fenced:
-            return False
+            starts = want_fence and metadata_offset < known.registered_offset
+            return starts and self.sessions.is_open(known.broker)
         for entry in self.active.image.brokers.values():
             if entry.shutting_down:
                 return False
@@ -365,7 +371,8 @@ class ControllerQuorum(ControlPlane):
         """See `QuorumSessions.deliver_response`."""
         channel = self.reach(heartbeat.broker)
         assert channel is not None
-        reply = BrokerHeartbeatResponse(heartbeat, NONE, is_caught_up=True)
+        starts = heartbeat.want_fence
+        reply = BrokerHeartbeatResponse(heartbeat, NONE, is_caught_up=not starts, is_fenced=starts)
         channel.deliver_at(arrives_us, reply)
 
     def suspend_expiry(self, broker: int) -> None:

@@ -201,7 +201,7 @@ class KRaftBroker(Broker):
         """See `LifecycleHost.send_heartbeat`."""
         channel: Channel[QuorumSessions] | None = self.out.get(CONTROL)
         if channel is not None and self._can_elide_pings(channel):
-            interval_us = self._round_trip_us(channel) + self.settings.heartbeat_us
+            interval_us = self._round_trip_us(channel) + self._lifecycle.interval_us
             if self._elide_pings(channel, interval_us):
                 return
         request = BrokerHeartbeatRequest(
@@ -237,7 +237,8 @@ class KRaftBroker(Broker):
 
     def _can_elide_pings(self, channel: Channel[QuorumSessions]) -> bool:
         """Whether this and later heartbeats and their responses will arrive and change nothing but the session."""
-        if self.zombie or self.fenced or not self._lifecycle.is_steady:
+        lifecycle = self._lifecycle
+        if self.zombie or not lifecycle.is_steady(fenced=self.fenced):
             return False
         controller = channel.target
         if not self.network.is_steady(self.node, CONTROL):
@@ -245,9 +246,11 @@ class KRaftBroker(Broker):
         round_us = self._round_trip_us(channel)
         return (
             round_us < self._timeout_us
-            and controller.is_keepalive(self.node, self.broker_epoch, self.image.offset)
+            and controller.is_keepalive(
+                self.node, self.broker_epoch, self.image.offset, want_fence=lifecycle.wants_fence
+            )
             and controller.cannot_expire(
-                self.node, self.kernel.now_us + channel.usual_us, round_us + self.settings.heartbeat_us
+                self.node, self.kernel.now_us + channel.usual_us, round_us + lifecycle.interval_us
             )
         )
 
@@ -258,7 +261,11 @@ class KRaftBroker(Broker):
             self._lifecycle.resume(next_us - now_us)
             return
         request = BrokerHeartbeatRequest(
-            self.node, self.broker_epoch, self.image.offset, want_fence=False, want_shut_down=False
+            self.node,
+            self.broker_epoch,
+            self.image.offset,
+            want_fence=self._lifecycle.wants_fence,
+            want_shut_down=False,
         )
         self._await_answer(request, sent_us)
         if arrives_us > now_us:

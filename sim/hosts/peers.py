@@ -31,7 +31,7 @@ class ZooKeeperSessions(Protocol):
 class QuorumSessions(Protocol):
     """The active controller of a quorum as brokers with a session see it."""
 
-    def is_keepalive(self, broker: int, broker_epoch: int, metadata_offset: int) -> bool:
+    def is_keepalive(self, broker: int, broker_epoch: int, metadata_offset: int, *, want_fence: bool) -> bool:
         """Whether a heartbeat would only keep the session."""
 
     def cannot_expire(self, broker: int, arrives_us: int, interval_us: int) -> bool:

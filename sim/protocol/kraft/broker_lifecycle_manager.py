@@ -123,7 +123,7 @@ class BrokerLifecycleManager:
         elif self._is_registered:
             self.in_flight = True
             self._host.send_heartbeat(
-                want_fence=not self._ready_to_unfence, want_shut_down=self.state == PENDING_CONTROLLED_SHUTDOWN
+                want_fence=self.wants_fence, want_shut_down=self.state == PENDING_CONTROLLED_SHUTDOWN
             )
         else:
             self._register()
@@ -174,9 +174,20 @@ class BrokerLifecycleManager:
             self._communicate_after(self._heartbeat_us)
 
     @property
-    def is_steady(self) -> bool:
-        """Whether a heartbeat's response is a no-op: the broker runs, and the last request did not fail."""
-        return self.state == RUNNING and not self._failures
+    def wants_fence(self) -> bool:
+        """Whether its heartbeats ask to keep it fenced, because it is not ready."""
+        return not self._ready_to_unfence
+
+    @property
+    def interval_us(self) -> int:
+        """Time from a response that is a no-op to the next heartbeat."""
+        return STARTING_US if self.state == STARTING else self._heartbeat_us
+
+    def is_steady(self, *, fenced: bool) -> bool:
+        """Whether a response equal to the last is a no-op: the broker runs unfenced, or it starts and has not caught up
+        yet; and the last request did not fail.
+        """
+        return not self._failures and self.state == (STARTING if fenced else RUNNING)
 
     def resume(self, after_us: int) -> None:
         """Account for elided heartbeats; none is in flight, and the next follows after `after_us`."""

@@ -13,8 +13,11 @@ from sim.kernel.scheduler import SHIFT, Call
 from tests.sim.world import World
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sim.config import Value
     from sim.history.trace import Shown
+    from sim.hosts.cluster import Cluster
 
 FIXED: dict[str, Value] = {"sim.network.latency": "fixed"}
 
@@ -78,6 +81,39 @@ def test_the_first_slow_ping_may_cost_the_session() -> None:
         found.append(small.steps)
         assert [step["broker"] for step in small.of("session-end")] == [2]
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("mode", ["kraft", "elr"])
+@pytest.mark.parametrize(
+    "happens",
+    [
+        lambda cluster: None,
+        lambda cluster: cluster.zombie(2),
+        lambda cluster: cluster.kill(2),
+        lambda cluster: cluster.shut_down(2),
+        lambda cluster: cluster.pause(2),
+        lambda cluster: cluster.control.fail_over(),
+        lambda cluster: cluster.links.worsen(steps.SLOW, 2, 0, 2_000_000),
+    ],
+    ids=["nothing", "zombie", "kill", "shutdown", "pause", "failover", "slow link"],
+)
+def test_heartbeats_of_a_broker_that_starts_are_elided(mode: str, happens: Callable[[Cluster], object]) -> None:
+    found, events = [], []
+    for elision in (True, False):
+        small = World(mode, config={**FIXED, "sim.elision": elision, "sim.recovery.ms": 12_000})
+        small.run(20)
+        small.cluster.kill(2)
+        small.run(12)
+        small.cluster.start(2)
+        small.run(1.005)
+        before = small.cluster.kernel.events
+        small.run(1)
+        events.append(small.cluster.kernel.events - before)
+        happens(small.cluster)
+        small.run(30)
+        found.append(small.steps)
+    assert found[0] == found[1]
+    assert events[0] < 20 < 200 < events[1]
 
 
 @pytest.mark.parametrize("later", range(5))
