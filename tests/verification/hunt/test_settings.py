@@ -134,7 +134,7 @@ def test_a_run_without_end_or_bound_is_killed(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("number", "settings", "verdict", "digest"),
     [
-        (-1, {"sim.event.budget": 150_000}, "exhausted", "40be85d42782ecec86366626b84cb4e9"),
+        (-1, {"sim.event.budget": 150_000}, "exhausted", "22f9f85ce6ac0efd291b1ba25d082822"),
         (-2, {}, "violation", "7a5d60b0e499aa57fca324ca138636c0"),
     ],
 )
