@@ -1,7 +1,7 @@
 """How far a partition is from a loss of acknowledged records, and from a state in which nobody can lead.
 
-A search over `situations`, cheapest stories first. A story costs unclean ends, and other events that somebody causes:
-clean stops, starts, moves, elections. Neither kind outweighs the other, so a distance has every cheapest mixture.
+A search over `situations`, shortest stories first. It counts unclean ends apart from clean events: stops, starts, moves
+and preferred elections. Neither kind outweighs the other, so a distance has each story that no other beats in both.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ the loss of acknowledged records depends on them:
   further record is acknowledged after each event: members have it, unflushed, and others lack it.
 - An unclean end (a power loss) loses all that was not flushed; a clean stop flushes. A broker that ended, in either
   way, is fenced before anything else happens.
-- Whether a live replica has fetched enough to join the ISR is left to chance, so both cases are followed; so is
-  whether a fenced broker of the log under audit has ended cleanly, unless it is in the ISR or ELR, whose members have.
-- Log directories, lagging followers, and bugs of brokers are left out, and so are unclean elections and moves that
-  change the number of replicas: who wants these does not ask.
+- A live replica may join the ISR at any moment, or not at all: both cases are followed.
+- A broker that was fenced when the log ended had been stopped cleanly.
+- Log directories, lagging followers, bugs of brokers, unclean elections, and moves that change the number of replicas
+  are left out.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 KEY: Final[Key] = ("", 0)
 _EPOCH: Final = 1
 _MOST_CANDIDATES: Final = 6
-"""So many brokers at most take part in moves: replicas, members of the ELR, and one more."""
+"""Most brokers that a partition may be moved to: replicas, members of the ELR, and one more."""
 
 
 class Machine(Enum):

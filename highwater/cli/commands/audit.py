@@ -58,7 +58,7 @@ Measured = dict["Key", tuple["Distance", "Nearest | None"]]
 @click.option(
     "--partition",
     "partitions",
-    metavar="TOPIC-NUMBER",
+    metavar="TOPIC-PARTITION",
     multiple=True,
     help="With --distance: only this partition, and when it was nearest to a loss.",
 )
@@ -77,7 +77,7 @@ Measured = dict["Key", tuple["Distance", "Nearest | None"]]
     help="With --distance: a new folder for the stories as scenarios, for 'highwater run'.",
 )
 @click.option("--anonymous", is_flag=True, help="Show hashes instead of the names of topics.")
-@click.option("--no-explain", is_flag=True, help="Do not look for the event behind each record: some times faster.")
+@click.option("--no-explain", is_flag=True, help="Do not look for the event behind each record: many times faster.")
 @click.option(
     "--most", metavar="N", type=click.IntRange(1), default=SHOWN, show_default=True, help="Rows of each table."
 )
@@ -109,7 +109,8 @@ def command(
     or snapshots of one; the output of 'kafka-dump-log.sh --cluster-metadata-decoder', or of 'kafka-topics.sh
     --describe' (one moment), compressed or not. Nothing is written to it.
 
-    Exit 0 when no partition is at risk of a loss or without a leader and each record has an explanation, 1 otherwise.
+    Exit 0 when no partition is at risk of a loss or without a leader and each record has an explanation, 1 otherwise;
+    with --before-restart, 0 for yes and 1 for no.
     """
     from reports.audit.audit import audit
     from reports.audit.broker_logs import read_broker_logs
