@@ -3,10 +3,10 @@
 A warning names brokers that are weak: they lack committed records, or the leader does not wait for them. A loss needs
 one or two more faults, in the right order and within a short time. A blow has up to four parts: it keeps a weak broker
 from fetching, or the leader from learning of metadata; it sends batches, since the next ones of the workload may be far
-away; it ends the leader, or who holds the records; and another fault may strike while brokers return.
+away; it ends the leader or a broker that holds the records; and another fault may strike while brokers return.
 
-The first blow after a warning aims at the weak by what the warning says. Every tenth strikes any kind at any broker.
-All others draw each part.
+The first blow after a warning follows the recipe of its kind (`RECIPES`) and strikes the brokers that the warning
+names. Every tenth blow injects any kind of fault at any broker. All others draw each part.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ HOLDS: Final = ("cut", "cut", "cut", "disk-stall", "pause", "slow")
 LATE: Final = ("metadata-lag", "cut")
 """Kinds by which the leader learns of metadata late."""
 ENDS: Final = ("controlled-restart", "kill", "kill", "power-loss", "power-loss", "session-expiry", "zombie", "pause")
-"""Kinds that end who leads or holds records, repeated by weight."""
+"""Kinds that end a leader or a broker that holds records, repeated by weight."""
 LOSSES: Final = ("power-loss", "power-loss", "disk-replaced", "kill")
-"""Kinds that strike who alone holds records, repeated by weight."""
+"""Kinds that strike the only broker that holds records, repeated by weight."""
 GAPS_US: Final = (1_000, 20_000, 300_000, 2_000_000)
 """Longest times between two parts, within less than a round trip of metadata up to several fetches."""
 WAIT_US: Final = (500_000, 12_000_000)
@@ -68,7 +68,7 @@ class Recipe:
         holds: whether the weak broker is kept from fetching.
         late: whether the leader learns of metadata late.
         ends: kinds of the end.
-        target: whom it strikes.
+        target: the broker that it strikes.
         waits: whether it waits until the blow's batch was acknowledged.
     """
 
@@ -85,9 +85,9 @@ RECIPES: Final = {
     "quorum-not-superset": Recipe(holds=True, late=True, ends=ENDS, target=LEADER, waits=True),
     # The weak broker is elected, before it fetches what it lacks.
     "candidate-incomplete": Recipe(holds=False, late=False, ends=ENDS, target=LEADER, waits=False),
-    # Who has the records loses them, or truncates them, before it is elected again.
+    # The broker that has the records loses or truncates them before it is elected again.
     "leader-incomplete": Recipe(holds=False, late=False, ends=LOSSES, target=ISR_MEMBER, waits=False),
-    # Those that are known to have the records lose them.
+    # The brokers that are known to have the records lose them.
     "recovery-quorum": Recipe(holds=False, late=False, ends=LOSSES, target=WEAK, waits=False),
     # Only the leader has the record.
     "ack-above-hw": Recipe(holds=False, late=False, ends=ENDS, target=LEADER, waits=False),
