@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from reports.audit import describe, risks
-from reports.audit.explanations import CHANGE, CREATION, Explainer
+from reports.audit.explanations import CHANGE, CREATION, MOST_PER_BATCH, Explainer
 from reports.audit.facts import ReplicaFacts
 from reports.audit.histories import PartitionHistory
 from reports.audit.image import METADATA_VERSION, ClusterImage
@@ -19,7 +19,7 @@ from sim.plurals import counted
 from sim.protocol.modes import MODES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from reports.audit.explanations import Explanation
@@ -166,10 +166,10 @@ def _read(found: Audit, batches: Iterable[MetadataBatch], *, explain: bool, give
     """Replay the batches; each record is explained by the state before it."""
     image = found.image
     explainer: Explainer | None = None
-    for batch in batches:
+    for batch, following in _with_following(batches):
         if explain:
             explainer = explainer or _explainer(found.rules)
-            explainer.begin(batch)
+            explainer.begin(batch, following)
         level = image.features.get(METADATA_VERSION)
         for record in batch.records:
             explanation = None if explainer is None else explainer.explain(image, record)
@@ -183,6 +183,22 @@ def _read(found: Audit, batches: Iterable[MetadataBatch], *, explain: bool, give
             found.release = recognised_release(image)
             found.mode, found.rules = rules_of(found.release)
             explainer = None
+
+
+_MOST_HELD: Final = 100
+"""Full batches at once: a million partitions that one event changes."""
+
+
+def _with_following(batches: Iterable[MetadataBatch]) -> Iterator[tuple[MetadataBatch, Sequence[MetadataBatch]]]:
+    """Batches, each with those that may go on with its last event."""
+    held: deque[MetadataBatch] = deque()
+    for batch in batches:
+        held.append(batch)
+        if len(batch.records) < MOST_PER_BATCH or len(held) == _MOST_HELD:
+            while held:
+                yield held.popleft(), tuple(held)
+    while held:
+        yield held.popleft(), tuple(held)
 
 
 def _note_histories(found: Audit, batch: MetadataBatch) -> None:

@@ -52,7 +52,6 @@ class Event:
             partition's.
         serving: a broker that was not shutting down before this event.
         unclean: unclean elections are allowed, though no record says so.
-        across_batches: its record of the broker is in another batch than that of the partition.
     """
 
     text: str
@@ -60,7 +59,6 @@ class Event:
     unfenced: int = -1
     serving: int = -1
     unclean: bool = False
-    across_batches: bool = False
 
 
 class _Host:

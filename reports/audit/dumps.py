@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _BATCH: Final = re.compile(
     r"baseOffset: (?P<base>\d+) lastOffset: (?P<last>\d+) count: (?P<count>\d+).*"
     r" partitionLeaderEpoch: (?P<epoch>-?\d+).* isControl: (?P<control>true|false)"
-    r".* CreateTime: (?P<time>-?\d+).* compresscodec: (?P<codec>\w+)"
+    r".* CreateTime: (?P<time>-?\d+).* compresscodec: (?P<codec>\w+)(?:.* isvalid: (?P<valid>true|false))?"
 )
 _RECORD: Final = re.compile(r"\| (?:offset: (?P<offset>\d+) .*?)?payload: (?P<payload>\{.*)")
 _UNREADABLE: Final = re.compile(r"\| .*Error at (?P<offset>\d+), skipping")
@@ -61,7 +61,7 @@ def read_dump(path: Path, notes: list[str]) -> Iterator[MetadataBatch]:
 
     Raises:
         InputError: the file is no such dump.
-        StorageError: it cannot be read.
+        StorageError: it cannot be read, or Kafka found a corrupt batch.
     """
     batch: MetadataBatch | None = None
     expected = 0
@@ -75,6 +75,8 @@ def read_dump(path: Path, notes: list[str]) -> Iterator[MetadataBatch]:
                             f"{path}, line {number}: the batch is compressed ({found['codec']}); "
                             "Kafka does not compress its metadata log"
                         )
+                    if found["valid"] == "false":
+                        raise StorageError(f"{path}, line {number}: the batch is corrupt, says Kafka (isvalid: false)")
                     base = int(found["base"])
                     batch = MetadataBatch(base, int(found["last"]) + 1, int(found["time"]), int(found["epoch"]), [])
                     expected = 0 if found["control"] == "true" else int(found["count"])

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from reports.audit.records import MetadataRecord
     from sim.protocol.rules import Rules
 
+MOST_PER_BATCH: Final = 10_000
+"""Records of an event that is not atomic: the controller cuts up what is longer, and the record of the broker may come
+in another batch than a partition's. Kafka: QuorumController#DEFAULT_MAX_RECORDS_PER_BATCH."""
 _MOST_REMOVED: Final = 4
 """Of so many replicas that leave the assignment, each subset may have been in the proposed ISR."""
 CREATION: Final = "PARTITION_RECORD"
@@ -72,13 +75,30 @@ class Explainer:
         self._repairs = repairs
         self._repeated: dict[Key, tuple[str, list[PartitionState]]] = {}
         """Partition -> the event that has explained its last record, and the states that are still to come of it."""
-        self.begin(MetadataBatch(0, 0, -1, -1, []))
+        self._batch = MetadataBatch(0, 0, -1, -1, [])
+        self._preceding = _Brokers()
+        """Of the full batches right before."""
+        self.begin(self._batch)
 
-    def begin(self, batch: MetadataBatch) -> None:
-        """Begin with the records of a batch."""
+    def begin(self, batch: MetadataBatch, following: Sequence[MetadataBatch] = ()) -> None:
+        """Begin with the records of a batch.
+
+        Args:
+            batch: the next one of the log.
+            following: the batches after it, up to the first that is not full, if it is full itself.
+        """
         self._repeated.clear()
+        self._neighbours = _Brokers()
+        if len(self._batch.records) >= MOST_PER_BATCH:
+            self._preceding.add(self._batch.records)
+            self._neighbours.include(self._preceding)
+        else:
+            self._preceding = _Brokers()
+        for other in following:
+            self._neighbours.add(other.records)
         self._batch = batch
-        self._brokers = _Brokers(batch.records)
+        self._brokers = _Brokers()
+        self._brokers.add(batch.records)
 
     def explain(self, image: ClusterImage, record: MetadataRecord) -> Explanation | None:
         """Explain the batch's next record, which the image does not have yet.
@@ -122,7 +142,7 @@ class Explainer:
         for events in (
             candidates(image, brokers, key, before, after),
             _side_effects(before, after),
-            _across_batches(before, after),
+            _of_brokers(self._neighbours),
         ):
             for event in events:
                 states = outcome(image, key, before, self._rules, event)
@@ -152,11 +172,19 @@ class Explainer:
 class _Brokers:
     """What the records of a batch say about brokers, from which events are recognised."""
 
-    def __init__(self, records: Sequence[MetadataRecord]) -> None:
+    def __init__(self) -> None:
         self.fenced: set[int] = set()
         self.unfenced: set[int] = set()
         self.stopping: set[int] = set()
         self.registered: set[int] = set()
+
+    def include(self, other: _Brokers) -> None:
+        self.fenced |= other.fenced
+        self.unfenced |= other.unfenced
+        self.stopping |= other.stopping
+        self.registered |= other.registered
+
+    def add(self, records: Sequence[MetadataRecord]) -> None:
         for record in records:
             fields = record.fields
             if not record.is_known:
@@ -229,23 +257,14 @@ def _side_effects(before: PartitionState, after: PartitionState) -> Iterator[Eve
     """Events that change something else than what was asked for.
 
     Kafka updates leader, ELR and last known ELR with any change of a partition: when an election elects nobody, a
-    broker reports the log directory that is known, or a reassignment asks for the present replicas. These events are
-    tried only if no other one explains a record.
+    broker reports the log directory that is known, or a reassignment asks for the present replicas. The report of a
+    replica that leaves can complete its reassignment. These events are tried only if no other one explains a record.
     """
     if after.leader in (before.leader, NO_LEADER):
         yield from _elections(after)
-    if before.directories == after.directories:
-        for broker in after.replicas:
-            yield controller.assign_directory(broker)
+    for broker in before.replicas:
+        yield controller.assign_directory(broker)
     yield controller.reassign(after.target)
-
-
-def _across_batches(before: PartitionState, after: PartitionState) -> Iterator[Event]:
-    """Events whose record of the broker is in a later batch, since Kafka cuts up what is longer than 10,000 records."""
-    for broker in sorted({*before.isr, *before.elr} - (set(after.isr) & set(after.elr))):
-        yield replace(controller.fence(broker), across_batches=True)
-        yield replace(controller.register(broker, clean=False), across_batches=True)
-        yield replace(controller.register(broker, clean=True), across_batches=True)
 
 
 def _proposals(before: PartitionState, after: PartitionState) -> Iterator[tuple[int, ...]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 LOG: Final = "__cluster_metadata-0"
 """Name of the folder of a metadata log, in a broker's or controller's log directory."""
 _META: Final = "meta.properties"
+_CLUSTER_ID: Final = re.compile(r"^cluster\.id=(\S+)", re.MULTILINE)
 _DUMP_LINES: Final = ("Dumping ", "Log starting offset", "Snapshot end offset", "KRaft bootstrap", "baseOffset:", "| ")
 """How the lines of a dump begin."""
 
@@ -58,10 +61,17 @@ class MetadataLog:
             InputError: a file is no metadata log.
             StorageError: a file cannot be read, or is corrupt.
         """
+        controller_epoch = -1
         for path in self.files:
             for batch in _batches(path, self.notes):
                 if batch.next_offset <= next_offset:
                     continue  # In the snapshot, or twice among the files.
+                if batch.controller_epoch < controller_epoch:
+                    self.notes.append(
+                        f"{path}: at record {batch.base_offset} the controller epoch goes back from {controller_epoch} "
+                        f"to {batch.controller_epoch}: these are parts of different logs"
+                    )
+                controller_epoch = batch.controller_epoch
                 if self.first_offset < 0:
                     self.first_offset = batch.base_offset
                 if batch.base_offset > next_offset and self.batches + bool(self.snapshots) + next_offset:
@@ -92,6 +102,7 @@ def open_log(paths: Sequence[Path]) -> MetadataLog:
             raise InputError(f"{path}: neither a file nor a folder")
     folders = [path for path in paths if path.is_dir()]
     if not folders:
+        _refuse_mixture(paths)
         return _of_files(list(paths))
     if len(paths) > 1:
         raise InputError(f"{folders[0]}: give one folder, or files of one log; each log is audited by itself")
@@ -99,6 +110,20 @@ def open_log(paths: Sequence[Path]) -> MetadataLog:
         return _of_folder(folders[0])
     except OSError as error:
         raise StorageError(f"{error.filename or folders[0]}: {error.strerror}") from None
+
+
+def _refuse_mixture(files: Sequence[Path]) -> None:
+    """Refuse files of several clusters, as far as ``meta.properties`` beside their folders tells them apart."""
+    of: dict[str, Path] = {}
+    for file in files:
+        for folder in file.absolute().parents[:2]:
+            with suppress(OSError):
+                if found := _CLUSTER_ID.search((folder / _META).read_text(encoding="utf-8", errors="replace")):
+                    of.setdefault(found[1], file)
+                    break
+    if len(of) > 1:
+        (one, file), (other, second) = list(of.items())[:2]
+        raise InputError(f"{second} is of cluster {other}, {file} of cluster {one}; audit each log by itself")
 
 
 def _of_folder(folder: Path) -> MetadataLog:

@@ -1,7 +1,7 @@
 """Segments and snapshots of a metadata log, read batch by batch and never written.
 
-Kafka may append to the folder meanwhile: an incomplete last batch is left for the next reading. Checksums are not
-verified. Kafka: DefaultRecordBatch, DefaultRecord, Snapshots.
+Kafka may append to the folder meanwhile: an incomplete last batch is left for the next reading. Kafka:
+DefaultRecordBatch, DefaultRecord, Snapshots.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import struct
 from typing import TYPE_CHECKING, Final
+
+from google_crc32c import value as crc32c
 
 from reports.audit.records import CorruptRecordError, Cursor, MetadataBatch, decode
 from sim.errors import InputError, StorageError
@@ -26,6 +28,8 @@ _HEADER: Final = struct.Struct(">ibIhiqqqhii")
 """Leader epoch, magic, checksum, attributes, last offset delta, first and last time stamp, producer id, epoch and
 sequence, number of records."""
 _MAGIC: Final = 2
+_CHECKED: Final = 9
+"""The checksum, CRC-32C, covers a batch from this byte of `_HEADER` on: its attributes and all after."""
 _LARGEST: Final = 1 << 30
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 _CONTROL: Final = 0x20
@@ -58,10 +62,12 @@ def read_batches(path: Path) -> Iterator[MetadataBatch]:
 
 
 def _batch(path: Path, base_offset: int, data: bytes) -> MetadataBatch:
-    epoch, magic, _, attributes, last_delta, first_ms, _, _, _, _, count = _HEADER.unpack_from(data)
+    epoch, magic, checksum, attributes, last_delta, first_ms, _, _, _, _, count = _HEADER.unpack_from(data)
     where = f"{path}: the batch at offset {base_offset}"
     if magic != _MAGIC:
         raise InputError(f"{where} has format {magic}; metadata logs have format {_MAGIC}")
+    if crc32c(data[_CHECKED:]) != checksum:
+        raise StorageError(f"{where} is corrupt: its checksum is not that of its bytes")
     if count != last_delta + 1:
         raise StorageError(f"{where} is corrupt: {count} records up to offset {base_offset + last_delta}")
     if attributes & _CODEC:

@@ -8,6 +8,8 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from google_crc32c import value as crc32c
+
 from reports.audit.records import BY_TYPE, SCHEMAS
 
 if TYPE_CHECKING:
@@ -86,10 +88,9 @@ def batch(base: int, values: list[bytes], *, time_ms: int = 0, epoch: int = 1, a
     for delta, value in enumerate(values):
         body = b"\0" + zigzag(0) + zigzag(delta) + zigzag(-1) + zigzag(len(value)) + value + zigzag(0)
         records += zigzag(len(body)) + body
-    header = struct.pack(
-        ">ibIhiqqqhii", epoch, 2, 0, attributes, len(values) - 1, time_ms, time_ms, -1, -1, -1, len(values)
-    )
-    return struct.pack(">qi", base, len(header) + len(records)) + header + records
+    body = struct.pack(">hiqqqhii", attributes, len(values) - 1, time_ms, time_ms, -1, -1, -1, len(values)) + records
+    header = struct.pack(">ibI", epoch, 2, crc32c(body))
+    return struct.pack(">qi", base, len(header) + len(body)) + header + body
 
 
 @dataclass

@@ -254,6 +254,39 @@ def test_a_directory_reported_again_clears_the_elr(tmp_path: Path) -> None:
     ]
 
 
+def test_a_leaving_replica_that_reports_a_directory_completes(tmp_path: Path) -> None:
+    """Up to 4.2, by a known bug. Nobody leads if the last replica is shutting down."""
+    log = begun([1, 2], min_isr=1, level=28)
+    log.add(("BROKER_REGISTRATION_CHANGE_RECORD", {"brokerId": 1, "brokerEpoch": 3, "inControlledShutdown": 1}))
+    log.add(change(replicas=[1], removingReplicas=[], leader=-1))
+    image, last = at_last_batch(log, tmp_path)
+    key = logs.TOPIC_ID, 0
+    image.partitions[key] = replace(image.partitions[key], isr=(1,), removing=(2,))
+    explanation = Explainer(rules_of("4.2.1")[1], {}).explain(image, last.records[0])
+    assert explanation is not None
+    assert "broker 2 reports the log directory of its replica" in explanation.events
+
+
+def cut_up(log: Written) -> None:
+    """The fencing of the leader, of which two records are in a full batch and the others in the next."""
+    log.add(change(0, leader=2, isr=[2, 3]), change(1, leader=3, isr=[3, 2]))
+    log.add(change(2, leader=2, isr=[2, 3]), fenced(1, 3))
+
+
+@pytest.mark.parametrize(("most", "unexplained"), [(2, 0), (3, 2)])
+def test_an_event_may_be_cut_into_full_batches(
+    most: int, unexplained: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("audit", "explanations"):
+        monkeypatch.setattr(f"reports.audit.{module}.MOST_PER_BATCH", most)
+    log = begun()
+    log.add(partition([1, 3, 2], 1), partition([1, 2, 3], 2))
+    cut_up(log)
+    found = audited(log, tmp_path)
+    assert len(found.unexplained) == unexplained
+    assert found.explained["no event"] == unexplained
+
+
 @pytest.mark.parametrize(
     ("wrong", "problem"),
     [

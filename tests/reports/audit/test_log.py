@@ -68,6 +68,37 @@ def test_records_that_are_not_modelled_are_counted_by_name(tmp_path: Path) -> No
     ]
 
 
+def test_a_batch_with_another_checksum_is_corrupt(tmp_path: Path) -> None:
+    place = story().segment(tmp_path)
+    file = next(place.iterdir())
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(StorageError, match="is corrupt: its checksum"):
+        audit([place])
+    dump = story().dump(tmp_path / "dump.txt")
+    dump.write_text(dump.read_text().replace("isvalid: true", "isvalid: false", 1))
+    with pytest.raises(StorageError, match=r"line 3: the batch is corrupt, says Kafka"):
+        audit([dump])
+
+
+def test_files_of_several_clusters_are_refused(tmp_path: Path) -> None:
+    files = []
+    for cluster in ("one", "other"):
+        files.append(next(story().segment(tmp_path / cluster).iterdir()))
+        (tmp_path / cluster / "meta.properties").write_text(f"version=1\ncluster.id={cluster}-id\n")
+    with pytest.raises(InputError, match=r"is of cluster other-id, .* of cluster one-id"):
+        audit(files)
+
+
+def test_a_controller_epoch_that_goes_back_is_noted(tmp_path: Path) -> None:
+    place = story().segment(tmp_path)
+    file = next(place.iterdir())
+    file.write_bytes(file.read_bytes() + batch(story().offset, [encoded(*change(isr=[1, 2]))], epoch=0))
+    note = f"{file}: at record {story().offset} the controller epoch goes back from 1 to 0"
+    assert audit([place]).notes == [f"{note}: these are parts of different logs"]
+
+
 def test_all_forms_give_the_same_state(tmp_path: Path) -> None:
     log = story()
     whole = audit([log.segment(tmp_path / "whole")])
