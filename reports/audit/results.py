@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -106,6 +107,40 @@ def explained(audit: Audit) -> list[str]:
     if counts["known bug"]:
         lines.append(f"{counted(counts['known bug'], 'record')} would differ without a known bug.")
     return lines
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under a caption."""
+
+    caption: str
+    headers: tuple[str, ...]
+    rows: Sequence[tuple[object, ...]]
+
+
+def tables(audit: Audit, name: Named) -> list[Table]:
+    """What happened, and which records no event or a known bug explains; without empty tables."""
+    happened = [(one.offset, when(one.time_ms), name(one.key), one.text) for one in audit.happened]
+    record = ("record", "time (UTC)", "partition")
+    found = (
+        Table("Elections that lost records, or may have", (*record, "what happened"), happened),
+        Table(
+            f"Records that Kafka {audit.release} does not write",
+            (*record, "problem", "change"),
+            list(unexplained_rows(audit, name)),
+        ),
+        Table("Records that a known bug explains", (*record, "event", "rules"), list(bug_rows(audit, name))),
+    )
+    return [table for table in found if table.rows]
+
+
+def at_risk_rows(audit: Audit, name: Named) -> list[tuple[object, ...]]:
+    """Record, time, partition, and what was so, of each record with which a risk of a loss began or ended."""
+    return [
+        (one.offset, when(one.time_ms), name(key), one.text or "no longer at risk")
+        for key, begun in audit.at_risk.items()
+        for one in begun
+    ]
 
 
 def unexplained_rows(audit: Audit, name: Named) -> Iterator[tuple[object, ...]]:

@@ -73,28 +73,14 @@ def audit_page(found: Audit, paths: Sequence[Path], name: Named) -> str:
     at_risk = [
         (results.SEVERITIES[severity].capitalize(), results.risk_rows(found, severity, name)) for severity in ORDER
     ]
-    happened = [(one.offset, results.when(one.time_ms), name(one.key), one.text) for one in found.happened]
     keys = _shown(found)
-    tables = (
-        ("Elections that lost records, or may have", ("record", "time (UTC)", "partition", "what happened"), happened),
-        (
-            f"Records that Kafka {found.release} does not write",
-            ("record", "time (UTC)", "partition", "problem", "change"),
-            list(results.unexplained_rows(found, name)),
-        ),
-        (
-            "Records that a known bug explains",
-            ("record", "time (UTC)", "partition", "event", "rules"),
-            list(results.bug_rows(found, name)),
-        ),
-    )
     text: str = environment.get_template("audit.html").render(
         style=style,
         answer=results.answer(found),
         summary=[*results.summary(found), *results.explained(found)],
         notes=found.notes,
         at_risk=[(title, rows) for title, rows in at_risk if rows],
-        tables=[(title, headers, rows) for title, headers, rows in tables if rows],
+        tables=[(table.caption, table.headers, table.rows) for table in results.tables(found, name)],
         lines=_lines(found, paths, keys[:LINES], name),
         others=max(0, len(keys) - LINES),
         most=TABLE,
@@ -112,6 +98,7 @@ def _shown(found: Audit) -> list[Key]:
 
 
 def _lines(found: Audit, paths: Sequence[Path], keys: Sequence[Key], name: Named) -> list[Line]:
+    """The log is read again, since an audit keeps no past states."""
     if not keys or describe.is_description(paths[0]):
         return []
     states: dict[Key, list[tuple[PartitionState, int]]] = {key: [] for key in keys}
@@ -121,6 +108,8 @@ def _lines(found: Audit, paths: Sequence[Path], keys: Sequence[Key], name: Named
         if key in image.partitions:
             noted.append((image.partitions[key], image.time_ms))
     for batch in log.read(image.next_offset):
+        if batch.base_offset >= found.image.next_offset:
+            break  # Appended since the audit.
         for record in batch.records:
             image.replay(record)
             for key, noted in states.items():

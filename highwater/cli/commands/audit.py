@@ -266,7 +266,7 @@ def _show(shown: Terminal, found: Audit, name: Named, most: int) -> None:
     from reports.audit.risks import FINDINGS, ORDER
 
     shown.title(results.answer(found))
-    shown.items(results.summary(found))
+    shown.items([*results.summary(found), *results.explained(found)])
     for severity in ORDER:
         rows = results.risk_rows(found, severity, name)
         if not rows:
@@ -276,39 +276,15 @@ def _show(shown: Terminal, found: Audit, name: Named, most: int) -> None:
             shown.text(f"{partition}: {text} ({kind}).")
             shown.items([f"Do: {advice}.", *([f"See {finding} in {FINDINGS}."] if finding else [])])
         _more(shown, len(rows), most)
-    _table(
-        shown,
-        "What happened",
-        ["record", "time (UTC)", "partition", "what"],
-        [(one.offset, results.when(one.time_ms), name(one.key), one.text) for one in found.happened],
-        most,
-    )
-    earlier = [
-        (one.offset, results.when(one.time_ms), name(key), one.text or "no longer at risk")
-        for key, begun in found.at_risk.items()
-        for one in begun
-    ]
+    for table in results.tables(found, name):
+        _table(shown, table.caption, table.headers, table.rows, most)
+    earlier = results.at_risk_rows(found, name)
     _table(shown, "When records could be lost", ["record", "time (UTC)", "partition", "what was so"], earlier, most)
-    if sentences := results.explained(found):
-        shown.title("Records and events")
-        shown.items(sentences)
-    _table(
-        shown,
-        f"Records that Kafka {found.release} does not write",
-        ["record", "time (UTC)", "partition", "problem", "change"],
-        list(results.unexplained_rows(found, name)),
-        most,
-    )
-    _table(
-        shown,
-        "Records that a known bug explains",
-        ["record", "time (UTC)", "partition", "event", "rules"],
-        list(results.bug_rows(found, name)),
-        most,
-    )
 
 
-def _table(shown: Terminal, caption: str, headers: list[str], rows: Sequence[tuple[object, ...]], most: int) -> None:
+def _table(
+    shown: Terminal, caption: str, headers: Sequence[str], rows: Sequence[tuple[object, ...]], most: int
+) -> None:
     if rows:
         shown.table(caption, headers, rows[:most], numbers=["record"])
         _more(shown, len(rows), most)
