@@ -141,7 +141,7 @@ class Explainer:
         first: Event | None = None
         for events in (
             candidates(image, brokers, key, before, after),
-            _side_effects(before, after),
+            _side_effects(image, before, after),
             _of_brokers(self._neighbours),
         ):
             for event in events:
@@ -253,18 +253,23 @@ def _elections(after: PartitionState) -> Iterator[Event]:
         yield controller.elect(DESIGNATED, after.leader)
 
 
-def _side_effects(before: PartitionState, after: PartitionState) -> Iterator[Event]:
-    """Events that change something else than what was asked for.
+def _side_effects(image: ClusterImage, before: PartitionState, after: PartitionState) -> Iterator[Event]:
+    """Events that change something else than what was asked for, or without a record of their own.
 
     Kafka updates leader, ELR and last known ELR with any change of a partition: when an election elects nobody, a
     broker reports the log directory that is known, or a reassignment asks for the present replicas. The report of a
-    replica that leaves can complete its reassignment. These events are tried only if no other one explains a record.
+    replica that leaves can complete its reassignment. A broker that was unfenced during its controlled shutdown stays
+    marked as shutting down, so that its next controlled shutdown has no record but the partitions'. These events are
+    tried only if no other one explains a record.
     """
     if after.leader in (before.leader, NO_LEADER):
         yield from _elections(after)
     for broker in before.replicas:
         yield controller.assign_directory(broker)
     yield controller.reassign(after.target)
+    for broker in before.isr:
+        if (known := image.brokers.get(broker)) is not None and known.shutting_down:
+            yield controller.shut_down(broker)
 
 
 def _proposals(before: PartitionState, after: PartitionState) -> Iterator[tuple[int, ...]]:

@@ -267,6 +267,24 @@ def test_a_leaving_replica_that_reports_a_directory_completes(tmp_path: Path) ->
     assert "broker 2 reports the log directory of its replica" in explanation.events
 
 
+def test_a_second_controlled_shutdown_has_no_record_of_the_broker(tmp_path: Path) -> None:
+    """A broker that is unfenced while it shuts down stays marked."""
+    log = begun()
+    log.add(
+        ("BROKER_REGISTRATION_CHANGE_RECORD", {"brokerId": 1, "brokerEpoch": 3, "inControlledShutdown": 1}),
+        change(isr=[2, 3], leader=2),
+    )
+    log.add(fenced(1, 3))
+    log.add(unfenced(1, 3))
+    log.add(change(isr=[1, 2, 3]))
+    log.add(change(leader=1))
+    log.add(change(isr=[2, 3], leader=2))
+    image, last = at_last_batch(log, tmp_path)
+    explanation = Explainer(rules_of("4.3.1")[1], {}).explain(image, last.records[0])
+    assert explanation is not None
+    assert explanation.events == ("broker 1 begins controlled shutdown",)
+
+
 def cut_up(log: Written) -> None:
     """The fencing of the leader, of which two records are in a full batch and the others in the next."""
     log.add(change(0, leader=2, isr=[2, 3]), change(1, leader=3, isr=[3, 2]))
