@@ -76,6 +76,7 @@ class Audit:
         histories: by partition; empty unless asked for.
         at_risk: by partition, the first `KEPT` records at which a risk of a loss begins or ends.
         notes: what is missing in the log.
+        is_moment: whether only one moment is known, by ``kafka-topics.sh --describe``.
         batches: how many were read.
         first_offset: of the first record; -1 for one moment.
     """
@@ -94,6 +95,7 @@ class Audit:
     histories: dict[Key, PartitionHistory] = field(default_factory=dict)
     at_risk: dict[Key, list[RiskBegins]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    is_moment: bool = False
     batches: int = 0
     first_offset: int = -1
 
@@ -108,7 +110,7 @@ class Audit:
             raise InputError(f"--before-restart {broker}: no such broker is registered; one of: {known or 'none'}")
         found = {
             key: risks.restart_reasons(self.image, key, self.facts.get(key), self.rules, broker)
-            for key in self.image.partitions
+            for key in sorted(self.image.partitions, key=self.image.order)
         }
         return {key: reasons for key, reasons in found.items() if reasons}
 
@@ -140,6 +142,7 @@ def audit(
         image.static = dict(static or {})
         found = _begun(image, release)
         found.notes = notes
+        found.is_moment = True
     else:
         log = open_log(paths)
         image = log.start()
@@ -151,7 +154,7 @@ def audit(
         if not found.batches and not image.partitions:
             raise InputError(f"{paths[0]}: no record of a metadata log in it")
     _note_unknown(found)
-    for key in image.partitions:
+    for key in sorted(image.partitions, key=image.order):
         if at_risk := risks.risks_of(image, key, found.facts.get(key), found.rules):
             found.risks[key] = at_risk
     return found
@@ -159,7 +162,9 @@ def audit(
 
 def _begun(image: ClusterImage, release: str | None) -> Audit:
     name = release or recognised_release(image)
-    return Audit(image, name, *rules_of(name), recognised=release is None)
+    found = Audit(image, name, *rules_of(name), recognised=release is None)
+    found.facts = {key: ReplicaFacts.of_state(state, image.min_isr(key)) for key, state in image.partitions.items()}
+    return found
 
 
 def _read(found: Audit, batches: Iterable[MetadataBatch], *, explain: bool, given: bool, keep_histories: bool) -> None:
@@ -239,12 +244,17 @@ def _note_election(found: Audit, key: Key, facts: ReplicaFacts, batch: MetadataB
         left = facts.emptied[leader]
         text = f"broker {leader} was elected; it had left the assignment (record {left}), and its log is lost or old"
     elif leader in facts.behind:
-        text = f"broker {leader} was elected, which may lack records acknowledged after record {facts.behind[leader]}"
+        since = facts.behind[leader]
+        text = f"broker {leader} was elected, which may lack acknowledged records{_since(since)}"
     elif state.recovering:
         text = f"broker {leader} was elected uncleanly"
     else:
         return
     found.happened.append(Happened(state.offset, batch.time_ms, key, text))
+
+
+def _since(offset: int) -> str:
+    return "" if offset < 0 else f", those after record {offset}"
 
 
 def _note_risk(found: Audit, key: Key, facts: ReplicaFacts, batch: MetadataBatch) -> None:

@@ -19,7 +19,7 @@ class ReplicaFacts:
         emptied: broker -> offset of the record by which it left the assignment. It deletes its log then, or keeps an
             old one if it is down. Forgotten when the broker joins the ISR again.
         behind: broker -> offset of the record since which an ELR member may lack acknowledged records: the ISR had
-            min.insync.replicas members without it, so the high watermark did not wait.
+            min.insync.replicas members without it, so the high watermark did not wait. -1: before the first record.
         complete: brokers that have all acknowledged records, as far as is known: members of the last ISR that could
             acknowledge, and those who joined since.
     """
@@ -27,6 +27,16 @@ class ReplicaFacts:
     emptied: dict[int, int] = field(default_factory=dict)
     behind: dict[int, int] = field(default_factory=dict)
     complete: frozenset[int] = frozenset()
+
+    @classmethod
+    def of_state(cls, state: PartitionState, min_isr: int) -> ReplicaFacts:
+        """What a state alone tells, of a partition whose history is unknown: members of the ISR and the ELR have all
+        acknowledged records, unless the ISR is large enough to acknowledge without the ELR.
+        """
+        if state.leader == NO_LEADER or len(state.isr) < min_isr:
+            return cls(complete=frozenset({*state.isr, *state.elr}))
+        behind = dict.fromkeys((broker for broker in state.elr if broker in state.replicas), state.offset)
+        return cls(behind=behind, complete=frozenset(state.isr))
 
     def note(self, before: PartitionState | None, after: PartitionState, min_isr: int) -> None:
         """Note a change of the partition, after which the effective ``min.insync.replicas`` is `min_isr`."""

@@ -44,7 +44,7 @@ class PartitionState:
         leader: `reports.audit.records.NO_LEADER` for none.
         recovering: the leader was elected uncleanly and has not confirmed its recovery.
         directories: ids of log directories, parallel to `replicas`; empty if the records have none.
-        offset: of the last record that changed it.
+        offset: of the last record that changed it; -1 if a snapshot or a description states it.
     """
 
     replicas: Replicas
@@ -59,6 +59,11 @@ class PartitionState:
     last_known_elr: Replicas = ()
     directories: tuple[str, ...] = ()
     offset: int = -1
+
+    @property
+    def is_reassigned(self) -> bool:
+        """Whether a reassignment of it is in progress."""
+        return bool(self.adding or self.removing)
 
     @property
     def target(self) -> Replicas:
@@ -129,6 +134,10 @@ class ClusterImage:
     def name(self, key: Key) -> str:
         """A partition's name, such as ``orders-0``."""
         return f"{self.topics.get(key[0], key[0])}-{key[1]}"
+
+    def order(self, key: Key) -> tuple[str, int]:
+        """By which partitions are sorted, the same in each form of a log: name of the topic, and number."""
+        return self.topics.get(key[0], key[0]), key[1]
 
     def of_topic(self, name: str) -> Iterator[Key]:
         """The partitions of a topic; of all topics if the name is empty."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 LOG: Final = "__cluster_metadata-0"
 """Name of the folder of a metadata log, in a broker's or controller's log directory."""
 _META: Final = "meta.properties"
+_UNKNOWN: Final = -1
+"""Offset of a record that only a snapshot holds."""
 _CLUSTER_ID: Final = re.compile(r"^cluster\.id=(\S+)", re.MULTILINE)
 _DUMP_LINES: Final = ("Dumping ", "Log starting offset", "Snapshot end offset", "KRaft bootstrap", "baseOffset:", "| ")
 """How the lines of a dump begin."""
@@ -44,14 +46,18 @@ class MetadataLog:
     batches: int = 0
 
     def start(self) -> ClusterImage:
-        """The state before the first segment."""
+        """The state before the first segment, by a snapshot, which does not say since which records it is so."""
         image = ClusterImage()
         for snapshot in self.snapshots:
             for batch in segments.read_batches(snapshot):
                 for record in batch.records:
-                    image.replay(record)
-            found = segments.SNAPSHOT.fullmatch(snapshot.name)
-            image.next_offset = int(found["offset"]) if found else 0
+                    image.replay(record._replace(offset=_UNKNOWN))
+            image.next_offset = _offset(snapshot)
+        if self.files and image.partitions:
+            self.notes.append(
+                f"history begins at the snapshot before record {image.next_offset}: which replicas had left the "
+                "assignment, or had fallen behind, is unknown"
+            )
         return image
 
     def read(self, next_offset: int) -> Iterator[MetadataBatch]:
@@ -154,13 +160,15 @@ def _needed(files: list[Path], snapshots: list[Path], notes: list[str]) -> list[
     return joining[:1]
 
 
-def _of_files(paths: list[Path]) -> MetadataLog:
-    def offset(path: Path) -> int:
-        found = segments.SEGMENT.fullmatch(path.name) or segments.SNAPSHOT.fullmatch(path.name)
-        return int(found["offset"]) if found else -1
+def _offset(path: Path) -> int:
+    """The offset in the name of a segment or snapshot."""
+    found = segments.SEGMENT.fullmatch(path.name) or segments.SNAPSHOT.fullmatch(path.name)
+    return int(found["offset"]) if found else -1
 
+
+def _of_files(paths: list[Path]) -> MetadataLog:
     snapshots = sorted(path for path in paths if segments.SNAPSHOT.fullmatch(path.name))
-    files = sorted((path for path in paths if path not in snapshots), key=offset)
+    files = sorted((path for path in paths if path not in snapshots), key=_offset)
     return MetadataLog(files, snapshots[-1:])
 
 

@@ -62,6 +62,8 @@ def summary(audit: Audit) -> list[str]:
         f"{counted(len(image.brokers), 'broker')} ({fenced} fenced or shutting down)."
     )
     lines = [what]
+    if moved := [key for key in audit.image.partitions if audit.image.partitions[key].is_reassigned]:
+        lines.append(f"{counted(len(moved), 'partition')} being reassigned.")
     if audit.batches:
         begin = f"record {audit.first_offset}"
         lines.insert(
@@ -69,9 +71,18 @@ def summary(audit: Audit) -> list[str]:
             f"Metadata log from {begin} to record {image.next_offset - 1} ({when(image.time_ms)} UTC), "
             f"{counted(audit.batches, 'batch', 'batches')}.",
         )
-    how = "as its metadata.version says; --release names another" if audit.recognised else "as asked for"
+    known = "the newest one: a description does not show it" if audit.is_moment else "as its metadata.version says"
+    how = f"{known}; --release names another" if audit.recognised else "as asked for"
     lines.append(f"Rules of Kafka {audit.release} ({how}), mode {audit.mode.name}.")
     return lines
+
+
+def restart_answer(audit: Audit, broker: int, reasons: Mapping[Key, Sequence[str]]) -> str:
+    """Whether a broker can be restarted, in one sentence."""
+    if not audit.image.is_active(broker):
+        return f"Broker {broker} is down, fenced or shutting down already: a start harms nothing"
+    no = f"No: {len(reasons)} of {counted(len(audit.image.partitions), 'partition')}"
+    return f"Can broker {broker} be restarted now? {no if reasons else 'Yes'}"
 
 
 def risk_rows(audit: Audit, severity: Severity, name: Named) -> list[tuple[str, str, str, str, str]]:
@@ -247,6 +258,11 @@ def as_json(
         "partitions": len(image.partitions),
         "brokers": {str(number): {"active": one.is_active} for number, one in sorted(image.brokers.items())},
         "notes": audit.notes,
+        "reassignments": [
+            {"partition": name(key), **_state(image.partitions[key])}
+            for key in sorted(image.partitions, key=image.order)
+            if image.partitions[key].is_reassigned
+        ],
         "at_risk": [
             {"partition": name(key), **_state(image.partitions[key]), "risks": [_risk(risk) for risk in found]}
             for key, found in audit.risks.items()
@@ -294,6 +310,8 @@ def _state(state: PartitionState) -> dict[str, Any]:
         "isr": state.isr,
         "elr": state.elr,
         "last_known_elr": state.last_known_elr,
+        "adding": state.adding,
+        "removing": state.removing,
     }
 
 

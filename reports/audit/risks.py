@@ -79,6 +79,18 @@ def _brokers(brokers: list[int]) -> str:
     return f"{'broker' if len(brokers) == 1 else 'brokers'} {listed(brokers)}"
 
 
+def _back(view: View, absent: list[int]) -> str:
+    """How replicas outside the ISR come back: those that are down are started, and those that are up catch up."""
+    down = [broker for broker in absent if not view.is_active(broker)]
+    behind = [broker for broker in absent if view.is_active(broker)]
+    start, wait = f"start {_brokers(down)}", f"wait until {_brokers(behind)} {_is(behind)} in the ISR"
+    return " and ".join([*([start] if down else []), *([wait] if behind else [])])
+
+
+def _is(brokers: list[int]) -> str:
+    return "is" if len(brokers) == 1 else "are"
+
+
 def risks_of(image: ClusterImage, key: Key, facts: ReplicaFacts | None, rules: Rules) -> list[Risk]:
     """The risks of a partition, worst first."""
     view = View(image, key, image.partitions[key], image.min_isr(key), facts or ReplicaFacts(), rules)
@@ -156,13 +168,9 @@ def _leaderless(view: View) -> Iterator[Risk]:
         advice = f"start {_brokers(gone)} if they are replicas; otherwise only an unclean election helps"
         yield Risk("nobody-can-lead", Severity.LEADERLESS, text, advice, "elr-outside-assignment")
     else:
-        text = f"no leader until one of {listed(waiting)} is back"
-        yield Risk(
-            "leaderless",
-            Severity.LEADERLESS,
-            text,
-            f"start one of brokers {listed(waiting)}, the one that stopped last",
-        )
+        one = f"broker {listed(waiting)}" if len(waiting) == 1 else f"one of brokers {listed(waiting)}"
+        last = "" if len(waiting) == 1 else ", the one that stopped last"
+        yield Risk("leaderless", Severity.LEADERLESS, f"no leader until {one} is back", f"start {one}{last}")
 
 
 def _reassignment(view: View) -> Iterator[Risk]:
@@ -219,7 +227,7 @@ def _small_isr(view: View) -> Iterator[Risk]:
             "isr-below-min-isr",
             Severity.MARGIN,
             f"ISR {listed(state.isr)} is below min.insync.replicas {view.min_isr}: acks=all is refused{elr}",
-            f"start {_brokers(absent)} before anything else",
+            f"{_back(view, absent)} before anything else",
             "directory-assignment" if view.image.elr_enabled and not state.elr else "",
             state.offset,
         )
@@ -228,7 +236,7 @@ def _small_isr(view: View) -> Iterator[Risk]:
             "leader-alone",
             Severity.MARGIN,
             f"leader {state.leader} is alone in the ISR, and acknowledges alone",
-            f"start {_brokers(absent)} before broker {state.leader} is stopped",
+            f"{_back(view, absent)} before broker {state.leader} is stopped",
             since=state.offset,
         )
     if state.recovering:
@@ -254,10 +262,10 @@ CHECKS: Final[tuple[Callable[[View], Iterable[Risk]], ...]] = (
 def restart_reasons(image: ClusterImage, key: Key, facts: ReplicaFacts | None, rules: Rules, broker: int) -> list[str]:
     """Reasons against a clean restart of a broker now, as far as this partition is concerned; empty: none."""
     state = image.partitions[key]
-    if broker not in (*state.replicas, state.leader):
-        return []
+    if broker not in (*state.replicas, state.leader) or not image.is_active(broker):
+        return []  # What is down already is only started.
     known = facts or ReplicaFacts()
-    states = outcome(image, key, state, rules, shut_down(broker)) if image.is_active(broker) else []
+    states = outcome(image, key, state, rules, shut_down(broker))
     after = states[0] if states else state
     reasons = []
     leader = after.leader

@@ -119,6 +119,7 @@ def command(
     from reports.audit.results import as_json as results_as_json
 
     _check_distance(distance, partitions, stories, broker)
+    _check_broker_logs(broker_logs, broker)
     _check_output(output, broker)
     settings = parse_pairs(static, "--static", "KEY=VALUE", _setting)
     found = audit(
@@ -190,6 +191,11 @@ def _show_lost(shown: Terminal, logs: BrokerLogs, name: Named, most: int) -> Non
         shown.title("The brokers' logs show no loss of committed records")
 
 
+def _check_broker_logs(broker_logs: Sequence[Path], broker: int | None) -> None:
+    if broker_logs and broker is not None:
+        raise InputError("--broker-log tells what was lost, and --before-restart is about now: ask one at a time")
+
+
 def _check_distance(distance: bool, partitions: Sequence[str], stories: Path | None, broker: int | None) -> None:
     if broker is not None and distance:
         raise InputError("--distance and --before-restart are two questions: ask one at a time")
@@ -203,7 +209,7 @@ def _distances(found: Audit, measured: AuditDistances, names: Sequence[str]) -> 
     from sim.errors import did_you_mean
 
     if not names:
-        return {key: (measured.now(key), None) for key in found.image.partitions}
+        return {key: (measured.now(key), None) for key in sorted(found.image.partitions, key=found.image.order)}
     keys = {found.image.name(key): key for key in found.image.partitions}
     for name in names:
         if name not in keys:
@@ -300,8 +306,7 @@ def _show_restart(
 ) -> None:
     from reports.audit import results
 
-    verdict = f"No: {len(reasons)} of {len(found.image.partitions)} partitions" if reasons else "Yes"
-    shown.title(f"Can broker {broker} be restarted now? {verdict}")
+    shown.title(results.restart_answer(found, broker, reasons))
     shown.items(results.summary(found))
     shown.items(f"{name(key)}: {'; '.join(texts)}." for key, texts in list(reasons.items())[:most])
     _more(shown, len(reasons), most)

@@ -13,6 +13,7 @@ import pytest
 from reports.audit.audit import audit
 from reports.audit.dumps import LONGEST
 from reports.audit.records import BY_TYPE, CorruptRecordError, decode, from_json
+from reports.audit.results import summary
 from sim.errors import InputError, StorageError
 from tests.reports.audit.logs import batch, begun, change, encoded, fenced, registered, varint
 
@@ -124,12 +125,25 @@ def test_a_snapshot_and_the_segments_after_it(tmp_path: Path) -> None:
     earlier = batch(0, [encoded(*one) for records in log.batches[:-1] for one in records])
     (place / f"{first:020}-0000000001.checkpoint").write_bytes(earlier)
     tail = audit([place])
-    assert not tail.notes
+    (note,) = tail.notes
+    assert note.startswith(f"history begins at the snapshot before record {first}: which replicas had left")
     assert (state(tail.image), tail.risks) == (state(whole.image), whole.risks)
     (place / f"{first:020}.log").unlink()
     alone = audit([place])
     assert alone.notes == ["there are no segments: only the state of the newest snapshot is known"]
-    assert len(alone.image.partitions) == 1
+    assert [one.offset for one in alone.image.partitions.values()] == [-1], "the snapshot does not hold it"
+    ((_, facts),) = alone.facts.items()
+    assert (facts.behind, facts.complete) == ({}, frozenset({1, 2}))
+
+
+def test_an_elr_that_a_snapshot_shows_beside_a_large_isr_is_behind(tmp_path: Path) -> None:
+    log = begun()
+    log.add(change(isr=[1, 2], eligibleLeaderReplicas=[3]))
+    place = log.segment(tmp_path, log.offset)
+    earlier = batch(0, [encoded(*one) for records in log.batches for one in records])
+    (place / f"{log.offset:020}-0000000001.checkpoint").write_bytes(earlier)
+    (risks,) = audit([place]).risks.values()
+    assert [(risk.kind, risk.since) for risk in risks] == [("elr-behind", -1)]
 
 
 def test_gaps_and_torn_ends_are_reported(tmp_path: Path) -> None:
@@ -170,6 +184,8 @@ def test_a_description_shows_one_moment(tmp_path: Path) -> None:
         "orders-1": ["elr-outside-assignment", "nobody-can-lead"]
     }
     assert found.image.elr_enabled
+    assert "the newest one: a description does not show it" in " ".join(summary(found))
+    assert list(found.image.partitions) == sorted(found.image.partitions, key=found.image.order)
     file.write_text(DESCRIPTION.replace("Leader: 1", "Leader: one"))
     with pytest.raises(InputError, match="line 2: no description of a partition"):
         audit([file])

@@ -52,11 +52,21 @@ def test_a_rolling_restart_can_ask(highwater: Callable[..., Call], tmp_path: Pat
     yes = highwater("audit", healthy, "--before-restart", 2)
     assert (yes.code, yes.out.splitlines()[0]) == (0, "Can broker 2 be restarted now? Yes")
     no = highwater("audit", place, "--before-restart", 2)
-    assert (no.code, no.out.splitlines()[0]) == (1, "Can broker 2 be restarted now? No: 1 of 1 partitions")
+    assert (no.code, no.out.splitlines()[0]) == (1, "Can broker 2 be restarted now? No: 1 of 1 partition")
     assert "below min.insync.replicas 2" in no.out
     shown = json.loads(highwater("audit", place, "--before-restart", 2, "--json").out)
     assert shown["before_restart"]["broker"] == 2
     assert list(shown["before_restart"]["reasons"]) == ["orders-0"]
+
+
+def test_a_broker_that_is_down_is_not_refused_a_start(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    log = begun([1, 2])
+    log.add(fenced(3, 5))
+    log.add(change(replicas=[1, 2, 3], addingReplicas=[3]))
+    call = highwater("audit", log.segment(tmp_path), "--before-restart", 3)
+    assert call.code == 0
+    assert call.out.startswith("Broker 3 is down, fenced or shutting down already: a start harms nothing")
+    assert "1 partition being reassigned." in call.out
 
 
 def test_partitions_at_risk_are_shown_with_what_to_do(highwater: Callable[..., Call], tmp_path: Path) -> None:
@@ -80,6 +90,7 @@ def test_partitions_at_risk_are_shown_with_what_to_do(highwater: Callable[..., C
         ([LOST, "--static", "min.insync.replica=2"], 2, "did you mean 'min.insync.replicas'?"),
         ([LOST, "--static", "min.insync.replicas=no"], 2, "this is no value of min.insync.replicas"),
         ([LOST, "--before-restart", "9"], 2, "no such broker is registered; one of: 1, 2, 3"),
+        ([LOST, "--before-restart", "1", "--broker-log", "server.log"], 2, "ask one at a time"),
         ([LOGS.parent], 2, "no segments and no snapshots"),
     ],
 )
