@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from reports.evidence.replay import Origin
     from scenarios.format.grid import Grid
     from scenarios.format.scenario import Scenario
+    from scenarios.properties.releases import Release
     from scenarios.sweep.store import Store
     from scenarios.sweep.units import Sweep
     from sim.protocol.modes import Mode
@@ -94,6 +95,7 @@ class SweepRequest:
     settings: Mapping[str, Sequence[Value]] = field(default_factory=dict)
     strict: bool = False
     blows: int = 0
+    release: Release | None = None
 
     def sweep(self) -> Sweep:
         """Check the request and return its sweep.
@@ -127,7 +129,9 @@ class SweepRequest:
         if not self.scenarios:
             raise InputError("a scenario is missing")
         names = dict.fromkeys(self.scenarios)
-        chosen = tuple(selection.scenario(name, settings, strict=self.strict, later=grid) for name in names)
+        chosen = tuple(
+            selection.scenario(name, settings, strict=self.strict, later=grid, release=self.release) for name in names
+        )
         found = [scenario.name for scenario in chosen]
         twice = sorted({name for name in found if found.count(name) > 1})
         if twice:

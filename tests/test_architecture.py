@@ -100,6 +100,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("faults.kinds", "faults.promise"),
     ("faults.stories",),
     ("scenarios",),
+    ("scenarios.properties",),
     ("scenarios.format",),
     ("scenarios.single",),
     ("scenarios.shrinking", "scenarios.sweep"),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from scenarios.format import catalogue
 from scenarios.format.cluster_checks import check_as_kafka, check_control_plane
 from scenarios.format.scenario import Scenario
+from scenarios.properties.releases import Release
 from sim.config import KEYS, Value, parse
 from sim.errors import InputError, parse_pairs
 from sim.protocol.modes import MODES, Mode
@@ -25,17 +26,26 @@ def settings(pairs: Iterable[str]) -> dict[str, Value]:
 
 
 def scenario(
-    word: str, overrides: Mapping[str, Value], *, strict: bool = False, later: Container[str] = ()
+    word: str,
+    overrides: Mapping[str, Value],
+    *,
+    strict: bool = False,
+    later: Container[str] = (),
+    release: Release | None = None,
 ) -> Scenario:
     """Load a scenario by name or path, with overridden settings, which are not drawn then.
 
-    With `strict`, early warnings count as violations. `later` names the keys that a grid will override.
+    With `strict`, early warnings count as violations. `later` names the keys that a grid will override. The defaults of
+    a `release` hold for keys that are neither overridden nor set by the scenario.
 
     Raises:
         InputError: there is no such scenario, its file is invalid, it has more replicas than brokers, or Kafka would
             not start with its settings.
     """
     found = catalogue.load(word)
+    if release is not None:
+        own = {**found.draw_config, **found.config, **{key: () for key in KEYS if key in later}}
+        overrides = {**release.beside(overrides, own), **overrides}
     check_settings(found, overrides, later)
     return replace(found.with_settings(overrides), source=word, strict=strict)
 

@@ -12,12 +12,12 @@ import click
 
 from highwater.cli import last_failed as remembered
 from highwater.cli import options, outcome
+from highwater.cli.cluster import Cluster, cluster_options
 from highwater.cli.options import PATH, Command, json_option, rule_option, set_option, strict_option
 from reports import exits, starts
 from reports.evidence import folder as evidence
 from reports.evidence import outcome as single
 from scenarios import paths
-from sim.config import shown
 from sim.errors import InputError, UserError
 from sim.protocol.modes import MODES
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from highwater.cli.console import Ui
     from scenarios.format.scenario import Scenario
+    from scenarios.properties.releases import Release
     from scenarios.shrinking.case import Case
     from scenarios.single.recording import Recording
     from scenarios.single.result import RunResult
@@ -56,6 +57,7 @@ RUN_VERSION: Final = 1
 )
 @rule_option
 @set_option
+@cluster_options
 @strict_option
 @click.option(
     "--last-failed", is_flag=True, help="Run again what was not as expected last time (of SCENARIO, if given)."
@@ -74,6 +76,7 @@ def command(
     seed: int | None,
     rules: dict[str, str],
     settings: dict[str, Value],
+    cluster: Cluster,
     strict: bool,
     last_failed: bool,
     junit_xml: Path | None,
@@ -90,15 +93,31 @@ def command(
         raise InputError(f"{option} is for one run; choose one scenario: {', '.join(names)}")
     if junit_xml is not None:
         starts.check_file("--junit-xml", junit_xml, starts.JUNIT)
+    if cluster.release is not None and plan is not None:
+        raise InputError("--release chooses mode and defaults, which a recorded run has: it goes without --plan")
     if last_failed:
-        if seed is not None or mode or all_modes or rules or settings or strict or any(single_run.values()):
+        own = (mode, all_modes, rules, settings, cluster.files, cluster.release, strict, *single_run.values())
+        if seed is not None or any(own):
             raise InputError("--last-failed brings modes, seeds, rules and settings along; it goes with SCENARIO alone")
         jobs = _last_failed(ui, names)
     else:
+        settings = cluster.settings(settings)
+        mode = mode if all_modes else cluster.modes(mode)
         jobs = [
-            _Job.of(name, plan, mode, seed, rules, settings, all_modes=all_modes, strict=strict)
+            _Job.of(
+                name,
+                plan,
+                mode,
+                seed,
+                rules,
+                settings,
+                all_modes=all_modes,
+                strict=strict,
+                release=cluster.release,
+            )
             for name in names or (None,)
         ]
+        cluster.tell(ui, (job.origin.scenario for job in jobs), (one for job in jobs for one in job.modes))
     chosen = [(job.origin, job.modes) for job in jobs]
     board = None
     if len(chosen) > 1 and not (as_json or ui.verbose):
@@ -150,11 +169,12 @@ class _Job:
         *,
         all_modes: bool = False,
         strict: bool,
+        release: Release | None = None,
     ) -> _Job:
         """Read the scenario or recorded run, and check the modes."""
         from scenarios.format import selection
 
-        origin = _origin(word, plan, settings, strict=strict)
+        origin = _origin(word, plan, settings, strict=strict, release=release)
         names = mode.split(",") if mode is not None else ()
         own = [origin.mode] if origin.mode is not None else ()
         modes = selection.modes(origin.scenario, names, everyone=all_modes, own=own)
@@ -168,7 +188,7 @@ class _Job:
             return ()
         word = self.word if self.word in catalogue.names() else str(Path(self.word).absolute())
         pairs = [("--rule", f"{name}={value}") for name, value in self.rules.items()]
-        pairs += [("--set", f"{key}={shown(value)}") for key, value in self.settings.items()]
+        pairs += [("--set", word) for word in self.origin.scenario.overrides]
         options = (word for pair in pairs for word in pair)
         return word, "--mode", row["mode"], "--seed", str(row["seed"]), *options, *(["--strict"] if self.strict else [])
 
@@ -259,7 +279,9 @@ def _write_page(ui: Ui, file: Path, case: Case) -> None:
     ui.note(f"Open {file} in a browser")
 
 
-def _origin(word: str | None, plan: Path | None, settings: dict[str, Value], *, strict: bool) -> Recording:
+def _origin(
+    word: str | None, plan: Path | None, settings: dict[str, Value], *, strict: bool, release: Release | None
+) -> Recording:
     """The scenario or recorded run, with settings overridden."""
     from scenarios.format import selection
     from scenarios.single import recording
@@ -267,7 +289,7 @@ def _origin(word: str | None, plan: Path | None, settings: dict[str, Value], *, 
     if plan is None:
         if word is None:
             raise InputError("name a scenario, or a recorded run: --plan FILE")
-        return recording.Recording(selection.scenario(word, settings, strict=strict))
+        return recording.Recording(selection.scenario(word, settings, strict=strict, release=release))
     named = None if word is None else selection.scenario(word, settings, strict=strict)
     found = recording.read(plan, named)
     if found.mode is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from highwater.cli import options
+from highwater.cli.cluster import Cluster, cluster_options
 from highwater.cli.options import Command, grid_option, json_option, rule_option, strict_option
 from highwater.requests import SweepRequest, seed_range
 from reports.formatting import percent
@@ -70,6 +71,7 @@ SHOWN_FAILURES: Final = 10
 @click.option("--mixed-builds", is_flag=True, help="Allow Spark workers with another build (plain or compiled).")
 @rule_option
 @grid_option
+@cluster_options
 @strict_option
 @click.option("--brief", is_flag=True, help="Print only the comparison of the modes.")
 @json_option
@@ -90,6 +92,7 @@ def command(
     mixed_builds: bool,
     rules: dict[str, str],
     settings: dict[str, tuple[Value, ...]],
+    cluster: Cluster,
     strict: bool,
     brief: bool,
     as_json: bool,
@@ -103,9 +106,15 @@ def command(
     from scenarios.sweep.driver import RESUME, Interrupted, run_sweep
     from scenarios.sweep.folder import open_folder
 
+    modes = modes if all_modes else cluster.modes(modes)
     named = () if modes is None else modes.split(",")
-    asked = SweepRequest(scenarios, seed_range(seeds), named, all_modes, rules, settings, strict, blows)
+    cluster.found.not_given(settings)
+    settings = {**{key: (value,) for key, value in cluster.found.settings.items()}, **settings}
+    asked = SweepRequest(
+        scenarios, seed_range(seeds), named, all_modes, rules, settings, strict, blows, cluster.release
+    )
     sweep = asked.sweep()
+    cluster.tell(ui, sweep.scenarios, (mode for modes_of in sweep.modes.values() for mode in modes_of))
     spark_conf = _conf(conf)
     backend = _backend(local, master, spark_conf, mixed_builds=mixed_builds, title=sweep.title)
     cores = os.cpu_count()

@@ -1,0 +1,88 @@
+"""``highwater settings``: what a simulation makes of a real cluster's settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from highwater.cli.cluster import Cluster, told
+from highwater.cli.options import PATH, Command, json_option
+from sim.config import shown
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from highwater.cli.console import Ui
+    from scenarios.properties.classify import Finding
+    from sim.protocol.modes import Mode
+
+
+@click.command("settings", cls=Command)
+@click.argument("files", metavar="[FILE]...", nargs=-1, type=PATH)
+@click.option("--mode", "--modes", metavar="A,B", help="Modes; by default the release's, or the newest one that fits.")
+@click.option("--release", metavar="R", help="Kafka's release, such as 3.9: picks the mode, and its own defaults.")
+@json_option
+@click.pass_obj
+def command(ui: Ui, files: tuple[Path, ...], mode: str | None, release: str | None, as_json: bool) -> None:
+    """Tell of each key of FILE whether a simulation uses it, and if not, why.
+
+    FILE is a server.properties, a file of topic or producer settings, or what kafka-configs.sh --describe or
+    kafka-topics.sh --describe prints about one topic or broker. Values are shown of modelled keys only.
+    """
+    if not files and release is None:
+        raise InputError("name a file, or --release")
+    cluster = Cluster.of(files, release)
+    modes = _modes(cluster, mode)
+    found = cluster.found.in_modes(modes)
+    if as_json:
+        ui.json(_as_json(cluster, modes, found.findings))
+        return
+    ui.line(f"In {', '.join(f'{one.name} (Kafka {one.release})' for one in modes)}")
+    for text in (*found.notes, *(() if cluster.release is None else told(cluster.release))):
+        ui.line(text)
+    if files:
+        ui.line()
+        ui.table(["line", "key", "in a simulation", "value", "why"], map(_row, _sorted(found.findings)), ["line"])
+
+
+def _modes(cluster: Cluster, named: str | None) -> list[Mode]:
+    from scenarios.format import catalogue
+    from sim.protocol.modes import MODES, NO_RELEASE
+
+    if names := cluster.modes(named):
+        return [catalogue.mode(name) for name in names.split(",")]
+    plane = cluster.found.control_plane or "kraft"
+    fitting = [mode for mode in MODES.values() if mode.rules.control_plane == plane and mode.release != NO_RELEASE]
+    return [max(fitting, key=lambda mode: mode.place)]
+
+
+def _sorted(findings: tuple[Finding, ...]) -> list[Finding]:
+    from scenarios.properties.classify import Status
+
+    return sorted(findings, key=lambda one: ([*Status].index(one.status), one.file, one.line))
+
+
+def _row(found: Finding) -> tuple[object, ...]:
+    value = "" if found.value is None else shown(found.value)
+    return found.line, found.key or "(not shown)", found.status.value, value, found.why
+
+
+def _as_json(cluster: Cluster, modes: list[Mode], findings: tuple[Finding, ...]) -> dict[str, Any]:
+    keys = [
+        {
+            **{name: getattr(one, name) for name in ("file", "line", "key", "why", "name", "value")},
+            "status": one.status.value,
+        }
+        for one in findings
+    ]
+    release = cluster.release
+    return {
+        "schema_version": 1,
+        "modes": [mode.name for mode in modes],
+        "keys": keys,
+        "settings": dict(cluster.found.settings),
+        "notes": [*cluster.found.notes, *(() if release is None else told(release))],
+        "defaults": {} if release is None else dict(release.defaults),
+    }

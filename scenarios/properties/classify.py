@@ -1,0 +1,224 @@
+"""Reads files of a real cluster's settings, and tells of each key whether a simulation depends on it.
+
+Values are kept of modelled keys only: passwords are in none of the results.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from scenarios import paths
+from scenarios.properties import described, java_properties, known, reasons
+from scenarios.properties.java_properties import Entry
+from scenarios.properties.modelled import NAMES, value
+from sim.config import KEYS, Value
+from sim.errors import InputError, UserError
+from sim.protocol.modes import Mode
+from sim.protocol.rules import unmet
+
+FILE_BYTES: Final = 1 << 20
+_PROVIDED: Final = re.compile(r"\$\{[^}]*:[^}]*\}")
+"""A value that a config provider inserts."""
+_LISTENER: Final = re.compile(r"listener\.name\.[\w-]+\.(?:(?:plain|gssapi|oauthbearer|scram-sha-\d+)\.)?(?P<key>.+)")
+_SHAPE: Final = re.compile(r"[a-z]+([.-][a-z]+)+")
+"""The shape of a key. What has another shape, or no value, may be a part of a password, and is not repeated."""
+_NEAR: Final = 0.8
+_WORDS: Final = {"broker": "a broker", "topic": "a topic", "producer": "a producer", "consumer": "a consumer"}
+
+
+class Status(Enum):
+    """What a simulation makes of a key."""
+
+    USED = "used"
+    INERT = "no effect"
+    NOT_MODELLED = "not modelled"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A key of a file.
+
+    Attributes:
+        key: the key; empty if it is not repeated, because it may be a part of a password.
+        line: its line in the file.
+        status: what a simulation makes of it.
+        why: the reason, or the nearest known key.
+        name: the modelled key that it sets; empty if it sets none.
+        value: the value of a modelled key; None if a config provider inserts it.
+    """
+
+    file: str
+    line: int
+    key: str
+    status: Status
+    why: str
+    name: str = ""
+    value: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of some files.
+
+    Attributes:
+        findings: one for each key of each file.
+        settings: modelled key -> its value; topics override brokers.
+        notes: repeated keys.
+        control_plane: ``kraft`` or ``zookeeper``, if a file tells.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    control_plane: str = ""
+
+    def in_modes(self, modes: Collection[Mode]) -> Settings:
+        """Mark the keys that have no effect in any of the modes."""
+        return replace(self, findings=tuple(_in_modes(finding, modes) for finding in self.findings))
+
+    def not_given(self, given: Collection[str]) -> None:
+        """Refuse values that a config provider inserts, unless the settings are given.
+
+        Raises:
+            InputError: names them all.
+        """
+        missing = [one for one in self.findings if one.name and one.value is None and one.name not in given]
+        if missing:
+            raise InputError(*(f"{one.file}, line {one.line}: {one.key}: {one.why}" for one in missing))
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    name: str
+    scope: str
+    rank: int
+    """A file of a higher rank overrides those below: static, dynamic, topic."""
+    entries: tuple[Entry, ...]
+
+
+def read(files: Iterable[Path]) -> Settings:
+    """Read properties files and outputs of ``--describe``; of several files of the same sort, the last counts.
+
+    Raises:
+        InputError: a file is missing or none of these, or a modelled key has a value that is not valid.
+        StorageError: a file cannot be read.
+    """
+    given = sorted((_read(path) for path in files), key=lambda file: file.rank)
+    findings: list[Finding] = []
+    settings: dict[str, Value] = {}
+    notes: list[str] = []
+    problems: list[str] = []
+    for file in given:
+        notes += _repeated(file)
+        for entry in {entry.key: entry for entry in file.entries}.values():
+            try:
+                found = _finding(file, entry)
+            except InputError as error:
+                problems += (f"{file.name}, line {entry.line}: {problem}" for problem in error.problems)
+                continue
+            findings.append(found)
+            if found.value is not None:
+                settings[found.name] = found.value
+    if problems:
+        raise InputError(*problems)
+    return Settings(tuple(findings), settings, tuple(notes), _control_plane(given))
+
+
+def _read(path: Path) -> _File:
+    try:
+        content = paths.read(path, FILE_BYTES)
+        entries = java_properties.parse(content)
+        output = described.parse(content.decode("iso-8859-1"))
+    except UserError as error:
+        raise type(error)(*(f"{path}: {problem}" for problem in error.problems)) from None
+    if output is not None:
+        scope, entries = output
+        return _File(str(path), scope, 2 if scope == "topic" else 1, tuple(entries))
+    if not entries:
+        raise InputError(f"{path}: it sets no key")
+    scope = max(known.SCOPES, key=lambda scope: sum(entry.key in known.names(scope) for entry in entries))
+    return _File(str(path), scope, 2 if scope == "topic" else 0, tuple(entries))
+
+
+def _repeated(file: _File) -> list[str]:
+    entries: dict[str, list[Entry]] = {}
+    for entry in file.entries:
+        entries.setdefault(entry.key, []).append(entry)
+    return [
+        f"{file.name}: {_said(same[0]) or 'a key'} is set in lines "
+        f"{', '.join(str(entry.line) for entry in same[:-1])} and {same[-1].line}; the last one counts, as in Java"
+        for same in entries.values()
+        if len(same) > 1
+    ]
+
+
+def _said(entry: Entry) -> str:
+    """The key if it may be repeated, empty if it may be a part of a password."""
+    key = entry.key
+    if _listener_key(key) in known.names("broker"):
+        return key
+    return key if (_SHAPE.fullmatch(key) and entry.value) or known.readers(key) or _near(key, "broker") else ""
+
+
+def _listener_key(key: str) -> str:
+    """The key that ``listener.name.NAME.KEY`` sets for one listener; empty for other keys."""
+    prefixed = _LISTENER.fullmatch(key)
+    return "" if prefixed is None else prefixed["key"]
+
+
+def _control_plane(files: Iterable[_File]) -> str:
+    keys = {entry.key for file in files if file.scope == "broker" for entry in file.entries if entry.value.strip()}
+    if "process.roles" in keys:
+        return "kraft"
+    return "zookeeper" if any(key.startswith("zookeeper.") for key in keys) else ""
+
+
+def _finding(file: _File, entry: Entry) -> Finding:
+    key, scope = entry.key, file.scope
+    name = NAMES[scope].get(key, "")
+    found = Finding(file.name, entry.line, _said(entry), Status.USED, "" if key == name else f"as {name}", name)
+    if name and _PROVIDED.search(entry.value):
+        return replace(found, why="a config provider inserts its value, which is not read; give it with --set")
+    if name:
+        return replace(found, value=value(scope, key, entry.value))
+    if key in known.names(scope):
+        return replace(found, status=Status.NOT_MODELLED, why=reasons.why_not(key))
+    if readers := known.readers(key):
+        why = f"a key of {' and '.join(readers)}, which {_WORDS[scope]} does not read"
+        return replace(found, status=Status.NOT_MODELLED, why=why)
+    if own := _listener_key(key):
+        if own not in known.names("broker"):
+            return replace(found, status=Status.UNKNOWN, why=_nearest(own, scope, found.key))
+        return replace(found, status=Status.NOT_MODELLED, why=reasons.why_not(own))
+    if why := reasons.extension(key):
+        return replace(found, status=Status.NOT_MODELLED, why=why)
+    return replace(found, status=Status.UNKNOWN, why=_nearest(key, scope, found.key))
+
+
+def _nearest(key: str, scope: str, said: str) -> str:
+    if near := _near(key, scope):
+        return f"no release has it; did you mean {near}?"
+    return "no release has it" if said else "no key has such a name; it is not shown, because it may be a secret"
+
+
+def _near(key: str, scope: str) -> str:
+    return next(iter(difflib.get_close_matches(key, known.names(scope), n=1, cutoff=_NEAR)), "")
+
+
+def _in_modes(found: Finding, modes: Collection[Mode]) -> Finding:
+    if found.status is not Status.USED:
+        return found
+    needs = [unmet(KEYS[found.name].where, [mode.rules]) for mode in modes]
+    if not needs or not all(needs):
+        return found
+    conditions = dict.fromkeys(condition for one in needs for condition in one)
+    reason = ", ".join(f"{rule}={'|'.join(values)}" for rule, values in conditions)
+    names = ", ".join(mode.name for mode in modes)
+    return replace(found, status=Status.INERT, why=f"no effect in {names}: needs {reason}")
