@@ -30,15 +30,17 @@ _LEADER: Final = re.compile(
 )
 _FOLLOWER: Final = re.compile(
     r"Follower (?P<partition>\S+) starts at leader epoch (?P<epoch>\d+) from offset (?P<offset>\d+) "
-    r"with partition epoch \d+ and high watermark (?P<hw>\d+)"
+    r"with partition epoch \d+ and high watermark (?P<hw>\d+)(?:.*previous leader epoch was (?P<before>-?\d+))?"
 )
 _SHRINK: Final = re.compile(
-    r"\[Partition (?P<partition>\S+) broker=\d+\] Shrinking ISR from .*highWatermark: (?P<hw>\d+)"
+    r"\[Partition (?P<partition>\S+) broker=(?P<broker>\d+)\] Shrinking ISR from .*highWatermark: (?P<hw>\d+)"
 )
 _TRUNCATION: Final = re.compile(
     r"Truncating (?P<partition>\S+) to offset (?P<offset>\d+) below high watermark (?P<hw>\d+)"
 )
 _BROKER: Final = re.compile(r"\[Broker id=(\d+)\]|\[Partition \S+ broker=(\d+)\]|\bbrokerId[=:] ?(\d+)")
+_KAFKA: Final = "kafka"
+"""What some line of each log of a broker holds: the names of classes."""
 _CLUES: Final = ("leader epoch", "high watermark", "highWatermark", "[Broker id=")
 UNKNOWN: Final = -1
 """No broker, or no epoch."""
@@ -75,18 +77,39 @@ class _Start:
     time: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Shrink:
+    """A leader shrinks the ISR: server.log does not say in which epoch, state-change.log of the same broker does."""
+
+    broker: int
+    time: str
+    hw: int
+
+
 @dataclass(slots=True)
 class _Partition:
     """What the lines say about a partition."""
 
     topics: set[str] = field(default_factory=set)
     starts: list[_Start] = field(default_factory=list)
+    shrinks: list[_Shrink] = field(default_factory=list)
     known: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Leader epoch -> highest high watermark that a broker knew in it, and the broker."""
 
     def note(self, epoch: int, hw: int, broker: int) -> None:
         if hw > self.known.get(epoch, (0, 0))[0]:
             self.known[epoch] = hw, broker
+
+    def note_shrinks(self) -> None:
+        """Note the watermarks of shrinking ISRs, in the epoch in which their broker had begun to lead."""
+        for shrink in self.shrinks:
+            begun = [
+                start
+                for start in self.starts
+                if start.broker == shrink.broker and len(start.time) == len(shrink.time) and start.time <= shrink.time
+            ]
+            if begun:
+                self.note(max(begun, key=lambda start: start.time).epoch, shrink.hw, shrink.broker)
 
 
 @dataclass(slots=True)
@@ -116,10 +139,13 @@ def read_broker_logs(paths: Iterable[Path]) -> BrokerLogs:
     for path in paths:
         try:
             if not _File(found, partitions).read(path):
-                found.notes.append(f"{path}: no line about leaders, high watermarks or truncations")
+                found.notes.append(f"{path}: this is no log of a Kafka broker")
         except (OSError, EOFError, lzma.LZMAError) as error:
             raise StorageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    if not any(one.starts for one in partitions.values()):
+        found.notes.append("no leader is in these logs: brokers log their leaders in state-change.log")
     for name, one in partitions.items():
+        one.note_shrinks()
         hw = max((hw for hw, _ in one.known.values()), default=0)
         found.high_watermarks[name] = max(hw, found.high_watermarks.get(name, 0))
         if len(one.topics) > 1:
@@ -140,13 +166,14 @@ class _File:
         self._broker = UNKNOWN
 
     def read(self, path: Path) -> bool:
-        """Whether any line was of use."""
-        is_useful = False
+        """Whether it is a broker's log."""
+        is_log = False
         with opened(path) as file:
             for _, line in lines(path, file):
                 if any(clue in line for clue in _CLUES):
-                    is_useful |= self._line(line)
-        return is_useful
+                    is_log |= self._line(line)
+                is_log = is_log or _KAFKA in line
+        return is_log
 
     def _line(self, line: str) -> bool:
         if named := _BROKER.search(line):
@@ -161,13 +188,17 @@ class _File:
             one.note(epoch, int(said["hw"]), self._broker)
             self._epochs[said["partition"]] = epoch
         elif said := _FOLLOWER.search(line):
-            epoch = int(said["epoch"])
-            self._of(said["partition"]).note(epoch - 1, int(said["hw"]), self._broker)
+            epoch, before = int(said["epoch"]), int(said["before"] or UNKNOWN)
+            # A broker that has just started may have learned its watermark in this very epoch, before it stopped.
+            learned = epoch if before == UNKNOWN else before
+            self._of(said["partition"]).note(learned, int(said["hw"]), self._broker)
             self._epochs[said["partition"]] = epoch
         elif said := _SHRINK.search(line):
-            epoch = self._epochs.get(said["partition"], UNKNOWN)
+            epoch, one = self._epochs.get(said["partition"], UNKNOWN), self._of(said["partition"])
             if epoch != UNKNOWN:
-                self._of(said["partition"]).note(epoch, int(said["hw"]), self._broker)
+                one.note(epoch, int(said["hw"]), self._broker)
+            else:
+                one.shrinks.append(_Shrink(int(said["broker"]), time, int(said["hw"])))
         elif said := _TRUNCATION.search(line):
             offset, hw = int(said["offset"]), int(said["hw"])
             text = f"broker {_shown(self._broker)} truncated to offset {offset}, below its high watermark {hw}"

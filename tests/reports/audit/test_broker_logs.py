@@ -86,6 +86,32 @@ def test_a_watermark_of_a_shrinking_isr_counts_in_its_epoch(tmp_path: Path) -> N
     assert not found(tmp_path, (SHRUNK,), (LED_AGAIN,)).lost, "without a leader epoch before it, nothing is known"
 
 
+def test_a_follower_that_has_just_started_knows_the_watermark_of_its_epoch(tmp_path: Path) -> None:
+    """It was in this leader epoch before it stopped: 40 records are no loss of an election that had come before."""
+    led = LED.replace("epoch 1 from offset 2", "epoch 2 from offset 10").replace("watermark 2", "watermark 10")
+    back = FOLLOWED.replace("from offset 2", "from offset 50").replace("watermark 2", "watermark 50")
+    assert not found(tmp_path / "started", (led,), (back,)).lost
+    running = back.replace("leader epoch was -1", "leader epoch was 1")
+    assert [(one.first, one.end) for one in found(tmp_path / "running", (led,), (running,)).lost] == [(10, 50)]
+
+
+def test_server_log_and_state_change_log_of_one_broker_belong_together(tmp_path: Path) -> None:
+    day = "[2026-11-25 "
+    leader = LED.replace("00:10:03.246", f"{day}09:59:00,000]")
+    again = LED_AGAIN.replace("00:10:05.772", f"{day}10:01:00,000]")
+    logs = found(tmp_path / "both", (SHRUNK,), (leader,), (again,))
+    assert [(lost.first, lost.end) for lost in logs.lost] == [(0, 7)]
+    assert not logs.notes
+    later = leader.replace("09:59", "10:02")
+    assert [(lost.first, lost.end) for lost in found(tmp_path / "later", (SHRUNK,), (later,), (again,)).lost] == [
+        (0, 2)
+    ]
+    other = leader.replace("Broker id=3", "Broker id=2")
+    assert [(lost.first, lost.end) for lost in found(tmp_path / "other", (SHRUNK,), (other,), (again,)).lost] == [
+        (0, 2)
+    ]
+
+
 def test_a_topic_that_was_created_again(tmp_path: Path) -> None:
     other = LED_AGAIN.replace("RwgxTeTRQqqb_Gf-WihQ-w", "AAAAAAAAQqqb_Gf-WihQ-w")
     logs = found(tmp_path, (LED,), (other,))
@@ -94,10 +120,10 @@ def test_a_topic_that_was_created_again(tmp_path: Path) -> None:
 
 
 def test_files_of_other_kinds(tmp_path: Path) -> None:
-    other = found(tmp_path)
-    assert not other.notes
     logs = found(tmp_path, ())
-    assert logs.notes == [f"{tmp_path / '0.log'}: no line about leaders, high watermarks or truncations"]
+    assert logs.notes == ["no leader is in these logs: brokers log their leaders in state-change.log"]
+    (tmp_path / "text").write_text("nothing of interest\n")
+    assert read_broker_logs([tmp_path / "text"]).notes[0] == f"{tmp_path / 'text'}: this is no log of a Kafka broker"
     packed = tmp_path / "server.log.gz"
     packed.write_bytes(gzip.compress(TRUNCATED.encode()))
     assert len(read_broker_logs([packed]).lost) == 1
