@@ -28,6 +28,8 @@ SEVERITIES: Final = {
 }
 """Severity -> words of its heading."""
 
+NOTHING_LOST: Final = "The brokers' logs show no loss of committed records"
+
 
 class Named:
     """Names of partitions as they are shown: of topics, or of their hashes."""
@@ -143,6 +145,32 @@ def tables(audit: Audit, name: Named) -> list[Table]:
         Table("Records that a known bug explains", (*record, "event", "rules"), list(bug_rows(audit, name))),
     )
     return [table for table in found if table.rows]
+
+
+def lost_table(logs: BrokerLogs, name: Named) -> Table:
+    """Committed records that were lost."""
+    headers = ("partition", "offsets", "time", "what shows it")
+    return Table("Committed records that were lost, by the brokers' logs", headers, lost_rows(logs, name))
+
+
+def distance_table(found: Mapping[Key, tuple[Distance, Nearest | None]], name: Named) -> Table:
+    """Distances; the last column only if it was asked for."""
+    rows = distance_rows(found, name)
+    headers = ("partition", "loss after", "no leader after", "nearest to a loss")
+    width = len(headers) if any(row[-1] for row in rows) else len(headers) - 1
+    caption = "How far from a loss (clean events: clean stops, starts, moves, preferred elections)"
+    return Table(caption, headers[:width], [row[:width] for row in rows])
+
+
+def story_table(found: Mapping[Key, tuple[Distance, Nearest | None]], name: Named) -> Table:
+    """The shortest story of each partition to a loss and to no leader; the nearest partitions first."""
+    rows = [
+        (name(key), what, costs(stories[:1], now.within), told(stories[0]))
+        for key, (now, _) in sorted(found.items(), key=lambda item: item[1][0].order)
+        for what, stories in (("loss", now.loss), ("no leader", now.leaderless))
+        if stories
+    ]
+    return Table("Shortest stories", ("partition", "ends with", "after", "events"), rows)
 
 
 def at_risk_rows(audit: Audit, name: Named) -> list[tuple[object, ...]]:

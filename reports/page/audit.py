@@ -13,10 +13,12 @@ from reports.page.build import jinja_environment
 from reports.versions import version
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from reports.audit.audit import Audit
+    from reports.audit.broker_logs import BrokerLogs
+    from reports.audit.distance import Distance, Nearest
     from reports.audit.image import Key, PartitionState
     from reports.audit.results import Named
 
@@ -33,14 +35,14 @@ class Row:
     """A partition after one of its records.
 
     Attributes:
-        offset: of the record.
+        record: its offset, or "snapshot".
         time: of its batch.
         cells: for each broker of the time line, what it is there: (style, words).
         risk: the risk that begins, or that it is over; empty if neither.
         is_at_risk: whether records could be lost then.
     """
 
-    offset: int
+    record: int | str
     time: str
     cells: tuple[tuple[str, str], ...]
     risk: str
@@ -57,13 +59,21 @@ class Line:
     earlier: int
 
 
-def audit_page(found: Audit, paths: Sequence[Path], name: Named) -> str:
+def audit_page(
+    found: Audit,
+    paths: Sequence[Path],
+    name: Named,
+    distances: Mapping[Key, tuple[Distance, Nearest | None]] | None = None,
+    logs: BrokerLogs | None = None,
+) -> str:
     """The text of the HTML file.
 
     Args:
         found: the result.
         paths: what was read, which is read once more for the time lines.
         name: how partitions are named.
+        distances: of the partitions from a loss, if asked for, and when they were nearest to one.
+        logs: what the brokers' logs showed, if they were given.
 
     Raises:
         InputError: a library is missing.
@@ -74,13 +84,19 @@ def audit_page(found: Audit, paths: Sequence[Path], name: Named) -> str:
         (results.SEVERITIES[severity].capitalize(), results.risk_rows(found, severity, name)) for severity in ORDER
     ]
     keys = _shown(found)
+    tables = [
+        *([] if logs is None else [results.lost_table(logs, name)]),
+        *results.tables(found, name),
+        *([results.distance_table(distances, name), results.story_table(distances, name)] if distances else []),
+    ]
+    nothing_lost = [f"{results.NOTHING_LOST}."] if logs is not None and not logs.lost else []
     text: str = environment.get_template("audit.html").render(
         style=style,
         answer=results.answer(found),
-        summary=[*results.summary(found), *results.explained(found)],
-        notes=found.notes,
+        summary=[*results.summary(found), *results.explained(found), *nothing_lost],
+        notes=[*found.notes, *([] if logs is None else logs.notes)],
         at_risk=[(title, rows) for title, rows in at_risk if rows],
-        tables=[(table.caption, table.headers, table.rows) for table in results.tables(found, name)],
+        tables=[(table.caption, table.headers, table.rows) for table in tables if table.rows],
         lines=_lines(found, paths, keys[:LINES], name),
         others=max(0, len(keys) - LINES),
         most=TABLE,
@@ -130,7 +146,8 @@ def _line(found: Audit, key: Key, noted: list[tuple[PartitionState, int]], name:
         kind = kind if one is None else one.kind
         risk = "" if one is None else one.text or "no longer at risk"
         cells = tuple(_cell(state, broker) for broker in brokers)
-        rows.append(Row(state.offset, results.when(time_ms), cells, risk, bool(kind)))
+        record = "snapshot" if state.offset < 0 else state.offset
+        rows.append(Row(record, results.when(time_ms), cells, risk, bool(kind)))
     return Line(name(key), brokers, tuple(rows[-ROWS:]), len(noted) - len(kept))
 
 

@@ -52,7 +52,7 @@ Measured = dict["Key", tuple["Distance", "Nearest | None"]]
     metavar="FILE",
     multiple=True,
     type=PATH,
-    help="A broker's server.log or state-change.log: which committed records were lost.",
+    help="A broker's server.log or state-change.log, of which both are needed: which committed records were lost.",
 )
 @click.option("--distance", is_flag=True, help="How many events each partition is from a loss.")
 @click.option(
@@ -146,7 +146,9 @@ def command(
     if stories is not None and measured is not None:
         ui.note(_write_stories(stories, measured, distances, name, most))
     if output is not None:
-        _write_page(ui, output, found, paths, name)
+        from reports.page.audit import audit_page
+
+        _write_page(ui, output, audit_page(found, paths, name, distances, logs))
     return _exit_code(found, broker, reasons)
 
 
@@ -160,12 +162,11 @@ def _check_output(output: Path | None, broker: int | None) -> None:
     starts.check_file("--output", output, starts.REPORT)
 
 
-def _write_page(ui: Ui, output: Path, found: Audit, paths: tuple[Path, ...], name: Named) -> None:
+def _write_page(ui: Ui, output: Path, text: str) -> None:
     from reports import starts
-    from reports.page.audit import audit_page
     from scenarios import paths as files
 
-    files.write(output, audit_page(found, paths, name), starts.REPORT)
+    files.write(output, text, starts.REPORT)
     ui.note(f"written to {output}")
 
 
@@ -184,11 +185,10 @@ def _setting(key: str, value: str) -> str:
 def _show_lost(shown: Terminal, logs: BrokerLogs, name: Named, most: int) -> None:
     from reports.audit import results
 
-    rows = results.lost_rows(logs, name)
-    caption = "Committed records that were lost, by the brokers' logs"
-    _table(shown, caption, ["partition", "offsets", "time", "what shows it"], rows, most)
-    if not rows:
-        shown.title("The brokers' logs show no loss of committed records")
+    table = results.lost_table(logs, name)
+    _table(shown, table.caption, table.headers, table.rows, most)
+    if not table.rows:
+        shown.title(results.NOTHING_LOST)
 
 
 def _check_broker_logs(broker_logs: Sequence[Path], broker: int | None) -> None:
@@ -225,12 +225,8 @@ def _nearest_first(distances: Measured, most: int) -> list[tuple[Key, Distance]]
 def _show_distances(shown: Terminal, distances: Measured, name: Named, most: int) -> None:
     from reports.audit import results
 
-    rows = results.distance_rows(distances, name)
-    headers = ["partition", "loss after", "no leader after", "nearest to a loss"]
-    width = len(headers) if any(row[-1] for row in rows) else len(headers) - 1
-    caption = "How far from a loss (clean events: clean stops, starts, moves, preferred elections)"
-    shown.table(caption, headers[:width], [row[:width] for row in rows[:most]], numbers=[])
-    _more(shown, len(rows), most)
+    table = results.distance_table(distances, name)
+    _table(shown, table.caption, table.headers, table.rows, most)
     for key, now in _nearest_first(distances, most):
         for what, stories in (("loss", now.loss), ("no leader", now.leaderless)):
             if stories:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reports.audit.audit import audit
+from reports.audit.broker_logs import read_broker_logs
+from reports.audit.distance import AuditDistances
 from reports.audit.results import Named
 from reports.page.audit import ROWS, audit_page
 from tests.places import ROOT
-from tests.reports.audit.logs import begun, change, config, fenced, topic, unfenced
+from tests.reports.audit.logs import batch, begun, change, config, encoded, fenced, topic, unfenced
+from tests.reports.audit.test_broker_logs import TRUNCATED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,3 +53,28 @@ def test_long_time_lines_keep_their_last_records(tmp_path: Path) -> None:
     log.add(change(isr=[], leader=-1, eligibleLeaderReplicas=[1, 2]), fenced(1, 3), fenced(2, 4))
     text = page(log.segment(tmp_path))
     assert f"{ROWS + 2} earlier records not shown" in text
+
+
+def test_losses_by_brokers_logs_and_distances_are_shown(tmp_path: Path) -> None:
+    found = audit([LOST])
+    name = Named(found, hides=False)
+    log = tmp_path / "server.log"
+    log.write_text(f"{TRUNCATED}\n")
+    measured = AuditDistances(found, 1)
+    distances = {key: (measured.now(key), None) for key in found.image.partitions}
+    text = audit_page(found, [LOST], name, distances, read_broker_logs([log]))
+    assert "Committed records that were lost, by the brokers&#39; logs" in text
+    assert "truncated to offset 0, below its high watermark 2" in text
+    assert "brokers log their leaders in state-change.log" in text
+    assert "How far from a loss" in text
+    log.write_text("started (kafka.server.KafkaRaftServer)\n")
+    assert "show no loss of committed records." in audit_page(found, [LOST], name, logs=read_broker_logs([log]))
+
+
+def test_a_snapshot_is_the_first_row_of_a_time_line(tmp_path: Path) -> None:
+    log = begun()
+    first = log.add(change(isr=[1], eligibleLeaderReplicas=[2], leader=-1))
+    place = log.segment(tmp_path, first)
+    earlier = batch(0, [encoded(*one) for records in log.batches[:-1] for one in records])
+    (place / f"{first:020}-0000000001.checkpoint").write_bytes(earlier)
+    assert 'class="record">snapshot</th>' in page(place)
