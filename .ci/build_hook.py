@@ -24,7 +24,7 @@ from typing import Any, Final
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PACKAGES: Final = ("sim", "faults", "scenarios", "reports", "highwater")
-SINGLE: Final = ("convergence", "coverage_column", "draws", "ended_run", "execution", "result", "rows", "run")
+SINGLE: Final = ("convergence", "coverage_column", "draws", "ended_run", "execution", "result", "reuse", "rows", "run")
 COMPILED: Final = ("sim/**/*.py", "faults/**/*.py", *(f"scenarios/single/{name}.py" for name in SINGLE))
 NOT_COMPILED: Final = ("sim/protocol/rules.py", "**/__init__.py")
 """The rules read their own annotations, which a compiled class does not keep."""

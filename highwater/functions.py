@@ -66,6 +66,7 @@ def sweep(
     settings: Mapping[str, object] | None = None,
     processes: int = 1,
     blows: int = 0,
+    reuse: bool = True,
 ) -> Swept:
     """Run a sweep on this machine, without Spark; the same call resumes an interrupted sweep.
 
@@ -78,6 +79,7 @@ def sweep(
         settings: settings to override; lists or tuples of values are swept in every combination.
         processes: number of worker processes.
         blows: blows after early warnings; their runs have rows of their own.
+        reuse: take a row over from an earlier mode in which the seed has the same history, instead of running it again.
 
     Raises:
         UserError: what the command line would refuse.
@@ -95,6 +97,7 @@ def sweep(
         rules=requests.rules(rules),
         settings=requests.setting_lists(settings),
         blows=blows,
+        reuses=reuse,
     )
     try:
         summary = run_sweep(asked.sweep(), open_folder(str(output)), LocalBackend(processes))

@@ -96,6 +96,7 @@ class SweepRequest:
     strict: bool = False
     blows: int = 0
     release: Release | None = None
+    reuses: bool = True
 
     def sweep(self) -> Sweep:
         """Check the request and return its sweep.
@@ -121,7 +122,7 @@ class SweepRequest:
             raise InputError(f"--blows {self.blows} is not valid: a number from 0 to {BLOWS_MAX} is needed")
         if self.blows and not any(scenario.drawn for scenario in chosen):
             raise InputError("--blows follow early warnings of random scenarios, and these are scripted")
-        return Sweep(chosen, by_scenario, self.seeds.start, self.seeds.stop, self.rules, grid, self.blows)
+        return Sweep(chosen, by_scenario, self.seeds.start, self.seeds.stop, self.rules, grid, self.blows, self.reuses)
 
     def _chosen(self, settings: Mapping[str, Value], grid: Grid) -> tuple[Scenario, ...]:
         from scenarios.format import selection

@@ -13,7 +13,8 @@ from typing import Any, Final
 from faults.kinds.injection import RealisedFault
 from faults.kinds.registry import KINDS as FAULTS
 from sim.history.coverage import Coverage
-from sim.protocol.probes import PROBES, TRANSITIONS
+from sim.protocol.probes import BRANCHES, PROBES, TRANSITIONS
+from sim.protocol.rules import RULES, Rules
 
 KINDS: Final = {kind: number for number, kind in enumerate(FAULTS)}
 BITS: Final = len(PROBES) + len(KINDS) * (1 + TRANSITIONS)
@@ -23,6 +24,20 @@ def column(coverage: Coverage, realised: Iterable[RealisedFault]) -> str:
     """The column of a run."""
     effective = {fault.kind for fault in realised if fault.effective}
     return f"{coverage.bits(KINDS, effective):x}"
+
+
+def moved(column: str, rules: Rules, others: Rules) -> str:
+    """The column of a run whose rules had no effect against those of `others`, as a run with the others has it.
+
+    The branch of a rule's value becomes that of the other value, which has acted alike.
+    """
+    found = int(column, 16)
+    for name in RULES:
+        one, other = getattr(rules, name), getattr(others, name)
+        bit = 1 << (BITS - 1 - BRANCHES[name, one])
+        if one != other and found & bit:
+            found = found & ~bit | 1 << (BITS - 1 - BRANCHES[name, other])
+    return f"{found:x}"
 
 
 class Reached:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 from scenarios.format.blow import to_text
 from scenarios.format.scenario import Expectation, Scenario
@@ -11,7 +13,7 @@ from scenarios.single.execution import Execution
 from sim.checkers.registry import FINDINGS
 from sim.history import last_standing
 from sim.history.findings import Violation
-from sim.protocol.modes import MODES
+from sim.protocol.modes import MODES, Mode
 
 
 class EndedRun:
@@ -33,6 +35,7 @@ class EndedRun:
         violations, decided = recorder.history.findings.violations, not error or run.exhausted
         self.scenario = run.scenario
         self.mode = run.mode.name
+        self.reused = ""
         self.seed = run.seed
         self.drawn = run.drawn
         self.verdict = _verdict(run, error)
@@ -42,7 +45,7 @@ class EndedRun:
         self.error = error
         self.digest = recorder.digest()
         needs_replay = violations or error or run.stalled or not self.expected
-        self.replay = _replay_line(run, self.digest) if needs_replay else ""
+        self.replay = replay_line(run.scenario, run.mode, run.seed, run.overrides, self.digest) if needs_replay else ""
         self.plan = run.plan
         self.injection = injection
         self.elections = recorder.counts.elections - run.warmup_elections
@@ -77,22 +80,22 @@ def _last_standing(run: Execution) -> int:
     return len(last_standing.taken(history, lost) & lost) if lost else 0
 
 
-def _replay_line(run: Execution, digest: str) -> str:
+def replay_line(scenario: Scenario, mode: Mode, seed: int, overrides: Mapping[str, str], digest: str) -> str:
     """The command that runs it again; none where the command line does not know the mode."""
-    if MODES.get(run.mode.name) != run.mode and not run.mode.source:
+    if MODES.get(mode.name) != mode and not mode.source:
         return ""
-    recorded = run.scenario.recorded
-    words = ["highwater", "replay", run.scenario.source or run.scenario.name]
+    recorded = scenario.recorded
+    words = ["highwater", "replay", scenario.source or scenario.name]
     if recorded is not None:
         words = ["highwater", "run", *recorded.words]
-    words += ["--mode", run.mode.source or run.mode.name, "--seed", str(run.seed)]
-    for name, value in sorted(run.overrides.items()):
+    words += ["--mode", mode.source or mode.name, "--seed", str(seed)]
+    for name, value in sorted(overrides.items()):
         words += ["--rule", f"{name}={value}"]
-    for override in run.scenario.overrides:
+    for override in scenario.overrides:
         words += ["--set", override]
-    if run.scenario.blows:
-        words += ["--blow", to_text(run.scenario.blows)]
-    if run.scenario.strict:
+    if scenario.blows:
+        words += ["--blow", to_text(scenario.blows)]
+    if scenario.strict:
         words.append("--strict")
     return shlex.join(words if recorded is not None else [*words, "--expect-digest", digest])
 
@@ -125,10 +128,7 @@ def as_expected(scenario: Scenario, mode: str, violations: list[Violation], *, t
     if expectation.verdict == "may-violate":
         return True
     if scenario.drawn:
-        watched = set(expectation.kinds) or kinds
-        return expectation.verdict == "violates" or not any(
-            violation.inside and violation.kind in watched for violation in violations
-        )
+        return drawn_as_expected(scenario, mode, {violation.kind for violation in violations if violation.inside})
     known = {(entry.kind, entry.label) for entry in scenario.also if mode in entry.modes}
     unlisted = [
         violation
@@ -140,3 +140,11 @@ def as_expected(scenario: Scenario, mode: str, violations: list[Violation], *, t
     occurs = bool(kinds & set(expectation.kinds))
     must = expectation.verdict == "violates"
     return not unlisted and (occurs == must or (must and not to_the_end))
+
+
+def drawn_as_expected(scenario: Scenario, mode: str, inside: AbstractSet[str]) -> bool:
+    """`as_expected` of a random scenario, by the kinds of violation inside the promise."""
+    expectation = scenario.expect.get(mode, Expectation("may-violate"))
+    if expectation.verdict != "clean":
+        return True
+    return not any(kind in inside for kind in expectation.kinds) if expectation.kinds else not inside

@@ -7,7 +7,8 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from simpy.events import Event
@@ -34,8 +35,9 @@ from sim.hosts.settings import acks_number, convergence_deadline_us
 from sim.kernel.scheduler import ALWAYS, BudgetError, Environment, Kernel, PriorityKernel, ShuffledKernel
 from sim.kernel.streams import Streams, choice
 from sim.protocol.client.sender import ProducerBatch
-from sim.protocol.modes import Mode
+from sim.protocol.modes import Mode, Promised
 from sim.protocol.modes import mode as mode_named
+from sim.protocol.rules import Rules
 
 END_US: Final = 1 << 62
 """Latest time: steps store their time in 64 bits, and some deadlines are "never" away."""
@@ -43,6 +45,16 @@ CLIENTS_BEGIN_US: Final = 500_000
 """Clients start when brokers have loaded their logs and one leads: the end of warm-up."""
 PAUSE_US: Final = 1_000_000
 """Time between the end of a script and healing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the columns of a row say about the promise, by their names; `kinds` are those of violations inside it."""
+
+    inside: bool
+    inside_unclean: int
+    inside_lossy: int
+    kinds: frozenset[str]
 
 
 class Execution:
@@ -60,12 +72,12 @@ class Execution:
         self.config = resolve(scenario.config, self.drawn)
         in_force = mode.override(overrides)
         self.rules, self.promised = in_force.rules, in_force.promise
-        brokers = self._brokers()
+        brokers = broker_count(scenario, self.config)
         broker_rules = dict.fromkeys(range(1, brokers + 1), self.rules)
         for broker, own_mode in scenario.broker_modes.items():
             if broker in broker_rules:
                 broker_rules[broker] = mode_named(own_mode).rules.override(overrides)
-        self.older = self._draw_older(list(broker_rules)) if scenario.recorded is None else scenario.recorded.older
+        self.older = older_brokers(scenario, mode.place, self.rules, broker_rules, self.streams)
         upgraded = {broker: broker_rules[broker] for broker in self.older}
         for broker, name in self.older.items():
             broker_rules[broker] = mode_named(name).rules.override(overrides)
@@ -118,26 +130,6 @@ class Execution:
         number = self.streams.number
         return {key: keys[key][int(number(f"setting:{key}") * len(keys[key]))] for key in sorted(keys)}
 
-    def _draw_older(self, brokers: Sequence[int]) -> dict[int, str]:
-        """Draw the brokers that start in an older mode, and restart in the run's."""
-        older = [
-            one.name
-            for one in map(mode_named, self.scenario.upgraded_from)
-            if one.place < self.mode.place and one.rules.control_plane == self.rules.control_plane
-        ]
-        found = {}
-        for broker in brokers if older else ():
-            stream = self.streams(f"older:{broker}")
-            name = choice(stream, older)
-            if stream.random() * 3 < 2:
-                found[broker] = name
-        return found
-
-    def _brokers(self) -> int:
-        """Number of the scenario's brokers that run."""
-        replicas = integer(self.config, "default.replication.factor")
-        return min(self.scenario.brokers, replicas + integer(self.config, "sim.spare.brokers"))
-
     def _kernel(self) -> Kernel:
         """The kernel for ``sim.ties``."""
         ties, budget = self.config["sim.ties"], integer(self.config, "sim.event.budget")
@@ -174,7 +166,7 @@ class Execution:
         history = self.cluster.recorder.history
         for kind, at_us in warnings:
             self.kernel.run_until(at_us)
-            promise = self._promise()
+            promise = self._promise(self.promised)
             there = [one for one in history.findings.warnings if one.at_us == at_us and one.kind == kind]
             found.append(not history.findings.violations and any(promise.covers(one) for one in there))
         return found
@@ -329,17 +321,24 @@ class Execution:
         self.waited, self.hidden_us = self._waiting()
         history = self.cluster.recorder.history
         findings = history.findings
-        promise = self._promise()
+        promise = self._promise(self.promised)
         self.inside = promise.run_inside()
         self.inside_unclean, self.inside_lossy = promise.inside_unclean, promise.inside_lossy
         findings.violations += [warning for warning in findings.warnings if self.scenario.counts(warning.kind)]
         for violation in (*findings.violations, *findings.warnings):
             violation.inside = promise.covers(violation)
 
-    def _promise(self) -> Promise:
-        """The promise, judged by the history so far."""
+    def _promise(self, promised: Promised) -> Promise:
+        """A promise, judged by the history so far."""
         unclean = elects_uncleanly(self.config, self.rules)
-        return Promise(self.cluster.recorder.history, self.promised, unclean_election=unclean)
+        return Promise(self.cluster.recorder.history, promised, unclean_election=unclean)
+
+    def judged_by(self, promised: Promised) -> Judgement:
+        """How another mode's promise judges the ended run, if it elects uncleanly under the same settings."""
+        promise = self._promise(promised)
+        violations = self.cluster.recorder.history.findings.violations
+        kinds = frozenset([one.kind for one in violations if promise.covers(one)])
+        return Judgement(promise.run_inside(), promise.inside_unclean, promise.inside_lossy, kinds)
 
     def _waiting(self) -> tuple[Waiting, int]:
         """How long acks=all writes waited for the HW, from the first election or fault on, and how long batches acked
@@ -360,3 +359,31 @@ class Execution:
         window_us = (min(disturbed, default=end_us), end_us)
         hidden = [(ack.at_us, commits.get(ack.first_id, end_us)) for ack in history.clients.acks if ack.acks == 1]
         return waiting(writes, sorted(commits.values()), window_us), waiting(hidden, [], window_us).total_us
+
+
+def older_brokers(
+    scenario: Scenario, place: tuple[tuple[int, ...], bool], rules: Rules, brokers: Iterable[int], streams: Streams
+) -> Mapping[int, str]:
+    """The brokers that start in an older mode and restart in the run's, which has this place and these rules: drawn, or
+    recorded.
+    """
+    if scenario.recorded is not None:
+        return scenario.recorded.older
+    older = [
+        one.name
+        for one in map(mode_named, scenario.upgraded_from)
+        if one.place < place and one.rules.control_plane == rules.control_plane
+    ]
+    found = {}
+    for broker in brokers if older else ():
+        stream = streams(f"older:{broker}")
+        name = choice(stream, older)
+        if stream.random() * 3 < 2:
+            found[broker] = name
+    return found
+
+
+def broker_count(scenario: Scenario, config: Mapping[str, Value]) -> int:
+    """Number of the scenario's brokers that run."""
+    replicas = integer(config, "default.replication.factor")
+    return min(scenario.brokers, replicas + integer(config, "sim.spare.brokers"))

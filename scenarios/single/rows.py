@@ -20,7 +20,7 @@ from scenarios.format.grid import sql_type
 if TYPE_CHECKING:
     from scenarios.single.ended_run import EndedRun
 
-ROWS_VERSION: Final = 8
+ROWS_VERSION: Final = 9
 """Of rows and of stores; see `Column.since`. Version 3 added grids of settings; version 5 added manifests and the
 verdict `exhausted`, which was `error` before.
 """
@@ -353,6 +353,12 @@ def _columns() -> tuple[Column, ...]:
             "rule values that would have changed a decision: a hexadecimal number, see `sim/protocol/decisions.py`",
             lambda run: f"{run.recorder.coverage.decided:x}",
             since=7,
+        ),
+        Column(
+            "reused",
+            "string",
+            "mode whose run gave this row, because no rule in which the modes differ had an effect; empty: it ran",
+            since=9,
         ),
         # Replay.
         Column(

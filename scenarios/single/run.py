@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import PurePath
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from scenarios.format.blow import Blow
 from scenarios.format.scenario import Scenario
-from scenarios.single import rows
+from scenarios.single import reuse, rows
 from scenarios.single.ended_run import EndedRun
 from scenarios.single.execution import Execution
 from scenarios.single.result import RunResult, entries, partition_view, replica_views
@@ -118,47 +118,102 @@ def run_blows(
     nothing inside the promise. If a run with a blow keeps everything, but raises a warning of another kind or about
     other brokers than before, it goes on with every `SECOND_EVERY`-th blow after the first such warning.
     """
-    given = rules or {}
-    row, warnings = _row_and_warnings(scenario, mode, seed, given, follow=blows > 0)
-    yield row
-    kinds: set[str] = set()
-    for kind, at_us in warnings:
-        if kind in kinds:
-            continue
-        kinds.add(kind)
-        for variant in range(blows):
-            first = Blow(kind, at_us, variant)
-            row, further = _row_and_warnings(replace(scenario, blows=(first,)), mode, seed, given)
-            yield row
-            for then, then_us in further[:1]:
-                for second in range(0, blows, SECOND_EVERY):
-                    yield run_row(replace(scenario, blows=(first, Blow(then, then_us, second))), mode, seed, given)
+    return run_modes(scenario, (mode,), seed, rules, blows)
 
 
-def _row_and_warnings(
-    scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str], *, follow: bool = True
-) -> tuple[Row, list[tuple[str, int]]]:
-    """A run's row, and if `follow`, kind and time of its early warnings that blows may follow: see `run_blows`."""
-    one, error = _execute(scenario, mode, seed, rules, [])
-    row = rows.row(EndedRun(one, error))
-    found: list[tuple[str, int]] = []
-    if follow and scenario.faults is not None and LIVES.issuperset(filter(None, row["violations_inside"].split(","))):
-        since_us = scenario.blows[-1].at_us if scenario.blows else 0
-        seen: set[tuple[str, tuple[int, ...]]] = set()
-        for warning in one.cluster.recorder.history.findings.warnings:
-            about = warning.kind, warning.weak
-            if about not in seen and since_us < warning.at_us < one.horizon_us:
-                found.append((warning.kind, warning.at_us))
-            elif warning.at_us <= since_us:
-                seen.add(about)
-    one.dispose()
-    if found:
-        found = list(dict.fromkeys(found))
-        probe = Execution(scenario, mode, seed, rules, None)
-        covered = probe.covered(found)
-        probe.dispose()
-        found = [warning for warning, inside in zip(found, covered, strict=True) if inside]
-    return row, found
+def run_modes(
+    scenario: Scenario,
+    modes: Sequence[Mode],
+    seed: int,
+    rules: Mapping[str, str] | None = None,
+    blows: int = 0,
+    *,
+    reuses: bool = True,
+) -> Iterator[Row]:
+    """`run_blows` in several modes, one after the other.
+
+    If `reuses`, a run is not repeated in a later mode if that has the same history (`scenarios.single.reuse`).
+    """
+    family = _Family(rules or {}, seed, blows)
+    for place, mode in enumerate(modes):
+        yield from family.run(scenario, mode, modes[place + 1 :] if reuses else ())
+
+
+Warned = list[tuple[str, int]]
+"""Kind and time of early warnings that blows may follow."""
+
+
+class _Family:
+    """The runs of one seed in several modes, with their blows: see `run_blows`."""
+
+    def __init__(self, rules: Mapping[str, str], seed: int, blows: int) -> None:
+        self._rules = rules
+        self._seed = seed
+        self._blows = blows
+        self._ready: dict[tuple[str, tuple[Blow, ...]], tuple[Row, Warned]] = {}
+        """Runs in later modes, by mode and blows, that need not be run."""
+
+    def run(self, scenario: Scenario, mode: Mode, later: Sequence[Mode]) -> Iterator[Row]:
+        """The rows of one mode; those that later modes have in common are kept for them."""
+        blows = self._blows
+        row, warnings = self._get(scenario, mode, later, follow=blows > 0)
+        yield row
+        kinds: set[str] = set()
+        for kind, at_us in warnings:
+            if kind in kinds:
+                continue
+            kinds.add(kind)
+            for variant in range(blows):
+                first = Blow(kind, at_us, variant)
+                row, further = self._get(replace(scenario, blows=(first,)), mode, later, follow=True)
+                yield row
+                for then, then_us in further[:1]:
+                    for second in range(0, blows, SECOND_EVERY):
+                        both = replace(scenario, blows=(first, Blow(then, then_us, second)))
+                        row, _ = self._get(both, mode, later, follow=False)
+                        yield row
+
+    def _get(self, scenario: Scenario, mode: Mode, later: Sequence[Mode], *, follow: bool) -> tuple[Row, Warned]:
+        """A run's row, and if `follow` the early warnings that blows may follow."""
+        ready = self._ready.pop((mode.name, scenario.blows), None)
+        if ready is not None:
+            return ready
+        rules = self._rules
+        one, error = _execute(scenario, mode, self._seed, rules, [])
+        row = rows.row(EndedRun(one, error))
+        alike: dict[str, Row] = {}
+        for other in later:
+            if (other.name, scenario.blows) in self._ready or not reuse.is_alike(scenario, row, mode, other, rules):
+                continue
+            judged = None if reuse.promise_alike(mode, other, rules) else one.judged_by(other.override(rules).promise)
+            if judged is None or not self._blows:  # The promise decides which warnings blows follow.
+                alike[other.name] = reuse.taken_over(scenario, row, mode, other, rules, judged)
+        warned = _warnings(one, row) if follow else []
+        one.dispose()
+        if warned:
+            probe = Execution(scenario, mode, self._seed, rules, None)
+            covered = probe.covered(warned)
+            probe.dispose()
+            warned = [warning for warning, inside in zip(warned, covered, strict=True) if inside]
+        for name, shared in alike.items():
+            self._ready[name, scenario.blows] = shared, warned
+        return row, warned
+
+
+def _warnings(one: Execution, row: Row) -> Warned:
+    """Early warnings of an ended run after which it may lose more than it has lost."""
+    if one.scenario.faults is None or not LIVES.issuperset(filter(None, row["violations_inside"].split(","))):
+        return []
+    found: Warned = []
+    since_us = one.scenario.blows[-1].at_us if one.scenario.blows else 0
+    seen: set[tuple[str, tuple[int, ...]]] = set()
+    for warning in one.cluster.recorder.history.findings.warnings:
+        about = warning.kind, warning.weak
+        if about not in seen and since_us < warning.at_us < one.horizon_us:
+            found.append((warning.kind, warning.at_us))
+        elif warning.at_us <= since_us:
+            seen.add(about)
+    return list(dict.fromkeys(found))
 
 
 def run(

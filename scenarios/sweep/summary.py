@@ -36,6 +36,7 @@ _GROUP: Final = (
     "violations_inside",
     "warnings",
     "vacuous",
+    "reused",
 )
 _FAILING: Final = (
     "scenario",
@@ -71,6 +72,7 @@ class _Counts:
         self.by_damage: Counter[str] = Counter()
         self.vacuous = 0
         self.unexpected = 0
+        self.reused = 0
 
     @property
     def decided(self) -> int:
@@ -83,6 +85,7 @@ class _Counts:
         self.runs += number
         self.verdicts[group["verdict"]] += number
         self.unexpected += number * (not group["expected"])
+        self.reused += number * bool(group["reused"])
         if group["verdict"] == "error":
             return
         self.kinds.update(dict.fromkeys(filter(None, group["violations"].split(",")), number))
@@ -112,6 +115,7 @@ class _Counts:
             **{name: self.by_damage.get(name) for name in BY_DAMAGE},
             "vacuous": self.vacuous,
             "unexpected": self.unexpected,
+            "reused": self.reused,
         }
 
 

@@ -44,6 +44,8 @@ class Sweep:
         grid: settings that vary; each scenario runs at every point.
         blows: blows after each early warning (`scenarios.single.run.run_blows`). Their runs have rows of their own,
             which no extent and no rate of the seeds includes.
+        reuses: whether a row is taken over from another mode with the same history (`scenarios.single.reuse`), instead
+            of running the seed again.
 
     Raises:
         InputError: there are no seeds, or too large ones; two modes have the same name.
@@ -56,6 +58,7 @@ class Sweep:
     rules: Mapping[str, str] = field(default_factory=dict)
     grid: Grid = field(default_factory=dict)
     blows: int = 0
+    reuses: bool = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.first_seed < self.end_seed <= SEED_END:
@@ -109,6 +112,7 @@ class Sweep:
             "rules": dict(sorted(self.rules.items())),
             "grid": {key: list(values) for key, values in self.grid.items()},
             **({"blows": self.blows} if self.blows else {}),
+            **({} if self.reuses else {"reuses": False}),
         }
 
     @property
@@ -151,6 +155,7 @@ def from_run(data: Mapping[str, Any]) -> Sweep:
         rules=data["rules"],
         grid={key: tuple(values) for key, values in data.get("grid", {}).items()},
         blows=data.get("blows", 0),
+        reuses=data.get("reuses", True),
     )
 
 
@@ -181,9 +186,9 @@ def rows_of(sweep: str, pieces: Iterable[Piece], seconds: float = math.inf) -> I
             if begun and time.perf_counter() > end:
                 return
             begun = True
-            for mode in parsed.modes[scenario.name]:
-                for row in run.run_blows(scenario, mode, seed, parsed.rules, parsed.blows):
-                    yield row | settings
+            modes = parsed.modes[scenario.name]
+            for row in run.run_modes(scenario, modes, seed, parsed.rules, parsed.blows, reuses=parsed.reuses):
+                yield row | settings
 
 
 def chunk_count(seconds: float, slots: int, task_seconds: float) -> int:

@@ -21,7 +21,7 @@ same history: they act alike up to the first decision on which they differ. This
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, TypeVar, final
 
 from sim.protocol.mutants import Mutations
@@ -243,6 +243,16 @@ def decided(tables: Iterable[Decisions]) -> int:
             if found & mask:
                 found |= mask
     return found
+
+
+@lru_cache(maxsize=1024)
+def replaced(rules: Rules, others: Rules) -> int:
+    """The values with which `others` replace those of `rules`: see `to_values`.
+
+    If a run made no decision against any of them (`decided`), a run with the other rules has the same history.
+    """
+    names = [name for name in RULES if getattr(rules, name) != getattr(others, name)]
+    return sum(1 << _PLACES[name, getattr(others, name)] for name in names)
 
 
 def to_values(bits: int) -> set[tuple[str, str]]:

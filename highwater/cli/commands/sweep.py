@@ -68,6 +68,9 @@ SHOWN_FAILURES: Final = 10
     default=0,
     help="Continue a run N times after its early warnings, with drawn faults.",
 )
+@click.option(
+    "--no-reuse", is_flag=True, help="Run each seed in each mode, even if it cannot differ from an earlier mode."
+)
 @click.option("--mixed-builds", is_flag=True, help="Allow Spark workers with another build (plain or compiled).")
 @rule_option
 @grid_option
@@ -89,6 +92,7 @@ def command(
     chunks: int | None,
     task_seconds: float | None,
     blows: int,
+    no_reuse: bool,
     mixed_builds: bool,
     rules: dict[str, str],
     settings: dict[str, tuple[Value, ...]],
@@ -111,7 +115,7 @@ def command(
     cluster.found.not_given(settings)
     settings = {**{key: (value,) for key, value in cluster.found.settings.items()}, **settings}
     asked = SweepRequest(
-        scenarios, seed_range(seeds), named, all_modes, rules, settings, strict, blows, cluster.release
+        scenarios, seed_range(seeds), named, all_modes, rules, settings, strict, blows, cluster.release, not no_reuse
     )
     sweep = asked.sweep()
     cluster.tell(ui, sweep.scenarios, (mode for modes_of in sweep.modes.values() for mode in modes_of))
@@ -195,6 +199,11 @@ def _show(ui: Ui, folder: Folder, summary: dict[str, Any]) -> None:
     key = ["scenario", "mode", *results[0]["settings"]]
     verdicts = ["runs", "tolerated", "ok", "violation", "stalled", "exhausted", "error", "vacuous"]
     ui.table([*key, *verdicts, "expected", "met"], map(_counts, results), numbers=verdicts)
+    if reused := sum(result["reused"] for result in results):
+        ui.line(
+            f"{reused:,} of {summary['runs']:,} runs were taken over from an earlier mode with the same history "
+            "(--no-reuse runs them)"
+        )
     if any(result["expectation"] == "clean" for result in results):
         ui.line(
             "clean: nothing inside the promise, or none of the kinds that [expect] names; everything else is omitted"

@@ -292,3 +292,13 @@ def test_version_3_has_grid_availability_and_coverage() -> None:
     assert all(min(found[name]) == 0 < max(found[name]) for name in ("hw_wait_ms", "batches_refused"))
     assert all(int(text, 16) for text in found["coverage"])
     assert store.read_json(open_folder(fixture), "summary.json")["coverage"]["runs"] == {"hw": 12, "kip320": 12}
+
+
+def test_version_9_names_the_mode_that_ran() -> None:
+    found = store.Store(FIXTURES / "store-v9").rows(["scenario", "mode", "digest", "seed", "reused"])
+    ran = dict(zip(zip(found["scenario"], found["mode"], strict=True), found["reused"], strict=True))
+    assert {name: reused for (name, mode), reused in ran.items() if mode == "kip320-2.6.1"} == {
+        "canary": "",
+        "power": "kip320",
+    }
+    assert {reused for (_, mode), reused in ran.items() if mode == "kip320"} == {""}
