@@ -105,6 +105,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("scenarios.single",),
     ("scenarios.shrinking", "scenarios.sweep"),
     ("scenarios.zoo",),
+    ("scenarios.exploring",),
     ("reports",),
     ("reports.analysis", "reports.audit", "reports.brokers", "reports.evidence"),
     ("reports.brokers.kafka", "reports.drawing"),

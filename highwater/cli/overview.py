@@ -26,6 +26,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "show": "Write one run as an HTML page to step through",
         "draw": "Draw one run as an SVG picture",
         "shrink": "Find the smallest run that fails for the same cause",
+        "explore": "Try every order of events in a small KRaft cluster",
         "zoo": "List mutants of the protocol, or find them with random runs",
     },
     "Real brokers and this machine": {
@@ -57,6 +58,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "show": "highwater show store/power --seed 20 --mode hw --against kip101",
     "draw": "highwater draw store/power --seed 20 --mode hw --output power-20.svg",
     "shrink": "highwater shrink store/power --seed 20 --mode hw",
+    "explore": "highwater explore --mode kraft --losses 0 --fences 0",
     "zoo list": "highwater zoo list",
     "zoo show": "highwater zoo show join-below-hw",
     "zoo hunt": "highwater zoo hunt join-below-hw --seeds 0..2000",

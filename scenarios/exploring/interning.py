@@ -1,0 +1,27 @@
+"""Numbers for values: a state of a cluster is kept as a few of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Table:
+    """Distinct values, numbered in the order in which they were first seen."""
+
+    def __init__(self) -> None:
+        self._values: list[Any] = []
+        self._numbers: dict[Any, int] = {}
+
+    def number(self, value: Any) -> int:
+        """The number of a value."""
+        known = self._numbers.get(value)
+        if known is None:
+            known = self._numbers[value] = len(self._values)
+            self._values.append(value)
+        return known
+
+    def __getitem__(self, number: int) -> Any:
+        return self._values[number]
+
+    def __len__(self) -> int:
+        return len(self._values)

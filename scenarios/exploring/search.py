@@ -1,0 +1,135 @@
+"""Breadth-first search over all orders of events: the first way to a state is a shortest one."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+Action = tuple[Any, ...]
+
+
+class World(Protocol):
+    """A cluster whose states are numbers."""
+
+    def first(self) -> int:
+        """The first state."""
+
+    def successors(self, state: int) -> Iterator[tuple[Action, int]]:
+        """All possible next events, with the resulting states."""
+
+    def findings(self, state: int) -> tuple[str, ...]:
+        """The kinds of violations and early warnings that a state shows."""
+
+
+@dataclass
+class Found:
+    """The result of a search.
+
+    Attributes:
+        states: distinct states seen.
+        transitions: pairs of a state and an event looked at.
+        depth: events on the way to the last state looked at.
+        exhausted: there are no other states within the bounds.
+        stopped: a kind that ends the search was found. Neither: a limit was reached, and what was not found by then may
+            still be possible.
+        paths: kind -> a shortest way to it: the events, each with the state after it.
+        seconds: that it took.
+    """
+
+    states: int = 0
+    transitions: int = 0
+    depth: int = 0
+    exhausted: bool = False
+    stopped: bool = False
+    paths: dict[str, list[tuple[Action, int]]] = field(default_factory=dict)
+    seconds: float = 0.0
+    levels: list[int] = field(default_factory=list)
+
+
+def search(
+    world: World,
+    *,
+    until: Collection[str],
+    ends: Collection[str] = (),
+    most_states: int | None = None,
+    time_limit: float | None = None,
+) -> Found:
+    """Look for violations and early warnings.
+
+    Args:
+        world: the cluster.
+        until: stop as soon as one of these kinds is found.
+        ends: kinds after which nothing else matters: what follows such a state is not looked at.
+        most_states: give up before more distinct states than these are kept; at least 1.
+        time_limit: give up after these seconds (monotonic clock), looked at once per state.
+    """
+    began = time.monotonic()
+    states = [world.first()]
+    seen = set(states)
+    parents = array("l", [-1])
+    found = Found()
+    level_end = 1
+    place = 0
+    try:
+        while place < len(states):
+            if place == level_end:
+                found.depth += 1
+                found.levels.append(len(states) - level_end)
+                level_end = len(states)
+            if time_limit is not None and time.monotonic() - began >= time_limit:
+                return found
+            state = states[place]
+            for _, after in world.successors(state):
+                found.transitions += 1
+                if after in seen:
+                    continue
+                if most_states is not None and len(states) >= most_states:
+                    return found
+                kinds = world.findings(after)
+                fresh = [kind for kind in kinds if kind not in found.paths]
+                if kinds and not set(kinds).isdisjoint(ends):
+                    # Kept in `seen` only: nothing that follows is looked at.
+                    seen.add(after)
+                    if fresh:
+                        path = [*_path(states, parents, place), after]
+                        found.paths |= dict.fromkeys(fresh, _told(world, path))
+                else:
+                    seen.add(after)
+                    states.append(after)
+                    parents.append(place)
+                    if fresh:
+                        path = _path(states, parents, len(states) - 1)
+                        found.paths |= dict.fromkeys(fresh, _told(world, path))
+                if not set(fresh).isdisjoint(until):
+                    found.stopped = True
+                    return found
+            place += 1
+        found.exhausted = True
+        return found
+    finally:
+        found.states = len(seen)
+        found.seconds = time.monotonic() - began
+
+
+def _path(states: list[int], parents: array[int], place: int) -> list[int]:
+    """The states on the way to one, the first included."""
+    path = []
+    while place >= 0:
+        path.append(states[place])
+        place = parents[place]
+    return path[::-1]
+
+
+def _told(world: World, path: list[int]) -> list[tuple[Action, int]]:
+    """The events between the states of a path."""
+    events = []
+    for before, after in pairwise(path):
+        action = next(action for action, reached in world.successors(before) if reached == after)
+        events.append((action, after))
+    return events

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.conftest import Call
+
+NO_FAULTS = ("--losses", "0", "--fences", "0")
+
+
+def test_all_states_without_a_violation(highwater: Callable[..., Call]) -> None:
+    call = highwater("explore", "--mode", "elr-repaired", *NO_FAULTS)
+    assert call.code == 0
+    assert "no violation in any order of events within the bounds" in call.out
+
+
+def test_a_mutant_is_found_and_its_events_are_printed(highwater: Callable[..., Call]) -> None:
+    words = ("explore", "--mode", "elr-repaired", "--strict", "--losses", "0", "--rule", "mutant=hw-ignores-min-isr")
+    call = highwater(*words)
+    assert call.code == 1
+    assert "candidate-incomplete after 3 events" in call.out
+    assert "broker 1 appends r0" in call.out
+    assert "mutant hw-ignores-min-isr: its place was executed, and decided otherwise" in call.out
+    data = highwater(*words, "--json").json
+    assert (data["violates"], len(data["paths"]["candidate-incomplete"])) == (True, 3)
+    assert data["mutant"] == {"took": True, "differed": True}
+
+
+def test_a_limit_is_inconclusive(highwater: Callable[..., Call]) -> None:
+    call = highwater("explore", *NO_FAULTS, "--most-states", "10")
+    assert (call.code, call.out.splitlines()[0]) == (3, "no violation up to the limit")
+
+
+def test_a_mode_of_zookeeper_is_refused(highwater: Callable[..., Call]) -> None:
+    call = highwater("explore", "--mode", "kip320")
+    assert (call.code, call.out) == (2, "")
+    assert "'explore' needs a mode with KRaft" in call.err
