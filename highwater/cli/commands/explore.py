@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from highwater.cli.options import duration, json_option, rule_option, strict_option
+from highwater.cli.options import Command, duration, json_option, rule_option, strict_option
 from sim import exit_codes
 from sim.errors import InputError
 
@@ -22,7 +22,7 @@ STATES_MAX: Final = 100_000_000
 _BOUND: Final = click.IntRange(0, 5)
 
 
-@click.command("explore")
+@click.command("explore", cls=Command)
 @click.option("--mode", metavar="MODE", default="elr-4.3", show_default=True, help="A KRaft mode.")
 @rule_option
 @strict_option
