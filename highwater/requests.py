@@ -51,6 +51,7 @@ class RunRequest:
     settings: Mapping[str, Value] = field(default_factory=dict)
     strict: bool = False
     blow: str = ""
+    without_faults: Sequence[str] = ()
 
     def origin(self) -> Origin:
         """Scenario, seed and overrides of the run.
@@ -62,6 +63,8 @@ class RunRequest:
 
         laid = self.rules, self.settings
         if self.plan is not None:
+            if self.without_faults:
+                raise InputError("a recorded run has its own faults: --without-fault goes without --plan")
             if self.blow:
                 raise InputError("a recorded run has the faults of its blows in its plan: --blow goes without --plan")
             if self.scenario is not None:
@@ -71,7 +74,15 @@ class RunRequest:
             raise InputError(
                 "a failed run is missing: one of a sweep's folder, a scenario, or a recorded run: --plan FILE"
             )
-        return replay.origin(self.source, self.seed, self.scenario, *laid, strict=self.strict, blow=self.blow)
+        return replay.origin(
+            self.source,
+            self.seed,
+            self.scenario,
+            *laid,
+            strict=self.strict,
+            blow=self.blow,
+            without=self.without_faults,
+        )
 
     def one(self) -> tuple[Origin, Mode]:
         """The run's `origin` and its mode.
@@ -97,6 +108,7 @@ class SweepRequest:
     blows: int = 0
     release: Release | None = None
     reuses: bool = True
+    without_faults: Sequence[str] = ()
 
     def sweep(self) -> Sweep:
         """Check the request and return its sweep.
@@ -131,7 +143,15 @@ class SweepRequest:
             raise InputError("a scenario is missing")
         names = dict.fromkeys(self.scenarios)
         chosen = tuple(
-            selection.scenario(name, settings, strict=self.strict, later=grid, release=self.release) for name in names
+            selection.scenario(
+                name,
+                settings,
+                strict=self.strict,
+                later=grid,
+                release=self.release,
+                without=self.without_faults,
+            )
+            for name in names
         )
         found = [scenario.name for scenario in chosen]
         twice = sorted({name for name in found if found.count(name) > 1})

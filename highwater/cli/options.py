@@ -180,6 +180,14 @@ grid_option = click.option(
 strict_option = click.option(
     "--strict", is_flag=True, help="Treat early warnings as violations (see 'sim/checkers/README.md')."
 )
+without_option = click.option(
+    "--without-fault",
+    "without_faults",
+    metavar="KIND",
+    multiple=True,
+    help="Draw the same faults, but without those of this kind; repeatable.",
+)
+"""--without-fault, repeatable; the command receives the kinds."""
 all_modes_option = click.option("--all-modes", is_flag=True, help="Run every mode.")
 
 
@@ -249,15 +257,16 @@ one_run_options = together(
     run_options(seed="Seed, decimal or 0x; a scripted scenario and a plan need none."),
     rule_option,
     set_option,
+    without_option,
     strict_option,
 )
-"""Options of a command about one run, with --rule, --set and --strict."""
+"""Options of a command about one run, with --rule, --set, --without-fault and --strict."""
 
 
 def evidence_options(part: str) -> Callable[[F], F]:
     """Options of a command that runs one seed and writes its evidence to --output, into the folder `part`."""
     output = click.option("--output", metavar="DIR", type=PATH, help=f"Gets {part}/<seed>-<mode>/.")
-    return together(rule_option, set_option, strict_option, output, json_option)
+    return together(rule_option, set_option, without_option, strict_option, output, json_option)
 
 
 def tell_idle(

@@ -134,6 +134,7 @@ def origin(
     *,
     strict: bool = False,
     blow: str = "",
+    without: Sequence[str] = (),
 ) -> Origin:
     """Find the run that the user wants to replay.
 
@@ -145,6 +146,7 @@ def origin(
         rules: rules to override.
         settings: settings to override; for a sweep over a grid, the point to run.
         strict: treat early warnings as violations, even if the sweep did not.
+        without: kinds of fault that do not strike; for a scenario only.
         blow: blows with which the run continues (`scenarios.format.blow`); empty: none.
 
     Raises:
@@ -154,6 +156,8 @@ def origin(
     from scenarios.sweep.folder import open_folder
 
     blows = parse(blow)
+    if without and word not in catalogue.names() and not word.endswith(".toml"):
+        raise InputError(f"{word} knows its faults: --without-fault goes with a scenario only")
     if word.endswith(".json"):
         if blows:
             raise InputError("a recorded run has the faults of its blows in its plan: --blow goes with a scenario")
@@ -166,7 +170,7 @@ def origin(
         return replace(found, scenario=replace(found.scenario, strict=True)) if strict else found
     if name is not None:
         raise InputError(f"--scenario chooses among those of a sweep's folder, which {word!r} is not")
-    scenario = _with_blows(selection.scenario(word, settings, strict=strict), blows)
+    scenario = _with_blows(selection.scenario(word, settings, strict=strict, without=without), blows)
     number = _needed(word, 0 if seed is None and not scenario.drawn else seed)
     return Origin(word, scenario, number, tuple(map(mode_named, scenario.expect)), STORE, (scenario.name,), rules)
 

@@ -193,6 +193,7 @@ class Scenario:
         overrides: ``key=value`` words that override `config`, for the replay line.
         strict: whether early warnings count as violations (``--strict``).
         recorded: a recorded run, the only one of this scenario; it has its own file.
+        without_faults: kinds of fault that the user excludes: a seed's plan is drawn as before, and they do not strike.
         blows: blows of one run, which each follow an early warning (`scenarios.format.blow`); never stored.
     """
 
@@ -219,15 +220,22 @@ class Scenario:
     source: str = ""
     overrides: tuple[str, ...] = ()
     strict: bool = False
+    without_faults: tuple[str, ...] = ()
     recorded: Recorded | None = None
     blows: tuple[Blow, ...] = ()
 
     def with_settings(self, settings: Mapping[str, Value]) -> Scenario:
-        """A copy with overridden settings, which are not drawn then."""
+        """A copy with overridden settings, which are not drawn then. If acks is one of them, all batches of a random
+        workload are sent with it.
+        """
         if not settings:
             return self
+        workload = self.workload
+        if "acks" in settings and workload is not None:
+            workload = replace(workload, acks_one_every=0)
         return replace(
             self,
+            workload=workload,
             config={**self.config, **settings},
             draw_config={key: values for key, values in self.draw_config.items() if key not in settings},
             overrides=(*self.overrides, *(f"{key}={shown(value)}" for key, value in settings.items())),
@@ -246,6 +254,8 @@ class Scenario:
         """Plain data with `schema_version`; `from_json` reads it."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(replace(self, recorded=None))))
         del plain["recorded"], plain["blows"]
+        if not self.without_faults:
+            del plain["without_faults"]
         return {"schema_version": SCENARIO_VERSION, **plain}
 
     def scenario_hash(self) -> str:
@@ -284,6 +294,7 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
     plain["expect"] = {mode: Expectation(**_tuples(value)) for mode, value in plain["expect"].items()}
     plain["upgraded_from"] = tuple(plain.get("upgraded_from", ()))
     plain["overrides"] = tuple(plain.get("overrides", ()))
+    plain["without_faults"] = tuple(plain.get("without_faults", ()))
     plain["also"] = tuple(AlsoOccurs(**_tuples(value)) for value in plain["also"])
     return Scenario(**plain)
 

@@ -285,6 +285,7 @@ class _Asked(OpenTable):
     source: str
     overrides: list[str] = []
     strict: bool = False
+    without_faults: list[Annotated[str, _word("fault kind", KINDS)]] = []
 
 
 def read(text: str, source: str) -> Scenario:
@@ -309,7 +310,13 @@ def of_store(stored: Mapping[str, Any]) -> Scenario:
     except ValueError as error:
         raise InputError(str(error)) from None
     asked = validated(_Asked, stored)
-    return replace(scenario, source=asked.source, overrides=tuple(asked.overrides), strict=asked.strict)
+    return replace(
+        scenario,
+        source=asked.source,
+        overrides=tuple(asked.overrides),
+        strict=asked.strict,
+        without_faults=tuple(asked.without_faults),
+    )
 
 
 def _scenario(data: dict[str, Any]) -> Scenario:
@@ -333,7 +340,16 @@ def _scenario(data: dict[str, Any]) -> Scenario:
 def _as_file(stored: Mapping[str, Any]) -> dict[str, Any]:
     """The data of the corresponding file; the inverse of `_plain`."""
     given = {_FILE_KEYS.get(key, key): value for key, value in stored.items() if value is not None}
-    for key in ("source", "overrides", "strict", "first", "upgraded_from", "broker_config", "broker_modes"):
+    for key in (
+        "source",
+        "overrides",
+        "strict",
+        "without_faults",
+        "first",
+        "upgraded_from",
+        "broker_config",
+        "broker_modes",
+    ):
         given.pop(key, None)
     sections = {broker: dict(keys) for broker, keys in stored["broker_config"].items()}
     for broker, mode in stored.get("broker_modes", {}).items():

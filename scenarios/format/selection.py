@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import replace
 
 from scenarios.format import catalogue
@@ -10,7 +10,7 @@ from scenarios.format.cluster_checks import check_as_kafka, check_control_plane
 from scenarios.format.scenario import Scenario
 from scenarios.properties.releases import Release
 from sim.config import KEYS, Value, parse
-from sim.errors import InputError, parse_pairs
+from sim.errors import InputError, did_you_mean, parse_pairs
 from sim.protocol.modes import MODES, Mode
 
 
@@ -32,22 +32,37 @@ def scenario(
     strict: bool = False,
     later: Container[str] = (),
     release: Release | None = None,
+    without: Collection[str] = (),
 ) -> Scenario:
     """Load a scenario by name or path, with overridden settings, which are not drawn then.
 
     With `strict`, early warnings count as violations. `later` names the keys that a grid will override. The defaults of
-    a `release` hold for keys that are neither overridden nor set by the scenario.
+    a `release` hold for keys that are neither overridden nor set by the scenario. Faults of kinds in `without` do not
+    strike.
 
     Raises:
-        InputError: there is no such scenario, its file is invalid, it has more replicas than brokers, or Kafka would
-            not start with its settings.
+        InputError: there is no such scenario, its file is invalid, it has more replicas than brokers, Kafka would not
+            start with its settings, or it has no such kind of fault.
     """
     found = catalogue.load(word)
     if release is not None:
         own = {**found.draw_config, **found.config, **{key: () for key in KEYS if key in later}}
         overrides = {**release.beside(overrides, own), **overrides}
     check_settings(found, overrides, later)
-    return replace(found.with_settings(overrides), source=word, strict=strict)
+    _check_without(found, without)
+    chosen = found.with_settings(overrides)
+    return replace(chosen, source=word, strict=strict, without_faults=tuple(dict.fromkeys(without)))
+
+
+def _check_without(scenario: Scenario, without: Collection[str]) -> None:
+    if without and scenario.faults is None:
+        raise InputError(f"--without-fault is for random faults, and {scenario.name} is scripted")
+    for kind in without:
+        if scenario.faults is not None and kind not in scenario.faults.kinds:
+            raise InputError(
+                f"--without-fault {kind!r}: {scenario.name} has no such kind of fault"
+                f"{did_you_mean(kind, scenario.faults.kinds)}"
+            )
 
 
 def check_settings(scenario: Scenario, overrides: Mapping[str, Value], later: Container[str] = ()) -> None:

@@ -93,6 +93,8 @@ def replay_line(scenario: Scenario, mode: Mode, seed: int, overrides: Mapping[st
         words += ["--rule", f"{name}={value}"]
     for override in scenario.overrides:
         words += ["--set", override]
+    for kind in scenario.without_faults:
+        words += ["--without-fault", kind]
     if scenario.blows:
         words += ["--blow", to_text(scenario.blows)]
     if scenario.strict:

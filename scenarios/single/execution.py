@@ -218,7 +218,8 @@ class Execution:
         recorded = self.scenario.recorded
         batches = None if recorded is None else recorded.sends
         if batches is None:
-            self.plan, batches = self._drawn()
+            plan, batches = self._drawn()
+            self.plan = self._without(plan)
         self.sends = [ProducerBatch(first_id, count, acks, due_us) for first_id, count, acks, due_us in batches]
         if recorded is not None:
             self.plan = recorded.plan
@@ -254,7 +255,7 @@ class Execution:
         limits = Limits(faults, cluster.replicas, tuple(cluster.settings), (at_us, at_us))
         stream = self.streams(blow.stream)
         drawn = next_blow.draw(stream, warning.kind, blow.variant, warning.weak, leader, limits, at_us)
-        self.plan = self.injection.replace(Plan(drawn.faults))
+        self.plan = self.injection.replace(self._without(Plan(drawn.faults)))
         self.sends = [send for send in self.sends if send.due_us <= at_us]
         sent = len(self.sends)
         record = self.sends[-1].first_id + self.sends[-1].count if sent else 0
@@ -279,6 +280,11 @@ class Execution:
             integer(config, "sim.record.budget"),
             integer(config, "sim.state.budget"),
         )
+
+    def _without(self, plan: Plan) -> Plan:
+        """A plan without the kinds of fault that the user excludes."""
+        excluded = self.scenario.without_faults
+        return Plan(tuple([fault for fault in plan.faults if fault.kind not in excluded])) if excluded else plan
 
     def _heal(self) -> None:
         self.cluster.recorder.availability.end(self.kernel.now_us)

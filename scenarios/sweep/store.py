@@ -123,7 +123,7 @@ def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[st
         yield f"scenarios {', '.join(names[0])} there, {', '.join(names[1])} now"
         return
     for old, new in zip(there["scenarios"], now["scenarios"], strict=True):
-        if changed := [key for key in new if old.get(key) != new[key]]:
+        if changed := [key for key in {**old, **new} if old.get(key) != new.get(key)]:
             yield f"scenario {new['name']!r} has changed in {', '.join(changed)}"
 
 

@@ -13,7 +13,7 @@ import click
 from highwater.cli import last_failed as remembered
 from highwater.cli import options, outcome
 from highwater.cli.cluster import Cluster, cluster_options
-from highwater.cli.options import PATH, Command, json_option, rule_option, set_option, strict_option
+from highwater.cli.options import PATH, Command, json_option, rule_option, set_option, strict_option, without_option
 from reports import exits, starts
 from reports.evidence import folder as evidence
 from reports.evidence import outcome as single
@@ -57,6 +57,7 @@ RUN_VERSION: Final = 1
 )
 @rule_option
 @set_option
+@without_option
 @cluster_options
 @strict_option
 @click.option(
@@ -76,6 +77,7 @@ def command(
     seed: int | None,
     rules: dict[str, str],
     settings: dict[str, Value],
+    without_faults: tuple[str, ...],
     cluster: Cluster,
     strict: bool,
     last_failed: bool,
@@ -96,7 +98,17 @@ def command(
     if cluster.release is not None and plan is not None:
         raise InputError("--release chooses mode and defaults, which a recorded run has: it goes without --plan")
     if last_failed:
-        own = (mode, all_modes, rules, settings, cluster.files, cluster.release, strict, *single_run.values())
+        own = (
+            mode,
+            all_modes,
+            rules,
+            settings,
+            without_faults,
+            cluster.files,
+            cluster.release,
+            strict,
+            *single_run.values(),
+        )
         if seed is not None or any(own):
             raise InputError("--last-failed brings modes, seeds, rules and settings along; it goes with SCENARIO alone")
         jobs = _last_failed(ui, names)
@@ -114,6 +126,7 @@ def command(
                 all_modes=all_modes,
                 strict=strict,
                 release=cluster.release,
+                without=without_faults,
             )
             for name in names or (None,)
         ]
@@ -170,11 +183,12 @@ class _Job:
         all_modes: bool = False,
         strict: bool,
         release: Release | None = None,
+        without: tuple[str, ...] = (),
     ) -> _Job:
         """Read the scenario or recorded run, and check the modes."""
         from scenarios.format import selection
 
-        origin = _origin(word, plan, settings, strict=strict, release=release)
+        origin = _origin(word, plan, settings, strict=strict, release=release, without=without)
         names = mode.split(",") if mode is not None else ()
         own = [origin.mode] if origin.mode is not None else ()
         modes = selection.modes(origin.scenario, names, everyone=all_modes, own=own)
@@ -189,6 +203,7 @@ class _Job:
         word = self.word if self.word in catalogue.names() else str(Path(self.word).absolute())
         pairs = [("--rule", f"{name}={value}") for name, value in self.rules.items()]
         pairs += [("--set", word) for word in self.origin.scenario.overrides]
+        pairs += [("--without-fault", kind) for kind in self.origin.scenario.without_faults]
         options = (word for pair in pairs for word in pair)
         return word, "--mode", row["mode"], "--seed", str(row["seed"]), *options, *(["--strict"] if self.strict else [])
 
@@ -200,7 +215,11 @@ def _last_failed(ui: Ui, names: Sequence[str]) -> list[_Job]:
         try:
             given = command.make_context("run", list(words), obj=ui).params
             job = _Job.of(
-                words[0], None, *(given[name] for name in ("mode", "seed", "rules", "settings")), strict=given["strict"]
+                words[0],
+                None,
+                *(given[name] for name in ("mode", "seed", "rules", "settings")),
+                strict=given["strict"],
+                without=given["without_faults"],
             )
         except (UserError, click.ClickException) as error:
             ui.note(f"not run again: {shlex.join(words)}: {error}")
@@ -280,16 +299,25 @@ def _write_page(ui: Ui, file: Path, case: Case) -> None:
 
 
 def _origin(
-    word: str | None, plan: Path | None, settings: dict[str, Value], *, strict: bool, release: Release | None
+    word: str | None,
+    plan: Path | None,
+    settings: dict[str, Value],
+    *,
+    strict: bool,
+    release: Release | None,
+    without: tuple[str, ...],
 ) -> Recording:
     """The scenario or recorded run, with settings overridden."""
     from scenarios.format import selection
     from scenarios.single import recording
 
+    if without and plan is not None:
+        raise InputError("a recorded run has its own faults: --without-fault goes without --plan")
     if plan is None:
         if word is None:
             raise InputError("name a scenario, or a recorded run: --plan FILE")
-        return recording.Recording(selection.scenario(word, settings, strict=strict, release=release))
+        scenario = selection.scenario(word, settings, strict=strict, release=release, without=without)
+        return recording.Recording(scenario)
     named = None if word is None else selection.scenario(word, settings, strict=strict)
     found = recording.read(plan, named)
     if found.mode is None:

@@ -11,7 +11,7 @@ import click
 
 from highwater.cli import options
 from highwater.cli.cluster import Cluster, cluster_options
-from highwater.cli.options import Command, grid_option, json_option, rule_option, strict_option
+from highwater.cli.options import Command, grid_option, json_option, rule_option, strict_option, without_option
 from highwater.requests import SweepRequest, seed_range
 from reports.formatting import percent
 from sim import exit_codes
@@ -74,6 +74,7 @@ SHOWN_FAILURES: Final = 10
 @click.option("--mixed-builds", is_flag=True, help="Allow Spark workers with another build (plain or compiled).")
 @rule_option
 @grid_option
+@without_option
 @cluster_options
 @strict_option
 @click.option("--brief", is_flag=True, help="Print only the comparison of the modes.")
@@ -96,6 +97,7 @@ def command(
     mixed_builds: bool,
     rules: dict[str, str],
     settings: dict[str, tuple[Value, ...]],
+    without_faults: tuple[str, ...],
     cluster: Cluster,
     strict: bool,
     brief: bool,
@@ -115,7 +117,17 @@ def command(
     cluster.found.not_given(settings)
     settings = {**{key: (value,) for key, value in cluster.found.settings.items()}, **settings}
     asked = SweepRequest(
-        scenarios, seed_range(seeds), named, all_modes, rules, settings, strict, blows, cluster.release, not no_reuse
+        scenarios,
+        seed_range(seeds),
+        named,
+        all_modes,
+        rules,
+        settings,
+        strict,
+        blows,
+        cluster.release,
+        not no_reuse,
+        without_faults,
     )
     sweep = asked.sweep()
     cluster.tell(ui, sweep.scenarios, (mode for modes_of in sweep.modes.values() for mode in modes_of))
