@@ -168,8 +168,10 @@ def _offset(path: Path) -> int:
 
 def _of_files(paths: list[Path]) -> MetadataLog:
     snapshots = sorted(path for path in paths if segments.SNAPSHOT.fullmatch(path.name))
-    files = sorted((path for path in paths if path not in snapshots), key=_offset)
-    return MetadataLog(files, snapshots[-1:])
+    log = MetadataLog(sorted((path for path in paths if path not in snapshots), key=_offset))
+    is_dump = any(not segments.SEGMENT.fullmatch(path.name) for path in log.files)
+    log.snapshots = snapshots[-1:] if is_dump else _needed(log.files, snapshots, log.notes)
+    return log
 
 
 def _batches(path: Path, notes: list[str]) -> Iterator[MetadataBatch]:

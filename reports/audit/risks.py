@@ -187,6 +187,7 @@ def _reassignment(view: View) -> Iterator[Risk]:
             "reassignment-stuck",
             state.offset,
         )
+        return  # By the rules under which the next check applies, it does not complete.
     after = {broker for broker in (*state.isr, *state.adding) if broker not in state.removing}
     needed = min(view.image.min_isr_setting(view.key), len(state.target))
     rules = view.rules
@@ -244,7 +245,7 @@ def _small_isr(view: View) -> Iterator[Risk]:
             "unclean-leader",
             Severity.MARGIN,
             f"leader {state.leader} was elected uncleanly and has not confirmed its recovery",
-            "wait until it has",
+            "it does with the next change of its ISR; --broker-log tells what was lost",
             since=state.offset,
         )
 

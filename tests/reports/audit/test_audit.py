@@ -92,6 +92,16 @@ def test_each_check_finds_its_state(fields: dict[str, Any], kind: str, tmp_path:
     assert kind in kinds(audited(log, tmp_path / "after"))
 
 
+def test_a_stuck_reassignment_does_not_complete_with_a_small_isr(tmp_path: Path) -> None:
+    """On real brokers of 4.3.1, the partition stayed so with replica 3 in the ISR, and without it."""
+    log = begun()
+    for isr in ([1, 3], [1]):
+        log.add(change(isr=isr, replicas=[1, 2, 3], addingReplicas=[3], removingReplicas=[3]))
+        found = kinds(audited(log, tmp_path / str(isr)))
+        assert "reassignment-stuck" in found
+        assert "completes-below-min-isr" not in found
+
+
 def test_members_that_are_fenced_and_a_leader_alone(tmp_path: Path) -> None:
     log = begun(min_isr=1)
     log.add(change(isr=[1]))

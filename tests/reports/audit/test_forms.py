@@ -1,0 +1,97 @@
+"""One log of a cluster of three real brokers, in all forms: segments, snapshot and tail, dump, description.
+
+A topic is reassigned with a throttle, broker 2 has been stopped cleanly, and broker 3 killed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reports.audit.audit import audit
+from reports.audit.log import LOG
+from reports.audit.segments import SNAPSHOT
+from tests.places import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from reports.audit.audit import Audit
+    from reports.audit.risks import Risk
+
+FORMS = ROOT / "tests" / "fixtures" / "metadata" / "three-forms-4.3.1"
+SNAPSHOTS = sorted(path for path in (FORMS / LOG).iterdir() if SNAPSHOT.fullmatch(path.name))
+
+
+def whole() -> Audit:
+    return audit([FORMS])
+
+
+def tail(snapshot: Path, folder: Path) -> Path:
+    """The folder of a broker that has deleted all segments which end before a snapshot."""
+    place = folder / LOG
+    place.mkdir()
+    segments = sorted((FORMS / LOG).glob("*.log"))
+    first = max(path.name for path in segments if path.name[:20] <= snapshot.name[:20])
+    for path in (snapshot, *(path for path in segments if path.name >= first)):
+        shutil.copy(path, place)
+    return place
+
+
+def risks(found: Audit) -> dict[str, list[Risk]]:
+    """By names, without the records since which they are so, which a snapshot does not know."""
+    return {found.image.name(key): [replace(risk, since=-1) for risk in risks] for key, risks in found.risks.items()}
+
+
+def restarts(found: Audit) -> dict[int, dict[str, list[str]]]:
+    return {
+        broker: {found.image.name(key): texts for key, texts in found.against_restart(broker).items()}
+        for broker in sorted(found.image.brokers)
+    }
+
+
+def test_the_log_holds_what_the_forms_are_compared_by() -> None:
+    found = whole()
+    assert {risk.kind for one in found.risks.values() for risk in one} == {
+        "isr-below-min-isr",
+        "leader-alone",
+        "leaderless",
+    }
+    reassigned = [found.image.name(key) for key, state in found.image.partitions.items() if state.is_reassigned]
+    assert sorted(reassigned) == ["logs-0", "logs-1"]
+    assert [broker for broker, one in found.image.brokers.items() if not one.is_active] == [2, 3]
+    assert not found.unexplained
+
+
+def test_segments_and_dump_are_equal() -> None:
+    assert audit([FORMS / "dump.txt.xz"]) == whole()
+
+
+def test_files_are_read_as_their_folder_is() -> None:
+    assert audit(sorted((FORMS / LOG).iterdir())) == whole()
+    assert audit(SNAPSHOTS).notes == audit(SNAPSHOTS[-1:]).notes
+
+
+@pytest.mark.parametrize("snapshot", SNAPSHOTS, ids=lambda path: path.name[15:20])
+def test_a_snapshot_and_its_tail_differ_only_in_their_history(snapshot: Path, tmp_path: Path) -> None:
+    full, short = whole(), audit([tail(snapshot, tmp_path)])
+    assert (risks(short), restarts(short)) == (risks(full), restarts(full))
+    assert list(risks(short)) == list(risks(full)), "in the same order"
+    at = int(snapshot.name[:20])
+    assert short.first_offset == at
+    for key, state in full.image.partitions.items():
+        assert short.image.partitions[key] == replace(state, offset=state.offset if state.offset >= at else -1)
+    assert (short.image.brokers, short.image.topics) == (full.image.brokers, full.image.topics)
+    assert short.image.settings == full.image.settings
+    assert sum(short.explained.values()) < sum(full.explained.values())
+    assert not short.unexplained
+    (note,) = short.notes
+    assert note.startswith(f"history begins at the snapshot before record {at}")
+
+
+def test_the_description_of_the_same_moment_has_the_same_risks() -> None:
+    full, moment = whole(), audit([FORMS / "topics.txt"])
+    assert (risks(moment), restarts(moment)) == (risks(full), restarts(full))
