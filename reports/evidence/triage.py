@@ -459,7 +459,7 @@ def _is_documented(case: Case, kept: Symptom, trials: Trials) -> bool:
     for one in FINDINGS:
         if (one.kinds and kept.kind not in one.kinds) or unmet(RULES[one.rule].where, [rules]):
             continue
-        row = trials.row(case.with_rule(one.rule, one.value))
+        row = trials.changed_row(case, case.with_rule(one.rule, one.value))
         if row["digest"] != digest and kept.cured_in(row):
             return True
     return False

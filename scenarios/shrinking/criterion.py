@@ -8,6 +8,7 @@ from typing import Final
 
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import Repair, repairs
+from scenarios.single.reuse import is_alike, promise_alike
 from scenarios.single.rows import Row
 from sim.errors import InputError, did_you_mean
 
@@ -96,6 +97,15 @@ class Trials:
             self.runs += 1
         return found
 
+    def changed_row(self, case: Case, changed: Case) -> Row:
+        """The row of a changed case, which is not run if other rules or another mode can make no difference in it."""
+        row = self.row(case)
+        if changed.scenario is case.scenario and changed.seed == case.seed:
+            one, other = case.mode.override(case.rules), changed.mode.override(changed.rules)
+            if promise_alike(one, other, {}) and is_alike(case.scenario, row, one, other, {}):
+                return row
+        return self.row(changed)
+
     @property
     def is_over(self) -> bool:
         """Whether further runs are refused."""
@@ -152,7 +162,7 @@ class Criterion:
         repaired = repair.apply(case)
         if not (repaired.fits and repair.is_possible(case)):
             return False
-        row = self._trials.row(repaired)
+        row = self._trials.changed_row(case, repaired)
         if row["digest"] == self._trials.row(case)["digest"]:
             self._idle.add(repair)
             return False

@@ -47,7 +47,7 @@ def remedies(case: Case, symptom: Symptom, trials: Trials) -> list[Remedy]:
     for what, change, told, changed in _changes(case):
         if not changed.fits:
             continue
-        row = trials.row(changed)
+        row = trials.changed_row(case, changed)
         kept = symptom if what != "mode" else replace(symptom, inside=False)
         found.append(Remedy(what, change, told, kept.cured_in(row), row["digest"] != digest))
     return found

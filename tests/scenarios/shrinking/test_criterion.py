@@ -7,6 +7,7 @@ import pytest
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import NO_REPAIRS, Repair, later_values, repairs
 from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Trials, symptom
+from scenarios.single.rows import Row
 from sim.errors import InputError
 from sim.protocol.modes import MODES
 from tests.scenarios.shrinking.failing import failing
@@ -135,3 +136,17 @@ def test_another_bug_of_the_same_kind_is_not_kept() -> None:
     assert not kept.confirms(case)
     kept.is_strict = True
     assert not kept.holds(case)
+
+
+class _EachTrial(Trials):
+    def changed_row(self, case: Case, changed: Case) -> Row:
+        return self.row(changed)
+
+
+def test_repairs_that_decide_nothing_are_not_run() -> None:
+    case = failing("chaos", "kip320", 11)
+    kept = symptom(case.row())
+    saving, each = Trials(), _EachTrial()
+    one, other = Criterion(saving, case, kept), Criterion(each, case, kept)
+    assert (one.cause, one.asked) == (other.cause, other.asked)
+    assert saving.runs < each.runs / 2
