@@ -173,6 +173,19 @@ def _leaderless(view: View) -> Iterator[Risk]:
         yield Risk("leaderless", Severity.LEADERLESS, f"no leader until {one} is back", f"start {one}{last}")
 
 
+def _cancel(view: View) -> str:
+    """How the reassignment is cancelled. Its added replicas leave the ISR then: if the others are too few, they stay in
+    the ELR, though they are no replicas any more.
+    """
+    state = view.state
+    kept = [broker for broker in state.isr if broker not in state.adding]
+    others = [broker for broker in state.replicas if broker not in state.adding]
+    if len(kept) == len(state.isr) or len(kept) >= min(view.image.min_isr_setting(view.key), len(others)):
+        return "cancel the reassignment"
+    missing = [broker for broker in others if broker not in kept]
+    return f"{_back(view, missing)}, and only then cancel the reassignment"
+
+
 def _reassignment(view: View) -> Iterator[Risk]:
     state = view.state
     if not (state.adding or state.removing):
@@ -183,7 +196,7 @@ def _reassignment(view: View) -> Iterator[Risk]:
             "reassignment-stuck",
             Severity.MARGIN,
             f"replicas {listed(stuck)} are marked both as added and as removed: the reassignment may never complete",
-            "cancel the reassignment and submit it again",
+            f"{_cancel(view)} and submit it again",
             "reassignment-stuck",
             state.offset,
         )
@@ -202,8 +215,7 @@ def _reassignment(view: View) -> Iterator[Risk]:
             Severity.LOSS,
             f"the reassignment to {listed(state.target)} completes when {listed(state.adding)} joins the ISR, with "
             f"{counted(len(after), 'member')} of min.insync.replicas {needed}",
-            f"start {_brokers([broker for broker in state.target if broker not in after])} first, or cancel the "
-            "reassignment",
+            f"{_back(view, [broker for broker in state.target if broker not in after])} first, or {_cancel(view)}",
             "reassignment-shrinks-isr, reassignment-back",
             state.offset,
         )

@@ -102,6 +102,17 @@ def test_a_stuck_reassignment_does_not_complete_with_a_small_isr(tmp_path: Path)
         assert "completes-below-min-isr" not in found
 
 
+def test_no_cancellation_is_advised_while_old_replicas_are_too_few(tmp_path: Path) -> None:
+    """Real brokers of 4.3.1, told to cancel this, were left with ISR 1 and ELR 3, which was no replica any more."""
+    log = begun()
+    log.add(change(isr=[1, 3], replicas=[1, 2, 3], addingReplicas=[3], removingReplicas=[3]))
+    (risk,) = audited(log, tmp_path / "few").risks[logs.TOPIC_ID, 0]
+    assert risk.advice == "wait until broker 2 is in the ISR, and only then cancel the reassignment and submit it again"
+    log.add(change(isr=[1, 2, 3]))
+    (risk,) = audited(log, tmp_path / "enough").risks[logs.TOPIC_ID, 0]
+    assert risk.advice == "cancel the reassignment and submit it again"
+
+
 def test_members_that_are_fenced_and_a_leader_alone(tmp_path: Path) -> None:
     log = begun(min_isr=1)
     log.add(change(isr=[1]))
