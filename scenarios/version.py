@@ -13,6 +13,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Final
 
+from scenarios import plugged
 from sim import errors
 from sim.errors import InputError
 
@@ -24,13 +25,22 @@ RECORD: Final = "build.json"
 """The record of a compiled build, beside this module (``.ci/build_hook.py`` writes it)."""
 
 
-@cache
 def code_version() -> str:
-    """Hash over the sources of sim, faults and scenarios, equal in a checkout, a wheel and a zip (16 hex digits).
+    """Hash over the sources of sim, faults, scenarios and the loaded plug-ins, equal in a checkout, a wheel and a zip
+    (16 hex digits).
 
     Raises:
         InputError: the running code was compiled from other sources.
     """
+    plug_ins = plugged.hashes()
+    if not plug_ins:
+        return own_version()
+    return hashlib.blake2b(json.dumps([own_version(), plug_ins]).encode(), digest_size=8).hexdigest()
+
+
+@cache
+def own_version() -> str:
+    """`code_version` without plug-ins; raises InputError as it does."""
     found = _hash(map(resources.files, CODE))
     record = _record()
     if record is not None:

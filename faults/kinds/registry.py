@@ -63,9 +63,11 @@ KINDS: Final[dict[str, FaultKind]] = {
         Unregistration(),
     )
 }
-"""Name -> kind."""
-LINKS: Final = tuple([kind.name for kind in KINDS.values() if kind.targets is LINK])
+"""Name -> kind; those of plug-ins last."""
+LINKS: Final = [kind.name for kind in KINDS.values() if kind.targets is LINK]
 """Names of the kinds that strike links."""
+ADDED: Final[set[str]] = set()
+"""Names of the kinds of plug-ins, which are last in `KINDS`."""
 
 
 def kinds_with(role: Role) -> tuple[str, ...]:

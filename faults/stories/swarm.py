@@ -54,11 +54,10 @@ AFTER_US: Final = (0, 300, 300, 3_000, 1_000_000)
 WEIGHTS: Final = (1, 1, 2, 4)
 """Weights of enabled kinds."""
 STABILITY: Final = ("short", "long", "any")
-MOVERS: Final = tuple([found.name for found in KINDS.values() if found.moves_leader])
-"""Kinds that move leadership if they strike the leader. Every second fault is one of those that the seed enables, and
-the first `SURE` of them strike the leader: a run without elections would show nothing.
-"""
 SURE: Final = 2
+"""Every second fault is of a kind that moves leadership, if the seed enables one, and the first of these strike the
+leader: a run without elections would show nothing.
+"""
 MOMENTS: Final = {
     "append": 6,
     "replicated": 1,
@@ -146,7 +145,7 @@ HAZARDS: Final = {
     ),
     # An ISR or leadership change is delayed.
     "delayed-change": Hazard(
-        ("isr-sent", "isr", "lead", "registered"), (LEADER, LAST_TARGET), LINKS, ("new-member", "loss", "return")
+        ("isr-sent", "isr", "lead", "registered"), (LEADER, LAST_TARGET), tuple(LINKS), ("new-member", "loss", "return")
     ),
     # The leader loses a record that it has just acknowledged, and returns.
     "leader-loss": Hazard(
@@ -250,9 +249,9 @@ def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident], b
         return Plan()
     stream = streams("plan")
     kinds = _enabled(stream, possible)
-    allowed = [kind for kind in possible if kind in MOVERS] or possible
+    allowed = [kind for kind in possible if KINDS[kind].moves_leader] or possible
     spare = choice(stream, allowed)
-    movers = [kind for kind in kinds if kind in MOVERS] or [spare]
+    movers = [kind for kind in kinds if KINDS[kind].moves_leader] or [spare]
     last_us = limits.window_us[1]
     limits = replace(limits, bounds=_stable(stream, bounds))
     # An incident of a last replica waits at most until the time of the fault drawn before it. That time has mostly
@@ -300,7 +299,7 @@ def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident], b
             peer: int | None = None
             if incident.style == BURST and kind in LINKS:
                 target, peer = node, peers[position % len(peers)]
-            elif not target and kind in MOVERS and (moved < SURE or own.random() * 3 < 2):
+            elif not target and KINDS[kind].moves_leader and (moved < SURE or own.random() * 3 < 2):
                 target = LEADER
                 moved += 1
             fault = _draw_fault(own, kind, limits, at_us, target=target, peer=peer, triggered=waits)

@@ -15,7 +15,7 @@ import click
 from click.shell_completion import shell_complete
 
 from highwater.cli.console import Ui, to_nowhere
-from highwater.cli.options import SuggestingGroup
+from highwater.cli.options import SuggestingGroup, load_installed
 from highwater.cli.overview import GROUPS
 from scenarios import memory
 from sim import exit_codes
@@ -80,6 +80,7 @@ def highwater() -> None:
     from scenarios.version import check_build
 
     check_build()
+    load_installed()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -39,7 +39,36 @@ def _remember(ctx: click.Context, option: click.Parameter, value: Any) -> None:
         setattr(ctx.obj, str(option.name), value)
 
 
+def _load_plugins(_ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]) -> None:
+    """Callback of --plugin: load the named plug-ins, after the installed ones."""
+    if words:
+        from scenarios.format.plugins import load
+
+        load_installed()
+        for word in words:
+            load(word)
+
+
+def load_installed() -> None:
+    """Load the plug-ins of installed packages."""
+    from scenarios import plugged
+
+    if plugged.are_installed():
+        from scenarios.format import plugins
+
+        plugins.load_installed()
+
+
 _UI_OPTIONS: Final = (
+    click.Option(
+        ["--plugin"],
+        metavar="FILE|MODULE",
+        multiple=True,
+        is_eager=True,
+        callback=_load_plugins,
+        expose_value=False,
+        help="Load a plug-in: rules, modes, faults, checkers, scenarios.",
+    ),
     click.Option(
         ["-q", "--quiet"], is_flag=True, callback=_remember, expose_value=False, help="No progress and no notes."
     ),

@@ -15,7 +15,12 @@ from typing import Final
 from sim.checkers.registry import FINDINGS
 from sim.errors import InputError, did_you_mean
 
-WARNINGS: Final = tuple(kind for kind, finding in FINDINGS.items() if finding.is_warning)
+
+def early_warnings() -> list[str]:
+    """Kinds of early warnings."""
+    return [kind for kind, finding in FINDINGS.items() if finding.is_warning]
+
+
 BLOWS_MAX: Final = 10_000
 """Most blows after one warning."""
 _ONE: Final = re.compile(r"([a-z-]+)@([0-9]{1,15})\.([0-9]{1,9})")
@@ -55,8 +60,9 @@ def parse(text: str) -> tuple[Blow, ...]:
         if parts is None:
             raise InputError(f"--blow {word!r} is not valid: WARNING@TIME_US.VARIANT is needed, joined by +")
         kind, at_us, variant = parts[1], int(parts[2]), int(parts[3])
-        if kind not in WARNINGS:
-            raise InputError(f"--blow {word!r}: no early warning is called {kind!r}{did_you_mean(kind, WARNINGS)}")
+        if kind not in early_warnings():
+            near = did_you_mean(kind, early_warnings())
+            raise InputError(f"--blow {word!r}: no early warning is called {kind!r}{near}")
         if found and at_us <= found[-1].at_us:
             raise InputError(f"--blow {text!r} is not valid: the times of its warnings must ascend")
         found.append(Blow(kind, at_us, variant))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from scenarios import paths
 from sim.errors import InputError, UserError, did_you_mean
@@ -20,9 +20,14 @@ if TYPE_CHECKING:
     from sim.protocol.modes import Mode
 
 
+ADDED: Final[dict[str, str]] = {}
+"""Name of a scenario of a plug-in -> its text."""
+
+
 def names() -> list[str]:
-    """Names of the bundled scenarios, sorted."""
-    return sorted(entry.name.removesuffix(".toml") for entry in _folder().iterdir() if entry.name.endswith(".toml"))
+    """Names of the bundled scenarios and those of plug-ins, sorted."""
+    own = [entry.name.removesuffix(".toml") for entry in _folder().iterdir() if entry.name.endswith(".toml")]
+    return sorted([*own, *ADDED])
 
 
 def load(name_or_path: str) -> Scenario:
@@ -36,6 +41,8 @@ def load(name_or_path: str) -> Scenario:
         return _read(lambda: paths.read(Path(name_or_path), paths.SCENARIO_BYTES), name_or_path)
     if name_or_path not in names():
         raise InputError(f"unknown scenario {name_or_path!r}{did_you_mean(name_or_path, names())}")
+    if name_or_path in ADDED:
+        return _parsed(ADDED[name_or_path], name_or_path)
     return _read((_folder() / f"{name_or_path}.toml").read_bytes, name_or_path)
 
 

@@ -19,7 +19,7 @@ from sim.config import KEYS, Value, flatten, parse
 from sim.errors import InputError, did_you_mean
 from sim.protocol.rules import check as check_rule
 
-VIOLATIONS: Final = tuple(FINDINGS)
+VIOLATIONS: Final = FINDINGS
 """Kinds of violation that an expectation may name; early warnings that it names count as violations."""
 VERDICTS: Final = ("violates", "clean", "may-violate")
 MAX_BROKERS: Final = 99

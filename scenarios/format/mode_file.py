@@ -74,6 +74,14 @@ def read(word: str) -> ModeFile:
     return _read(Path(word), word, ())
 
 
+def of_text(text: str) -> ModeFile:
+    """The mode file with this text, which is based on a mode of a name; raises InputError as `read`."""
+    found = validated(_File, paths.parse_toml(text), tables={"": _File, "promise": _Promise})
+    if paths.is_path(found.base):
+        raise InputError(f"mode {found.name}: base = {found.base!r}: a mode of a plug-in is based on a name")
+    return _of(found, Path(), "", ())
+
+
 def _read(path: Path, word: str, before: tuple[Path, ...]) -> ModeFile:
     resolved = path.resolve()
     if resolved in before:

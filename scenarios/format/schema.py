@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, Self, Union
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model, model_validator
 
 from faults.bounds import SHARES, FaultBounds
-from faults.kinds.registry import KINDS, LINKS
+from faults.kinds.registry import ADDED, KINDS, LINKS
 from faults.stories.reassignments import MOVES
 from scenarios import paths
 from scenarios.format import fields
@@ -242,8 +242,8 @@ def _line(do: str, action: Action) -> type[_Line]:
     return create_model(do, __base__=_Line, **given)
 
 
-LINES: Final = {do: _line(do, action) for do, action in ACTIONS.items()}
-"""Value of `do` -> model of its script lines."""
+LINES: Final = {do: _line(do, action) for do, action in ACTIONS.items() if do not in ADDED}
+"""Value of `do` -> model of its script lines; those of plug-ins are not in it."""
 
 
 class _File(Table):
@@ -277,6 +277,17 @@ TABLES: Final[dict[str, type[Table]]] = {
     **LINES,
 }
 """Last name in the path of a table -> its model."""
+
+
+def _models() -> tuple[type[_File], dict[str, type[Table]]]:
+    """The models of a file and of its tables, with the kinds of fault of plug-ins."""
+    if not ADDED:
+        return _File, TABLES
+    lines = {**LINES, **{do: _line(do, action) for do, action in ACTIONS.items() if do in ADDED}}
+    of_lines: Any = Union[tuple(lines.values())]  # noqa: UP007
+    given: dict[str, Any] = {"script": (list[Annotated[of_lines, Field(discriminator="do")]], [])}
+    file = create_model("_File", __base__=_File, **given)
+    return file, {**TABLES, "": file, **lines}
 
 
 class _Asked(OpenTable):
@@ -326,7 +337,8 @@ def _scenario(data: dict[str, Any]) -> Scenario:
     facts = fields.gather(data)
     found = fields.whole(data, facts)
     try:
-        file = validated(_File, data, facts, TABLES)
+        model, tables = _models()
+        file = validated(model, data, facts, tables)
     except InputError as error:
         found += error.problems
     if found:

@@ -8,22 +8,24 @@ sweep has one version, and its summary contains the names.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 from faults.kinds.injection import RealisedFault
-from faults.kinds.registry import KINDS as FAULTS
+from faults.kinds.registry import KINDS
 from sim.history.coverage import Coverage
 from sim.protocol.probes import BRANCHES, PROBES, TRANSITIONS
 from sim.protocol.rules import RULES, Rules
 
-KINDS: Final = {kind: number for number, kind in enumerate(FAULTS)}
-BITS: Final = len(PROBES) + len(KINDS) * (1 + TRANSITIONS)
+
+def width() -> int:
+    """Number of bits."""
+    return len(PROBES) + len(KINDS) * (1 + TRANSITIONS)
 
 
 def column(coverage: Coverage, realised: Iterable[RealisedFault]) -> str:
     """The column of a run."""
     effective = {fault.kind for fault in realised if fault.effective}
-    return f"{coverage.bits(KINDS, effective):x}"
+    return f"{coverage.bits({kind: number for number, kind in enumerate(KINDS)}, effective):x}"
 
 
 def moved(column: str, rules: Rules, others: Rules) -> str:
@@ -31,12 +33,12 @@ def moved(column: str, rules: Rules, others: Rules) -> str:
 
     The branch of a rule's value becomes that of the other value, which has acted alike.
     """
-    found = int(column, 16)
+    found, first = int(column, 16), width() - 1
     for name in RULES:
-        one, other = getattr(rules, name), getattr(others, name)
-        bit = 1 << (BITS - 1 - BRANCHES[name, one])
+        one, other = rules.value(name), others.value(name)
+        bit = 1 << (first - BRANCHES[name, one])
         if one != other and found & bit:
-            found = found & ~bit | 1 << (BITS - 1 - BRANCHES[name, other])
+            found = found & ~bit | 1 << (first - BRANCHES[name, other])
     return f"{found:x}"
 
 
@@ -70,9 +72,10 @@ class Reached:
 
     def counts(self) -> list[int]:
         """Number of runs for each bit, the most significant first."""
-        totals = [0] * BITS
+        bits = width()
+        totals = [0] * bits
         for place, digit in enumerate(self._digits):
-            for index, bit in enumerate(f"{digit:0{BITS}b}"):
+            for index, bit in enumerate(f"{digit:0{bits}b}"):
                 totals[index] += (bit == "1") << place
         return totals
 
@@ -97,7 +100,7 @@ def to_json(by_mode: dict[str, Reached]) -> dict[str, Any]:
     first += len(KINDS)
     pairs = {
         kind: {PROBES[index].name: found for index in range(TRANSITIONS) if (found := of(start + index))}
-        for start, kind in zip(range(first, BITS, TRANSITIONS), KINDS, strict=True)
+        for start, kind in zip(range(first, width(), TRANSITIONS), KINDS, strict=True)
     }
     runs = {mode: reached.runs for mode, reached in by_mode.items()}
     return {"runs": runs, "probes": probes, "faults": faults, "pairs": pairs}

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
+from scenarios import plugged
 from scenarios.format.blow import to_text
 from scenarios.format.scenario import Expectation, Scenario
 from scenarios.single import coverage_column as coverage
@@ -88,7 +89,7 @@ def replay_line(scenario: Scenario, mode: Mode, seed: int, overrides: Mapping[st
     words = ["highwater", "replay", scenario.source or scenario.name]
     if recorded is not None:
         words = ["highwater", "run", *recorded.words]
-    words += ["--mode", mode.source or mode.name, "--seed", str(seed)]
+    words += ["--mode", mode.source or mode.name, "--seed", str(seed), *plugged.options()]
     for name, value in sorted(overrides.items()):
         words += ["--rule", f"{name}={value}"]
     for override in scenario.overrides:

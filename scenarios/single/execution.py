@@ -27,6 +27,7 @@ from scenarios.single.standstill import needless_wait
 from sim.checkers.checker import RunEnd
 from sim.checkers.registry import Checkers
 from sim.config import Value, integer, resolve
+from sim.history import step_probes
 from sim.history.availability import Waiting, waiting
 from sim.history.findings import Violation
 from sim.history.recorder import Recorder
@@ -84,6 +85,9 @@ class Execution:
         self.kernel = kernel or self._kernel()
         recorder = Recorder(self.kernel, integer(self.config, "sim.record.budget"))
         self.checkers = Checkers(recorder)
+        if step_probes.ADDED:
+            probes = step_probes.StepProbes(recorder.coverage)
+            recorder.attach_to(probes.kinds, probes)
         self.cluster = Cluster(
             brokers=brokers,
             config=self.config,

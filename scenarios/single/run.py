@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import PurePath
 from typing import Final, NamedTuple
 
+from scenarios import plugged
 from scenarios.format.blow import Blow
 from scenarios.format.scenario import Scenario
 from scenarios.single import reuse, rows
@@ -44,10 +45,14 @@ class MutantsSeen(NamedTuple):
     differed: frozenset[str]
 
 
-def _first_lines(error: Exception) -> str:
-    """A short description of an exception with its innermost frame, without absolute paths."""
+def _first_lines(error: BaseException) -> str:
+    """A short description of an exception with its innermost frame, without absolute paths; of an exception that came
+    from a plug-in, with the last line of that.
+    """
     if isinstance(error, StoryError):
         return f"{STORY_ERROR}{error}"
+    if where := plugged.last_line(error):
+        return " ".join(f"{type(error).__name__}: {error} (plug-in, {where})".split())[:500]
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} (at {PurePath(frame.filename).name}:{frame.lineno} in {frame.name})"[:500]
 
@@ -75,7 +80,7 @@ def _execute(
         one.abort()
     except MemoryError:
         raise  # Not a result of the run.
-    except Exception as failure:
+    except (Exception, SystemExit) as failure:  # A plug-in may call sys.exit.
         error = _first_lines(failure)
     return one, error
 

@@ -24,7 +24,7 @@ from sim.kernel.scheduler import Environment
 from sim.protocol.client.sender import ProducerBatch
 from sim.protocol.log.log import Log
 from sim.protocol.messages import NO_EPOCH
-from sim.protocol.rules import Rules
+from sim.protocol.rules import Rules, built_in
 
 WAIT_LIMIT_US: Final = 300_000_000
 """A script line that waits longer fails the run."""
@@ -80,7 +80,10 @@ class RulesInForce:
     def fit(self, wanted: Mapping[str, tuple[str, ...]], broker: int | None) -> bool:
         """Whether each rule of a broker, or of the mode, has one of the wanted values."""
         rules = self.mode if broker is None else self.brokers.get(broker, self.mode)
-        return all(getattr(rules, name) in values for name, values in wanted.items())
+        return all(
+            rules.value(name) in values or built_in(name, rules.value(name)) in values
+            for name, values in wanted.items()
+        )
 
 
 class Story:

@@ -47,7 +47,7 @@ from scenarios.sweep.units import Sweep, from_run, seed_ranges
 from sim.errors import InputError, did_you_mean
 from sim.kernel.streams import SEED_END
 
-IDENTITY: Final = ("scenarios", "code_version", "modes", "own_modes", "rules", "grid", "blows")
+IDENTITY: Final = ("scenarios", "plugins", "code_version", "modes", "own_modes", "rules", "grid", "blows")
 """Fields of ``run.json`` that must not change; seeds may be added."""
 _MANIFESTS: Final = 5
 """The schema_version that introduced manifests."""
@@ -107,6 +107,16 @@ def _changed_modes(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator
             yield f"mode {name!r} has changed in {', '.join(changed)}"
 
 
+def _changed_plugins(there: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    for name in sorted({*there, *now}):
+        if name not in there:
+            yield f"plug-in {name} is new"
+        elif name not in now:
+            yield f"plug-in {name} is not loaded now"
+        elif there[name] != now[name]:
+            yield f"plug-in {name} has changed"
+
+
 def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """The differences that keep two sweeps from sharing a folder, one sentence each; seeds do not count."""
     # Tuples become lists in JSON, which is no difference.
@@ -116,6 +126,10 @@ def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[st
         before, after = (json.dumps(run.get(key, {})) for run in (there, now))
         if before != after and key == "own_modes":
             yield from _changed_modes(there.get(key, {}), now.get(key, {}))
+        elif before != after and key == "plugins":
+            yield from _changed_plugins(there.get(key, {}), now.get(key, {}))
+        elif key == "code_version" and there.get("plugins", {}) != now.get("plugins", {}):
+            continue  # They are part of it.
         elif before != after:
             yield f"{key} {before} there, {after} now"
     names = [[scenario["name"] for scenario in run["scenarios"]] for run in (there, now)]

@@ -66,6 +66,7 @@ class _RunFile(OpenTable):
     seeds: Annotated[list[Any], AfterValidator(checked(_seeds))]
     rules: dict[str, str]
     grid: Annotated[dict[str, list[Any]], AfterValidator(checked(_grid))] = {}
+    plugins: dict[str, str] = {}
     blows: Annotated[int, Field(ge=0, le=BLOWS_MAX)] = 0
 
 

@@ -15,8 +15,10 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
+from scenarios import plugged
 from scenarios.format import relevance
 from scenarios.format.grid import Grid, points
+from scenarios.format.plugins import ensure
 from scenarios.format.scenario import Scenario, from_json
 from scenarios.single import run
 from scenarios.single.rows import Row
@@ -113,6 +115,7 @@ class Sweep:
             "grid": {key: list(values) for key, values in self.grid.items()},
             **({"blows": self.blows} if self.blows else {}),
             **({} if self.reuses else {"reuses": False}),
+            **({"plugins": plugged.hashes()} if plugged.LOADED else {}),
         }
 
     @property
@@ -123,8 +126,8 @@ class Sweep:
         return f"{scenarios} in {', '.join(modes)}, seeds {self.first_seed}..{self.end_seed}"
 
     def to_text(self) -> str:
-        """`to_json` as text; `rows_of` takes it."""
-        return json.dumps(self.to_json())
+        """`to_json` as text, with the plug-ins that are loaded; `rows_of` takes it."""
+        return json.dumps({**self.to_json(), "shipped": plugged.shipped()})
 
 
 def _mode_to_json(mode: Mode) -> dict[str, Any]:
@@ -133,17 +136,21 @@ def _mode_to_json(mode: Mode) -> dict[str, Any]:
 
 
 def _mode_from_json(name: str, data: Mapping[str, Any]) -> Mode:
-    rules, promise = Rules(**data["rules"]), Promised(**data["promise"])
+    rules, promise = Rules.of(data["rules"]), Promised(**data["promise"])
     return Mode(name, data["release"], data["summary"], rules, promise, data["follows"], data.get("source", ""))
 
 
 @lru_cache(maxsize=1)
 def _from_text(text: str) -> Sweep:
-    return from_run(json.loads(text))
+    data = json.loads(text)
+    ensure(data["shipped"])
+    return from_run(data)
 
 
 def from_run(data: Mapping[str, Any]) -> Sweep:
-    """The sweep of a ``run.json`` of any version; raises InputError if there is no such mode."""
+    """The sweep of a ``run.json`` of any version; raises InputError if a mode or plug-in is missing."""
+    if missing := sorted(data.get("plugins", {}).keys() - plugged.LOADED.keys()):
+        raise InputError(f"the sweep has plug-in {missing[0]}: load it with --plugin")
     known = {**MODES, **{name: _mode_from_json(name, mode) for name, mode in data.get("own_modes", {}).items()}}
     ranges = seed_ranges(data)
     first_seed, end_seed = ranges[0][0], ranges[-1][1]

@@ -11,9 +11,10 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType, TracebackType
-from typing import Self
+from typing import Any, Self
 
-from scenarios import memory
+from scenarios import memory, plugged
+from scenarios.format.plugins import ensure
 from scenarios.single.run import prepare_process
 
 
@@ -26,7 +27,7 @@ class Workers:
 
     def __init__(self, number: int) -> None:
         end, self._lifeline = multiprocessing.Pipe(duplex=False)
-        self.pool = ProcessPoolExecutor(number, _Context(), initializer=_begin, initargs=(end,))
+        self.pool = ProcessPoolExecutor(number, _Context(), initializer=_begin, initargs=(end, plugged.shipped()))
 
     def __enter__(self) -> Self:
         return self
@@ -70,10 +71,12 @@ class _Context(SpawnContext):
     Process = _Process
 
 
-def _begin(lifeline: Connection) -> None:
+def _begin(lifeline: Connection, plug_ins: list[dict[str, Any]]) -> None:
     # The parent handles Ctrl-C.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+    if plug_ins:
+        ensure(plug_ins)
     prepare_process()
 
 

@@ -30,7 +30,7 @@ from sim.checkers.metadata_matching import MetadataMatching
 from sim.checkers.recovery_quorum import RecoveryQuorum
 from sim.history.recorder import Recorder
 
-CHECKERS: Final[tuple[type[Checker], ...]] = (
+CHECKERS: Final[list[type[Checker]]] = [
     CommittedLoss,
     ExposedLoss,
     Idempotence,
@@ -50,8 +50,8 @@ CHECKERS: Final[tuple[type[Checker], ...]] = (
     HwAboveIsr,
     FlushedLoss,
     EpochCache,
-)
-"""In the order in which they receive a step and make their final check."""
+]
+"""In the order in which they receive a step and make their final check; those of plug-ins last."""
 LIVENESS: Final = (Finding("stuck-replica", ALWAYS), Finding("no-progress", ALWAYS))
 """Findings of waiting for convergence (`scenarios.single.convergence`)."""
 FINDINGS: Final[dict[str, Finding]] = {

@@ -131,7 +131,7 @@ class Coverage(steps.Listener):
         """A bit for each probe, the most significant first: whether it was reached."""
         for table in self.decisions:
             for rule in table.decided():
-                self._calm[BRANCHES[rule, getattr(table.rules, rule)]] = 1
+                self._calm[BRANCHES[rule, table.rules.value(rule)]] = 1
         seen = 0
         for noted in (self._calm, *self._wakes.values()):
             seen |= _number(noted)

@@ -6,7 +6,7 @@ in order of attachment, except that moments come first and traces last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from struct import Struct
 from typing import Final
@@ -15,7 +15,7 @@ from sim.history.availability import Availability
 from sim.history.coverage import Coverage
 from sim.history.history import History
 from sim.history.metrics import Counts, Metrics
-from sim.history.steps import KINDS, METHODS, Listener, Refused, Step, Truncate, heard_by
+from sim.history.steps import KINDS, METHODS, Listener, Refused, Step, StepKind, Truncate, heard_by
 from sim.history.trace import Shown
 from sim.kernel.scheduler import Kernel
 from sim.protocol.batch import Batch
@@ -173,6 +173,11 @@ class Recorder:
         for listener in listeners:
             for number in heard_by(listener):
                 self._listeners[number].append(listener)
+
+    def attach_to(self, kinds: Iterable[StepKind], listener: Listener) -> None:
+        """Attach a listener to some kinds of steps; methods that it does not override lead to `Listener.on_step`."""
+        for number in sorted({kind.number for kind in kinds}):
+            self._listeners[number].append(listener)
 
     def observe(self, observer: Callable[[Shown], None]) -> None:
         """Pass every step to an observer, as a trace shows it."""

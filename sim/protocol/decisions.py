@@ -22,17 +22,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
-from typing import Any, Final, TypeVar, final
+from typing import Final, TypeVar, final
 
 from sim.protocol.mutants import Mutations
-from sim.protocol.rules import RULES, Rules
+from sim.protocol.rules import ADDED_VALUES, RULES, Rules, built_in
 
 T = TypeVar("T")
 
-VALUES: Final = tuple((rule, value) for rule, spec in RULES.items() for value in spec.values)
+VALUES: Final[list[tuple[str, str]]] = []
 """All values of all rules: (rule, value)."""
-_PLACES: Final = {pair: place for place, pair in enumerate(VALUES)}
-_MASKS: Final = {name: sum(1 << _PLACES[name, value] for value in spec.values) for name, spec in RULES.items()}
+_PLACES: Final[dict[tuple[str, str], int]] = {}
+_MASKS: Final[dict[str, int]] = {}
 """Rule -> bits of its values."""
 
 
@@ -87,6 +87,7 @@ class Decisions:
 
     Attributes:
         mutants: the places that mutants break, which count as no queries.
+        plugged: whether plug-ins add values; only then the protocol calls `by_plugins`.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -94,6 +95,8 @@ class Decisions:
         self.mutants = Mutations(rules.mutant)
         self._decisions: list[Decision] = []
         self._choices: list[Choice] = []
+        self.plugged = len(ADDED_VALUES) > 0
+        self._noted = 0
         # Truncation.
         truncation = rules.follower_truncation
         self.truncates_to_hw = self._on(truncation == "high-watermark" or truncation == "high-watermark-delayed")
@@ -188,13 +191,47 @@ class Decisions:
         self._choices.append(choice)
         return choice
 
+    def by_plugins(self, point: str, answer: T, at: object) -> T:
+        """The answer at a decision point (`sim.protocol.decision_points`), which plug-ins' values in force may change.
+
+        It also notes where values that are not in force would have answered differently.
+
+        Args:
+            point: its name.
+            answer: that of Highwater's own values.
+            at: the situation.
+
+        Raises:
+            TypeError: a function's answer is of another type.
+        """
+        for added in ADDED_VALUES.values():
+            function = added.functions.get(point)
+            if function is None:
+                continue
+            bit = 1 << _PLACES[added.rule, added.value]
+            if self.rules.value(added.rule) == added.value:
+                given = function(answer, at)
+                if not is_alike(given, answer):
+                    raise TypeError(f"{point} of {added.rule}={added.value} answers {given!r}, where {answer!r} was")
+                if given != answer:
+                    self._noted |= _MASKS[added.rule] & ~bit
+                    answer = given
+            elif not self._noted & bit:
+                try:
+                    differs = function(answer, at) != answer
+                except Exception:  # Only a value in force may end a run.
+                    differs = True
+                if differs:
+                    self._noted |= bit
+        return answer
+
     @property
     def bits(self) -> int:
         """Values other than the current ones that would have acted differently at some time: see `to_values`."""
-        found = 0
+        found = self._noted
         for choice in self._choices:
             for value in RULES[choice.rule].values:
-                if value in choice.against:
+                if built_in(choice.rule, value) in choice.against:
                     found |= 1 << _PLACES[choice.rule, value]
         for decision, (agreeing, others) in zip(self._decisions, _questions(), strict=True):
             if decision.asked:
@@ -215,11 +252,33 @@ class Decisions:
         return [decision.answer for decision in self._decisions]
 
 
+def is_alike(given: object, answer: object) -> bool:
+    """Whether an answer has the type of another one: a bool, an int, or a tuple of such (of ints, of any length)."""
+    if type(given) is not type(answer):
+        return False
+    if not isinstance(given, tuple) or not isinstance(answer, tuple):
+        return True
+    if all(type(one) is int for one in answer):
+        return all(type(one) is int for one in given)
+    return [type(one) for one in given] == [type(one) for one in answer]
+
+
+def rebuild() -> None:
+    """Number the values of all rules anew, as plug-ins add some; between runs only."""
+    VALUES[:] = [(rule, value) for rule, spec in RULES.items() for value in spec.values]
+    _PLACES.clear()
+    _MASKS.clear()
+    for place, (rule, value) in enumerate(VALUES):
+        _PLACES[rule, value] = place
+        _MASKS[rule] = _MASKS.get(rule, 0) | 1 << place
+    _questions.cache_clear()
+    replaced.cache_clear()
+
+
 @cache
 def _questions() -> tuple[tuple[int, int], ...]:
     """For each decision the values of its rule that answer yes, and those that answer no, found by trying each."""
-    words: dict[str, Any] = {name: spec.values[0] for name, spec in RULES.items()}
-    some = Rules(**words)
+    some = Rules.of({name: spec.values[0] for name, spec in RULES.items()})
     answers = [Decisions(some.override({rule: value})).answers() for rule, value in VALUES]
     questions = []
     for place in range(len(answers[0])):
@@ -251,10 +310,13 @@ def replaced(rules: Rules, others: Rules) -> int:
 
     If a run made no decision against any of them (`decided`), a run with the other rules has the same history.
     """
-    names = [name for name in RULES if getattr(rules, name) != getattr(others, name)]
-    return sum(1 << _PLACES[name, getattr(others, name)] for name in names)
+    names = [name for name in RULES if rules.value(name) != others.value(name)]
+    return sum(1 << _PLACES[name, others.value(name)] for name in names)
 
 
 def to_values(bits: int) -> set[tuple[str, str]]:
     """The (rule, value) pairs of a number with a bit for each of `VALUES`."""
     return {pair for place, pair in enumerate(VALUES) if bits >> place & 1}
+
+
+rebuild()

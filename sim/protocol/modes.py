@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from sim.errors import InputError, did_you_mean
-from sim.protocol.rules import RULES, Rules, RuleSpec, parse_overrides
+from sim.protocol.rules import RULES, Rules, RuleSpec, built_in, parse_overrides
 
 __all__ = ["MODES", "NO_RELEASE", "RULES", "Mode", "Promised", "RuleSpec", "mode", "parse_overrides"]
 
@@ -46,7 +46,9 @@ class Promised:
     def override(self, values: Mapping[str, str]) -> Promised:
         """The promise after some rules are set to other values."""
         changed: dict[str, Any] = {
-            part: values[rule] in promising for part, (rule, promising) in _PROMISED_BY.items() if rule in values
+            part: built_in(rule, values[rule]) in promising
+            for part, (rule, promising) in _PROMISED_BY.items()
+            if rule in values
         }
         return replace(self, **changed) if changed else self
 

@@ -7,6 +7,7 @@ of one rule: it is reached when the rule has an effect, that is, when another va
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -255,11 +256,21 @@ METADATA_GOES_BACK: Final = _client("metadata-older", "a client gets older metad
 
 TRANSITIONS: Final = len(_found)
 """Number of transitions; probes from this number on are branches."""
-BRANCHES: Final = {
-    (rule, value): _probe(RULE_BRANCH, f"{rule}={value}", f"rule {rule} had an effect by its value {value}")
-    for rule, spec in RULES.items()
-    for value in spec.values
-}
+BRANCHES: Final[dict[tuple[str, str], int]] = {}
 """(rule, value) -> number."""
-PROBES: Final = tuple(_found)
-"""By number."""
+PROBES: Final = _found
+"""By number; those of plug-ins last, which no wake of a fault has."""
+
+
+def rebuild(added: Iterable[Probe] = ()) -> None:
+    """Number the branches of all rules anew, and after them the probes of plug-ins."""
+    del _found[TRANSITIONS:]
+    BRANCHES.clear()
+    for rule, spec in RULES.items():
+        for value in spec.values:
+            name, meaning = f"{rule}={value}", f"rule {rule} had an effect by its value {value}"
+            BRANCHES[rule, value] = _probe(RULE_BRANCH, name, meaning)
+    _found.extend(added)
+
+
+rebuild()

@@ -6,7 +6,7 @@ The protocol queries rules through `sim.protocol.decisions`.
 """
 
 # Annotations are not postponed, because `RULES` is built from them.
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Final, Literal, Self, get_args
 
@@ -39,7 +39,37 @@ FENCES_FETCHES: Final[Where] = (("fetch_fencing", ("leader-epoch",)),)
 TAKES_OVERLAPS: Final[Where] = (("append_check", ("last-offset",)),)
 DEDUPLICATES: Final[Where] = (("producer_dedup", ("yes",)),)
 MUTANT: Final = "mutant"
-"""The field of `Rules` that is no rule: no mode sets it, and it is in no list of rules."""
+ADDED: Final = "added"
+NO_RULES: Final = (MUTANT, ADDED)
+"""The fields of `Rules` that are no rules: they are in no list of rules."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddedValue:
+    """A rule value of a plug-in.
+
+    Attributes:
+        like: the value of the same rule that it equals except where `functions` answer; for a rule of a plug-in, the
+            first one.
+        functions: name of a decision point (`sim.protocol.decision_points`) -> its function.
+    """
+
+    rule: str
+    value: str
+    like: str
+    functions: Mapping[str, Callable[[Any, Any], Any]]
+
+
+ADDED_VALUES: Final[dict[tuple[str, str], AddedValue]] = {}
+"""(rule, value) -> the value of a plug-in."""
+ADDED_RULES: Final[set[str]] = set()
+"""Rules of plug-ins, which are no fields of `Rules`."""
+
+
+def built_in(rule: str, value: str) -> str:
+    """The value that a plug-in's value is like; the value itself if Highwater has it."""
+    added = ADDED_VALUES.get((rule, value))
+    return value if added is None else added.like
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +77,10 @@ class Rules:
     """A full set of rule values.
 
     Compare values with ``==``, not with ``in`` a tuple: mypy then finds words that are not values of the rule.
+
+    Attributes:
+        added: (rule, value) pairs of plug-ins, sorted. The rule's own attribute has the value that it is like, so that
+            a comparison need not know plug-ins. The first value of a plug-in's rule is not listed.
     """
 
     # Truncation.
@@ -634,17 +668,38 @@ class Rules:
         ),
     ]
     mutant: str = NO_MUTANT
+    added: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         for name in (*RULES, MUTANT):
-            check(name, getattr(self, name))
+            check(name, self.value(name))
+
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> Self:
+        """The rules of `as_dict`; raises InputError for an unknown rule or value."""
+        own = {name: value for name, value in values.items() if name not in ADDED_RULES}
+        words: dict[str, Any] = {name: built_in(name, value) for name, value in own.items()}
+        return cls(**words).override(values)
 
     def override(self, values: Mapping[str, str]) -> Self:
         """These rules with some values replaced; raises InputError for an unknown rule or value."""
         for name, value in values.items():
             check(name, value)
-        words: dict[str, Any] = dict(values)
-        return replace(self, **words) if values else self
+        if not values:
+            return self
+        words: dict[str, Any] = {
+            name: built_in(name, value) for name, value in values.items() if name not in ADDED_RULES
+        }
+        kept = [pair for pair in self.added if pair[0] not in values]
+        new = [pair for pair in values.items() if pair in ADDED_VALUES]
+        return replace(self, **words, added=tuple(sorted([*kept, *new])))
+
+    def value(self, name: str) -> str:
+        """The value of a rule, which may be a plug-in's."""
+        for rule, value in self.added:
+            if rule == name:
+                return value
+        return RULES[name].values[0] if name in ADDED_RULES else str(getattr(self, name))
 
     @property
     def names_epochs(self) -> bool:
@@ -653,7 +708,7 @@ class Rules:
 
     def as_dict(self) -> dict[str, str]:
         """Rule name -> value, in the order of `RULES`; and the mutant, if there is one."""
-        values = {name: getattr(self, name) for name in RULES}
+        values = {name: self.value(name) for name in RULES}
         return values if self.mutant == NO_MUTANT else {**values, MUTANT: self.mutant}
 
 
@@ -664,8 +719,8 @@ def _spec(annotation: Any) -> RuleSpec:
     return replace(spec, values=get_args(literal))
 
 
-RULES: Final = {rule.name: _spec(rule.type) for rule in fields(Rules) if rule.name != MUTANT}
-"""Name -> rule, in the order of `Rules`."""
+RULES: Final = {rule.name: _spec(rule.type) for rule in fields(Rules) if rule.name not in NO_RULES}
+"""Name -> rule, in the order of `Rules`; those of plug-ins last."""
 
 
 def check(name: str, value: str) -> None:
@@ -697,7 +752,7 @@ def unmet(where: Where, in_force: Sequence[Rules]) -> Where:
     This includes conditions of the conditions' own rules. Empty: all are met, and it may have an effect.
     """
     for name, values in where:
-        if not any(getattr(rules, name) in values for rules in in_force):
+        if not any(built_in(name, rules.value(name)) in values for rules in in_force):
             return ((name, values),)
         if lacking := unmet(RULES[name].where, in_force):
             return lacking

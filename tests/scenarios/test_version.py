@@ -34,7 +34,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 
 def forget() -> None:
-    for cached in (version.code_version, version.build, version.check_build):
+    for cached in (version.own_version, version.build, version.check_build):
         cached.cache_clear()
 
 

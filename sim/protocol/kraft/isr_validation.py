@@ -5,6 +5,7 @@ Checks are in Kafka's order.
 
 from __future__ import annotations
 
+from sim.protocol.decision_points import ISR_ACCEPTED, IsrAccepted
 from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem
 from sim.protocol.kraft.metadata import MetadataImage, PartitionRegistration
@@ -54,6 +55,22 @@ class IsrValidation:
 
         Kafka: ReplicationControlManager#ineligibleReplicasForIsr.
         """
+        accepted = self._is_accepted(member, wanted, state)
+        if self._decide.plugged:
+            registration = self._image.brokers.get(member)
+            at = IsrAccepted(
+                member,
+                self._image.is_active(member),
+                -1 if registration is None else registration.broker_epoch,
+                wanted.broker_epochs.get(member, -1),
+                state.isr,
+                wanted.isr,
+                state.leader,
+            )
+            accepted = self._decide.by_plugins(ISR_ACCEPTED, accepted, at)
+        return accepted
+
+    def _is_accepted(self, member: int, wanted: AlterPartitionItem, state: PartitionRegistration) -> bool:
         epoch = wanted.broker_epochs.get(member, -1)
         active = self._image.is_active(member)
         mutant = self._decide.mutants.alter_partition_of_earlier_registration

@@ -10,6 +10,15 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from sim.protocol import probes
+from sim.protocol.decision_points import (
+    ELIGIBLE_REPLICAS,
+    LAST_KNOWN_REPLICAS,
+    LEADER,
+    REASSIGNMENT_COMPLETES,
+    Election,
+    EligibleReplicas,
+    Reassignment,
+)
 from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.metadata import PartitionRegistration
 from sim.protocol.replica.partition import NO_LEADER
@@ -119,7 +128,11 @@ class PartitionChangeBuilder:
         self._complete_reassignment()
         shrinks = len(self.isr) < self._min_isr and bool(without(state.isr, self.isr))
         self._populate_elr()
+        if self._decide.plugged and self._change_rules.elr:
+            self.elr = self._decide.by_plugins(ELIGIBLE_REPLICAS, self.elr, self._eligible_replicas())
         leader, unclean, probe = self.elect()
+        if self._decide.plugged:
+            leader, unclean, probe = self._elect_by_plugins(leader, unclean=unclean, probe=probe)
         bumps = leader != state.leader
         if bumps:
             self._change_rules.reached(probe)
@@ -164,7 +177,11 @@ class PartitionChangeBuilder:
             and len(isr) >= min(self._min_isr, len(replicas)),
         }
         change_rules = self._change_rules
-        if self._decide.reassignment_completes.pick(completes):
+        done = self._decide.reassignment_completes.pick(completes)
+        if self._decide.plugged:
+            at = Reassignment(replicas, self.adding, self.removing, isr, self._min_isr)
+            done = self._decide.by_plugins(REASSIGNMENT_COMPLETES, done, at)
+        if done:
             change_rules.reached(probes.REASSIGNMENT_DONE)
             self.isr, self.replicas, self.removing, self.adding = isr, replicas, (), ()
         elif completes["adding-in-isr"]:
@@ -220,6 +237,38 @@ class PartitionChangeBuilder:
                 if self._acceptable(broker):
                     return ElectionResult(broker, unclean=True, probe=probes.ELECTED_UNCLEAN)
         return NOBODY
+
+    def _elect_by_plugins(self, leader: int, *, unclean: bool, probe: int) -> ElectionResult:
+        """The leader, as rule values of plug-ins decide; raises ValueError if one cannot lead."""
+        state = self.state
+        candidates = tuple([broker for broker in self.replicas if self._acceptable(broker)])
+        at = Election(
+            state.leader,
+            self.replicas,
+            candidates,
+            self.isr,
+            self.elr,
+            state.last_known_elr,
+            self.election in (UNCLEAN, DESIGNATED),
+            self._min_isr,
+        )
+        elected = self._decide.by_plugins(LEADER, leader, at)
+        if elected == leader:
+            return ElectionResult(leader, unclean=unclean, probe=probe)
+        if elected == NO_LEADER:
+            return NOBODY
+        if elected not in candidates:
+            raise ValueError(f"a plug-in elects broker {elected}, of the candidates {list(candidates)}")
+        if elected in (self.isr or self.elr):
+            probe = probes.ELECTED_FROM_ISR if self.isr else probes.ELECTED_FROM_ELR
+            return ElectionResult(elected, unclean=False, probe=probe)
+        return ElectionResult(elected, unclean=True, probe=probes.ELECTED_UNCLEAN)
+
+    def _eligible_replicas(self) -> EligibleReplicas:
+        state = self.state
+        return EligibleReplicas(
+            state.isr, state.elr, self.isr, self.replicas, self.unclean, state.leader, self._min_isr
+        )
 
     def _is_valid(self, broker: int) -> bool:
         """Whether electing it is clean; the old ELR counts too. Kafka: PartitionChangeBuilder#isValidNewLeader."""
@@ -296,6 +345,9 @@ class PartitionChangeBuilder:
         self.last_known_elr = self._decide.last_known_elr.pick(
             {"leader": by_leader, "lost-leader": by_lost, "ejected-members": self.last_known_elr}
         )
+        if self._decide.plugged and self._change_rules.elr:
+            at = self._eligible_replicas()
+            self.last_known_elr = self._decide.by_plugins(LAST_KNOWN_REPLICAS, self.last_known_elr, at)
         mutant = self._decide.mutants.last_known_leader_forgotten
         mutant.took = True
         if self.last_known_elr and mutant.differs():

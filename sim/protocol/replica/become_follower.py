@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sim.protocol.decision_points import FETCHER_RESTART, FetcherRestart
+
 if TYPE_CHECKING:
     from sim.protocol.decisions import Decisions
     from sim.protocol.messages import LeaderAndIsr
@@ -29,6 +31,9 @@ def restarts_fetcher(decide: Decisions, leader: int, leader_epoch: int, decision
             "newer-epoch": decision.leader_epoch > leader_epoch,
         }
     )
+    if decide.plugged:
+        at = FetcherRestart(leader, leader_epoch, decision.leader, decision.leader_epoch)
+        restarts = decide.by_plugins(FETCHER_RESTART, restarts, at)
     mutant = decide.mutants.fetch_continues_in_new_epoch
     mutant.took = True
     return restarts and (is_other or not mutant.differs())

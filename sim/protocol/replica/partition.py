@@ -9,6 +9,19 @@ from typing import Final, Protocol
 
 from sim.protocol import probes
 from sim.protocol.batch import Batch
+from sim.protocol.decision_points import (
+    END_OFFSET_HIDDEN,
+    EPOCH_RECORDED,
+    HIGH_WATERMARK,
+    ISR_JOIN,
+    ISR_LEAVE,
+    EndOffsetHidden,
+    EpochRecorded,
+    Follower,
+    HighWatermark,
+    IsrJoin,
+    IsrLeave,
+)
 from sim.protocol.decisions import Decisions
 from sim.protocol.log import producer_state_manager
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
@@ -128,7 +141,11 @@ class Partition(ReadableReplica):
         if decision.leader_epoch > self.leader_epoch:
             self.leader_epoch = decision.leader_epoch
             self.epoch_start = self.log.leo
-            if self.decide.records_epoch_at_election.yes():
+            records = self.decide.records_epoch_at_election.yes()
+            if self.decide.plugged:
+                at = EpochRecorded(self.leader_epoch, self.log.leo, self.hw, tuple(self.epochs.entries))
+                records = self.decide.by_plugins(EPOCH_RECORDED, records, at)
+            if records:
                 self.epochs.assign(self.leader_epoch, self.log.leo)
             self.followers.begin_epoch(others, decision.isr, self.log.leo, now_us, leads=self.is_leader)
         else:
@@ -366,18 +383,61 @@ class Partition(ReadableReplica):
                 state.in_maximal_isr or (now_us - state.caught_up_us <= lag_us and self._membership.is_eligible(state))
             ):
                 candidate = state.leo
+        if self.decide.plugged:
+            candidate = self._hw_by_plugins(candidate)
         if candidate <= self.hw:
             return
         mutant = self.decide.mutants.hw_ignores_min_isr
         mutant.took = True
         if (
             len(self.state.isr) < self.min_insync_replicas
+            and not self.decide.plugged
             and self.decide.hw_needs_min_isr.yes()
             and not mutant.differs()
         ):
             return
         if self.set_hw(candidate):
             self._complete_writes()
+
+    def _hw_by_plugins(self, candidate: int) -> int:
+        """The offset to raise the HW to, as rule values of plug-ins decide; the HW if it stays.
+
+        Raises:
+            ValueError: it is above the LEO.
+        """
+        state, mutant = self.state, self.decide.mutants.hw_ignores_min_isr
+        if (
+            candidate > self.hw
+            and len(state.isr) < self.min_insync_replicas
+            and self.decide.hw_needs_min_isr.yes()
+            and not mutant.differs()
+        ):
+            candidate = self.hw
+        at = HighWatermark(
+            self.hw,
+            self.log.leo,
+            self._seen_followers(),
+            state.isr,
+            state.pending,
+            self.min_insync_replicas,
+            self.epoch_start,
+        )
+        answer = self.decide.by_plugins(HIGH_WATERMARK, max(candidate, self.hw), at)
+        if answer > self.log.leo:
+            raise ValueError(f"a plug-in raises the HW to {answer}, above the LEO {self.log.leo}")
+        return answer
+
+    def _seen_followers(self) -> tuple[Follower, ...]:
+        return tuple(
+            [
+                Follower(state.broker, state.leo, state.in_isr, state.in_maximal_isr)
+                for state in self.followers.states.values()
+            ]
+        )
+
+    def hides_end_offset(self, *, hides: bool) -> bool:
+        at = EndOffsetHidden(self.hw, self.log.leo, self.epoch_start, self.state.isr, self.min_insync_replicas)
+        return self.decide.by_plugins(END_OFFSET_HIDDEN, hides, at)
 
     def set_min_isr(self, value: int) -> None:
         """``min.insync.replicas`` changed; that does not advance the HW.
@@ -403,6 +463,9 @@ class Partition(ReadableReplica):
         if lagging:
             spare = len(state.isr) - self.min_insync_replicas
             leaving = self._membership.members_to_remove(lagging, self.followers, spare)
+            if self.decide.plugged:
+                seen = IsrLeave(lagging, self._seen_followers(), state.isr, self.min_insync_replicas)
+                leaving = self.decide.by_plugins(ISR_LEAVE, leaving, seen)
             if leaving:
                 self._propose(tuple(broker for broker in state.isr if broker not in leaving), advances_hw=True)
 
@@ -420,9 +483,22 @@ class Partition(ReadableReplica):
             return False
         mutants = self.decide.mutants
         mutants.join_below_hw.took = mutants.join_below_epoch_start.took = True
-        if follower.leo < self.hw and not mutants.join_below_hw.differs():
-            return False
-        if not self._membership.may_join(follower, self.epoch_start):
+        joins = (follower.leo >= self.hw or mutants.join_below_hw.differs()) and self._membership.may_join(
+            follower, self.epoch_start
+        )
+        if self.decide.plugged:
+            at = IsrJoin(
+                follower.broker,
+                follower.leo,
+                self._membership.is_eligible(follower),
+                self.epoch_start,
+                self.hw,
+                self.log.leo,
+                self.state.isr,
+                self.min_insync_replicas,
+            )
+            joins = self.decide.by_plugins(ISR_JOIN, joins, at)
+        if not joins:
             return False
         members = {*self.state.isr, follower.broker}
         mutants.join_without_fetch.took = True

@@ -170,13 +170,20 @@ class ReadableReplica(Replica):
             return NONE, self.log.log_start
         if replica:
             return NONE, self.log.leo
-        if self.hw < self.epoch_start and self.decide.guards_list_offsets.yes():
+        hides = self.hw < self.epoch_start and self.decide.guards_list_offsets.yes()
+        if self.decide.plugged:
+            hides = self.hides_end_offset(hides=hides)
+        if hides:
             return OFFSET_NOT_AVAILABLE, -1
         if timestamp != LATEST:
             return NONE, self._offset_for_time(timestamp)
         mutant = self.decide.mutants.list_offsets_above_hw
         mutant.took = True
         return NONE, self.log.leo if self.hw < self.log.leo and mutant.differs() else self.hw
+
+    def hides_end_offset(self, *, hides: bool) -> bool:
+        """Whether ListOffsets gets OFFSET_NOT_AVAILABLE, as rule values of plug-ins decide."""
+        return hides
 
     def _offset_for_time(self, timestamp: int) -> int:
         """Kafka: UnifiedLog#fetchOffsetByTimestamp (3.9-4.3), Log#fetchOffsetByTimestamp (2.6),

@@ -16,8 +16,9 @@ from typing import Final, Protocol
 
 from sim.protocol import probes
 from sim.protocol.batch import Batch
+from sim.protocol.decision_points import BY_EPOCH, BY_FETCH, BY_HW, FALLS_BACK, OUT_OF_RANGE, TRUNCATION, Truncation
 from sim.protocol.decisions import Decision, Decisions
-from sim.protocol.log.leader_epoch_file_cache import UNDEFINED_OFFSET
+from sim.protocol.log.leader_epoch_file_cache import UNDEFINED_EPOCH, UNDEFINED_OFFSET
 from sim.protocol.log.log import UnexpectedAppendOffsetError
 from sim.protocol.messages import (
     AGREES,
@@ -176,7 +177,7 @@ class ReplicaFetcherThread:
             if decide.awaits_records.yes():
                 fetch.state = AWAITING
             else:
-                self._truncate(fetch, replica.hw, complete=True)
+                self._truncate(fetch, replica.hw, complete=True, cause=BY_HW)
         elif decide.truncates_on_fetch.yes() and replica.epochs.latest is not None:
             fetch.state = COMPARING
         self.step(now_us)
@@ -306,7 +307,7 @@ class ReplicaFetcherThread:
                     replica.epochs, replica.log.leo, fetch.fetch_offset, epoch, end_offset
                 )
                 fetch.fetch_offset = offset
-                self._truncate(fetch, offset, complete=complete)
+                self._truncate(fetch, offset, complete=complete, cause=BY_EPOCH, epoch=epoch, end_offset=end_offset)
         self.step(now_us)
 
     def _is_too_late(self, drops: Decision) -> bool:
@@ -321,13 +322,24 @@ class ReplicaFetcherThread:
         """
         if offset < fetch.replica.log.leo:
             self._host.reached(probes.FALLS_BACK)
-        return self._truncate(fetch, offset, complete=True)
+        return self._truncate(fetch, offset, complete=True, cause=FALLS_BACK)
 
-    def _truncate(self, fetch: PartitionFetchState, offset: int, *, complete: bool) -> bool:
+    def _truncate(
+        self,
+        fetch: PartitionFetchState,
+        offset: int,
+        *,
+        complete: bool,
+        cause: str,
+        epoch: int = UNDEFINED_EPOCH,
+        end_offset: int = UNDEFINED_OFFSET,
+    ) -> bool:
         """Truncate; False if the disk fails.
 
         Kafka: AbstractFetcherThread#doTruncate (2.6-4.3), AbstractFetcherThread#truncate (2.6-4.3).
         """
+        if self._decide.plugged:
+            offset, complete = self._by_plugins(fetch, offset, cause, epoch, end_offset, complete=complete)
         try:
             fetch.replica.truncate_to(offset)
         except OSError:
@@ -336,6 +348,30 @@ class ReplicaFetcherThread:
         if complete:
             self._complete_truncation(fetch)
         return True
+
+    def _by_plugins(
+        self, fetch: PartitionFetchState, offset: int, cause: str, epoch: int, end_offset: int, *, complete: bool
+    ) -> tuple[int, bool]:
+        """The truncation, as rule values of plug-ins decide; raises ValueError if one is below the log start."""
+        replica = fetch.replica
+        log_start = replica.log.log_start
+        at = Truncation(
+            cause,
+            replica.log.leo,
+            replica.hw,
+            log_start,
+            fetch.leader_epoch,
+            tuple(replica.epochs.entries),
+            epoch,
+            end_offset,
+        )
+        answer = self._decide.by_plugins(TRUNCATION, (offset, complete), at)
+        if answer != (offset, complete):
+            if answer[0] < log_start:
+                raise ValueError(f"a plug-in truncates to {answer[0]}, below the log start {log_start}")
+            if cause == BY_EPOCH:
+                fetch.fetch_offset = answer[0]
+        return answer
 
     def _complete_truncation(self, fetch: PartitionFetchState) -> None:
         """Complete truncation; later truncations of this epoch count their own rounds.
@@ -396,7 +432,7 @@ class ReplicaFetcherThread:
         A leader that does not compare epochs confirms nothing: it is asked where the latest epoch ended.
         """
         if fetch.state is AWAITING:
-            return self._truncate(fetch, fetch.fetch_offset, complete=True)
+            return self._truncate(fetch, fetch.fetch_offset, complete=True, cause=BY_HW)
         if diverging is None:
             fetch.state = TRUNCATING
             return False
@@ -419,7 +455,7 @@ class ReplicaFetcherThread:
         fetch.rounds += 1
         replica = fetch.replica
         offset, _ = truncation_state(replica.epochs, replica.log.leo, fetch.fetch_offset, *diverging)
-        if self._truncate(fetch, offset, complete=False):
+        if self._truncate(fetch, offset, complete=False, cause=BY_FETCH, epoch=diverging[0], end_offset=diverging[1]):
             fetch.state = COMPARING
             if self.session.position(replica.name, fetch) == position:
                 self._delay(fetch, now_us)
@@ -522,7 +558,7 @@ class ReplicaFetcherThread:
             self._host.halt(f"leader's latest offset {leader_leo} is less than replica's {replica.log.leo}")
         else:
             self._host.reached(probes.OUT_OF_RANGE_TRUNCATES)
-            if self._truncate(fetch, leader_leo, complete=False):
+            if self._truncate(fetch, leader_leo, complete=False, cause=OUT_OF_RANGE, end_offset=leader_leo):
                 self._begin_fetching(fetch)
 
     def _on_earliest(self, fetch: PartitionFetchState, leader_start: int) -> None:

@@ -6,6 +6,7 @@ The election algorithms are in `sim.protocol.zookeeper.election`.
 from __future__ import annotations
 
 from sim.protocol import probes
+from sim.protocol.decision_points import LEADER, Election
 from sim.protocol.decisions import Decisions
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.zookeeper import election
@@ -77,10 +78,33 @@ class PartitionStateMachine:
             choice = election.offline(state.replicas, state.isr, self.electable(state, registry))
             if choice is None and self.unclean_election:
                 choice = election.offline(state.replicas, (), self._context.willing(), unclean=True)
+            if self._decide.plugged:
+                choice = self._by_plugins(state, choice)
             self._host.reached(_outcome(state, choice))
             return choice and (*choice, state.replicas)
 
         yield from self.elect_and_send(decide)
+
+    def _by_plugins(self, state: LeaderAndIsr, choice: election.ElectionResult) -> election.ElectionResult:
+        """The result of an election for an offline partition, as rule values of plug-ins decide.
+
+        Raises:
+            ValueError: one elects a broker that cannot lead.
+        """
+        willing = tuple(self._context.willing())
+        leader = 0 if choice is None else choice[0]
+        candidates = tuple([broker for broker in state.replicas if broker in willing])
+        at = Election(state.leader, state.replicas, candidates, state.isr, (), (), self.unclean_election, 0)
+        elected = self._decide.by_plugins(LEADER, leader, at)
+        if elected == leader:
+            return choice
+        if elected == 0:
+            return None
+        if elected not in candidates:
+            raise ValueError(f"a plug-in elects broker {elected}, of the candidates {list(candidates)}")
+        if elected not in state.isr:
+            return elected, (elected,)
+        return elected, tuple([member for member in state.isr if member in willing])
 
     def elect_preferred(self) -> Steps:
         """Elect the first replica, if possible. Kafka: PreferredReplicaPartitionLeaderElectionStrategy (1.1-3.9)."""

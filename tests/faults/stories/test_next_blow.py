@@ -7,7 +7,7 @@ from faults.kinds.registry import KINDS
 from faults.plan import LEADER
 from faults.stories import next_blow
 from faults.stories.next_blow import NextBlow
-from scenarios.format.blow import WARNINGS
+from scenarios.format.blow import early_warnings
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.streams import Streams
 from tests.faults.limits import mixed, within
@@ -22,7 +22,7 @@ def draw(variant: int, warning: str = "quorum-not-superset", limits: Limits = AL
     return next_blow.draw(stream, warning, variant, (3,), leader, limits, AT_US)
 
 
-@pytest.mark.parametrize("warning", WARNINGS)
+@pytest.mark.parametrize("warning", early_warnings())
 def test_a_blow_begins_after_the_warning_with_faults_and_batches(warning: str) -> None:
     for variant in range(60):
         blow = draw(variant, warning)

@@ -76,7 +76,7 @@ def test_an_incident_has_only_kinds_that_the_seed_enables() -> None:
 
 def test_no_link_has_all_followers_as_an_end() -> None:
     for seed in range(200):
-        assert all(FOLLOWERS not in fault.targets for fault in draw(seed, kinds=LINKS))
+        assert all(FOLLOWERS not in fault.targets for fault in draw(seed, kinds=tuple(LINKS)))
 
 
 def test_metadata_may_be_later_than_a_follower_may_lag() -> None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from faults.kinds.registry import KINDS
 from reports.analysis import coverage_table as coverage
-from scenarios.single.coverage_column import KINDS
 from scenarios.sweep.store import Store
 from sim.errors import InputError
 from sim.protocol.probes import PROBES, RULE_BRANCH

@@ -4,9 +4,10 @@ import random
 
 import pytest
 
+from faults.kinds.registry import KINDS
 from scenarios.format.catalogue import load
 from scenarios.single import coverage_column as coverage
-from scenarios.single.coverage_column import BITS, KINDS, Reached
+from scenarios.single.coverage_column import Reached, width
 from scenarios.single.result import RunResult
 from sim.protocol.probes import PROBES
 from tests.named import run, run_row
@@ -22,10 +23,10 @@ def counted(*rows: str) -> Reached:
 @pytest.mark.parametrize("runs", [0, 1, 2, 3, 7, 8, 100])
 def test_counting_is_counting(runs: int) -> None:
     stream = random.Random(runs)
-    numbers = [stream.getrandbits(BITS) & stream.getrandbits(BITS) for _ in range(runs)]
+    numbers = [stream.getrandbits(width()) & stream.getrandbits(width()) for _ in range(runs)]
     reached = counted(*(f"{number:x}" for number in numbers))
     assert reached.runs == runs
-    assert reached.counts() == [sum(number >> place & 1 for number in numbers) for place in reversed(range(BITS))]
+    assert reached.counts() == [sum(number >> place & 1 for number in numbers) for place in reversed(range(width()))]
 
 
 def test_rows_without_the_column_do_not_count() -> None:

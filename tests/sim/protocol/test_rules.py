@@ -11,7 +11,7 @@ from mypy import api
 
 from sim.errors import InputError
 from sim.protocol.modes import MODES, mode
-from sim.protocol.rules import MUTANT, RULES, Rules, parse_overrides
+from sim.protocol.rules import NO_RULES, RULES, Rules, parse_overrides
 from tests.places import ROOT
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def rule(rules: Rules) -> object:
 
 
 def test_every_rule_has_values_a_meaning_and_a_source() -> None:
-    assert [field.name for field in fields(Rules)] == [*RULES, MUTANT]
+    assert [field.name for field in fields(Rules)] == [*RULES, *NO_RULES]
     for spec in RULES.values():
         assert len(set(spec.values)) == len(spec.values) >= 2
         assert spec.meaning

@@ -1,0 +1,138 @@
+"""The interface of plug-ins: every name that a plug-in may rely on. `API_VERSION` changes when one of them does.
+
+A plug-in is a Python file, or a module, with two names::
+
+    API_VERSION = 1
+    PLUGIN = Plugin(rule_values=[...], checkers=[...])
+
+notebooks/guide/plugins.md tells how to write each part. In a notebook, `load` does what ``--plugin`` does.
+"""
+
+from __future__ import annotations
+
+from faults.bounds import Limits
+from faults.kind import (
+    BROKER,
+    CLUSTER,
+    DISTURBED,
+    KRAFT,
+    LINK,
+    MACHINES,
+    MS,
+    OTHER_BROKER,
+    OTHER_REPLICA,
+    PERMILLE,
+    PROCESS,
+    STALLED,
+    STOPPED,
+    THE_CONTROLLER,
+    THE_LEADER,
+    Amount,
+    Duration,
+    FaultKind,
+    Param,
+    Targets,
+)
+from faults.plan import Fault
+from scenarios.format.plugin import API_VERSION, Plugin, Rule, RuleValue, StepProbe
+from scenarios.format.plugins import load, loaded
+from sim.checkers.checker import (
+    ALL_RECORDS,
+    ALWAYS,
+    ANY_RECORD,
+    NEVER_DIVERGES,
+    NOT_PROMISED,
+    READABLE,
+    RECORDS_OR_NONE,
+    Checker,
+    Finding,
+    RunEnd,
+    warning,
+)
+from sim.config import ELR as WITH_ELR
+from sim.config import EVERYWHERE
+from sim.config import KRAFT as WITH_KRAFT
+from sim.config import ZOOKEEPER as WITH_ZOOKEEPER
+from sim.history import steps
+from sim.hosts.cluster import Cluster
+from sim.kernel.streams import Stream, choice, integer
+from sim.protocol.decision_points import (
+    POINTS,
+    Election,
+    EligibleReplicas,
+    EndOffsetHidden,
+    EpochRecorded,
+    FetcherRestart,
+    Follower,
+    HighWatermark,
+    IsrAccepted,
+    IsrJoin,
+    IsrLeave,
+    Reassignment,
+    Truncation,
+)
+
+__all__ = [
+    "ALL_RECORDS",
+    "ALWAYS",
+    "ANY_RECORD",
+    "API_VERSION",
+    "BROKER",
+    "CLUSTER",
+    "DISTURBED",
+    "EVERYWHERE",
+    "KRAFT",
+    "LINK",
+    "MACHINES",
+    "MS",
+    "NEVER_DIVERGES",
+    "NOT_PROMISED",
+    "OTHER_BROKER",
+    "OTHER_REPLICA",
+    "PERMILLE",
+    "POINTS",
+    "PROCESS",
+    "READABLE",
+    "RECORDS_OR_NONE",
+    "STALLED",
+    "STOPPED",
+    "THE_CONTROLLER",
+    "THE_LEADER",
+    "WITH_ELR",
+    "WITH_KRAFT",
+    "WITH_ZOOKEEPER",
+    "Amount",
+    "Checker",
+    "Cluster",
+    "Duration",
+    "Election",
+    "EligibleReplicas",
+    "EndOffsetHidden",
+    "EpochRecorded",
+    "Fault",
+    "FaultKind",
+    "FetcherRestart",
+    "Finding",
+    "Follower",
+    "HighWatermark",
+    "IsrAccepted",
+    "IsrJoin",
+    "IsrLeave",
+    "Limits",
+    "Param",
+    "Plugin",
+    "Reassignment",
+    "Rule",
+    "RuleValue",
+    "RunEnd",
+    "StepProbe",
+    "Stream",
+    "Targets",
+    "Truncation",
+    "choice",
+    "integer",
+    "load",
+    "loaded",
+    "steps",
+    "warning",
+]

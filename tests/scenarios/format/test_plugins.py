@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from faults.kinds.registry import KINDS
+from scenarios import plugged
+from scenarios.format import catalogue, mode_file, plugins
+from scenarios.single.run import run, run_row
+from scenarios.version import code_version, own_version
+from sim.checkers.registry import CHECKERS, FINDINGS
+from sim.errors import InputError
+from sim.protocol.decisions import VALUES, to_values
+from sim.protocol.modes import MODES
+from sim.protocol.probes import BRANCHES, PROBES
+from sim.protocol.rules import RULES
+from tests.places import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+EXAMPLE = str(ROOT / "tests" / "fixtures" / "max_of_both.py")
+HEAD = "from highwater.plugin import *\nAPI_VERSION = 1\n"
+
+
+@pytest.fixture
+def example() -> Iterator[None]:
+    with plugins.loaded(EXAMPLE):
+        yield
+
+
+def written(folder: Path, text: str) -> str:
+    file = folder / "mine.py"
+    file.write_text(text)
+    return str(file)
+
+
+def refusal(folder: Path, text: str) -> str:
+    """The one line with which a plug-in is refused; nothing of it stays."""
+    word = written(folder, text)
+    before = [len(table) for table in (RULES, MODES, KINDS, FINDINGS, CHECKERS, PROBES, VALUES, BRANCHES)]
+    with pytest.raises(InputError) as caught:
+        plugins.load(word)
+    assert [len(table) for table in (RULES, MODES, KINDS, FINDINGS, CHECKERS, PROBES, VALUES, BRANCHES)] == before
+    assert not plugged.LOADED
+    (line,) = caught.value.problems
+    assert "\n" not in line
+    return line.replace(word, "mine.py")
+
+
+# What a plug-in adds.
+
+
+@pytest.mark.usefixtures("example")
+def test_all_declarations_are_taken_up() -> None:
+    assert RULES["follower_truncation"].values[-1] == "max-of-both"
+    assert list(RULES)[-1] == "hw_quorum"
+    assert MODES["kip320-max"].rules.value("follower_truncation") == "max-of-both"
+    assert "blink" in KINDS
+    assert "truncation-below-hw" in FINDINGS
+    assert PROBES[-1].name == "long-truncation"
+    assert "blinks" in catalogue.names()
+    assert catalogue.load("blinks").name == "blinks"
+
+
+def test_nothing_stays_after_a_plugin_is_unloaded() -> None:
+    before = [list(table) for table in (RULES, MODES, KINDS, FINDINGS, CHECKERS, PROBES, VALUES, BRANCHES)]
+    row = run_row(catalogue.load("chaos"), MODES["kip320"], 3)
+    with plugins.loaded(EXAMPLE):
+        assert code_version() != own_version()
+    assert [list(table) for table in (RULES, MODES, KINDS, FINDINGS, CHECKERS, PROBES, VALUES, BRANCHES)] == before
+    assert code_version() == own_version()
+    assert run_row(catalogue.load("chaos"), MODES["kip320"], 3) == row
+
+
+def test_a_run_without_its_values_has_the_same_history() -> None:
+    before = run_row(catalogue.load("chaos"), MODES["kip320"], 5)
+    with plugins.loaded(EXAMPLE):
+        assert run_row(catalogue.load("chaos"), MODES["kip320"], 5)["digest"] == before["digest"]
+
+
+@pytest.mark.usefixtures("example")
+def test_a_value_decides_where_its_function_differs() -> None:
+    scenario = catalogue.load("canary")
+    mine = MODES["kip320"].override({"follower_truncation": "max-of-both"})
+    rows = {name: run_row(scenario, mode, 0) for name, mode in (("mine", mine), ("kip320", MODES["kip320"]))}
+    pair = ("follower_truncation", "max-of-both")
+    asked = pair in to_values(int(rows["kip320"]["decided"], 16))
+    assert asked == (rows["mine"]["digest"] != rows["kip320"]["digest"])
+
+
+@pytest.mark.usefixtures("example")
+def test_values_that_were_noted_alike_have_equal_histories() -> None:
+    scenario, pair = catalogue.load("chaos"), ("follower_truncation", "max-of-both")
+    mine = MODES["kip320-max"]
+    seen = set()
+    for seed in range(12):
+        rows = [run_row(scenario, mode, seed) for mode in (MODES["kip320"], mine)]
+        differs = pair in to_values(int(rows[0]["decided"], 16))
+        seen.add(differs)
+        if not differs:
+            assert rows[0]["digest"] == rows[1]["digest"]
+    assert seen == {True, False}
+
+
+@pytest.mark.usefixtures("example")
+def test_a_mode_file_may_use_its_values(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('schema = 1\nname = "mine"\ntitle = "t"\nbase = "elr"\n[rules]\nhw_quorum = "majority"\n')
+    found = mode_file.read(str(file)).mode
+    assert found.rules.value("hw_quorum") == "majority"
+    assert found.rules.as_dict()["hw_quorum"] == "majority"
+    assert found.rules.of(found.rules.as_dict()) == found.rules
+
+
+@pytest.mark.usefixtures("example")
+def test_rules_that_are_set_back_are_equal() -> None:
+    rules = MODES["kip320"].rules
+    there = rules.override({"follower_truncation": "max-of-both", "hw_quorum": "majority"})
+    assert there != rules
+    assert there.follower_truncation == "leader-epoch-rounds"
+    assert there.override({"follower_truncation": "leader-epoch-rounds", "hw_quorum": "isr"}) == rules
+
+
+@pytest.mark.usefixtures("example")
+def test_a_promise_follows_the_value_that_it_is_like() -> None:
+    assert MODES["hw"].override({"follower_truncation": "max-of-both"}).promise.never_diverges
+
+
+@pytest.mark.usefixtures("example")
+def test_the_replay_line_loads_the_plugin() -> None:
+    rows = (run_row(catalogue.load("chaos"), MODES["kip320-max"], seed) for seed in range(40))
+    line = next(row["replay"] for row in rows if row["replay"])
+    assert f"--plugin {EXAMPLE}" in line
+
+
+def test_worker_processes_load_the_same_from_its_content(tmp_path: Path) -> None:
+    text = (ROOT / "tests" / "fixtures" / "max_of_both.py").read_text()
+    word = written(tmp_path, text)
+    with plugins.loaded(word):
+        shipped, version = plugged.shipped(), code_version()
+    (tmp_path / "mine.py").unlink()
+    plugins.ensure(shipped)
+    try:
+        assert "kip320-max" in MODES
+        assert code_version() == version
+    finally:
+        plugins.ensure([])
+    assert "kip320-max" not in MODES
+
+
+def test_a_changed_plugin_is_other_code(tmp_path: Path) -> None:
+    versions = set()
+    for text in ("", "# changed\n"):
+        with plugins.loaded(
+            written(tmp_path, f"{HEAD}{text}PLUGIN = Plugin(scenarios=[], probes=[StepProbe('p', 'm', 'ack')])")
+        ):
+            versions.add(code_version())
+    assert len(versions) == 2
+
+
+# Errors in its code.
+
+
+def test_an_error_in_a_run_is_a_row_with_the_last_line(tmp_path: Path) -> None:
+    text = """
+def broken(answer, at):
+    return answer.nothing
+
+PLUGIN = Plugin(rule_values=[RuleValue("follower_truncation", "broken", "on-fetch", {"truncation": broken}, "m")])
+"""
+    with plugins.loaded(written(tmp_path, HEAD + text)):
+        mine = MODES["hw"].override({"follower_truncation": "broken"})
+        row = run_row(catalogue.load("kip101-scenario-1"), mine, 0)
+        other = run_row(catalogue.load("kip101-scenario-1"), MODES["hw"], 0)
+    assert row["verdict"] == "error"
+    assert row["error"] == (
+        "AttributeError: 'tuple' object has no attribute 'nothing' "
+        "(plug-in, mine.py:5 in broken: return answer.nothing)"
+    )
+    assert other["verdict"] == "violation"
+
+
+def test_an_answer_of_another_type_is_an_error(tmp_path: Path) -> None:
+    text = """
+PLUGIN = Plugin(rules=[Rule("mine", {"no": {}, "yes": {"high_watermark": lambda answer, at: float(answer)}}, "m")])
+"""
+    with plugins.loaded(written(tmp_path, HEAD + text)):
+        row = run(catalogue.load("chaos"), MODES["kraft"].override({"mine": "yes"}), 0).row
+    assert row["error"].startswith("TypeError: high_watermark of mine=yes answers ")
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("1 +", "--plugin mine.py does not import: line 1: invalid syntax"),
+        (
+            "API_VERSION = 1\nx = 1 / 0",
+            "--plugin mine.py does not import: ZeroDivisionError: division by zero (mine.py:2 in <module>: x = 1 / 0)",
+        ),
+        (
+            "API_VERSION = 1\nimport sys\nsys.exit(3)",
+            "--plugin mine.py does not import: SystemExit: 3 (mine.py:3 in <module>: sys.exit(3))",
+        ),
+        ("x = 1", "--plugin mine.py does not say for which version it was written: API_VERSION = 1 is missing"),
+        (
+            "API_VERSION = 2",
+            (
+                "--plugin mine.py: API_VERSION = 2: it was written for another version of the plug-in interface; this "
+                "highwater has 1"
+            ),
+        ),
+        ("API_VERSION = 1", "--plugin mine.py has no declarations: PLUGIN = Plugin(...) is missing"),
+        (f"{HEAD}PLUGIN = Plugin()", "--plugin mine.py has no declarations: PLUGIN is empty"),
+        (
+            f"{HEAD}PLUGIN = Plugin(rule_values=[RuleValue('follower_trunc', 'a', 'b', {{}}, '')])",
+            "--plugin mine.py: rule_values: unknown rule 'follower_trunc'; did you mean 'follower_truncation'?",
+        ),
+        (
+            f"{HEAD}PLUGIN = Plugin(rule_values=[RuleValue('isr_join', 'b', 'high-waterm', {{}}, '')])",
+            "--plugin mine.py: rule isr_join has no value 'high-waterm' to be like; did you mean 'high-watermark'?",
+        ),
+        (
+            f"{HEAD}PLUGIN = Plugin(rule_values=[RuleValue('elr', 'on', 'off', {{'elr': max}}, '')])",
+            "--plugin mine.py: rule elr: value 'on' exists already; choose another name",
+        ),
+        (
+            f"{HEAD}PLUGIN = Plugin(rule_values=[RuleValue('elr', 'new', 'off', {{'erl': max}}, '')])",
+            "--plugin mine.py: rule elr, value new: there is no decision 'erl'; did you mean 'elr'?",
+        ),
+        (
+            f"{HEAD}PLUGIN = Plugin(rule_values=[RuleValue('elr', 'new', 'off', {{'truncation': max}}, '')])",
+            (
+                "--plugin mine.py: rule elr, value new: decision 'truncation' belongs to follower_truncation, "
+                "epoch_request_error, out_of_range; declare a rule of your own for it"
+            ),
+        ),
+        (
+            f"{HEAD}PLUGIN = Plugin(rules=[Rule('isr_join', {{'a': {{}}, 'b': {{}}}}, '')])",
+            "--plugin mine.py: rules: 'isr_join' is a rule already; choose another name",
+        ),
+        (
+            f'{HEAD}PLUGIN = Plugin(modes=[\'schema = 1\\nname = "kraft"\\ntitle = "t"\\nbase = "elr"\'])',
+            "--plugin mine.py: name = 'kraft' is a mode of Highwater; choose another name",
+        ),
+        (f"{HEAD}PLUGIN = Plugin(checkers=[3])", "--plugin mine.py: checkers: 3 is no class derived from Checker"),
+        (
+            f"{HEAD}class C(Checker):\n    FINDINGS = (warning('committed-loss'),)\nPLUGIN = Plugin(checkers=[C])",
+            "--plugin mine.py: checker C: kind 'committed-loss' exists already; choose another name",
+        ),
+        (
+            f"{HEAD}class F(FaultKind):\n    name, meaning, targets = 'kill', 'm', BROKER\nPLUGIN = Plugin(faults=[F])",
+            "--plugin mine.py: fault 'kill' exists already; choose another name",
+        ),
+        (
+            f"{HEAD}PLUGIN = Plugin(probes=[StepProbe('p', 'm', 'truncat')])",
+            "--plugin mine.py: probe p: no step is called 'truncat'; did you mean 'truncate'?",
+        ),
+    ],
+)
+def test_bad_plugins_are_refused_in_one_line(tmp_path: Path, text: str, line: str) -> None:
+    assert refusal(tmp_path, text) == line
+
+
+def test_a_scenario_that_shadows_one_is_refused(tmp_path: Path) -> None:
+    text = (ROOT / "scenarios" / "files" / "chaos.toml").read_text()
+    line = refusal(tmp_path, f"{HEAD}PLUGIN = Plugin(scenarios=[{text!r}])")
+    assert line == "--plugin mine.py: scenarios: 'chaos' is a scenario already; choose another name"
+
+
+def test_a_file_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(InputError, match=r"--plugin none\.py: cannot be read: No such file"):
+        plugins.load("none.py")
+    with pytest.raises(InputError, match="--plugin none_at_all: there is no file and no module of this name"):
+        plugins.load("none_at_all")
