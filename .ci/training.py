@@ -17,6 +17,7 @@ RUNS: Final = {
     "rolling": ("kip320", "kraft"),
     "reassignments": ("elr-4.3",),
     "operations": ("elr-4.3",),
+    "messages": ("kip320", "elr-4.3"),
 }
 SEEDS: Final = range(1_000, 1_012)
 

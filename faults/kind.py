@@ -247,6 +247,10 @@ class FaultKind:
         amount = self.amount
         return 0 if amount is None else amount.scale * int(params.get(amount.param, 0))
 
+    def param_of(self, value: int) -> int | str:
+        """The value of a script line for `Fault.value`; the inverse of `value_of`."""
+        return value if self.amount is None else value // self.amount.scale
+
     def problem(self, targets: tuple[int, ...], value: int) -> str:
         """The problem of a plan's fault of this kind, as ``field: reason``; empty if there is none. Its targets are
         existing brokers, roles, or 0.

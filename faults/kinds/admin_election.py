@@ -50,3 +50,6 @@ class AdminElection(FaultKind):
     def value_of(self, params: Mapping[str, Any]) -> int:
         """The index of the election."""
         return _WORDS.index(params["election"])
+
+    def param_of(self, value: int) -> int | str:
+        return _WORDS[value]

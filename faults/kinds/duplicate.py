@@ -11,7 +11,8 @@ from typing import ClassVar
 from faults.kind import BROKER, DISTURBED, PERMILLE, Amount, Duration, FaultKind, Targets
 from faults.plan import Fault
 from sim.history import steps
-from sim.hosts.cluster import PRODUCER, Cluster
+from sim.hosts.client import PRODUCER
+from sim.hosts.cluster import Cluster
 
 
 class Duplicate(FaultKind):

@@ -17,6 +17,7 @@ from faults.kinds.duplicate import Duplicate
 from faults.kinds.feature_change import FeatureChange
 from faults.kinds.kill import Kill
 from faults.kinds.lossy import Lossy
+from faults.kinds.message_faults import MessageCopy, MessageHold, MessageLoss
 from faults.kinds.metadata_lag import MetadataLag
 from faults.kinds.min_isr_change import MinIsrChange
 from faults.kinds.pause import PauseFault
@@ -61,6 +62,9 @@ KINDS: Final[dict[str, FaultKind]] = {
         FeatureChange(),
         UncleanElectionChange(),
         Unregistration(),
+        MessageLoss(),
+        MessageHold(),
+        MessageCopy(),
     )
 }
 """Name -> kind; those of plug-ins last."""

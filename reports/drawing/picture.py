@@ -20,7 +20,7 @@ from reports.formatting import seconds
 from scenarios.single.execution import CLIENTS_BEGIN_US
 from sim.history import steps
 from sim.history.steps import Lane, Shown, StepKind, kind_of
-from sim.hosts.cluster import CONSUMER, PRODUCER
+from sim.hosts.client import CONSUMER, PRODUCER
 from sim.hosts.control_plane import CONTROL
 from sim.plurals import counted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sim.hosts.cluster import CONSUMER, PRODUCER, VALIDATOR
+from sim.hosts.client import CONSUMER, PRODUCER, VALIDATOR
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.zk_messages import (
     Ping,

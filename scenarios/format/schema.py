@@ -25,6 +25,7 @@ from scenarios.format.validation import OpenTable, Table, checked, validated
 from sim.errors import InputError
 from sim.history.steps import ACK, APPEND, ELR, ISR, READ, SETTLED, STEPS
 from sim.hosts.control_plane import ELECTIONS
+from sim.hosts.interceptions import MESSAGES
 from sim.protocol.modes import MODES
 from sim.protocol.modes import mode as mode_named
 
@@ -122,6 +123,7 @@ PARAMS: Final[dict[str, Any]] = {
     "offset": Natural,
     "ms": Ms,
     "election": Annotated[str, _word("election", ELECTIONS)],
+    "message": Annotated[str, _word("message", MESSAGES)],
     "permille": Permille,
     "flag": bool,
     "dynamic": Annotated[Settings, Field(min_length=1), _check(fields.dynamic)],

@@ -124,7 +124,7 @@ def _params(fault: Fault, targets: tuple[int, ...]) -> dict[str, Any]:
         elif name == "replicas":
             params[name] = list(fault.replicas)
         elif kind.amount is not None and name == kind.amount.param:
-            params[name] = fault.value // kind.amount.scale
+            params[name] = kind.param_of(fault.value)
         elif fault.lasts_us >= 0:
             params[name] = fault.lasts_us // 1_000
     return params

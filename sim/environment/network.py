@@ -12,6 +12,7 @@ events that need it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, Final, Generic, TypeVar
 
 from sim.kernel.message import ALIKE, Message
@@ -191,6 +192,57 @@ class Node(Receiver):
         """Account for elided rounds: `answers` empty responses came, and the same fetch was last sent at `sent_us`."""
 
 
+class Effect(Enum):
+    """What an interception does with its message."""
+
+    LOSE = "lose"
+    HOLD = "hold"
+    COPY = "copy"
+
+
+class Interception:
+    """Strikes one message, the next of a type on some links; later ones pass.
+
+    The message is lost, or held until `end`, so that others overtake it, or arrives, and arrives again at `end`.
+
+    Attributes:
+        struck: whether it has had its message.
+    """
+
+    __slots__ = ("_channel", "_effect", "_later", "_tell", "_type", "struck")
+
+    def __init__(self, kind: type[Message], effect: Effect, tell: Callable[[int, int], None]) -> None:
+        self._type = kind
+        self._effect = effect
+        self._tell = tell
+        """Called with source and target of the message."""
+        self.struck = False
+        self._channel: Channel[Any] | None = None
+        self._later: Message | None = None
+
+    def takes(self, channel: Channel[Any], message: Message) -> bool:
+        """Strike the message, unless it is of another type or one was struck. Whether it does not arrive now."""
+        if self.struck or type(message) is not self._type:
+            return False
+        effect = self._effect
+        if effect is not Effect.LOSE:
+            self._later = message.again() if effect is Effect.COPY else message
+            if self._later is None:
+                return False  # Its sender never sends it twice.
+            self._channel = channel
+        self.struck = True
+        self._tell(channel.source, channel.owner)
+        return effect is not Effect.COPY
+
+    def end(self, kernel: Kernel) -> None:
+        """Deliver what was held, or the copy."""
+        channel, message = self._channel, self._later
+        self._channel = self._later = None
+        self.struck = True
+        if channel is not None and message is not None:
+            kernel.schedule(kernel.now_us, channel, message)
+
+
 class Link:
     """A directed link between two nodes.
 
@@ -198,13 +250,15 @@ class Link:
         cuts: how many cuts are in force.
         loss: messages lost, per thousand.
         resent: resendable requests that arrive twice, per thousand.
+        interceptions: those in force.
+        disturbed: whether requests arrive twice or a message may be intercepted.
         table: latency quantiles in us, 256 of them.
         channel: the current connection.
         key: key of its random numbers.
         sent: messages sent so far by subject, without those that are `ALIKE`.
     """
 
-    __slots__ = ("channel", "cuts", "key", "loss", "resent", "sent", "table")
+    __slots__ = ("channel", "cuts", "disturbed", "interceptions", "key", "loss", "resent", "sent", "table")
 
     def __init__(self, key: int, loss: int, table: tuple[int, ...]) -> None:
         self.key = key
@@ -212,6 +266,8 @@ class Link:
         self.cuts = 0
         self.loss = loss
         self.resent = 0
+        self.interceptions: list[Interception] = []
+        self.disturbed = False
         self.table = table
         self.channel: Channel[Any] | None = None
 
@@ -267,8 +323,8 @@ class Channel(Gate, Generic[Target]):
         if arrival_us <= self._last_us:
             arrival_us = self._last_us + 1
         self._last_us = arrival_us
-        if link.resent:
-            self._resend(arrival_us, number, message)
+        if link.disturbed and self._is_disturbed(arrival_us, number, message):
+            return
         if not kernel.is_plain:
             kernel.schedule(arrival_us, self, message)
         elif arrival_us < now_us:
@@ -283,6 +339,17 @@ class Channel(Gate, Generic[Target]):
         if about >= ALIKE:
             number = mixed(number, self._kernel.now_us)
         return (number >> _LOST & _CHANCES) * 1_000 < self._link.loss << _CHANCE
+
+    def _is_disturbed(self, arrival_us: int, number: int, message: Message) -> bool:
+        """Whether an interception keeps the message from arriving now; otherwise resend it with the link's chance."""
+        if self._is_intercepted(message):
+            return True
+        if self._link.resent:
+            self._resend(arrival_us, number, message)
+        return False
+
+    def _is_intercepted(self, message: Message) -> bool:
+        return any(interception.takes(self, message) for interception in self._link.interceptions)
 
     def _resend(self, arrival_us: int, number: int, message: Message) -> None:
         """Deliver a resendable request a second time, with the link's probability.
@@ -313,7 +380,9 @@ class Channel(Gate, Generic[Target]):
         link = self._link
         about = message.about()
         number = mixed(link.key, about)
-        if not link.loss or not self._is_lost(number, about):
+        if link.loss and self._is_lost(number, about):
+            return
+        if not (link.disturbed and self._is_intercepted(message)):
             self.deliver_at(self._kernel.now_us + link.table[number >> _QUANTILE], message)
 
     def send_usually(self, message: Message) -> None:
@@ -323,6 +392,8 @@ class Channel(Gate, Generic[Target]):
             about = message.about()
             if self._is_lost(mixed(link.key, about), about):
                 return
+        if link.disturbed and self._is_intercepted(message):
+            return
         self.deliver_at(self._kernel.now_us + self.usual_us, message)
 
     def deliver_at(self, arrival_us: int, message: Message) -> None:
@@ -500,7 +571,11 @@ class Network:
         if not (self._cuts or self._has_lost):
             return True
         there, back = links.get((first, second)), links.get((second, first))
-        return not (self.loss or (there and (there.cuts or there.loss)) or (back and (back.cuts or back.loss)))
+        return not (
+            self.loss
+            or (there and (there.cuts or there.loss or there.interceptions))
+            or (back and (back.cuts or back.loss or back.interceptions))
+        )
 
     def _end_elision_between(self, source: int, target: int) -> None:
         """End elided exchanges between two nodes, because a link is about to change."""
@@ -552,7 +627,25 @@ class Network:
 
     def add_duplicates(self, source: int, target: int, permille: int) -> None:
         """Add duplicates per thousand resendable requests; a negative value removes them."""
-        self.link(source, target).resent += permille
+        link = self.link(source, target)
+        link.resent += permille
+        link.disturbed = link.resent > 0 or len(link.interceptions) > 0
+
+    def intercept(self, source: int, target: int, interception: Interception) -> None:
+        """Let an interception wait for its message in this direction. An `ALIKE` message counts if it is simulated: the
+        two nodes have no elided exchange until `release`.
+        """
+        self._end_elision_between(source, target)
+        self._has_lost = True
+        link = self.link(source, target)
+        link.interceptions.append(interception)
+        link.disturbed = True
+
+    def release(self, source: int, target: int, interception: Interception) -> None:
+        """Undo `intercept`."""
+        link = self.link(source, target)
+        link.interceptions.remove(interception)
+        link.disturbed = link.resent > 0 or len(link.interceptions) > 0
 
     def cut(self, source: int, target: int) -> None:
         """Cut this direction until `heal`. Cuts nest."""

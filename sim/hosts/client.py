@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from sim.environment.network import Channel, Network, Node
 from sim.history.recorder import Recorder
@@ -13,6 +14,11 @@ from sim.protocol import probes
 from sim.protocol.decisions import Decisions
 from sim.protocol.messages import NO_EPOCH, MetadataRequest, MetadataResponse
 from sim.protocol.replica.partition import NO_LEADER
+
+PRODUCER: Final = 1001
+CONSUMER: Final = 1002
+VALIDATOR: Final = 1003
+"""Nodes of the clients."""
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.hosts.administrator import Administrator, note_settings
 from sim.hosts.broker import NOT_REGISTERED, REFUSED, SHUTDOWN, Broker, Startup
-from sim.hosts.client import ClientSetup
+from sim.hosts.client import CONSUMER, PRODUCER, VALIDATOR, ClientSetup
 from sim.hosts.consumer import Consumer
 from sim.hosts.control_plane import CONTROL, ControlPlaneSetup
 from sim.hosts.control_planes import control_plane
@@ -32,9 +32,6 @@ from sim.protocol.decisions import Decisions
 from sim.protocol.rules import Rules
 
 TOPIC: Final = "highwater-0"
-PRODUCER: Final = 1001
-CONSUMER: Final = 1002
-VALIDATOR: Final = 1003
 BOOT_GAP_US: Final = 5_000
 """Gap between broker starts, so that brokers register in order of id."""
 CALL_SIZE: Final = 4

@@ -1,14 +1,19 @@
 """Faults of a cluster's links, and their repair.
 
-Methods come in pairs: `cut` and `heal`, `worsen` and `mend`; `heal_all` undoes all of them. `by` identifies a fault, so
-that the counterpart undoes only that one.
+Methods come in pairs: `cut` and `heal`, `worsen` and `mend`, `intercept` and `release`; `heal_all` undoes all of them.
+`by` identifies a fault, so that the counterpart undoes only that one.
 """
 
 from __future__ import annotations
 
-from sim.environment.network import Network
+from collections.abc import Callable, Sequence
+
+from sim.environment.network import Effect, Interception, Network
 from sim.history import steps
 from sim.history.recorder import Recorder
+from sim.hosts.interceptions import MESSAGES
+
+_STEPS = {Effect.LOSE: steps.MESSAGE_LOST, Effect.HOLD: steps.MESSAGE_HELD, Effect.COPY: steps.MESSAGE_COPIED}
 
 
 class Links:
@@ -19,6 +24,7 @@ class Links:
         self._recorder = recorder
         self._cuts: list[tuple[int, int, object]] = []
         self._worse: list[tuple[steps.StepKind, int, int, int, object]] = []
+        self._intercepted: list[tuple[object, list[tuple[int, int]], Interception]] = []
 
     def cut(self, source: int, target: int, by: object = None) -> None:
         """Cut the link from `source` to `target`."""
@@ -56,11 +62,36 @@ class Links:
         changes = {steps.SLOW: network.add_latency, steps.LOSSY: network.add_loss, steps.RESENT: network.add_duplicates}
         changes[step](source, target, by)
 
+    def intercept(self, effect: Effect, name: str, ends: Sequence[tuple[int, int]], by: object = None) -> None:
+        """Strike the next message of a type of `sim.hosts.interceptions.MESSAGES` on any of these directed links."""
+        interception = Interception(MESSAGES[name].type, effect, self._noted(_STEPS[effect], name))
+        for source, target in ends:
+            self._network.intercept(source, target, interception)
+        self._intercepted.append((by, list(ends), interception))
+
+    def _noted(self, step: steps.StepKind, name: str) -> Callable[[int, int], None]:
+        recorder = self._recorder
+        return lambda source, target: recorder.record(steps.MessageStruck(step, source, target, name))
+
+    def release(self, by: object = None) -> bool:
+        """Undo `intercept`: a held message or a copy arrives. False if it was undone already."""
+        found = [entry for entry in self._intercepted if entry[0] is by or entry[0] == by]
+        for entry in found:
+            self._intercepted.remove(entry)
+            _, ends, interception = entry
+            for source, target in ends:
+                self._network.release(source, target, interception)
+            interception.end(self._network.kernel)
+        return bool(found)
+
     def heal_all(self, *ends: int) -> None:
         """Undo all faults of links, or only those between two nodes.
 
         Without nodes given, the scenario's base loss ends too.
         """
+        for by, on, _ in list(self._intercepted):
+            if not ends or any(set(link) == set(ends) for link in on):
+                self.release(by)
         for step, source, target, value, by in list(self._worse):
             if not ends or {source, target} == set(ends):
                 self.mend(step, source, target, value, by)

@@ -42,6 +42,7 @@ LASTS = {
     **dict.fromkeys(("kill", "power-loss", "controlled-restart", "disk-replaced", "corrupt-tail"), DRAW.restart_us),
     **dict.fromkeys(("cut", "slow", "lossy", "duplicate", "metadata-lag", "min-isr-change"), DRAW.cut_us),
     **dict.fromkeys(("feature-change", "unclean-election-change"), DRAW.cut_us),
+    **dict.fromkeys(("message-loss", "message-hold", "message-copy"), DRAW.cut_us),
     **dict.fromkeys(("pause", "disk-stall", "zombie", "controller-pause"), DRAW.pause_us),
 }
 """How long faults of a kind last; the others are over at once."""
@@ -55,6 +56,9 @@ VALUES = {
     "metadata-lag": DRAW.slow_us,
     "min-isr-change": (1, 3),
     "admin-election": (0, 3),
+    "message-loss": (1, 17),
+    "message-hold": (1, 17),
+    "message-copy": (1, 12),
 }
 AIMED = {
     "retention": {LEADER},

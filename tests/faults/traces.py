@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from faults.kind import FaultKind
 from faults.plan import CONTROLLER, LEADER
-from sim.hosts.cluster import CONSUMER, PRODUCER
+from sim.hosts.client import CONSUMER, PRODUCER
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.controller_quorum import ControllerQuorum
 from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR
@@ -31,6 +31,7 @@ SAMPLES: Final[Mapping[str, Any]] = {
     "permille": 500,
     "count": 2,
     "election": "unclean",
+    "message": "AlterPartitionRequest",
 }
 """Type of a script parameter -> a value that has an effect."""
 
@@ -64,7 +65,7 @@ def state(cluster: Cluster) -> dict[str, object]:
     for source in nodes:
         for target in nodes:
             link = cluster.network.link(source, target)
-            links[f"link {source}-{target}"] = (link.cuts, link.loss, link.resent, link.table)
+            links[f"link {source}-{target}"] = (link.cuts, link.loss, link.resent, link.table, link.disturbed)
     running = cluster.running
     return {
         **links,

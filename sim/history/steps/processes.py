@@ -307,8 +307,27 @@ RESENT: Final[StepKind] = _link(
     CHANGE,
 )  # fmt: skip
 
-LINKS: Final[tuple[StepKind, ...]] = (CUT, HEAL, SLOW, LOSSY, RESENT)
-"""Changes of a directed link."""
+MESSAGE_LOST: Final[StepKind] = _link(
+    "message-lost", 49,
+    "a fault lost one message: source, target, message",
+    "One {message} from {source} to {target} is lost.",
+    TURN,
+)  # fmt: skip
+MESSAGE_HELD: Final[StepKind] = _link(
+    "message-held", 50,
+    "a fault holds one message back: source, target, message",
+    "One {message} from {source} to {target} is held back.",
+    TURN,
+)  # fmt: skip
+MESSAGE_COPIED: Final[StepKind] = _link(
+    "message-copied", 51,
+    "a fault delivers one message twice: source, target, message",
+    "One {message} from {source} to {target} is sent twice; the second arrives late.",
+    TURN,
+)  # fmt: skip
+
+LINKS: Final[tuple[StepKind, ...]] = (CUT, HEAL, SLOW, LOSSY, RESENT, MESSAGE_LOST, MESSAGE_HELD, MESSAGE_COPIED)
+"""Changes of a directed link, and of one message on it."""
 
 
 class LinkChange(Step):
@@ -332,6 +351,19 @@ class LinkChange(Step):
         if self.other:
             shown["value"] = self.other
         return shown
+
+
+class MessageStruck(LinkChange):
+    """A fault struck one message on a directed link; `message` names its type."""
+
+    __slots__ = ("message",)
+
+    def __init__(self, kind: StepKind, source: int, target: int, message: str) -> None:
+        super().__init__(kind, source, target)
+        self.message = message
+
+    def fields(self) -> Shown:
+        return {**super().fields(), "message": self.message}
 
 
 CONVERGED: Final[StepKind] = StepKind(

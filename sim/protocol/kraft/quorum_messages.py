@@ -36,6 +36,10 @@ class BrokerRegistrationRequest(Message):
         self.incarnation: Final = incarnation
         self.previous_broker_epoch: Final = previous_broker_epoch
 
+    def again(self) -> BrokerRegistrationRequest:
+        """A resend over another connection, whose response matches no request. Kafka: NodeToControllerRequestThread."""
+        return BrokerRegistrationRequest(self.broker, self.incarnation, self.previous_broker_epoch, self.directory)
+
     def about(self) -> int:
         return BROKER_REGISTRATION + self.incarnation
 
@@ -161,6 +165,10 @@ class AlterPartitionRequest(Message):
         self.broker: Final = broker
         self.broker_epoch: Final = broker_epoch
         self.changes: Final = changes
+
+    def again(self) -> AlterPartitionRequest:
+        """A resend over another connection, whose response matches no request. Kafka: NodeToControllerRequestThread."""
+        return AlterPartitionRequest(self.broker, self.broker_epoch, self.changes)
 
     def about(self) -> int:
         change = self.changes[0]

@@ -17,7 +17,7 @@ from faults.plan import (
     Trigger,
 )
 from sim.history.steps import MOMENTS
-from sim.hosts.cluster import PRODUCER
+from sim.hosts.client import PRODUCER
 from sim.protocol.probes import PROBES, TRANSITIONS
 from tests.faults.traces import sample
 from tests.sim.world import SECOND_US, World

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from sim.history import steps
 from sim.history.history import History
-from sim.hosts.cluster import CONSUMER
+from sim.hosts.client import CONSUMER
 from sim.protocol.batch import Batch
 from tests.sim.checkers.driven import ConsumerSkip
 from tests.sim.checkers.histories import kinds, log, tell

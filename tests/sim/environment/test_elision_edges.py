@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sim.environment.elision import ElidedFetch
-from sim.hosts.cluster import CONSUMER
+from sim.hosts.client import CONSUMER
 from sim.kernel.scheduler import Kernel
 from sim.protocol import probes
 from sim.protocol.client.sender import ProducerBatch

@@ -17,6 +17,7 @@ CODES = {
     "reset": 30, "seek": 31, "truncation-detected": 32, "rewind": 33, "commit": 34, "restart-consumer": 35,
     "offset-for-time": 36, "producer-id": 37, "pause": 38, "resume": 39, "disk-stalled": 40, "disk-works": 41,
     "slow": 42, "lossy": 43, "resent": 44, "disk-replaced": 45, "corrupt-tail": 46, "unfenced": 47, "elr": 48,
+    "message-lost": 49, "message-held": 50, "message-copied": 51,
 }  # fmt: skip
 """As in every release: a step that is new gets a number of its own."""
 TRACED_FACTS = ["assigned", "directory-assigned", "metadata-slowed", "metadata-sped-up", "refused", "retention"]

@@ -50,7 +50,17 @@ QUORUM = (
 )
 SCENARIOS = tuple(
     (scenario, names)
-    for scenario in ("chaos", "elr-chaos", "operations", "reassignments", "partitions", "power", "rolling", "sessions")
+    for scenario in (
+        "chaos",
+        "elr-chaos",
+        "messages",
+        "operations",
+        "reassignments",
+        "partitions",
+        "power",
+        "rolling",
+        "sessions",
+    )
     for names in (ZOOKEEPER, QUORUM)
 )
 """Drawn scenarios, and modes that are compared in them."""
