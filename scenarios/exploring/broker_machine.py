@@ -202,6 +202,7 @@ class View(NamedTuple):
         state: `DOWN`, `STARTING` (until it has replayed its registration) or `UP`.
         leads: it believes that it leads.
         epoch: its leader epoch, -1 unless it is up.
+        partition_epoch: the partition epoch that it knows, while it leads.
         settled: the epoch that it leads in or has confirmed its log in, else `UNSETTLED`.
         hw: its HW, or the checkpointed one.
         records: (id, epoch) at each offset.
@@ -220,6 +221,7 @@ class View(NamedTuple):
     state: int
     leads: bool
     epoch: int
+    partition_epoch: int
     settled: int
     hw: int
     records: tuple[tuple[int, int], ...]
@@ -375,6 +377,10 @@ class BrokerMachine:
             partition.state.commit(())
             partition.epoch_start = 0
             partition.partition_epoch = -1
+        if not partition.state.pending:
+            # Only a proposal reads these.
+            partition.state.broker_epochs = {}
+            partition.state.advances_hw = False
         pending = host.manager.pending.get(NAME)
         frozen = (
             UP,
@@ -402,6 +408,7 @@ class BrokerMachine:
             UP,
             leads,
             partition.leader_epoch,
+            partition.partition_epoch,
             host.settled_epoch,
             partition.hw,
             records,
@@ -441,6 +448,7 @@ class BrokerMachine:
         view = View(
             state,
             False,
+            -1,
             -1,
             UNSETTLED,
             hw,

@@ -9,7 +9,7 @@ of KIP-966 (README.md).
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from itertools import permutations
+from itertools import chain, permutations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenarios.exploring.broker_machine import DOWN, STARTING, UP, BrokerMachine
@@ -22,8 +22,9 @@ from sim.protocol.kraft.metadata import BrokerRegistration, PartitionRegistratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scenarios.exploring.broker_machine import Event, Outcome
+    from scenarios.exploring.broker_machine import Event, Outcome, View
     from scenarios.exploring.controller_machine import Decided
+    from sim.protocol.kraft.metadata import Record
     from sim.protocol.rules import Rules
 
 REQUEST_OF_ANOTHER_PROCESS: Final = "registration-of-another-request"
@@ -126,8 +127,9 @@ class Control(NamedTuple):
 
     Attributes:
         controller: snapshot of the controller.
-        tail: the newest metadata records, as far as some broker has not replayed them.
-        behind: number of records that each broker has not replayed; 0 for one that has not registered.
+        tail: the newest transactions of the metadata log, as far as some broker has not replayed them: the numbers of
+            their records.
+        behind: number of transactions that each broker has not replayed; 0 for one that has not registered.
         appended: records that producers have sent.
         acked: records that were acknowledged, as a bit set.
         committed: records that a leader's HW has passed, as a bit set.
@@ -135,7 +137,7 @@ class Control(NamedTuple):
     """
 
     controller: int
-    tail: tuple[int, ...]
+    tail: tuple[tuple[int, ...], ...]
     behind: tuple[int, ...]
     appended: int
     acked: int
@@ -166,8 +168,10 @@ class Cluster:
         self._orders = tuple(permutations(self.brokers)) if bounds.any_order else (self.brokers,)
         self._decisions: dict[tuple[int, Event], tuple[Decided, ...]] = {}
         self._idle: dict[tuple[int, int, int, int], bool] = {}
-        self._silent: dict[tuple[int, int], bool] = {}
+        self._silent: dict[tuple[int, tuple[int, ...]], bool] = {}
         self.messages = Table()
+        self.stale: set[int] = set()
+        """Numbers of stale fetches."""
         self._snapshots = Table()
         self._controls = Table()
         self._flights = Table()
@@ -310,6 +314,7 @@ class Cluster:
                 step.local(message.broker, ("committed", *image))
                 if not self.keeps_responses:
                     step.local(message.broker, ("registered", message.incarnation, decided.reply))
+                    step.replay(message.broker, 0)
             if self.keeps_responses:
                 step.send(Registered(message.broker, message.incarnation, decided.reply))
             for other in flights:
@@ -410,27 +415,31 @@ class Cluster:
                     step.start(broker)
                     yield (kind, broker, kept), step.end()
 
-    def is_silent(self, snapshot: int, broker: int, record: int) -> bool:
-        """Whether a broker may replay a record at once, because the order of this and other events changes nothing.
+    def is_silent(self, snapshot: int, broker: int, transaction: tuple[int, ...]) -> bool:
+        """Whether a broker may replay a transaction at once: the order of this and other events changes nothing.
 
         A follower acts on another leader or leader epoch only, and needs the registrations when it leads, after
-        replaying that. A leader does not ask for its own registration.
+        replaying that. A leader does not ask for its own registration, and a record that it knows from an
+        AlterPartition response changes nothing with rule ``equal_partition_epoch=keeps-pending-isr``.
         """
-        key = snapshot, record
+        key = snapshot, transaction
         known = self._silent.get(key)
-        if known is not None:
-            return known
-        view = self.machine.views[snapshot]
-        content = self.machine.record(record)
-        if view.state != UP:
-            known = False
-        elif isinstance(content, BrokerRegistration):
-            known = not view.leads or content.broker == broker
-        else:
-            assert isinstance(content, PartitionRegistration)
-            known = not view.leads and content.leader_epoch == view.epoch and content.leader != broker
-        self._silent[key] = known
+        if known is None:
+            view = self.machine.views[snapshot]
+            records = [self.machine.record(record) for record in transaction]
+            known = view.state == UP and all(self._is_silent_record(view, broker, record) for record in records)
+            self._silent[key] = known
         return known
+
+    def _is_silent_record(self, view: View, broker: int, record: Record) -> bool:
+        if isinstance(record, BrokerRegistration):
+            return not view.leads or record.broker == broker
+        assert isinstance(record, PartitionRegistration)
+        if record.leader_epoch != view.epoch:
+            return False
+        if not view.leads:
+            return record.leader != broker
+        return record.partition_epoch <= view.partition_epoch and self.decide.keeps_pending_isr.answer
 
     # Properties.
 
@@ -504,12 +513,13 @@ class Step:
     def _drop_refused(self) -> None:
         """Drop stale requests of a leader epoch below the receiver's: they are refused, and nobody waits for that."""
         cluster = self._cluster
+        if cluster.stale.isdisjoint(self.flights):
+            return
         kept = []
         for number in self.flights:
-            message = cluster.messages[number]
-            if type(message) is Fetch and message.stale:
-                view = cluster.machine.views[self.snapshots[message.leader - 1]]
-                if message.epoch < view.epoch:
+            if number in cluster.stale:
+                message = cluster.messages[number]
+                if message.epoch < cluster.machine.views[self.snapshots[message.leader - 1]].epoch:
                     continue
             kept.append(number)
         self.flights = kept
@@ -573,6 +583,7 @@ class Step:
                 continue
             if type(message) is Fetch and message.follower == follower and not message.stale:
                 stale = messages.number(message._replace(stale=True))
+                self._cluster.stale.add(stale)
                 if stale not in kept:
                     kept.append(stale)
                 continue
@@ -580,11 +591,11 @@ class Step:
         self.flights = kept
 
     def replay(self, broker: int, count: int) -> None:
-        """A broker replays its next records together."""
+        """A broker replays its next transactions together."""
         cluster = self._cluster
         behind = self.behind[broker - 1]
         end = len(self.tail)
-        records = self.tail[end - behind : end - behind + count]
+        records = tuple(chain.from_iterable(self.tail[end - behind : end - behind + count]))
         self.behind[broker - 1] = behind - count
         view = cluster.machine.views[self.snapshots[broker - 1]]
         if view.state == UP:
@@ -630,8 +641,8 @@ class Step:
         self.controller = decided.snapshot
         if not decided.records:
             return
-        self.tail += decided.records
+        self.tail += (decided.records,)
         for place, snapshot in enumerate(self.snapshots):
             view = self._cluster.machine.views[snapshot]
             if view.state == UP or (view.state == STARTING and view.knows_metadata):
-                self.behind[place] += len(decided.records)
+                self.behind[place] += 1

@@ -20,7 +20,7 @@ def event(cluster: Cluster, action: Action) -> str:
     if kind == "arrive":
         return _arrival(cluster, details[0])
     sentence = {
-        "replay": "broker {0} replays metadata records: {1}",
+        "replay": "broker {0} replays metadata transactions: {1}",
         "append": "broker {0} appends r{1}",
         "lag": "broker {0} finds that broker {1} lags",
         "expire": "the session of broker {0} expires: it is fenced",

@@ -142,7 +142,7 @@ def _verdict(found: Found) -> str:
 def _counts(cluster: Cluster, found: Found) -> str:
     reached = f"{found.states:,} states, {found.transitions:,} transitions, {found.depth} events deep"
     computed = f"{cluster.machine.computed:,} events computed at brokers, {cluster.controller.computed:,}"
-    return f"{reached}, {found.seconds:.0f} s; {computed} at the controller"
+    return f"{reached}, {found.seconds:.1f} CPU s; {computed} at the controller"
 
 
 def _as_json(cluster: Cluster, found: Found) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def test_the_shortest_way_is_told() -> None:
     assert events == [
         "the session of broker 2 expires: it is fenced",
         "broker 1 appends r0",
-        "broker 1 replays metadata records: 1",
+        "broker 1 replays metadata transactions: 1",
     ]
     assert wording.state(cluster, path[-1][1]).startswith("leader 1 in 0, ISR [1], ELR [2]; 1 leads in 0 [r0@0] HW 1; ")
 
