@@ -194,6 +194,23 @@ def write(path: Path, text: str, start: re.Pattern[bytes]) -> None:
             raise
 
 
+def create(path: Path, text: str) -> None:
+    """Write a new file that the user named.
+
+    Raises:
+        InputError: it exists, or its folder does not.
+        StorageError: it cannot be written.
+    """
+    try:
+        file = path.open("x", encoding="utf-8")
+    except FileExistsError:
+        raise InputError(f"{path} exists, and is never overwritten; name another file") from None
+    except OSError as error:
+        raise of_os(error, f"{path} cannot be written") from None
+    with told(path), file:
+        file.write(text)
+
+
 def parse_toml(text: str) -> Any:
     """Parse TOML; raises InputError if it is invalid, or contains values that are refused."""
     try:

@@ -54,6 +54,10 @@ class Ui:
 
         self._console(sys.stdout).print(Text(plain(text), style), soft_wrap=True)
 
+    def text(self, text: str) -> None:
+        """Print the content of a file as it is."""
+        self._console(sys.stdout).out(text, end="", highlight=False)
+
     def lines(self, texts: Iterable[str]) -> None:
         """Print lines of the result."""
         for text in texts:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Run scenarios": {
-        "scenarios": "List, show or check scenarios",
+        "scenarios": "List, show, check or begin scenarios",
         "modes": "List the modelled releases of Kafka, or show one with its rules",
         "settings": "Tell which keys of a server.properties have an effect",
         "run": "Run one seed of scenarios and print what happened",
@@ -42,6 +42,8 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
 EXAMPLES: Final[Mapping[str, str]] = {
     "scenarios list": "highwater scenarios list",
     "scenarios show": "highwater scenarios show power --resolved",
+    "scenarios new": "highwater scenarios new ./mine.toml --drawn",
+    "scenarios schema": "highwater scenarios schema",
     "scenarios validate": "highwater scenarios validate ./mine.toml",
     "modes list": "highwater modes list",
     "modes show": "highwater modes show kip101",

@@ -46,6 +46,20 @@ def load(name_or_path: str) -> Scenario:
     return _read((_folder() / f"{name_or_path}.toml").read_bytes, name_or_path)
 
 
+def text(name_or_path: str) -> str:
+    """The TOML text of a valid scenario; errors as in `load`."""
+    load(name_or_path)
+    if paths.is_path(name_or_path):
+        return paths.read(Path(name_or_path), paths.SCENARIO_BYTES).decode("utf-8-sig")
+    return (_folder() / f"{name_or_path}.toml").read_text("utf-8")
+
+
+def template(kind: str, name: str) -> str:
+    """A commented ``scripted`` or ``drawn`` scenario of this name, to begin with; raises InputError if it is none."""
+    paths.name(name, "scenario's name")
+    return (files("scenarios") / "templates" / f"{kind}.toml").read_text("utf-8").replace("NAME", name, 1)
+
+
 def mode(word: str, known: Mapping[str, Mode] = MODES) -> Mode:
     """The mode of that name, or of a mode file.
 

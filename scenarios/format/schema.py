@@ -11,17 +11,25 @@ from dataclasses import Field as DataclassField
 from dataclasses import fields as dataclass_fields
 from typing import Annotated, Any, Final, Literal, Self, Union
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
 
 from faults.bounds import SHARES, FaultBounds
 from faults.kinds.registry import ADDED, KINDS, LINKS
 from faults.stories.reassignments import MOVES
 from scenarios import paths
-from scenarios.format import fields
+from scenarios.format import fields, json_parts
 from scenarios.format.actions import ACTIONS, Action
 from scenarios.format.cluster_checks import check_as_kafka, check_control_plane
 from scenarios.format.scenario import SCENARIO_VERSION, Scenario, from_json
-from scenarios.format.validation import OpenTable, Table, checked, validated
+from scenarios.format.validation import InSchema, OneOf, OpenTable, Table, checked, validated
 from sim.errors import InputError
 from sim.history.steps import ACK, APPEND, ELR, ISR, READ, SETTLED, STEPS
 from sim.hosts.control_plane import ELECTIONS
@@ -34,8 +42,8 @@ def _check(check: Callable[[Any, fields.Facts], object]) -> AfterValidator:
     return AfterValidator(checked(check))
 
 
-def _word(what: str, words: Iterable[str]) -> AfterValidator:
-    return AfterValidator(lambda value: fields.one_of(value, words, what))
+def _word(what: str, words: Iterable[str]) -> OneOf:
+    return OneOf(lambda value: fields.one_of(value, words, what), words)
 
 
 def _only_for(*steps: str) -> AfterValidator:
@@ -96,37 +104,65 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9.-]+$")]
 Permille = Annotated[int, Field(ge=0, le=1_000)]
 Ms = Annotated[int, Field(ge=0, le=(1 << 62) // 1_000)]
 """A time that fits into 64 bits in us."""
-Pair = Annotated[list[Natural], _check(fields.pair)]
-MsPair = Annotated[list[Ms], _check(fields.pair)]
-PermillePair = Annotated[list[Permille], _check(fields.pair)]
-Broker = Annotated[int, _check(fields.broker)]
-Replica = Annotated[int, _check(fields.replica)]
-Replicas = Annotated[list[Replica], Field(min_length=1), _check(fields.distinct)]
-AnyReplicas = Annotated[list[Replica], _check(fields.distinct)]
+_TWO: Final = InSchema(minItems=2, maxItems=2)
+_DISTINCT: Final = InSchema(uniqueItems=True)
+_ID: Final = InSchema(minimum=1, maximum=json_parts.BROKERS_MAX)
+_ID_OR_NONE: Final = InSchema(minimum=0, maximum=json_parts.BROKERS_MAX)
+Pair = Annotated[list[Natural], _check(fields.pair), _TWO]
+MsPair = Annotated[list[Ms], _check(fields.pair), _TWO]
+PermillePair = Annotated[list[Permille], _check(fields.pair), _TWO]
+Broker = Annotated[int, _check(fields.broker), _ID]
+Replica = Annotated[int, _check(fields.replica), _ID]
+Replicas = Annotated[list[Replica], Field(min_length=1), _check(fields.distinct), _DISTINCT]
+AnyReplicas = Annotated[list[Replica], _check(fields.distinct), _DISTINCT]
 _KEYED = BeforeValidator(checked(fields.keyed))
-Settings = Annotated[dict[str, Annotated[Any, _check(fields.setting)]], _KEYED]
-Draws = Annotated[dict[str, Annotated[Any, _check(fields.choices)]], _KEYED]
-RuleValue = Annotated[dict[str, Annotated[Any, _check(fields.rule)]], _KEYED]
-RuleValues = Annotated[dict[str, Annotated[Any, _check(fields.rule_values)]], _KEYED]
+_Settings = Annotated[dict[str, Annotated[Any, _check(fields.setting)]], _KEYED]
+Settings = Annotated[_Settings, WithJsonSchema(json_parts.part("settings"))]
+Draws = Annotated[
+    dict[str, Annotated[Any, _check(fields.choices)]],
+    _KEYED,
+    WithJsonSchema(json_parts.part("draws")),
+]
+RuleValue = Annotated[
+    dict[str, Annotated[Any, _check(fields.rule)]],
+    _KEYED,
+    WithJsonSchema(json_parts.part("rule")),
+]
+RuleValues = Annotated[
+    dict[str, Annotated[Any, _check(fields.rule_values)]],
+    _KEYED,
+    WithJsonSchema(json_parts.part("rules")),
+]
 ModeName = Annotated[str, _word("mode", MODES)]
 
 PARAMS: Final[dict[str, Any]] = {
     "batch": Annotated[Name, _check(fields.new_batch)],
     "sent": Annotated[Name, _check(fields.batch)],
     "count": Positive,
-    "acks": Annotated[Any, _check(fields.acks)],
+    "acks": Annotated[Any, _check(fields.acks), WithJsonSchema(json_parts.ACKS)],
     "broker": Broker,
-    "brokers": Annotated[list[Broker], Field(min_length=1), _check(fields.distinct)],
-    "leader": Annotated[int, _check(fields.leader)],
+    "brokers": Annotated[list[Broker], Field(min_length=1), _check(fields.distinct), _DISTINCT],
+    "leader": Annotated[int, _check(fields.leader), _ID_OR_NONE],
     "replicas": Replicas,
-    "endpoint": Annotated[Any, _check(fields.endpoint)],
+    "endpoint": Annotated[
+        Any,
+        _check(fields.endpoint),
+        WithJsonSchema(
+            {"anyOf": [{"const": "control"}, {"type": "integer", "minimum": 1, "maximum": json_parts.BROKERS_MAX}]}
+        ),
+    ],
     "offset": Natural,
     "ms": Ms,
     "election": Annotated[str, _word("election", ELECTIONS)],
     "message": Annotated[str, _word("message", MESSAGES)],
     "permille": Permille,
     "flag": bool,
-    "dynamic": Annotated[Settings, Field(min_length=1), _check(fields.dynamic)],
+    "dynamic": Annotated[
+        _Settings,
+        Field(min_length=1),
+        _check(fields.dynamic),
+        WithJsonSchema(json_parts.settings(fields.DYNAMIC, 1)),
+    ],
 }
 """Kind of a parameter in `scenarios.format.actions` -> its type."""
 
@@ -147,7 +183,7 @@ class _Workload(Table):
     bursts: Pair
     batches: Pair
     gap_ms: Pair
-    records: Annotated[list[Positive], _check(fields.pair)]
+    records: Annotated[list[Positive], _check(fields.pair), _TWO]
     acks_one_every: Natural = 0
     near_percent: Percent = 0
 
@@ -186,16 +222,26 @@ _Faults: Final = create_model("_Faults", __base__=Table, **_FAULT_FIELDS)
 """The table ``[faults]``: what `FaultBounds` holds, in ms."""
 
 
+ONLY_FOR: Final = {
+    "batch": (APPEND.name, ACK.name, READ.name),
+    "isr": (ISR.name,),
+    "elr": (ELR.name,),
+    "last_known_elr": (ELR.name,),
+    "rounds": (SETTLED.name,),
+}
+"""Key of a pattern -> the steps that have it."""
+
+
 class _Pattern(Table):
     step: Annotated[str, _word("step", STEPS)]
-    broker: Annotated[int, _check(fields.broker_or_none)] | None = None
-    batch: Annotated[str, _only_for(APPEND.name, ACK.name, READ.name), _check(fields.batch)] | None = None
+    broker: Annotated[int, _check(fields.broker_or_none), _ID_OR_NONE] | None = None
+    batch: Annotated[str, _only_for(*ONLY_FOR["batch"]), _check(fields.batch)] | None = None
     offset: Natural | None = None
     leader_epoch: Natural | None = None
-    isr: Annotated[AnyReplicas, _only_for(ISR.name)] | None = None
-    elr: Annotated[AnyReplicas, _only_for(ELR.name)] | None = None
-    last_known_elr: Annotated[AnyReplicas, _only_for(ELR.name)] | None = None
-    rounds: Annotated[Natural, _only_for(SETTLED.name)] | None = None
+    isr: Annotated[AnyReplicas, _only_for(*ONLY_FOR["isr"])] | None = None
+    elr: Annotated[AnyReplicas, _only_for(*ONLY_FOR["elr"])] | None = None
+    last_known_elr: Annotated[AnyReplicas, _only_for(*ONLY_FOR["last_known_elr"])] | None = None
+    rounds: Annotated[Natural, _only_for(*ONLY_FOR["rounds"])] | None = None
 
 
 class _StoryLine(_Pattern):
@@ -248,12 +294,24 @@ LINES: Final = {do: _line(do, action) for do, action in ACTIONS.items() if do no
 """Value of `do` -> model of its script lines; those of plug-ins are not in it."""
 
 
+_BROKERS: Final = json_parts.brokers(
+    {"type": "integer", "minimum": 1, "maximum": fields.MAX_BROKERS},
+    {"type": "integer", "minimum": 1, "maximum": fields.MAX_BROKERS},
+    {"type": "array", "items": {"enum": list(MODES)}},
+    {"enum": list(MODES)},
+)
+
+
 class _File(Table):
     schema_version: Literal[1] = Field(alias="schema")
-    name: Annotated[Name, _check(fields.scenario_name)]
+    name: Annotated[
+        Name,
+        _check(fields.scenario_name),
+        InSchema(maxLength=paths.NAME_MAX, pattern="^[a-z0-9.-]*[a-z0-9-][a-z0-9.-]*$"),
+    ]
     title: Words
     description: str = ""
-    brokers: Annotated[_Brokers, BeforeValidator(checked(fields.sections))]
+    brokers: Annotated[_Brokers, BeforeValidator(checked(fields.sections)), WithJsonSchema(_BROKERS)]
     control: Annotated[str, _word("control plane", ("real", "scripted"))]
     settle_us: Annotated[Natural, AfterValidator(_in_us)] = Field(default=0, alias="settle_ms")
     config: Settings = {}

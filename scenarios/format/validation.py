@@ -5,11 +5,11 @@ The parser (`scenarios.paths`) has bounded depth and numbers. Never used on the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError, ValidationInfo
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from scenarios.format import problems
 from sim.errors import InputError
@@ -27,6 +27,35 @@ class OpenTable(BaseModel):
     """A table whose other keys are ignored, because later versions may add some."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
+
+
+class InSchema:
+    """Metadata of a field that adds keywords to its JSON Schema, for a check that pydantic does not know."""
+
+    def __init__(self, **keywords: Any) -> None:
+        self._keywords = keywords
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(core), **self._keywords}
+
+
+class OneOf:
+    """Metadata of a field that holds one word of a fixed list, also in the JSON Schema.
+
+    Args:
+        check: returns the value if it is one of the words, and raises ValueError otherwise.
+        words: the words.
+    """
+
+    def __init__(self, check: Callable[[Any], object], words: Iterable[str]) -> None:
+        self._check = check
+        self._words = list(words)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(core), "enum": self._words}
 
 
 def checked(check: Callable[[Any, Any], object]) -> Callable[[Any, ValidationInfo], object]:

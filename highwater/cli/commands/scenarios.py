@@ -1,24 +1,27 @@
-"""``highwater scenarios``: list, show and validate scenarios."""
+"""``highwater scenarios``: list, show, validate and begin scenarios."""
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from highwater.cli import outline
-from highwater.cli.options import SuggestingGroup, json_option
+from highwater.cli.options import PATH, SuggestingGroup, json_option
 from sim import exit_codes
-from sim.errors import UserError
+from sim.errors import InputError, UserError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from highwater.cli.console import Ui
     from scenarios.format.scenario import Scenario
 
 
 @click.group("scenarios", cls=SuggestingGroup)
 def command() -> None:
-    """List, show or validate scenarios."""
+    """List, show, validate or begin scenarios."""
 
 
 @command.command("list")
@@ -40,17 +43,53 @@ def list_scenarios(ui: Ui, as_json: bool) -> int:
 @command.command("show")
 @click.argument("scenario")
 @click.option("--resolved", is_flag=True, help="Show every setting, including defaults.")
+@click.option("--toml", "as_toml", is_flag=True, help="Print its file, to begin your own with.")
 @json_option
 @click.pass_obj
-def show(ui: Ui, scenario: str, resolved: bool, as_json: bool) -> int:
+def show(ui: Ui, scenario: str, resolved: bool, as_toml: bool, as_json: bool) -> int:
     """Show SCENARIO (a name or a .toml file): settings, faults, script, story, expectations."""
-    from scenarios.format.catalogue import load
+    from scenarios.format.catalogue import load, text
 
+    if as_toml and (resolved or as_json):
+        raise InputError("--toml prints the file as it is; it goes without --resolved and --json")
+    if as_toml:
+        ui.text(text(scenario))
+        return exit_codes.EXPECTED
     chosen = load(scenario)
     if as_json:
         ui.json(outline.as_json(chosen))
     else:
         outline.show(ui, chosen, resolved=resolved)
+    return exit_codes.EXPECTED
+
+
+@command.command("new")
+@click.argument("file", metavar="FILE.toml", type=PATH)
+@click.option("--scripted", "kind", flag_value="scripted", help="A script: lines that wait for steps, and act.")
+@click.option("--drawn", "kind", flag_value="drawn", help="Random faults and batches, drawn from the seed.")
+@click.pass_obj
+def new(ui: Ui, file: Path, kind: str | None) -> int:
+    """Write FILE.toml, a commented and valid scenario to change; an existing file is never overwritten."""
+    from scenarios import paths
+    from scenarios.format import catalogue
+
+    if kind is None:
+        raise InputError("choose --scripted or --drawn")
+    if file.suffix != ".toml":
+        raise InputError(f"{file} is not valid: the name of a scenario file ends in .toml")
+    paths.create(file, catalogue.template(kind, file.stem))
+    word = shlex.quote(str(file) if paths.is_path(str(file)) else f"./{file}")
+    ui.line(f"{file} is written. Change it, then: highwater scenarios validate {word}; highwater run {word}")
+    return exit_codes.EXPECTED
+
+
+@command.command("schema")
+@click.pass_obj
+def schema(ui: Ui) -> int:
+    """Print the JSON Schema of scenario files, for editors that complete and check TOML."""
+    from scenarios.format.json_schema import json_schema
+
+    ui.json(json_schema())
     return exit_codes.EXPECTED
 
 
