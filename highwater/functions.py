@@ -62,7 +62,7 @@ def sweep(
     output: str | Path,
     *,
     modes: str | Iterable[str] = (),
-    rules: Mapping[str, str] | None = None,
+    rules: Mapping[str, str | Sequence[str]] | None = None,
     settings: Mapping[str, object] | None = None,
     processes: int = 1,
     blows: int = 0,
@@ -75,7 +75,7 @@ def sweep(
         seeds: a range without gaps, or as ``0..100``.
         output: the sweep's folder.
         modes: modes, as a list or as ``hw,kip101``; by default those of each scenario's ``[expect]``.
-        rules: rules to override.
+        rules: rules to override; lists or tuples of values are swept in every combination, as modes of their own.
         settings: settings to override; lists or tuples of values are swept in every combination.
         processes: number of worker processes.
         blows: blows after early warnings; their runs have rows of their own.
@@ -90,11 +90,13 @@ def sweep(
     from scenarios.sweep.local import LocalBackend
 
     _check_number("processes", processes)
+    fixed, varied = requests.rule_lists(rules)
     asked = SweepRequest(
         [scenarios] if isinstance(scenarios, str) else list(scenarios),
         requests.seed_range(seeds),
         modes.split(",") if isinstance(modes, str) else tuple(modes),
-        rules=requests.rules(rules),
+        rules=fixed,
+        varied=varied,
         settings=requests.setting_lists(settings),
         blows=blows,
         reuses=reuse,

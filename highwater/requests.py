@@ -109,6 +109,7 @@ class SweepRequest:
     release: Release | None = None
     reuses: bool = True
     without_faults: Sequence[str] = ()
+    varied: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def sweep(self) -> Sweep:
         """Check the request and return its sweep.
@@ -125,7 +126,8 @@ class SweepRequest:
         fixed = {key: values[0] for key, values in self.settings.items() if key not in grid}
         chosen = self._chosen(fixed, grid)
         by_scenario = {
-            scenario.name: selection.modes(scenario, self.modes, everyone=self.every_mode) for scenario in chosen
+            scenario.name: self._varied(selection.modes(scenario, self.modes, everyone=self.every_mode))
+            for scenario in chosen
         }
         self._check_size(grid, sum(map(len, by_scenario.values())))
         for scenario, point in product(chosen, points(grid)):
@@ -134,7 +136,24 @@ class SweepRequest:
             raise InputError(f"--blows {self.blows} is not valid: a number from 0 to {BLOWS_MAX} is needed")
         if self.blows and not any(scenario.drawn for scenario in chosen):
             raise InputError("--blows follow early warnings of random scenarios, and these are scripted")
-        return Sweep(chosen, by_scenario, self.seeds.start, self.seeds.stop, self.rules, grid, self.blows, self.reuses)
+        rules, varied = self.rules, tuple(self.varied)
+        return Sweep(
+            chosen, by_scenario, self.seeds.start, self.seeds.stop, rules, grid, self.blows, self.reuses, varied
+        )
+
+    def _varied(self, modes: Sequence[Mode]) -> tuple[Mode, ...]:
+        """Each mode with every combination of the values of varied rules."""
+        from sim.protocol.modes import changed
+
+        if not self.varied:
+            return tuple(modes)
+        combinations = [dict(zip(self.varied, values, strict=True)) for values in product(*self.varied.values())]
+        if len(combinations) > COMBINATIONS_MAX:
+            raise InputError(
+                f"--rule asks for {len(combinations)} combinations; at most {COMBINATIONS_MAX} are possible"
+            )
+        found = [changed(mode, values) for mode in modes for values in combinations]
+        return tuple({mode.name: mode for mode in found}.values())
 
     def _chosen(self, settings: Mapping[str, Value], grid: Grid) -> tuple[Scenario, ...]:
         from scenarios.format import selection
@@ -192,6 +211,23 @@ class StoreRequest:
 
         return Store(self.folder).choose(self.scenario, None if self.mode is None else self.mode.split(","))
 
+    def pair(self, other: str) -> tuple[tuple[Store, Store], list[str]]:
+        """Open this folder and another one, to compare them; also return the modes that are named for them.
+
+        Raises:
+            InputError: a folder is no sweep's, or lacks a scenario or mode, or there are more than two modes.
+        """
+        from scenarios.sweep.store import Store
+
+        modes = [] if self.mode is None else self.mode.split(",")
+        if len(modes) > 2:
+            raise InputError(f"--mode {self.mode!r} names {len(modes)} modes; with two folders, name one for each")
+        one, two = Store(self.folder), Store(other)
+        ends = zip((one, two), (modes[:1], modes[-1:]), strict=True)
+        for store, named in ends:
+            store.choose(self.scenario, named or None)
+        return (one, two), modes
+
 
 # Parts of a request.
 
@@ -241,6 +277,26 @@ def rules(given: Mapping[str, str] | None) -> dict[str, str]:
     found = dict(given or {})
     _read_all(known_rules.check, found)
     return found
+
+
+def rule_lists(given: Mapping[str, str | Sequence[str]] | None) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+    """Check rules to override, and those of which lists or tuples of values are swept in every combination.
+
+    Raises:
+        InputError: with all their problems, among them empty lists and repeated values.
+    """
+
+    def read(name: str, value: object) -> tuple[str, ...]:
+        values = tuple(value) if isinstance(value, list | tuple) else (str(value),)
+        for one in values:
+            known_rules.check(name, one)
+        if not values or len(set(values)) < len(values):
+            raise InputError(f"{name} = {value!r} is not valid: it {'names a value twice' if values else 'is empty'}")
+        return values
+
+    found = _read_all(read, given or {})
+    fixed = {name: values[0] for name, values in found.items() if len(values) == 1}
+    return fixed, {name: values for name, values in found.items() if len(values) > 1}
 
 
 def settings(given: Mapping[str, object] | None) -> dict[str, Value]:

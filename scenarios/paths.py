@@ -31,7 +31,7 @@ START_BYTES: Final = 1 << 12
 """First bytes of a file, which show whether this program wrote it."""
 JSON_BYTES: Final = 1 << 26
 _NAME: Final = re.compile(r"[a-z0-9.-]+")
-_COMPONENT: Final = re.compile(r"[\w.,=-]+", re.ASCII)
+_COMPONENT: Final = re.compile(r"[\w.,=+-]+", re.ASCII)
 _NAMED_WRONGLY: Final = (
     errno.ENOENT,
     errno.ENOTDIR,

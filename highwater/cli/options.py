@@ -14,7 +14,7 @@ from highwater.cli.overview import EXAMPLES
 from highwater.requests import RunRequest, StoreRequest
 from highwater.requests import seed as read
 from sim.errors import InputError, did_you_mean, parse_pairs
-from sim.protocol.rules import parse_overrides
+from sim.protocol.rules import check, parse_overrides
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -150,6 +150,24 @@ def _read_rules(_ctx: click.Context, _param: click.Parameter, pairs: Iterable[st
     return parse_overrides(pairs)
 
 
+def _read_rule_lists(_ctx: click.Context, _param: click.Parameter, pairs: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Read ``NAME=VALUE,VALUE`` words of a sweep.
+
+    Raises:
+        InputError: with all their problems, among them repeated values.
+    """
+
+    def read(name: str, text: str) -> tuple[str, ...]:
+        values = tuple(text.split(","))
+        for value in values:
+            check(name, value)
+        if len(set(values)) < len(values):
+            raise InputError(f"--rule {name}={text} lists a value twice")
+        return values
+
+    return parse_pairs(pairs, "--rule", "NAME=VALUE[,VALUE...]", read)
+
+
 def _read_settings(_ctx: click.Context, _param: click.Parameter, pairs: Iterable[str]) -> dict[str, Value]:
     from scenarios.format.selection import settings
 
@@ -188,6 +206,15 @@ rule_option = click.option(
     help="Override one rule of the mode (see 'highwater modes show').",
 )
 """--rule, repeatable; the command receives a dict."""
+rule_list_option = click.option(
+    "--rule",
+    "rules",
+    metavar="NAME=VALUE[,VALUE...]",
+    multiple=True,
+    callback=_read_rule_lists,
+    help="Override one rule of the modes; of several values, sweep every combination, each as a mode of its own.",
+)
+"""--rule of a sweep, repeatable; the command receives each rule's values."""
 set_option = click.option(
     "--set",
     "settings",

@@ -40,6 +40,11 @@ class Terminal:
         for text in texts:
             self._wrapped(text, "  ")
 
+    def commands(self, lines: Iterable[str]) -> None:
+        """Command lines, which are never wrapped."""
+        for line in lines:
+            self._ui.line(f"  {line}")
+
     def _wrapped(self, text: str, indent: str) -> None:
         for line in wrap(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False):
             self._ui.line(line)
@@ -68,6 +73,13 @@ class Markdown(Terminal):
     def items(self, texts: Iterable[str]) -> None:
         for text in texts:
             self._ui.line(f"- {escaped(text)}")
+
+    def commands(self, lines: Iterable[str]) -> None:
+        self._ui.line("```")
+        for line in lines:
+            self._ui.line(plain(line))
+        self._ui.line("```")
+        self._ui.line()
 
     def table(
         self, caption: str, headers: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[str]

@@ -56,6 +56,8 @@ COLUMNS: Final = [
 
 MODE: Final = "mode"
 """The coordinate that is compared by default."""
+SIDE: Final = "side"
+"""The coordinate if runs of two folders are compared."""
 ANY: Final = "any"
 """Stands for a violation of any kind."""
 
@@ -261,12 +263,22 @@ def compare(
             key[0],
             by,
             dict(zip(others, key[1:], strict=True)),
-            [_Runs(shown(value), frame, found[key][value]) for value in sorted(found[key], key=order[by])],
+            [Runs(shown(value), frame, found[key][value]) for value in sorted(found[key], key=order[by])],
             kinds,
             paired=paired,
         )
         for key in sorted(found, key=place)
     ]
+
+
+def of_sides(
+    scenario: str, fixed: dict[str, Value], sides: Sequence[Runs], kinds: Sequence[str] | None, about: str
+) -> Comparison:
+    """Compare groups of runs that may be of different folders; one of the kinds is `about`."""
+    if kinds is None:
+        seen = {kind for side in sides for kind in kinds_in(side.frame, "violations", side.places)}
+        kinds = list(dict.fromkeys([about, ANY, *sorted(seen)]))
+    return _comparison(scenario, SIDE, fixed, sides, kinds, paired=True)
 
 
 def release_order(mode: str) -> tuple[int, str]:
@@ -280,7 +292,7 @@ def as_json(comparisons: Iterable[Comparison]) -> dict[str, Any]:
     return {"schema_version": COMPARE_VERSION, "comparisons": [asdict(comparison) for comparison in comparisons]}
 
 
-class _Runs:
+class Runs:
     """The runs of a group.
 
     Args:
@@ -297,13 +309,13 @@ class _Runs:
     def __len__(self) -> int:
         return len(self.places)
 
-    def without(self, verdict: str) -> _Runs:
+    def without(self, verdict: str) -> Runs:
         """The runs with another verdict."""
         return self.only(~self.have("verdict", verdict.__eq__))
 
-    def only(self, kept: Mask | Array) -> _Runs:
+    def only(self, kept: Mask | Array) -> Runs:
         """The runs selected by a mask or by indices."""
-        return _Runs(self.name, self.frame, self.places[kept])
+        return Runs(self.name, self.frame, self.places[kept])
 
     def have(self, column: str, test: Callable[[Any], bool]) -> Mask:
         """Mask of the runs whose value passes a test."""
@@ -328,7 +340,7 @@ def _comparison(
     scenario: str,
     by: str,
     fixed: dict[str, Value],
-    groups: Sequence[_Runs],
+    groups: Sequence[Runs],
     kinds: Sequence[str] | None,
     *,
     paired: bool,
@@ -353,7 +365,7 @@ def _comparison(
     )
 
 
-def _group(every: _Runs, kinds: Iterable[str], measures: Sequence[str]) -> Group:
+def _group(every: Runs, kinds: Iterable[str], measures: Sequence[str]) -> Group:
     runs = every.without("error")
     ended = runs.without("exhausted")
     inside = int(runs.numbers("inside").sum())
@@ -378,21 +390,21 @@ def _group(every: _Runs, kinds: Iterable[str], measures: Sequence[str]) -> Group
     )
 
 
-def _rate(kind: str, runs: _Runs, runs_inside: int) -> Rate:
+def _rate(kind: str, runs: Runs, runs_inside: int) -> Rate:
     k, n = int(runs.show("violations", kind).sum()), len(runs)
     inside = int(runs.show("violations_inside", kind).sum())
     low, high = interval(k, n)
     return Rate(kind, k, n, _share(k, n), low, high, inside, k - inside, _share(runs_inside, n))
 
 
-def _level(measure: str, runs: _Runs) -> Level:
+def _level(measure: str, runs: Runs) -> Level:
     import numpy as np
 
     numbers = runs.numbers(measure)
     return Level(measure, _mean(numbers), float(np.median(numbers)), int(numbers.max()))
 
 
-def _pair(a: _Runs, b: _Runs, kinds: Iterable[str], measures: Sequence[str]) -> Pair:
+def _pair(a: Runs, b: Runs, kinds: Iterable[str], measures: Sequence[str]) -> Pair:
     import numpy as np
 
     _, first, second = np.intersect1d(a.numbers("seed"), b.numbers("seed"), assume_unique=True, return_indices=True)
@@ -411,13 +423,13 @@ def _pair(a: _Runs, b: _Runs, kinds: Iterable[str], measures: Sequence[str]) -> 
     )
 
 
-def _paired(kind: str, first: _Runs, second: _Runs) -> Paired:
+def _paired(kind: str, first: Runs, second: Runs) -> Paired:
     a, b = first.show("violations", kind), second.show("violations", kind)
     both, only_a, only_b = int((a & b).sum()), int((a & ~b).sum()), int((b & ~a).sum())
     return Paired(kind, both, only_a, only_b, len(first) - both - only_a - only_b, mcnemar(only_a, only_b))
 
 
-def _difference(measure: str, first: _Runs, second: _Runs) -> Difference:
+def _difference(measure: str, first: Runs, second: Runs) -> Difference:
     a, b = first.numbers(measure), second.numbers(measure)
     mean, low, high = mean_difference(a - b)
     return Difference(measure, _mean(a), _mean(b), mean, low, high)

@@ -158,16 +158,24 @@ def _costs(comparison: Comparison) -> Iterator[str]:
     oldest, *_, newest = in_order(comparison)
     names = {oldest.name, newest.name}
     pair = next(pair for pair in comparison.pairs if {pair.a, pair.b} == names)
-    if costs := list(_differences(pair, sign=1 if pair.a == newest.name else -1)):
+    if found := costs(pair, newest.name):
         one, other = _named(comparison, newest), _named(comparison, oldest)
-        yield f"A run with {one} is {joined(costs, 'and')} than with {other}."
+        yield f"A run with {one} is {joined(found, 'and')} than with {other}."
 
 
-def _differences(pair: Pair, sign: int) -> Iterator[str]:
+def costs(pair: Pair, of: str) -> list[str]:
+    """What one group of a pair costs or gains in availability, where the interval of the difference excludes 0."""
+    return _differences(pair, sign=1 if pair.a == of else -1)
+
+
+def _differences(pair: Pair, sign: int) -> list[str]:
+    parts = []
     for found in pair.availability:
         if found.measure in WAITS and found.low is not None and found.high is not None and found.low * found.high > 0:
             what, scale, unit = WAITS[found.measure]
-            yield f"{what} for {abs(found.mean) / scale:.2g} {unit} {'more' if sign * found.mean > 0 else 'less'}"
+            more = "more" if sign * found.mean > 0 else "less"
+            parts.append(f"{what} for {abs(found.mean) / scale:.2g} {unit} {more}")
+    return parts
 
 
 def joined(parts: list[str], word: str) -> str:

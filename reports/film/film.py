@@ -62,7 +62,7 @@ def compared(case: Case, against: str | None) -> list[Case]:
     """
     if against is None:
         return [case]
-    if "=" not in against:
+    if "=" not in against or "+" in against:
         other = replace(case, mode=catalogue.mode(against))
     else:
         other = replace(case, rules={**case.rules, **parse_overrides([against])})

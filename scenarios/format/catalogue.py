@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from scenarios import paths
 from sim.errors import InputError, UserError, did_you_mean
-from sim.protocol.modes import MODES
+from sim.protocol.modes import MODES, changed
 from sim.protocol.modes import mode as mode_named
+from sim.protocol.rules import parse_overrides
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,12 +62,15 @@ def template(kind: str, name: str) -> str:
 
 
 def mode(word: str, known: Mapping[str, Mode] = MODES) -> Mode:
-    """The mode of that name, or of a mode file.
+    """The mode of that name, or of a mode file, either with ``+RULE=VALUE`` for each rule that is changed.
 
     Raises:
         InputError: there is none, or everything that is wrong with the file.
         StorageError: the file is there and cannot be read.
     """
+    base, *rules = word.split("+") if word not in known else (word,)
+    if rules and all("=" in rule for rule in rules):
+        return changed(mode(base, known), parse_overrides(rules))
     if not paths.is_path(word):
         return mode_named(word, known)
     from scenarios.format.mode_file import read  # Imports pydantic, which only this call needs.

@@ -16,10 +16,16 @@ SCRIPTED: Final = {"control_plane": "zookeeper"}
 
 
 def idle(
-    runs: Iterable[tuple[Scenario, Mode]], rules: Mapping[str, str] | None = None, settings: Iterable[str] = ()
+    runs: Iterable[tuple[Scenario, Mode]],
+    rules: Mapping[str, str] | None = None,
+    settings: Iterable[str] = (),
+    named: Iterable[str] = (),
 ) -> list[str]:
-    """Given rules and settings without effect in a run (a scenario in one of its modes), one line each."""
-    asked: dict[str, Where] = {f"rule {name}": RULES[name].where for name in rules or () if name in RULES}
+    """Given rules and settings without effect in a run (a scenario in one of its modes), one line each.
+
+    `named` are rules whose values the modes have already.
+    """
+    asked: dict[str, Where] = {f"rule {name}": RULES[name].where for name in (*(rules or ()), *named) if name in RULES}
     asked |= {f"setting {key}": KEYS[key].where for key in settings}
     brokers_of = [(mode, list(in_force(scenario, mode, rules or {}))) for scenario, mode in runs]
     lines = []

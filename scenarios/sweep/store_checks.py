@@ -11,6 +11,7 @@ from scenarios.format.blow import BLOWS_MAX
 from scenarios.format.validation import OpenTable, checked, validated
 from sim.config import parse
 from sim.errors import InputError
+from sim.protocol.modes import NAME, NAME_MAX
 
 
 def _seeds(value: list[Any], _: object) -> list[Any]:
@@ -27,7 +28,13 @@ def _named(what: str) -> AfterValidator:
     return AfterValidator(checked(lambda value, _: paths.name(value, what)))
 
 
-ModeName = Annotated[str, _named("mode")]
+def _mode(value: str, _: object) -> str:
+    if not NAME.fullmatch(value) or len(value) > NAME_MAX:
+        raise InputError(f"{value[:NAME_MAX]!r} is no mode")
+    return value
+
+
+ModeName = Annotated[str, AfterValidator(checked(_mode))]
 Counts = dict[str, dict[str, int]]
 """Name -> mode -> runs."""
 

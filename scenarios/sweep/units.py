@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Final
@@ -48,6 +48,7 @@ class Sweep:
             which no extent and no rate of the seeds includes.
         reuses: whether a row is taken over from another mode with the same history (`scenarios.single.reuse`), instead
             of running the seed again.
+        varied: rules in whose values the modes differ, because they were asked for.
 
     Raises:
         InputError: there are no seeds, or too large ones; two modes have the same name.
@@ -61,6 +62,7 @@ class Sweep:
     grid: Grid = field(default_factory=dict)
     blows: int = 0
     reuses: bool = True
+    varied: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.first_seed < self.end_seed <= SEED_END:
@@ -99,7 +101,7 @@ class Sweep:
         """Given rules and settings without effect, one line each."""
         runs = [(scenario, mode) for scenario in self.scenarios for mode in self.modes[scenario.name]]
         given = (word.partition("=")[0] for scenario in self.scenarios for word in scenario.overrides)
-        return relevance.idle(runs, self.rules, (*given, *self.grid))
+        return relevance.idle(runs, self.rules, (*given, *self.grid), self.varied)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``run.json`` and executors."""

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from sim.errors import InputError, did_you_mean
-from sim.protocol.rules import RULES, Rules, RuleSpec, built_in, parse_overrides
+from sim.protocol.rules import RULES, Rules, RuleSpec, built_in, check, parse_overrides
 
 __all__ = ["MODES", "NO_RELEASE", "RULES", "Mode", "Promised", "RuleSpec", "mode", "parse_overrides"]
 
 NO_RELEASE: Final = "none"
 """The release of a mode that is not a release."""
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9.-]{0,63}")
+NAME: Final = re.compile(r"[a-z0-9][a-z0-9.-]{0,63}(\+[a-z_]{1,64}=[a-z0-9-]{1,64})*")
+NAME_MAX: Final = 150
 _RELEASE: Final = re.compile(r"[0-9]+(\.[0-9]+)*")
 
 
@@ -68,7 +69,7 @@ class Mode:
     """A mode.
 
     Attributes:
-        name: ``[a-z0-9.-]+``.
+        name: ``[a-z0-9.-]+``; with ``+RULE=VALUE`` for each rule that was changed (`changed`).
         release: the Kafka release, `NO_RELEASE` if it is not one.
         follows: for a mode that is not a release, the release that it comes after.
         source: its word on the command line, if that is not its name: the path of a mode file.
@@ -86,8 +87,11 @@ class Mode:
     source: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
-            raise InputError(f"{self.name!r} is no mode's name: [a-z0-9.-]+, at most 64 characters")
+        if not NAME.fullmatch(self.name) or len(self.name) > NAME_MAX:
+            raise InputError(
+                f"{self.name!r} is no mode's name: [a-z0-9.-]+, at most 64 characters, then +RULE=VALUE for rules that "
+                f"differ, at most {NAME_MAX} characters together"
+            )
         if not _RELEASE.fullmatch(self._beside):
             name = "follows" if self.release == NO_RELEASE else "release"
             raise InputError(f"mode {self.name}: {name} {self._beside!r} is no release, such as '2.6'")
@@ -426,6 +430,30 @@ MODES: Final[dict[str, Mode]] = {
     )
 }
 """Releases first, in order, then variants."""
+
+
+def changed(base: Mode, values: Mapping[str, str]) -> Mode:
+    """A mode with other values of some rules, which has a name of its own: ``elr+clean_shutdown=ignored``.
+
+    Values that the base has are omitted; without others it is the base.
+
+    Raises:
+        InputError: a rule or value is unknown, or the name would be too long.
+    """
+    for rule, value in values.items():
+        if rule not in RULES:
+            raise InputError(f"unknown rule {rule!r}{did_you_mean(rule, RULES)}")
+        check(rule, value)
+    own = base.rules.as_dict()
+    words = [f"{name}={values[name]}" for name in RULES if name in values and values[name] != own[name]]
+    if not words:
+        return base
+    name = "+".join([base.name, *words])
+    follows = base.follows if base.release == NO_RELEASE else base.release
+    source = f"{base.source}+{'+'.join(words)}" if base.source else name
+    other = base.override(values)
+    summary = f"{base.name} with {', '.join(words)}"
+    return replace(other, name=name, release=NO_RELEASE, follows=follows, summary=summary, source=source)
 
 
 def mode(name: str, known: Mapping[str, Mode] = MODES) -> Mode:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from highwater.cli.options import Command, json_option, store_options
 from highwater.cli.tables import Markdown, Terminal
-from reports.analysis import compare, sentences
+from reports.analysis import compare, paired, sentences
 from reports.analysis.sentences import RATE, in_order, rate_cells
 from reports.formatting import number, percent
 from sim import exit_codes
 from sim.config import shown
+from sim.errors import InputError
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
@@ -26,6 +28,7 @@ NAMES: Final = 14
 
 @click.command("compare", cls=Command)
 @store_options
+@click.argument("other", metavar="[DIR]", required=False)
 @click.option(
     "--by", metavar="mode|KEY", default="mode", help="What to compare: modes, or a setting that varied or was drawn."
 )
@@ -36,8 +39,24 @@ NAMES: Final = 14
 )
 @json_option
 @click.pass_obj
-def command(ui: Ui, asked: StoreRequest, by: str, kind: str | None, brief: bool, form: str, as_json: bool) -> int:
-    """Compare the modes of a sweep, or the values of a setting: rates with 95 % intervals, and paired tables."""
+def command(
+    ui: Ui,
+    asked: StoreRequest,
+    other: str | None,
+    by: str,
+    kind: str | None,
+    brief: bool,
+    form: str,
+    as_json: bool,
+) -> int:
+    """Compare the modes of a sweep, or the values of a setting: rates with 95 % intervals, and paired tables.
+
+    With two folders, compare the second with the first on their common seeds: --mode A,B names a mode of each.
+    """
+    if other is not None:
+        if by != compare.MODE:
+            raise InputError(f"--by {by!r} compares the values of one folder; with two folders, modes are compared")
+        return _two(ui, asked, other, kind, brief=brief, form=form, as_json=as_json)
     kinds = None if kind is None else [sentences.check_kind(kind)]
     store = asked.store()
     comparisons = compare.of_store(store, by, kinds)
@@ -65,6 +84,48 @@ def command(ui: Ui, asked: StoreRequest, by: str, kind: str | None, brief: bool,
             paper.title("How to read it")
             paper.items(sentences.LEGEND)
     return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED
+
+
+def _two(ui: Ui, asked: StoreRequest, other: str, kind: str | None, *, brief: bool, form: str, as_json: bool) -> int:
+    """Compare two folders: the answer first, then where to look, then tables."""
+    if kind is not None:
+        sentences.check_kind(kind)
+    stores, modes = asked.pair(other)
+    answers = paired.of_stores(stores, kind, modes)
+    shortcomings = [problem for store in stores for problem in store.shortcomings()]
+    ui.caution(shortcomings)
+    if as_json:
+        data = compare.as_json([answer.comparison for answer in answers])
+        for comparison, answer in zip(data["comparisons"], answers, strict=True):
+            comparison["said"] = answer.said
+            comparison["differs"] = list(answer.differs)
+            comparison["examples"] = [asdict(example) for example in answer.examples]
+        ui.json({**data, "shortcomings": shortcomings})
+    else:
+        paper = Markdown(ui) if form == "markdown" else Terminal(ui)
+        for answer in answers:
+            show_answer(paper, answer)
+            if not brief:
+                groups = answer.comparison.groups
+                _show_rates(paper, "mode", groups)
+                _show_runs(paper, "mode", groups)
+                _show_availability(paper, "mode", groups)
+                for pair in answer.comparison.pairs:
+                    _show_pair(paper, "mode", pair)
+        if not brief:
+            paper.title("How to read it")
+            paper.items(sentences.LEGEND)
+    return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED
+
+
+def show_answer(paper: Terminal, answer: paired.Answer) -> None:
+    """Show the answer to a paired question, and the smallest seeds that only one side shows."""
+    paper.text(answer.said)
+    for line in answer.differs:
+        paper.text(line)
+    for example in answer.examples:
+        paper.text(f"The smallest seed on which only {example.side} {sentences.does(answer.kind)} is {example.seed}:")
+        paper.commands([line for line in (example.replay, example.show) if line])
 
 
 def _blows(store: Store) -> list[dict[str, Any]]:

@@ -42,7 +42,8 @@ def list_modes(ui: Ui, as_json: bool) -> None:
 def show(ui: Ui, mode: str, as_json: bool) -> None:
     """Show the page and the rules of MODE (a name or a .toml file): name, value, other values, source."""
     from scenarios import paths
-    from sim.protocol import modes
+    from scenarios.format import catalogue
+    from sim.protocol.modes import NO_RELEASE
 
     page: str | None
     if paths.is_path(mode):
@@ -51,14 +52,15 @@ def show(ui: Ui, mode: str, as_json: bool) -> None:
         found = read(mode)
         chosen, page = found.mode, _file_page(found)
     else:
-        chosen = modes.mode(mode)
+        chosen = catalogue.mode(mode)
         page = _page(chosen.name)
     rules = _rules(chosen)
     if as_json:
         head = {"mode": chosen.name, "release": chosen.release, "summary": chosen.summary}
         ui.json({**head, "page": page, "rules": rules})
         return
-    ui.line(page or f"{chosen.name}: Kafka {chosen.release}, {chosen.summary}")
+    release = "" if chosen.release == NO_RELEASE else f"Kafka {chosen.release}, "
+    ui.line(page or f"{chosen.name}: {release}{chosen.summary}")
     ui.line()
     for rule in rules:
         others = [value for value in rule["values"] if value != rule["value"]]

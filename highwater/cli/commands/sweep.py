@@ -11,7 +11,7 @@ import click
 
 from highwater.cli import options
 from highwater.cli.cluster import Cluster, cluster_options
-from highwater.cli.options import Command, grid_option, json_option, rule_option, strict_option, without_option
+from highwater.cli.options import Command, grid_option, json_option, rule_list_option, strict_option, without_option
 from highwater.requests import SweepRequest, seed_range
 from reports.formatting import percent
 from sim import exit_codes
@@ -72,7 +72,7 @@ SHOWN_FAILURES: Final = 10
     "--no-reuse", is_flag=True, help="Run each seed in each mode, even if it cannot differ from an earlier mode."
 )
 @click.option("--mixed-builds", is_flag=True, help="Allow Spark workers with another build (plain or compiled).")
-@rule_option
+@rule_list_option
 @grid_option
 @without_option
 @cluster_options
@@ -95,7 +95,7 @@ def command(
     blows: int,
     no_reuse: bool,
     mixed_builds: bool,
-    rules: dict[str, str],
+    rules: dict[str, tuple[str, ...]],
     settings: dict[str, tuple[Value, ...]],
     without_faults: tuple[str, ...],
     cluster: Cluster,
@@ -105,7 +105,8 @@ def command(
 ) -> int:
     """Run a range of seeds of each SCENARIO; the same command resumes a sweep that was stopped.
 
-    Where --set names several values (--set min.insync.replicas=1,2), each seed runs at every combination of them.
+    Where --set or --rule names several values (--set min.insync.replicas=1,2), each seed runs at every combination of
+    them. A mode with a changed rule is a mode of its own: kip320+isr_lag=time, wherever a mode is named.
     """
     from highwater.cli.progress import sweep_progress
     from scenarios.single.rows import ROWS_VERSION
@@ -116,18 +117,21 @@ def command(
     named = () if modes is None else modes.split(",")
     cluster.found.not_given(settings)
     settings = {**{key: (value,) for key, value in cluster.found.settings.items()}, **settings}
+    fixed = {name: values[0] for name, values in rules.items() if len(values) == 1}
+    varied = {name: values for name, values in rules.items() if len(values) > 1}
     asked = SweepRequest(
         scenarios,
         seed_range(seeds),
         named,
         all_modes,
-        rules,
+        fixed,
         settings,
         strict,
         blows,
         cluster.release,
         not no_reuse,
         without_faults,
+        varied,
     )
     sweep = asked.sweep()
     cluster.tell(ui, sweep.scenarios, (mode for modes_of in sweep.modes.values() for mode in modes_of))
