@@ -215,7 +215,7 @@ def _show(ui: Ui, folder: Folder, summary: dict[str, Any]) -> None:
     key = ["scenario", "mode", *results[0]["settings"]]
     verdicts = ["runs", "tolerated", "ok", "violation", "stalled", "exhausted", "error", "vacuous"]
     ui.table([*key, *verdicts, "expected", "met"], map(_counts, results), numbers=verdicts)
-    if reused := sum(result["reused"] for result in results):
+    if reused := sum(result.get("reused", 0) for result in results):
         ui.line(
             f"{reused:,} of {summary['runs']:,} runs were taken over from an earlier mode with the same history "
             "(--no-reuse runs them)"

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import pytest
 
 from sim.errors import InputError
-from sim.protocol.modes import MODES, Mode, Promised
+from sim.protocol.modes import MODES, NO_RELEASE, Mode, Promised, changed
 
 LADDER = (
     "hw",
@@ -82,3 +82,37 @@ def test_a_mode_needs_a_name_and_a_place(change: dict[str, str], problem: str) -
     words = {"name": kip320.name, "release": kip320.release, "follows": "", **change}
     with pytest.raises(InputError, match=problem):
         Mode(words["name"], words["release"], "", kip320.rules, kip320.promise, words["follows"])
+
+
+def test_a_mode_with_changed_rules_has_a_name_of_its_own() -> None:
+    values = {"stop_replica": "unchecked", "isr_lag": "time", "elr": "off"}
+    mine = changed(MODES["kip320"], values)
+    assert mine.name == "kip320+isr_lag=time+stop_replica=unchecked"
+    assert mine.rules == MODES["kip320"].rules.override(values)
+    assert (mine.release, mine.follows) == (NO_RELEASE, MODES["kip320"].release)
+    assert mine.place > MODES["kip320"].place
+    assert changed(MODES["elr-repaired"], {"elr": "off"}).follows == MODES["elr-repaired"].follows
+    assert not changed(MODES["elr"], {"elr": "off"}).promise.counts_damage
+
+
+def test_a_mode_without_changed_rules_is_the_mode() -> None:
+    assert changed(MODES["kip320"], {"elr": "off"}) is MODES["kip320"]
+    assert changed(MODES["kip320"], {}) is MODES["kip320"]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"isr_lags": "time"}, "unknown rule 'isr_lags'; did you mean 'isr_lag'"),
+        ({"isr_lag": "times"}, "rule isr_lag has no value 'times'"),
+        ({"mutant": "join-below-hw"}, "unknown rule 'mutant'"),
+    ],
+)
+def test_an_unknown_rule_of_a_changed_mode_is_refused(values: dict[str, str], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        changed(MODES["kip320"], values)
+
+
+def test_too_many_changed_rules_make_no_name() -> None:
+    with pytest.raises(InputError, match="at most 150 characters together"):
+        changed(MODES["hw"], MODES["kraft"].rules.as_dict())

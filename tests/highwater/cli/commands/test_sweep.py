@@ -413,3 +413,32 @@ def test_errors_are_named_beside_n(
 def test_more_processes_than_cores_are_named(highwater: Callable[..., Call], tmp_path: Path) -> None:
     call = highwater("sweep", "canary", "--modes", "hw", "--seeds", "0..2", "--output", tmp_path, "--local", 1000)
     assert (call.code, "--local 1000: this machine has " in call.err) == (0, True)
+
+
+def test_values_of_a_rule_are_modes_of_their_own(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    words = ["sweep", "power", "--modes", "kip320", "--rule", "stop_replica=unchecked,checked", "--seeds", "0..4"]
+    call = highwater(*words, "--rule", "isr_lag=end-offset", "--local", 1, "--output", tmp_path / "out")
+    assert call.code == 0
+    assert "4 of 8 runs were taken over from an earlier mode" in call.out
+    run = json.loads((tmp_path / "out" / "run.json").read_text())
+    changed = "kip320+stop_replica=unchecked"
+    assert run["modes"] == {"power": [changed, "kip320"]}
+    assert run["rules"] == {"isr_lag": "end-offset"}
+    assert highwater("replay", tmp_path / "out", "--mode", changed, "--seed", 3).code == 0
+    assert highwater("replay", "power", "--mode", changed, "--seed", 3).code == 0
+    ran = highwater(*words, "--no-reuse", "--local", 1, "--output", tmp_path / "each")
+    assert "taken over" not in ran.out
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("isr_lag=time,times", "rule isr_lag has no value 'times'"),
+        ("isr_lag=time,time", "--rule isr_lag=time,time lists a value twice"),
+        ("isr_lags=time,end-offset", "unknown rule 'isr_lags'"),
+    ],
+)
+def test_a_wrong_list_of_values_of_a_rule_is_refused(highwater: Callable[..., Call], rule: str, words: str) -> None:
+    call = highwater("sweep", "power", "--mode", "kip320", "--rule", rule, "--seeds", "0..1", "--output", "unused")
+    assert (call.code, call.out) == (2, "")
+    assert words in call.err
