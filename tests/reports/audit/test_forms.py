@@ -17,10 +17,12 @@ from reports.audit.segments import SNAPSHOT
 from tests.places import ROOT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from reports.audit.audit import Audit
     from reports.audit.risks import Risk
+    from tests.conftest import Call
 
 FORMS = ROOT / "tests" / "fixtures" / "metadata" / "three-forms-4.3.1"
 SNAPSHOTS = sorted(path for path in (FORMS / LOG).iterdir() if SNAPSHOT.fullmatch(path.name))
@@ -64,6 +66,12 @@ def test_the_log_holds_what_the_forms_are_compared_by() -> None:
     assert sorted(reassigned) == ["logs-0", "logs-1"]
     assert [broker for broker, one in found.image.brokers.items() if not one.is_active] == [2, 3]
     assert not found.unexplained
+
+
+def test_the_example_of_the_page_is_real(highwater: Callable[..., Call]) -> None:
+    page = (ROOT / "reports" / "audit" / "README.md").read_text(encoding="utf-8")
+    call = highwater("audit", FORMS, "--most", 2)
+    assert f"```\nhighwater audit {FORMS.relative_to(ROOT)} --most 2\n```\n\n```\n{call.out}```\n" in page
 
 
 def test_segments_and_dump_are_equal() -> None:
