@@ -23,6 +23,13 @@ _BATCH: Final = re.compile(
 )
 _RECORD: Final = re.compile(r"\| (?:offset: (?P<offset>\d+) .*?)?payload: (?P<payload>\{.*)")
 _UNREADABLE: Final = re.compile(r"\| .*Error at (?P<offset>\d+), skipping")
+_SNAPSHOT: Final = re.compile(r"Snapshot end offset: (\d+)")
+_BEGINS: Final = "Dumping "
+_BOOTSTRAP: Final = "KRaft bootstrap snapshot"
+NO_SNAPSHOT: Final = -1
+"""Of the batches of a segment."""
+_NOT_READ: Final = -2
+"""Of the batches of ``bootstrap.checkpoint``, which are no part of the log."""
 _PACKED: Final[dict[bytes, Callable[[Path], Any]]] = {
     b"\x1f\x8b": gzip.GzipFile,
     b"BZh": bz2.BZ2File,
@@ -56,8 +63,44 @@ def lines(path: Path, file: IO[bytes]) -> Iterator[tuple[int, str]]:
         yield number, raw.decode(errors="replace").rstrip("\r\n")
 
 
-def read_dump(path: Path, notes: list[str]) -> Iterator[MetadataBatch]:
-    """Read the batches of a dump. Lines that are missing in a batch are reported in `notes`.
+def parts(path: Path) -> tuple[int | None, list[int]]:
+    """The first offset of a dump's segments, None without any, and the offsets after its snapshots.
+
+    Raises:
+        InputError: the file is no text.
+        StorageError: it cannot be read.
+    """
+    first: int | None = None
+    snapshots: set[int] = set()
+    section = NO_SNAPSHOT
+    try:
+        with opened(path) as file:
+            for _, line in lines(path, file):
+                if line.startswith(("| ", "baseOffset:")):
+                    if section == NO_SNAPSHOT and first is None and (found := _BATCH.match(line)):
+                        first = int(found["base"])
+                else:
+                    section = _section(line, section)
+                    if section >= 0:
+                        snapshots.add(section)
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise StorageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    return first, sorted(snapshots)
+
+
+def _section(line: str, before: int) -> int:
+    """Which part of a dump this line begins, or else still the one before: a segment, or the snapshot of an offset."""
+    if line.startswith(_BEGINS):
+        return NO_SNAPSHOT
+    if line.startswith(_BOOTSTRAP):
+        return _NOT_READ
+    found = _SNAPSHOT.match(line)
+    return int(found[1]) if found else before
+
+
+def read_dump(path: Path, notes: list[str], snapshot: int = NO_SNAPSHOT) -> Iterator[MetadataBatch]:
+    """Read the batches of a dump's segments, or of one of its snapshots. Lines that are missing in a batch are reported
+    in `notes`.
 
     Raises:
         InputError: the file is no such dump.
@@ -65,10 +108,15 @@ def read_dump(path: Path, notes: list[str]) -> Iterator[MetadataBatch]:
     """
     batch: MetadataBatch | None = None
     expected = 0
+    section = NO_SNAPSHOT
     try:
         with opened(path) as file:
             for number, line in lines(path, file):
-                if found := _BATCH.match(line):
+                if not line.startswith(("| ", "baseOffset:")):
+                    section = _section(line, section)
+                elif section != snapshot:
+                    continue
+                elif found := _BATCH.match(line):
                     yield from _complete(path, batch, expected, notes)
                     if found["codec"].lower() != "none":
                         raise InputError(

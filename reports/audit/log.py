@@ -23,8 +23,6 @@ _META: Final = "meta.properties"
 _UNKNOWN: Final = -1
 """Offset of a record that only a snapshot holds."""
 _CLUSTER_ID: Final = re.compile(r"^cluster\.id=(\S+)", re.MULTILINE)
-_DUMP_LINES: Final = ("Dumping ", "Log starting offset", "Snapshot end offset", "KRaft bootstrap", "baseOffset:", "| ")
-"""How the lines of a dump begin."""
 
 
 @dataclass(slots=True)
@@ -34,6 +32,7 @@ class MetadataLog:
     Attributes:
         snapshots: files that state all that holds before the first segment, in the order in which they are read.
         files: segments, or dumps, in order of their offsets.
+        dumped: instead of `snapshots`, a dump and the offset after the snapshot that it has.
         notes: sentences about what is missing or strange.
         first_offset: of the first record of `files`; before it only the state is known, not how it came about.
         batches: how many were read.
@@ -41,6 +40,7 @@ class MetadataLog:
 
     files: list[Path]
     snapshots: list[Path] = field(default_factory=list)
+    dumped: tuple[Path, int] | None = None
     notes: list[str] = field(default_factory=list)
     first_offset: int = -1
     batches: int = 0
@@ -48,11 +48,15 @@ class MetadataLog:
     def start(self) -> ClusterImage:
         """The state before the first segment, by a snapshot, which does not say since which records it is so."""
         image = ClusterImage()
-        for snapshot in self.snapshots:
-            for batch in segments.read_batches(snapshot):
+        read = [(segments.read_batches(snapshot), _offset(snapshot)) for snapshot in self.snapshots]
+        if self.dumped is not None:
+            path, offset = self.dumped
+            read.append((dumps.read_dump(path, self.notes, offset), offset))
+        for batches, offset in read:
+            for batch in batches:
                 for record in batch.records:
                     image.replay(record._replace(offset=_UNKNOWN))
-            image.next_offset = _offset(snapshot)
+            image.next_offset = offset
         if self.files and image.partitions:
             self.notes.append(
                 f"history begins at the snapshot before record {image.next_offset}: which replicas had left the "
@@ -147,17 +151,22 @@ def _of_folder(folder: Path) -> MetadataLog:
 
 
 def _needed(files: list[Path], snapshots: list[Path], notes: list[str]) -> list[Path]:
-    """The snapshots from which the segments go on: the oldest one that joins up with them."""
-    if not files:
-        notes.append("there are no segments: only the state of the newest snapshot is known")
-        return snapshots[-1:]
-    first = int(files[0].name[:20])
-    joining = [path for path in snapshots if int(path.name[:20]) >= first]
+    chosen = _chosen(_offset(files[0]) if files else None, [(_offset(path), path) for path in snapshots], notes)
+    return [] if chosen is None else [chosen[1]]
+
+
+def _chosen(first: int | None, snapshots: list[tuple[int, Path]], notes: list[str]) -> tuple[int, Path] | None:
+    """The snapshot from which the segments go on, by its offset: the oldest one that joins up with them."""
+    if first is None:
+        if snapshots:
+            notes.append("there are no segments: only the state of the newest snapshot is known")
+        return max(snapshots, default=None)
     if first == 0:
-        return [path for path in snapshots if int(path.name[:20]) == 0][:1]
+        return min((one for one in snapshots if one[0] == 0), default=None)
+    joining = [one for one in snapshots if one[0] >= first]
     if not joining:
         notes.append(f"no snapshot holds the state before record {first}, the first one: it is unknown")
-    return joining[:1]
+    return min(joining, default=None)
 
 
 def _offset(path: Path) -> int:
@@ -169,8 +178,21 @@ def _offset(path: Path) -> int:
 def _of_files(paths: list[Path]) -> MetadataLog:
     snapshots = sorted(path for path in paths if segments.SNAPSHOT.fullmatch(path.name))
     log = MetadataLog(sorted((path for path in paths if path not in snapshots), key=_offset))
-    is_dump = any(not segments.SEGMENT.fullmatch(path.name) for path in log.files)
-    log.snapshots = snapshots[-1:] if is_dump else _needed(log.files, snapshots, log.notes)
+    of_dumps = {path: dumps.parts(path) for path in log.files if not segments.SEGMENT.fullmatch(path.name)}
+    if not of_dumps:
+        log.snapshots = _needed(log.files, snapshots, log.notes)
+        return log
+    firsts = {path: of_dumps[path][0] if path in of_dumps else _offset(path) for path in log.files}
+    first = min((one for one in firsts.values() if one is not None), default=None)
+    offered = [(offset, path) for path, (_, offsets) in of_dumps.items() for offset in offsets]
+    chosen = _chosen(first, [*offered, *((_offset(path), path) for path in snapshots)], log.notes)
+    if chosen is not None and chosen[1] in of_dumps:
+        log.dumped = chosen[1], chosen[0]
+    elif chosen is not None:
+        log.snapshots = [chosen[1]]
+    if chosen is not None or first is not None:
+        known = [(one, path) for path, one in firsts.items() if one is not None]
+        log.files = [path for _, path in sorted(known)]
     return log
 
 

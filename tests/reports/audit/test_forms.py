@@ -5,6 +5,7 @@ A topic is reassigned with a throttle, broker 2 has been stopped cleanly, and br
 
 from __future__ import annotations
 
+import lzma
 import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -98,6 +99,44 @@ def test_a_snapshot_and_its_tail_differ_only_in_their_history(snapshot: Path, tm
     assert not short.unexplained
     (note,) = short.notes
     assert note.startswith(f"history begins at the snapshot before record {at}")
+
+
+def dumped(*, first: int, snapshot: bool = True) -> str:
+    """What the tool prints of the segments from one on, and of the last snapshot, in order of their names."""
+    text = lzma.decompress((FORMS / "dump.txt.xz").read_bytes()).decode()
+    parts = {part.split(".log", 1)[0]: f"Dumping {part}" for part in text.split("Dumping ")[1:]}
+    kept = {name: part for name, part in parts.items() if int(name) >= first}
+    if snapshot:
+        kept |= {
+            path.stem: lzma.decompress((FORMS / f"{path.stem}.txt.xz").read_bytes()).decode() for path in SNAPSHOTS[-1:]
+        }
+    return "".join(kept[name] for name in sorted(kept))
+
+
+def test_a_dump_may_hold_snapshots(tmp_path: Path) -> None:
+    snapshot = SNAPSHOTS[-1]
+    place = tail(snapshot, tmp_path)
+    first = min(int(path.stem) for path in place.glob("*.log"))
+    file = tmp_path / "dump.txt"
+    file.write_text(dumped(first=first))
+    assert audit([file]) == audit([place])
+    file.write_text(dumped(first=0))
+    assert audit([file]) == whole()
+    file.write_text(dumped(first=10_000))
+    assert audit([file]).notes == audit(SNAPSHOTS).notes
+    assert risks(audit([file])) == risks(audit(SNAPSHOTS))
+    file.write_text(dumped(first=first, snapshot=False))
+    assert audit([file, snapshot]) == audit([place])
+    assert f"no snapshot holds the state before record {first}" in audit([file]).notes[0]
+
+
+def test_two_dumps_are_read_in_order_of_their_records(tmp_path: Path) -> None:
+    early, late = tmp_path / "b.txt", tmp_path / "a.txt"
+    text = dumped(first=0, snapshot=False)
+    at = text.index("Dumping 00000000000000000780")
+    early.write_text(text[:at])
+    late.write_text(text[at:])
+    assert audit([late, early]) == whole()
 
 
 def test_the_description_of_the_same_moment_has_the_same_risks() -> None:
