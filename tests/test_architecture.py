@@ -165,7 +165,6 @@ ANYWHERE: dict[str, set[str]] = {
     "highwater": {"click", "rich"},
 }
 ONLY_IN = {
-    "google_crc32c": {"reports.audit.segments"},
     "pyspark": {"scenarios.sweep.spark"},
     "pyarrow": {
         "highwater.functions",
