@@ -15,6 +15,7 @@ from faults.kinds.disk_replaced import DiskReplaced
 from faults.kinds.disk_stall import DiskStall
 from faults.kinds.duplicate import Duplicate
 from faults.kinds.feature_change import FeatureChange
+from faults.kinds.groups import HostLoss, PowerDomainLoss, RackCut
 from faults.kinds.kill import Kill
 from faults.kinds.lossy import Lossy
 from faults.kinds.message_faults import MessageCopy, MessageHold, MessageLoss
@@ -65,6 +66,9 @@ KINDS: Final[dict[str, FaultKind]] = {
         MessageLoss(),
         MessageHold(),
         MessageCopy(),
+        PowerDomainLoss(),
+        HostLoss(),
+        RackCut(),
     )
 }
 """Name -> kind; those of plug-ins last."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from faults.kinds.groups import GROUPINGS
 from scenarios import paths
 from scenarios.format.actions import ACTIONS
 from sim.checkers.registry import FINDINGS
@@ -33,7 +34,8 @@ class Facts:
     """Facts about a file.
 
     Attributes:
-        replicas: the largest replication factor, set or drawn; all brokers, where the script reassigns replicas.
+        replicas: the largest replication factor, set or drawn; all brokers, where the script reassigns replicas or
+            racks decide which brokers have one.
         scripted: whether the script is the control plane.
         drawn: whether faults are drawn.
         batches: name of a batch -> number of script lines that send it.
@@ -57,7 +59,7 @@ def gather(data: Mapping[str, Any]) -> Facts:
     factors = [config.get(_FACTOR, 1), *_items(dict(flatten(_table(data, "draw"))).get(_FACTOR))]
     lines = [line for line in _items(data.get("script")) if isinstance(line, Mapping)]
     brokers = count if isinstance(count, int) else MAX_BROKERS
-    if any(line.get("do") == "reassignment" for line in lines):
+    if "topology" in data or any(line.get("do") == "reassignment" for line in lines):
         factors = [brokers]
     return Facts(
         brokers=brokers,
@@ -80,11 +82,25 @@ def _items(value: object) -> Sequence[object]:
 
 def whole(data: Mapping[str, Any], facts: Facts) -> list[str]:
     """Problems of the file as a whole."""
+    if grouped := _without_group(data):
+        return grouped
     if "workload" in data and facts.batches:
         return ["workload and script both send batches; only one of them may"]
     if "workload" not in data and not facts.batches:
         return ["no batches are sent: a workload, or script lines with do = 'produce', are needed"]
     return []
+
+
+def _without_group(data: Mapping[str, Any]) -> list[str]:
+    """Kinds of fault that strike a group of brokers, where the file has no such groups."""
+    topology = _table(data, "topology")
+    lines = [str(line.get("do")) for line in _items(data.get("script")) if isinstance(line, Mapping)]
+    kinds = {*lines, *(str(kind) for kind in _items(_table(data, "faults").get("kinds")))}
+    return [
+        f"{kind} needs topology.{grouping}, which names the brokers that it strikes together"
+        for kind, grouping in GROUPINGS.items()
+        if kind in kinds and not topology.get(grouping)
+    ]
 
 
 def keyed(table: object, _: Facts) -> object:
@@ -185,6 +201,24 @@ def distinct(values: list[int], _: Facts) -> list[int]:
     if len(set(values)) < len(values):
         raise ValueError("a broker is named twice")
     return values
+
+
+def disjoint(groups: dict[str, list[int]], _: Facts) -> dict[str, list[int]]:
+    """Groups of brokers without one in common."""
+    members = Counter(broker for group in groups.values() for broker in group)
+    twice = [str(broker) for broker, count in members.items() if count > 1]
+    if twice:
+        raise ValueError(f"broker {', '.join(twice)} is in two of them")
+    return groups
+
+
+def racks(groups: dict[str, list[int]], facts: Facts) -> dict[str, list[int]]:
+    """Racks of all brokers: Kafka refuses to place replicas over racks if some brokers are in none."""
+    members = {broker for group in groups.values() for broker in group}
+    without = [str(broker) for broker in range(1, facts.brokers + 1) if broker not in members]
+    if groups and without:
+        raise ValueError(f"broker {', '.join(without)} is in no rack (AdminUtils.assignReplicasToBrokers)")
+    return groups
 
 
 def scenario_name(value: str, _: Facts) -> str:

@@ -15,6 +15,7 @@ from faults.bounds import FaultBounds
 from scenarios.format.actions import ACTIONS
 from scenarios.format.json_schema import json_schema
 from scenarios.format.scenario import AlsoOccurs, Bursts, FinalLog, Pattern, Scenario
+from sim.environment.topology import Topology
 
 _ATTRIBUTE: Final = re.compile(r"^    ?(\w+): (.*)$")
 _OWN: Final = {
@@ -45,9 +46,14 @@ _OWN: Final = {
     "expect": "mode with its expectation: `clean`, `clean:KIND|KIND`, `violates:KIND|KIND` or `may-violate`",
     "config": "settings of all brokers and clients",
     "workload": "random batches: `[workload]` below; without it, the script sends all batches",
+    "topology": "racks, power domains and hosts of brokers: `[topology]` below",
     "faults": "random faults: `[faults]` below",
     "control": "`real`: ZooKeeper or KRaft, as in the mode; `scripted`: the script is the control plane",
     "broken_by": "clean mode with rule values with which an expected kind occurs: each alone, or together",
+}
+_LATENCIES: Final = {
+    "latency_within_rack_us": "latency added to each message between two brokers of a rack, in us",
+    "latency_between_racks_us": "latency added to each message between brokers of different racks, in us",
 }
 _KINDS: Final = "fault kinds that a seed may enable: [all kinds](../../faults/README.md)"
 _HEAD: Final = """\
@@ -86,6 +92,8 @@ def reference() -> str:
         _table("The file", schema, {**attributes(Scenario), **_OWN}),
         _table("`[brokers]`", schema["properties"]["brokers"]["anyOf"][1], {**attributes(Scenario), "count": "number"}),
         "`[brokers.2]` has settings of broker 2, and its `mode` if that is another one.\n",
+        _table("`[topology]`", tables["_Topology"], {**attributes(Topology), **_LATENCIES}),
+        "A group is a name with its brokers: `racks = { a = [1, 2], b = [3] }`. Racks name all brokers or none.\n",
         _table("`[workload]`", tables["_Workload"], attributes(Bursts)),
         _table("`[faults]`", tables["_Faults"], {**attributes(FaultBounds), "kinds": _KINDS}),
         _script(tables),

@@ -16,6 +16,7 @@ from faults.plan import Plan
 from scenarios import paths
 from scenarios.format.blow import Blow
 from sim.config import Value, shown
+from sim.environment.topology import Topology
 
 SCENARIO_VERSION: Final = 1
 PlannedSend = tuple[int, int, int, int]
@@ -188,6 +189,7 @@ class Scenario:
         broken_by: clean mode -> rule values with which an expected kind occurs: each of them alone, or, if later rules
             mask one another, together.
         also: other kinds that are known to occur.
+        topology: racks, power domains and hosts of brokers; None: there are none.
         settle_us: time for convergence beyond the default deadline.
         source: its word on the command line: name, or path of its file.
         overrides: ``key=value`` words that override `config`, for the replay line.
@@ -216,6 +218,7 @@ class Scenario:
     expect: Mapping[str, Expectation] = field(default_factory=dict)
     broken_by: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     also: tuple[AlsoOccurs, ...] = ()
+    topology: Topology | None = None
     settle_us: int = 0
     source: str = ""
     overrides: tuple[str, ...] = ()
@@ -254,6 +257,8 @@ class Scenario:
         """Plain data with `schema_version`; `from_json` reads it."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(replace(self, recorded=None))))
         del plain["recorded"], plain["blows"]
+        if self.topology is None:
+            del plain["topology"]
         if not self.without_faults:
             del plain["without_faults"]
         return {"schema_version": SCENARIO_VERSION, **plain}
@@ -294,9 +299,19 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
     plain["expect"] = {mode: Expectation(**_tuples(value)) for mode, value in plain["expect"].items()}
     plain["upgraded_from"] = tuple(plain.get("upgraded_from", ()))
     plain["overrides"] = tuple(plain.get("overrides", ()))
+    if plain.get("topology") is not None:
+        plain["topology"] = topology_from_json(plain["topology"])
     plain["without_faults"] = tuple(plain.get("without_faults", ()))
     plain["also"] = tuple(AlsoOccurs(**_tuples(value)) for value in plain["also"])
     return Scenario(**plain)
+
+
+def topology_from_json(data: Mapping[str, Any]) -> Topology:
+    """Read a `Topology` of `Scenario.to_json`."""
+    given: dict[str, Any] = {
+        key: _tuples(value) if isinstance(value, Mapping) else value for key, value in data.items()
+    }
+    return Topology(**given)
 
 
 def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -96,6 +96,7 @@ def _ms(us: Any) -> Any:
 
 FIRST_HORIZON_MS: Final = 6_000
 """The first fault strikes after 5 s."""
+MINUTE_US: Final = 60_000_000
 Positive = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
 Percent = Annotated[int, Field(ge=0, le=100)]
@@ -177,6 +178,18 @@ class _Brokers(Table):
     first: Broker = 1
     upgraded_from: list[ModeName] = []
     sections: dict[Annotated[str, _check(fields.section)], _Section] = {}
+
+
+Members = Annotated[list[Broker], Field(min_length=1), _check(fields.distinct), _DISTINCT]
+Groups = Annotated[dict[Name, Members], _check(fields.disjoint)]
+
+
+class _Topology(Table):
+    racks: Annotated[Groups, _check(fields.racks)] = {}
+    power_domains: Groups = {}
+    hosts: Groups = {}
+    latency_within_rack_us: Annotated[int, Field(ge=0, le=MINUTE_US)] = 0
+    latency_between_racks_us: Annotated[int, Field(ge=0, le=MINUTE_US)] = 0
 
 
 class _Workload(Table):
@@ -316,6 +329,7 @@ class _File(Table):
     settle_us: Annotated[Natural, AfterValidator(_in_us)] = Field(default=0, alias="settle_ms")
     config: Settings = {}
     draw_config: Draws = Field(default={}, alias="draw")
+    topology: _Topology | None = None
     workload: _Workload | None = None
     faults: _Faults | None = None  # type: ignore[valid-type]
     script: list[Annotated[Union[tuple(LINES.values())], Field(discriminator="do")]] = []  # type: ignore[valid-type]  # noqa: UP007
@@ -328,6 +342,7 @@ class _File(Table):
 
 TABLES: Final[dict[str, type[Table]]] = {
     "": _File,
+    "topology": _Topology,
     "workload": _Workload,
     "faults": _Faults,
     "when": _Pattern,

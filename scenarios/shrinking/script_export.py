@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import accumulate
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from scenarios.single.execution import CLIENTS_BEGIN_US, PAUSE_US
 from scenarios.single.result import RunResult
 from scenarios.single.run import run
 from sim.config import shown
+from sim.environment.topology import Topology
 from sim.errors import InputError
 from sim.history.steps import ACK, ELECTED, ENDS, LEAD, TRUNCATE
 
@@ -147,6 +148,7 @@ def _text(case: Case, symptom: Symptom, lines: list[Line]) -> str:
         f"brokers.first = {about.first}\n" if about.first != 1 else "",
         'control = "real"\n',
         f"settle_ms = {about.settle_us // 1_000}\n" if about.settle_us else "",
+        _topology(about.topology, brokers),
         "\n[config]\n",
     ]
     parts += [f"{line}\n" for line in pairs({key: config[key] for key in (FACTOR, *changed_settings(case))})]
@@ -157,6 +159,20 @@ def _text(case: Case, symptom: Symptom, lines: list[Line]) -> str:
     parts += _script(case, lines)
     parts.append(f'\n[expect]\n{case.mode.name} = "violates:{symptom.kind}"\n')
     return "".join(parts)
+
+
+def _topology(topology: Topology | None, brokers: int) -> str:
+    """The table of racks, power domains and hosts, of the brokers that are left."""
+    if topology is None:
+        return ""
+    given: dict[str, Any] = {}
+    for key, value in asdict(topology).items():
+        left = value
+        if isinstance(value, dict):
+            left = {name: [broker for broker in group if broker <= brokers] for name, group in value.items()}
+            left = {name: group for name, group in left.items() if group}
+        given |= {f"{key}.{name}": group for name, group in left.items()} if isinstance(left, dict) else {key: left}
+    return "\n".join(["", "[topology]", *pairs({key: value for key, value in given.items() if value}), ""])
 
 
 def _script(case: Case, lines: list[Line]) -> Iterator[str]:

@@ -101,6 +101,7 @@ class Execution:
             client_rules=self.rules,
             scripted=scenario.control == "scripted",
             first=scenario.first,
+            topology=scenario.topology,
             kernel=self.kernel,
             streams=self.streams,
             recorder=recorder,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field as DataclassField
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from dataclasses import fields as dataclass_fields
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +23,7 @@ from faults.kinds.registry import KINDS
 from faults.plan import FOLLOWERS, PLAN_VERSION, Fault, Plan, Trigger, plan_from_json
 from scenarios import paths
 from scenarios.format import catalogue, fields
-from scenarios.format.scenario import Expectation, Recorded, Scenario
+from scenarios.format.scenario import Expectation, Recorded, Scenario, topology_from_json
 from scenarios.format.validation import Table, checked, validated
 from scenarios.single.result import RunResult
 from sim.config import Value, parse, resolve
@@ -69,6 +69,7 @@ def to_json(scenario: Scenario, result: RunResult) -> dict[str, Any]:
         "first": scenario.first,
         "horizon_us": result.horizon_us,
         "settle_us": scenario.settle_us,
+        **({} if scenario.topology is None else {"topology": asdict(scenario.topology)}),
         "config": dict(result.settings),
         "broker_config": {str(broker): dict(keys) for broker, keys in scenario.broker_config.items()},
         "broker_modes": {str(broker): mode for broker, mode in scenario.broker_modes.items()},
@@ -167,6 +168,7 @@ def _built(run: _RunTable, words: tuple[str, ...]) -> Recording:
         broker_config=run.broker_config,
         broker_modes=run.broker_modes,
         expect={mode.name: Expectation("violates", kinds) if kinds else Expectation("clean")},
+        topology=None if run.topology is None else topology_from_json(run.topology.model_dump()),
         settle_us=run.settle_us,
         strict=run.strict,
         recorded=Recorded(plan, sends, run.horizon_us, mode.name, kinds, words, run.older_modes),
@@ -238,6 +240,14 @@ class _Send(Table):
     due_us: Time
 
 
+class _Topology(Table):
+    racks: dict[str, list[Broker]]
+    power_domains: dict[str, list[Broker]]
+    hosts: dict[str, list[Broker]]
+    latency_within_rack_us: Time
+    latency_between_racks_us: Time
+
+
 class _RunTable(Table):
     schema_version: int
     scenario: Annotated[str, _keyed(paths.name)]
@@ -251,6 +261,7 @@ class _RunTable(Table):
     first: Broker
     horizon_us: Time
     settle_us: Time
+    topology: _Topology | None = None
     config: Annotated[Settings, _by(resolve)]
     broker_config: dict[BrokerKey, Settings]
     broker_modes: dict[BrokerKey, ModeName]

@@ -11,6 +11,7 @@ from typing import Final
 
 from sim.config import Value, integer
 from sim.environment.network import Network, Node
+from sim.environment.topology import Topology
 from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.hosts.administrator import Administrator, note_settings
@@ -52,6 +53,7 @@ class Cluster:
         client_rules: rules of producers and consumers.
         scripted: whether a script decides elections and ISR.
         first: the broker that starts first and so becomes controller.
+        topology: the places of brokers.
         kernel: time.
         streams: chance.
         recorder: records its steps; by default one without checkers.
@@ -74,6 +76,7 @@ class Cluster:
         client_rules: Rules,
         scripted: bool,
         first: int = 1,
+        topology: Topology | None = None,
         kernel: Kernel,
         streams: Streams,
         recorder: Recorder | None = None,
@@ -92,6 +95,7 @@ class Cluster:
             broker: broker_settings(broker_config[broker]) if broker in broker_config else common
             for broker in range(1, brokers + 1)
         }
+        self.topology = topology or Topology()
         self.rules = dict(rules)
         self._upgraded = dict(upgraded or {})
         self.running: dict[int, Broker] = {}
@@ -104,7 +108,7 @@ class Cluster:
         self._supervisor = Supervisor(kernel, self.settings, self._incarnations, self.start)
         replication_factor = integer(config, "default.replication.factor")
         note_settings(self.recorder, config, replication_factor)
-        replicas = tuple(range(1, replication_factor + 1))
+        replicas = self.topology.placed(self.settings, replication_factor)
         decide = self._decisions(client_rules)
         decide.has_quorum.note()
         setup = ControlPlaneSetup(TOPIC, replicas, len(self.settings), decide, config, kernel, self.recorder)
@@ -132,9 +136,18 @@ class Cluster:
         """Start everything, brokers one after the other."""
         for node in (self.control, self.producer, self.consumer):
             self.network.join(node)
+        self._lengthen_links()
         order = sorted(self.settings, key=lambda broker: (broker != self._first, broker))
         for position, broker in enumerate(order, start=1):
             self.kernel.call_at(position * BOOT_GAP_US, ALWAYS, self.start, broker)
+
+    def _lengthen_links(self) -> None:
+        """Add the latency within and between racks."""
+        for source in self.settings:
+            for target in self.settings:
+                added_us = self.topology.added_us(source, target) if source != target else 0
+                if added_us:
+                    self.network.add_latency(source, target, added_us)
 
     def dispose(self) -> None:
         """Break reference cycles after a run was evaluated, so that the garbage collector is not needed."""

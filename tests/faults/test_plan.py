@@ -42,6 +42,8 @@ LASTS = {
     **dict.fromkeys(("kill", "power-loss", "controlled-restart", "disk-replaced", "corrupt-tail"), DRAW.restart_us),
     **dict.fromkeys(("cut", "slow", "lossy", "duplicate", "metadata-lag", "min-isr-change"), DRAW.cut_us),
     **dict.fromkeys(("feature-change", "unclean-election-change"), DRAW.cut_us),
+    **dict.fromkeys(("power-domain-loss", "host-loss"), DRAW.restart_us),
+    "rack-cut": DRAW.cut_us,
     **dict.fromkeys(("message-loss", "message-hold", "message-copy"), DRAW.cut_us),
     **dict.fromkeys(("pause", "disk-stall", "zombie", "controller-pause"), DRAW.pause_us),
 }
