@@ -15,7 +15,7 @@ SCRIPTED := $(filter-out $(DRAWN) canary forgotten-expansion-%,$(basename $(notd
 # What is compiled or lies beside it, and what makes it so.
 PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports highwater -type f ! -name '*.pyc')
 
-.PHONY: venv demo docs test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-reuse hunt-settings hunt-shrink hunt-catalogue hunt-stores attack fuzz tiny distances oracle oracle-record audit-histories confirm clean
+.PHONY: venv demo docs test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-reuse hunt-settings hunt-shrink hunt-catalogue hunt-stores attack fuzz explore distances oracle oracle-record audit-histories confirm clean
 
 venv: .venv/installed
 
@@ -177,9 +177,10 @@ hunt-stores: venv
 attack: venv
 	$(BIN)/python -m tests.verification.hunt.attack $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED))
 
-# Every order of events in clusters of two and three brokers: which modes can lose or diverge, and which cannot.
-tiny: venv
-	$(BIN)/python -m tests.verification.tiny
+# Every order of events in clusters of two and three brokers: which modes can lose or diverge, and which cannot. Hours; ONLY= chooses
+# (zookeeper, kraft, marks).
+explore: venv
+	$(BIN)/python -m tests.verification.explore $(if $(ONLY),--only $(ONLY))
 
 # Three minutes: the distances of `highwater audit`, their stories played by the simulation, and an exhaustive search beside them.
 distances: venv

@@ -106,6 +106,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("scenarios.shrinking", "scenarios.sweep"),
     ("scenarios.zoo",),
     ("scenarios.exploring",),
+    ("scenarios.exploring.zookeeper",),
     ("reports",),
     ("reports.analysis", "reports.audit", "reports.brokers", "reports.evidence"),
     ("reports.brokers.kafka", "reports.drawing"),

@@ -6,29 +6,30 @@ import time
 from array import array
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 Action = tuple[Any, ...]
+S = TypeVar("S")
 
 
-class World(Protocol):
-    """A cluster whose states are numbers."""
+class World(Protocol[S]):
+    """A cluster whose every order of events can be tried. Its states are hashable values."""
 
-    def first(self) -> int:
+    def first(self) -> S:
         """The first state."""
 
-    def successors(self, state: int) -> Iterator[tuple[Action, int]]:
+    def successors(self, state: S) -> Iterator[tuple[Action, S]]:
         """All possible next events, with the resulting states."""
 
-    def findings(self, state: int) -> tuple[str, ...]:
+    def findings(self, state: S) -> tuple[str, ...]:
         """The kinds of violations and early warnings that a state shows."""
 
 
 @dataclass
-class Found:
+class Found(Generic[S]):
     """The result of a search.
 
     Attributes:
@@ -47,24 +48,26 @@ class Found:
     depth: int = 0
     exhausted: bool = False
     stopped: bool = False
-    paths: dict[str, list[tuple[Action, int]]] = field(default_factory=dict)
+    paths: dict[str, list[tuple[Action, S]]] = field(default_factory=dict)
     seconds: float = 0.0
     levels: list[int] = field(default_factory=list)
 
 
 def search(
-    world: World,
+    world: World[S],
     *,
     until: Collection[str],
+    every: bool = False,
     ends: Collection[str] = (),
     most_states: int | None = None,
     time_limit: float | None = None,
-) -> Found:
+) -> Found[S]:
     """Look for violations and early warnings.
 
     Args:
         world: the cluster.
-        until: stop as soon as one of these kinds is found.
+        until: stop as soon as one of these kinds is found; without any, go on to the end.
+        every: stop only when all of them are found.
         ends: kinds after which nothing else matters: what follows such a state is not looked at.
         most_states: give up before more distinct states than these are kept; at least 1.
         time_limit: give up after these seconds (monotonic clock), looked at once per state.
@@ -74,7 +77,7 @@ def search(
     states = [world.first()]
     seen = set(states)
     parents = array("l", [-1])
-    found = Found()
+    found: Found[S] = Found()
     level_end = 1
     place = 0
     try:
@@ -107,7 +110,7 @@ def search(
                     if fresh:
                         path = _path(states, parents, len(states) - 1)
                         found.paths |= dict.fromkeys(fresh, _told(world, path))
-                if not set(fresh).isdisjoint(until):
+                if fresh and _is_enough(found.paths, until, every=every):
                     found.stopped = True
                     return found
             place += 1
@@ -118,7 +121,12 @@ def search(
         found.seconds = time.process_time() - used
 
 
-def _path(states: list[int], parents: array[int], place: int) -> list[int]:
+def _is_enough(kinds: Collection[str], until: Collection[str], *, every: bool) -> bool:
+    wanted = [kind in kinds for kind in until]
+    return bool(wanted) and (all(wanted) if every else any(wanted))
+
+
+def _path(states: list[S], parents: array[int], place: int) -> list[S]:
     """The states on the way to one, the first included."""
     path = []
     while place >= 0:
@@ -127,7 +135,7 @@ def _path(states: list[int], parents: array[int], place: int) -> list[int]:
     return path[::-1]
 
 
-def _told(world: World, path: list[int]) -> list[tuple[Action, int]]:
+def _told(world: World[S], path: list[S]) -> list[tuple[Action, S]]:
     """The events between the states of a path."""
     events = []
     for before, after in pairwise(path):

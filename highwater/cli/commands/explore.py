@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -11,126 +13,170 @@ from sim import exit_codes
 from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from highwater.cli.console import Ui
-    from scenarios.exploring.cluster import Cluster
-    from scenarios.exploring.search import Found
+    from scenarios.exploring.search import Found, World
+    from sim.protocol.decisions import Decisions
     from sim.protocol.rules import Rules
 
 STATES_MAX: Final = 100_000_000
+KRAFT: Final = {"isr": 2, "losses": 1, "stops": 0, "fences": 1, "lags": 0, "records": 1, "fixed-order": False}
+"""Options of KRaft modes -> defaults: the bounds of the specification."""
+ZOOKEEPER: Final = {"brokers": 2, "epochs": 3, "records": 2, "stops": 0, "lags": 0}
+"""Options of ZooKeeper modes -> defaults."""
 _BOUND: Final = click.IntRange(0, 5)
 
 
+def _bound(name: str, meaning: str, values: click.IntRange = _BOUND) -> Callable[[Any], Any]:
+    planes = ((KRAFT, "in KRaft"), (ZOOKEEPER, "in ZooKeeper modes"))
+    defaults = ", ".join(f"{known[name]} {where}" for known, where in planes if name in known)
+    return click.option(f"--{name}", metavar="N", type=values, help=f"{meaning}  [default: {defaults}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is searched.
+
+    Attributes:
+        world: the cluster.
+        decide: its rules.
+        event: an event in words.
+        state: a state in words.
+        violations: kinds that end the search.
+        meanings: what kinds mean.
+    """
+
+    world: World[Any]
+    decide: Decisions
+    event: Callable[[Any], str]
+    state: Callable[[Any], str]
+    violations: Collection[str]
+    meanings: Mapping[str, str]
+
+
 @click.command("explore", cls=Command)
-@click.option("--mode", metavar="MODE", default="elr-4.3", show_default=True, help="A KRaft mode.")
+@click.option("--mode", metavar="MODE", default="elr-4.3", show_default=True, help="Mode of brokers and controller.")
 @rule_option
 @strict_option
-@click.option(
-    "--records", metavar="N", type=click.IntRange(0, 3), default=1, show_default=True, help="Records that are sent."
-)
-@click.option(
-    "--isr", metavar="N", type=click.IntRange(1, 3), default=2, show_default=True, help="Members of the first ISR."
-)
-@click.option(
-    "--losses", metavar="N", type=_BOUND, default=1, show_default=True, help="Power losses that lose records."
-)
-@click.option("--stops", metavar="N", type=_BOUND, default=0, show_default=True, help="Kills and clean stops.")
-@click.option("--fences", metavar="N", type=_BOUND, default=1, show_default=True, help="Sessions that expire.")
-@click.option("--lags", metavar="N", type=_BOUND, default=0, show_default=True, help="Followers that lag.")
-@click.option("--fixed-order", is_flag=True, help="Elections try the replicas as 1, 2, 3, not in any order.")
+@_bound("records", "Records that are sent.")
+@_bound("losses", "Ends of a process that lose records.")
+@_bound("stops", "Ends of a process that lose nothing.")
+@_bound("fences", "Sessions of running brokers that expire.")
+@_bound("lags", "Followers that lag.")
+@_bound("isr", "Members of the first ISR.", click.IntRange(1, 3))
+@_bound("brokers", "Brokers; in KRaft there are three.", click.IntRange(2, 3))
+@_bound("epochs", "Leader epochs.", click.IntRange(1, 5))
+@click.option("--fixed-order", is_flag=True, default=None, help="KRaft elections try 1, 2, 3, not in any order.")
 @click.option(
     "--most-states",
     metavar="N",
     type=click.IntRange(1, STATES_MAX),
     default=2_000_000,
     show_default=True,
-    help="Give up after N states (about 300 bytes each).",
+    help="Give up after N states (200 bytes each in KRaft).",
 )
 @click.option("--time-limit", metavar="TIME", help="Give up after this time, such as 60s or 10m.")
 @json_option
 @click.pass_obj
 def command(
     ui: Ui,
+    /,
     mode: str,
     rules: Mapping[str, str],
     strict: bool,
-    records: int,
-    isr: int,
-    losses: int,
-    stops: int,
-    fences: int,
-    lags: int,
-    fixed_order: bool,
     most_states: int,
     time_limit: str | None,
     as_json: bool,
+    **bounds: int | None,
 ) -> int:
-    """Try every order of events in a cluster of three KRaft brokers, until one violates a property.
+    """Try every order of events in a small cluster, until one violates a property.
 
-    The defaults are the bounds of the public TLA+ specification of KIP-966. The shortest order of events that leads to
-    a violation is printed.
+    In KRaft modes the defaults are the bounds of the public TLA+ specification of KIP-966. The shortest order of events
+    that leads to a violation is printed.
 
     Exit 0 when all states within the bounds were seen and none violates a property, 1 after a violation, 3 when a limit
     was reached first.
     """
-    from scenarios.exploring.cluster import Bounds, Cluster
-    from scenarios.exploring.properties import KINDS, VIOLATIONS
     from scenarios.exploring.search import search
 
     seconds = None if time_limit is None else duration("--time-limit", time_limit)
-    bounds = Bounds(
-        records=records, isr=isr, losses=losses, stops=stops, fences=fences, lags=lags, any_order=not fixed_order
-    )
-    cluster = Cluster(_rules(mode, rules), bounds)
+    given = {name.replace("_", "-"): value for name, value in bounds.items() if value is not None}
+    subject = _subject(mode, rules, given)
     found = search(
-        cluster,
-        until=KINDS if strict else VIOLATIONS,
-        ends=VIOLATIONS,
+        subject.world,
+        until=subject.meanings if strict else subject.violations,
+        ends=subject.violations,
         most_states=most_states,
         time_limit=seconds,
     )
     if as_json:
-        ui.json(_as_json(cluster, found))
+        ui.json(_as_json(subject, found))
     else:
-        _show(ui, cluster, found)
+        _show(ui, subject, found)
     if found.stopped:
         return exit_codes.UNEXPECTED
     return exit_codes.EXPECTED if found.exhausted else exit_codes.INCONCLUSIVE
 
 
-def _rules(word: str, overrides: Mapping[str, str]) -> Rules:
+def _subject(word: str, overrides: Mapping[str, str], given: Mapping[str, int]) -> Subject:
     from scenarios.format.catalogue import mode
 
-    chosen = mode(word)
-    rules = chosen.rules.override(overrides)
-    if rules.control_plane != "kraft":
-        raise InputError(f"--mode {word}: 'explore' needs a mode with KRaft ('highwater modes list')")
-    return rules
+    rules = mode(word).rules.override(overrides)
+    is_kraft = rules.control_plane == "kraft"
+    known = KRAFT if is_kraft else ZOOKEEPER
+    for name in given:
+        if name not in known:
+            plane = "KRaft" if is_kraft else "ZooKeeper"
+            raise InputError(f"--{name} has no effect in {word}, a mode with {plane}")
+    bounds = {**known, **given}
+    return _kraft(rules, bounds) if is_kraft else _zookeeper(rules, bounds)
 
 
-def _show(ui: Ui, cluster: Cluster, found: Found) -> None:
+def _kraft(rules: Rules, given: Mapping[str, int]) -> Subject:
     from scenarios.exploring import wording
-    from scenarios.exploring.properties import KINDS
+    from scenarios.exploring.cluster import Bounds, Cluster
+    from scenarios.exploring.properties import KINDS, VIOLATIONS
 
+    numbers = {name: value for name, value in given.items() if name != "fixed-order"}
+    cluster = Cluster(rules, Bounds(**numbers, any_order=not given["fixed-order"]))
+    event, state = partial(wording.event, cluster), partial(wording.state, cluster)
+    return Subject(cluster, cluster.decide, event, state, VIOLATIONS, KINDS)
+
+
+def _zookeeper(rules: Rules, given: Mapping[str, int]) -> Subject:
+    from scenarios.exploring.zookeeper.world import MEANINGS, Bounds, World
+
+    world = World(
+        rules,
+        Bounds(
+            replicas=given["brokers"],
+            records=given["records"],
+            epochs=given["epochs"],
+            crashes=given["stops"],
+            lags=given["lags"],
+        ),
+    )
+    return Subject(world, world.machine.decide, world.event, world.describe, MEANINGS, MEANINGS)
+
+
+def _show(ui: Ui, subject: Subject, found: Found[Any]) -> None:
     for kind, path in found.paths.items():
-        ui.line(f"{kind} after {len(path)} events: {KINDS[kind]}", style="bold")
-        rows = [
-            (number, wording.event(cluster, action), wording.state(cluster, after))
-            for number, (action, after) in enumerate(path, 1)
-        ]
+        ui.line(f"{kind} after {len(path)} events: {subject.meanings[kind]}", style="bold")
+        rows = [(number, subject.event(action), subject.state(after)) for number, (action, after) in enumerate(path, 1)]
         ui.table(["", "event", "state after it"], rows, numbers=[""])
         ui.line()
     ui.line(_verdict(found), style="bold")
-    ui.line(_counts(cluster, found))
-    mutant = cluster.decide.rules.mutant
-    if mutant in cluster.decide.mutants.by_name:
-        place = cluster.decide.mutants.by_name[mutant]
+    reached = f"{found.states:,} states, {found.transitions:,} transitions, {found.depth} events deep"
+    ui.line(f"{reached}, {found.seconds:.1f} CPU s")
+    mutant = subject.decide.rules.mutant
+    if mutant in subject.decide.mutants.by_name:
+        place = subject.decide.mutants.by_name[mutant]
         took = "executed" if place.took else "never executed"
         ui.line(f"mutant {mutant}: its place was {took}, and {'' if place.differed else 'never '}decided otherwise")
 
 
-def _verdict(found: Found) -> str:
+def _verdict(found: Found[Any]) -> str:
     kinds = ", ".join(found.paths)
     if found.stopped:
         return f"violation: {kinds}"
@@ -139,25 +185,17 @@ def _verdict(found: Found) -> str:
     return "no violation up to the limit"
 
 
-def _counts(cluster: Cluster, found: Found) -> str:
-    reached = f"{found.states:,} states, {found.transitions:,} transitions, {found.depth} events deep"
-    computed = f"{cluster.machine.computed:,} events computed at brokers, {cluster.controller.computed:,}"
-    return f"{reached}, {found.seconds:.1f} CPU s; {computed} at the controller"
-
-
-def _as_json(cluster: Cluster, found: Found) -> dict[str, Any]:
-    from scenarios.exploring import wording
-
-    mutant = cluster.decide.mutants.by_name.get(cluster.decide.rules.mutant)
+def _as_json(subject: Subject, found: Found[Any]) -> dict[str, Any]:
+    mutant = subject.decide.mutants.by_name.get(subject.decide.rules.mutant)
     return {
         "states": found.states,
         "transitions": found.transitions,
         "depth": found.depth,
         "exhausted": found.exhausted,
         "violates": found.stopped,
-        "seconds": round(found.seconds, 1),
+        "cpu_s": round(found.seconds, 1),
         "paths": {
-            kind: [[wording.event(cluster, action), wording.state(cluster, after)] for action, after in path]
+            kind: [[subject.event(action), subject.state(after)] for action, after in path]
             for kind, path in found.paths.items()
         },
         "mutant": None if mutant is None else {"took": mutant.took, "differed": mutant.differed},

@@ -16,7 +16,7 @@ ONE_FENCE = Bounds(losses=0, fences=1)
 
 def explored(
     mode_name: str, mutant: str = "none", bounds: Bounds = ONE_FENCE, most_states: int = 20_000
-) -> tuple[Cluster, Found]:
+) -> tuple[Cluster, Found[int]]:
     """A search that ends at the first violation or early warning."""
     cluster = Cluster(mode(mode_name).rules.override({"mutant": mutant}), bounds)
     return cluster, search(cluster, until=KINDS, ends=VIOLATIONS, most_states=most_states)

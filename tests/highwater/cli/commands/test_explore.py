@@ -33,7 +33,13 @@ def test_a_limit_is_inconclusive(highwater: Callable[..., Call]) -> None:
     assert (call.code, call.out.splitlines()[0]) == (3, "no violation up to the limit")
 
 
-def test_a_mode_of_zookeeper_is_refused(highwater: Callable[..., Call]) -> None:
-    call = highwater("explore", "--mode", "kip320")
+def test_a_mode_of_zookeeper_is_explored(highwater: Callable[..., Call]) -> None:
+    call = highwater("explore", "--mode", "hw", "--stops", "1")
+    assert call.code == 1
+    assert "divergence after" in call.out
+
+
+def test_an_option_of_the_other_control_plane_is_refused(highwater: Callable[..., Call]) -> None:
+    call = highwater("explore", "--mode", "kip320", "--fences", "1")
     assert (call.code, call.out) == (2, "")
-    assert "'explore' needs a mode with KRaft" in call.err
+    assert "--fences has no effect in kip320, a mode with ZooKeeper" in call.err

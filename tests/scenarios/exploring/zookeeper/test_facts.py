@@ -1,37 +1,37 @@
-"""Two-sided facts about the modes, by trying every order of events at tiny scale."""
+"""Two-sided facts about ZooKeeper modes, by trying every order of events."""
 
 from __future__ import annotations
 
 import pytest
 
+from scenarios.exploring.search import search
+from scenarios.exploring.zookeeper.world import World
 from sim.protocol.modes import mode
-from tests.verification.tiny.__main__ import main
-from tests.verification.tiny.facts import EMPTY, FACTS, Fact
-from tests.verification.tiny.search import search
-from tests.verification.tiny.world import World
+from tests.scenarios.exploring.zookeeper.facts import EMPTY, FACTS, Fact
+from tests.verification.explore.__main__ import main
 
 
 @pytest.mark.parametrize("fact", [fact for fact in FACTS if fact.quick], ids=lambda fact: fact.name)
 def test_fact(fact: Fact) -> None:
     found = fact.check()
-    assert set(found.paths) == fact.kinds, "\n".join(step for path in found.paths.values() for step in path)
+    assert set(found.paths) == fact.kinds, str(found.paths)
     assert found.exhausted or found.stopped
 
 
 def test_a_search_keeps_no_more_states_than_it_may_and_says_that_it_did_not_end() -> None:
     world = World(mode("kip320").rules, EMPTY)
-    every = search(world).states
-    cut = search(world, max_states=every - 1)
+    every = search(world, until=()).states
+    cut = search(world, until=(), most_states=every - 1)
     assert (cut.states, cut.exhausted, cut.stopped) == (every - 1, False, False)
-    whole = search(world, max_states=every)
+    whole = search(world, until=(), most_states=every)
     assert (whole.states, whole.exhausted) == (every, True)
 
 
 def test_a_search_ends_when_its_time_is_over() -> None:
-    cut = search(World(mode("kip320").rules, EMPTY), seconds=0)
+    cut = search(World(mode("kip320").rules, EMPTY), until=(), time_limit=0)
     assert (cut.states, cut.exhausted, cut.stopped) == (1, False, False)
 
 
 def test_a_limit_before_an_answer_is_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--mode", "kip320-2.1", "--max-states", "2"]) == 3
-    assert capsys.readouterr().out.endswith("; first 2 states; no answer within the limits\n")
+    assert main(["--mode", "kip320-2.1", "--most-states", "2"]) == 3
+    assert capsys.readouterr().out.endswith("; no answer within the limits\n")

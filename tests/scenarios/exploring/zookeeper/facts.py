@@ -1,4 +1,4 @@
-"""Claims about the modes at tiny scale, each with the fault model under which it holds.
+"""Claims about ZooKeeper modes at small scale, each with the fault model under which it holds.
 
 Each fact says which kinds of violation can happen within its bounds; all others cannot, in any order of events. Common
 to all: no log loses anything in a crash, elections are clean, batches hold one record.
@@ -25,12 +25,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from scenarios.exploring.search import search
+from scenarios.exploring.zookeeper.world import DIVERGENCE, LOSS, Bounds, State, World
 from sim.protocol.modes import mode
-from tests.verification.tiny.search import DIVERGENCE, LOSS, search
-from tests.verification.tiny.world import Bounds, World
 
 if TYPE_CHECKING:
-    from tests.verification.tiny.search import Found
+    from scenarios.exploring.search import Found
 
 TWO: Final = Bounds(replicas=2, prefix=1, records=3, epochs=3, crashes=1, bounces=True, strays=False)
 TWO_SMALL: Final = Bounds(replicas=2, prefix=1, records=2, epochs=3, crashes=1, bounces=True, strays=False)
@@ -56,7 +56,7 @@ class Fact:
         bounds: what may happen.
         kinds: the kinds of violation that can happen; no others can.
         rules: values of rules that differ from the mode's.
-        quick: checked with every test run; all others by ``make tiny``.
+        quick: checked with every test run; all others by ``make explore``.
     """
 
     mode: str
@@ -71,11 +71,12 @@ class Fact:
         given = [f"{rule}={value}" for rule, value in self.rules]
         return " ".join([self.mode, *given, self.bounds.name])
 
-    def check(self, *, max_states: int | None = None, seconds: float | None = None) -> Found:
+    def check(self, *, max_states: int | None = None, seconds: float | None = None) -> Found[State]:
         """Search until all possible kinds are found, to the end if some are impossible, or to a limit (`search`)."""
         rules = mode(self.mode).rules.override(dict(self.rules))
         until = (LOSS, DIVERGENCE) if self.bounds.replicas == 2 else self.kinds
-        return search(World(rules, self.bounds), until=until, max_states=max_states, seconds=seconds)
+        world = World(rules, self.bounds)
+        return search(world, until=until, every=True, ends=(LOSS,), most_states=max_states, time_limit=seconds)
 
 
 _LOSS: Final = frozenset({LOSS})

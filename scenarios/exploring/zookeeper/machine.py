@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from scenarios.exploring.freezing import Freezer
 from sim.protocol.decisions import Decisions
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
@@ -34,7 +35,6 @@ from sim.protocol.replica.isr import UNREGISTERED
 from sim.protocol.replica.partition import NO_LEADER, Partition
 from sim.protocol.replica.partition_fetch_state import FETCHING
 from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
-from tests.verification.tiny.freezing import freeze, thaw
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,10 +43,12 @@ if TYPE_CHECKING:
     from sim.protocol.replica.replica import Replica
     from sim.protocol.rules import Rules
 
-NAME: Final = "tiny"
+NAME: Final = "t-0"
 NOW_US: Final = 0
 LAG_US: Final = 1
 UNSETTLED: Final = -1
+CONSTANTS: Final = {"rounds": 0}
+"""Counted for reports only. A follower that asks for ever (KAFKA-10706) would never come back to a known state."""
 Event = tuple[Any, ...]
 Request = FetchRequest | OffsetsForLeaderEpochRequest | ListOffsetsRequest
 
@@ -62,24 +64,26 @@ class Host:
         self.halted = False
 
     def appended(self, replica: Replica, batch: Batch) -> None:
-        pass
+        """See `ReplicaHost.appended`."""
 
     def truncated(self, replica: Replica, removed: list[Batch]) -> None:
-        pass
+        """See `ReplicaHost.truncated`."""
 
     def log_start_moved(self, replica: Replica) -> None:
-        pass
+        """See `ReplicaHost.log_start_moved`."""
 
     def replicated(self, partition: Partition, follower: int, leo: int) -> None:
-        pass
+        """See `PartitionHost.replicated`."""
 
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
-        pass
+        """See `ProduceHost.answer_produce`."""
 
-    def is_alive(self, broker: int) -> bool:
+    def is_alive(self, broker: int) -> bool:  # noqa: ARG002
+        """See `MetadataCache.is_alive`."""
         return True
 
-    def registered_epoch(self, broker: int) -> int:
+    def registered_epoch(self, broker: int) -> int:  # noqa: ARG002
+        """See `MetadataCache.registered_epoch`."""
         return UNREGISTERED
 
     def hw_moved(self, replica: Replica, previous: int) -> None:
@@ -90,12 +94,14 @@ class Host:
                 if batch is not None:
                     self.committed |= 1 << (batch.first_id + offset - batch.base_offset)
 
-    def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
+    def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:  # noqa: ARG002
+        """See `PartitionHost.propose_isr`."""
         self.isr = isr
 
     def send_fetch(
         self, fetcher: ReplicaFetcherThread, positions: list[Position], leader_epochs: list[int]
     ) -> FetchRequest:
+        """See `FetcherHost.send_fetch`."""
         request = FetchRequest(0, fetcher.leader, 0, -1, positions, leader_epochs)
         self.requests.append((fetcher.leader, request))
         return request
@@ -103,6 +109,7 @@ class Host:
     def send_epoch_end(
         self, fetcher: ReplicaFetcherThread, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
     ) -> OffsetsForLeaderEpochRequest:
+        """See `FetcherHost.send_epoch_end`."""
         request = OffsetsForLeaderEpochRequest(0, asks, leader_epochs, with_epoch=with_epoch)
         self.requests.append((fetcher.leader, request))
         return request
@@ -110,20 +117,24 @@ class Host:
     def send_list_offsets(
         self, fetcher: ReplicaFetcherThread, name: str, timestamp: int, leader_epoch: int
     ) -> ListOffsetsRequest:
+        """See `FetcherHost.send_list_offsets`."""
         request = ListOffsetsRequest(0, 0, name, timestamp, leader_epoch)
         self.requests.append((fetcher.leader, request))
         return request
 
-    def wake_fetcher(self, fetcher: ReplicaFetcherThread, at_us: int) -> None:
+    def wake_fetcher(self, fetcher: ReplicaFetcherThread, at_us: int) -> None:  # noqa: ARG002
+        """See `FetcherHost.wake_fetcher`."""
         raise AssertionError("no fetcher backs off where time stands still")
 
-    def truncation_completed(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
+    def truncation_completed(self, replica: Replica, leader_epoch: int, rounds: int) -> None:  # noqa: ARG002
+        """See `FetcherHost.truncation_completed`."""
         self.settled_epoch = leader_epoch
 
     def reached(self, probe: int) -> None:
-        pass
+        """See `ReplicaHost.reached`."""
 
-    def halt(self, reason: str) -> None:
+    def halt(self, reason: str) -> None:  # noqa: ARG002
+        """See `FetcherHost.halt`."""
         self.halted = True
 
 
@@ -196,6 +207,7 @@ class Machine:
         self.rules = rules
         self.decide = Decisions(rules)
         self.replicas = replicas
+        self._freezer = Freezer(self.decide, CONSTANTS)
         self.views: list[View] = []
         self.messages: list[Any] = []
         self._snapshots: list[Any] = []
@@ -236,12 +248,16 @@ class Machine:
         settled, partition, fetchers = frozen
         host = Host()
         host.settled_epoch = settled
-        thawed = thaw(partition, self.decide, host)
-        return Broker(host, thawed, thaw(fetchers, self.decide, host, thawed))
+        thawed = self._freezer.thaw(partition, host)
+        return Broker(host, thawed, self._freezer.thaw(fetchers, host, thawed))
 
     def _number(self, broker: Broker) -> int:
         partition = broker.partition
-        frozen = (broker.host.settled_epoch, freeze(partition, inside=False), freeze(broker.fetchers))
+        frozen = (
+            broker.host.settled_epoch,
+            self._freezer.freeze(partition, inside=False),
+            self._freezer.freeze(broker.fetchers),
+        )
         number = self._snapshot_numbers.get(frozen)
         if number is None:
             number = self._add(frozen, self._view(broker))
@@ -278,7 +294,7 @@ class Machine:
         return tuple(records), sum({1 << record[0] for record in records if record is not None})
 
     def _number_down(self, broker: int, log: Log, checkpoint: LeaderEpochCheckpointFile, hw: int) -> int:
-        frozen = ("down", broker, freeze(log.batches), freeze(checkpoint), hw)
+        frozen = ("down", broker, self._freezer.freeze(log.batches), self._freezer.freeze(checkpoint), hw)
         number = self._snapshot_numbers.get(frozen)
         if number is None:
             records, ids = self._records(log)
@@ -291,8 +307,12 @@ class Machine:
         self.views.append(view)
         return number
 
+    def message(self, number: int) -> Any:
+        """A message."""
+        return self._freezer.thaw(self.messages[number], None)
+
     def _message(self, message: Any) -> int:
-        frozen = freeze(message)
+        frozen = self._freezer.freeze(message)
         number = self._message_numbers.get(frozen)
         if number is None:
             number = self._message_numbers[frozen] = len(self.messages)
@@ -315,11 +335,11 @@ class Machine:
         _, number, batches, checkpoint, _ = frozen
         host = Host()
         log = Log(check_first_offset=self.rules.append_check == "first-offset")
-        log.batches = thaw(batches, self.decide, host)
+        log.batches = self._freezer.thaw(batches, host)
         log.lasts = [batch.last_offset for batch in log.batches]
         log.reload()
         cache = LeaderEpochFileCache(
-            thaw(checkpoint, self.decide, host), strict=self.rules.epoch_recorded_at == "election"
+            self._freezer.thaw(checkpoint, host), strict=self.rules.epoch_recorded_at == "election"
         )
         cache.truncate_from_end(log.leo)
         partition = Partition(number, NAME, log, cache, hw, self.decide, host, min_insync_replicas=1, lag_us=LAG_US)
@@ -380,7 +400,7 @@ class Machine:
 
     def _on_serve(self, broker: Broker, follower: int, message: int) -> int | None:
         """A follower's request arrives (`sim.hosts.serving`); `replica.fetch.wait.max.ms` is 0."""
-        request = thaw(self.messages[message], self.decide, None)
+        request = self._freezer.thaw(self.messages[message], None)
         partition = broker.partition
         if isinstance(request, OffsetsForLeaderEpochRequest):
             answers = [
@@ -417,7 +437,7 @@ class Machine:
     # Events: following.
 
     def _on_reply(self, broker: Broker, message: int) -> None:
-        reply = thaw(self.messages[message], self.decide, None)
+        reply = self._freezer.thaw(self.messages[message], None)
         (fetcher,) = broker.fetchers.values()
         reply.request = fetcher.in_flight
         if isinstance(reply, FetchResponse):

@@ -17,13 +17,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tests.verification.tiny.machine import UNSETTLED, Machine
+from scenarios.exploring.zookeeper.machine import UNSETTLED, Machine
+from sim.protocol.messages import (
+    FetchRequest,
+    FetchResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+)
 
 if TYPE_CHECKING:
+    from scenarios.exploring.zookeeper.machine import Event, Outcome
     from sim.protocol.rules import Rules
-    from tests.verification.tiny.machine import Event, Outcome
 
 NOBODY: Final = 0
+LOSS: Final = "exposed-loss"
+DIVERGENCE: Final = "divergence"
+MEANINGS: Final = {
+    LOSS: "the leader of the newest leader epoch leads without a record that a HW has passed",
+    DIVERGENCE: "two replicas that have completed truncation in the newest leader epoch differ below both HWs",
+}
+"""Kind -> meaning."""
 Action = tuple[str | int, ...]
 
 
@@ -150,6 +163,15 @@ class World:
         return step.end()
 
     # Violations.
+
+    def findings(self, state: State) -> tuple[str, ...]:
+        """The kinds of violations that a state shows."""
+        found = []
+        if self.loses(state):
+            found.append(LOSS)
+        if self.diverges(state):
+            found.append(DIVERGENCE)
+        return tuple(found)
 
     def loses(self, state: State) -> bool:
         """Whether the leader of the newest epoch leads and lacks a committed record: a leader never gets it back."""
@@ -296,16 +318,16 @@ class World:
 
     # In words.
 
-    def tell(self, action: Action, after: State) -> str:
-        """An action and the state after it."""
+    def event(self, action: Action) -> str:
+        """An event in words."""
         kind, *details = action
         what = {
             "elect": "the controller elects {0}, which is in the ISR",
             "expire": "the session of {0} expires; leader is {1}",
             "register": "{0} registers",
             "hear": "{0} hears that {1} leads in epoch {2}",
-            "serve": "{1} serves a request of {0}",
-            "receive": "{0} receives a reply of {1}",
+            "serve": "{1} serves {0}:",
+            "receive": "{0} receives from {1}:",
             "append": "{0} appends r{1} ({2})",
             "lag": "{0} sees {1} lag",
             "crash": "{0} crashes",
@@ -313,10 +335,10 @@ class World:
         }[str(kind)].format(*details)
         if kind in ("serve", "receive"):
             what += f" {self._content(int(details[2]))}"
-        return f"{what:<48} {self.describe(after)}"
+        return what
 
     def describe(self, state: State) -> str:
-        """The state: ZooKeeper, then each broker's role, epoch, log with epochs, and HW."""
+        """A state in words: ZooKeeper, then each broker's role, epoch, log with epochs, and HW."""
         parts = [f"zk {state.leader}@{state.epoch} isr {','.join(map(str, state.isr))}"]
         for broker, number in zip(self.brokers, state.snapshots, strict=True):
             view = self.machine.views[number]
@@ -326,9 +348,19 @@ class World:
         return " | ".join(parts)
 
     def _content(self, number: int) -> str:
-        cls, *values = self.machine.messages[number]
-        words = [value for value in values if value is not None]
-        return f"{cls.__name__} {words[-1] if cls.__name__ == 'FetchResponse' else words}"
+        message = self.machine.message(number)
+        if isinstance(message, FetchRequest):
+            return f"Fetch at offset {message.positions[0][1]}"
+        if isinstance(message, FetchResponse):
+            _, error, batches, hw, *_ = message.results[0]
+            held = ", ".join(f"r{one}" for batch in batches for one in batch.ids())
+            return error or f"{held or 'no records'} and HW {hw}"
+        if isinstance(message, OffsetsForLeaderEpochRequest):
+            return f"OffsetsForLeaderEpoch {message.asks[0][2]}"
+        if isinstance(message, OffsetsForLeaderEpochResponse):
+            _, error, _, offset = message.results[0]
+            return error or f"end offset {offset}"
+        return "ListOffsets"
 
 
 class _Step:

@@ -1,0 +1,71 @@
+"""Claims about KRaft modes within bounds, and about the conditions that the specification of KIP-966 marks CHECK."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from scenarios.exploring.cluster import Bounds, Cluster
+from scenarios.exploring.properties import KINDS, VIOLATIONS
+from scenarios.exploring.search import Found, search
+from sim.protocol.modes import mode
+
+SPECIFICATION: Final = Bounds()
+"""The bounds of the specification's shipped configuration."""
+ONE_LOSS: Final = Bounds(fences=0)
+ONE_FENCE: Final = Bounds(losses=0)
+NO_FAULTS: Final = Bounds(losses=0, fences=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A claim.
+
+    Attributes:
+        mode: of controller and brokers.
+        bounds: how much may happen.
+        kinds: violations and early warnings of the first state that shows any; none: no state does.
+        mutant: the mutant that is on.
+        differs: whether its place decides otherwise within the bounds.
+    """
+
+    mode: str
+    bounds: Bounds
+    kinds: tuple[str, ...] = ()
+    mutant: str = "none"
+    differs: bool = True
+
+    @property
+    def name(self) -> str:
+        """For readers."""
+        return " ".join(
+            word for word in (self.mode, self.mutant, f"({self.bounds.sentence or 'specification'})") if word
+        )
+
+    def search(self, *, most_states: int | None = None, time_limit: float | None = None) -> tuple[Cluster, Found[int]]:
+        """Search until the first violation or early warning."""
+        cluster = Cluster(mode(self.mode).rules.override({"mutant": self.mutant}), self.bounds)
+        found = search(cluster, until=KINDS, ends=VIOLATIONS, most_states=most_states, time_limit=time_limit)
+        return cluster, found
+
+    def mark(self, cluster: Cluster) -> str:
+        """What the mutant's place did."""
+        if self.mutant == "none":
+            return ""
+        place = cluster.decide.mutants.by_name[self.mutant]
+        if place.differed:
+            return "; the mutant decided otherwise"
+        return "; the mutant's place never decided otherwise" if place.took else "; the mutant's place was not executed"
+
+
+_CANDIDATE: Final = ("candidate-incomplete",)
+BOUNDED: Final[tuple[Fact, ...]] = (
+    Fact("elr-repaired", NO_FAULTS),
+    Fact("elr-repaired", ONE_FENCE),
+    Fact("elr-repaired", ONE_LOSS),
+)
+MARKS: Final[tuple[Fact, ...]] = (
+    Fact("elr-repaired", ONE_FENCE, _CANDIDATE, "join-below-hw"),
+    Fact("elr-repaired", ONE_FENCE, _CANDIDATE, "join-below-epoch-start"),
+    Fact("elr-repaired", ONE_FENCE, _CANDIDATE, "join-without-fetch"),
+)

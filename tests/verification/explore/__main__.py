@@ -1,0 +1,83 @@
+"""Every order of events, the slow searches included: what was found after how many events, in how many states.
+
+``python -m tests.verification.explore [--only zookeeper|kraft|marks] [--mode MODE] [--most-states N] [--time SECONDS]
+[--paths]``, limits per search. Ends with code 1 if a claim does not hold, else with 3 if a limit came before an answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scenarios.exploring.zookeeper.world import World
+from sim.protocol.modes import mode
+from tests.scenarios.exploring.kraft_facts import BOUNDED, MARKS
+from tests.scenarios.exploring.zookeeper.facts import FACTS
+
+if TYPE_CHECKING:
+    from scenarios.exploring.search import Found
+
+PARTS = ("zookeeper", "kraft", "marks")
+
+
+@dataclass
+class Tally:
+    """Numbers of claims that did not hold, and that were not decided."""
+
+    wrong: int = 0
+    undecided: int = 0
+
+    def note(self, name: str, found: Found[Any], kinds: frozenset[str], mark: str = "") -> None:
+        """Print a search, and whether it was as claimed."""
+        said = ", ".join(f"{kind} after {len(path)} events" for kind, path in found.paths.items()) or "nothing"
+        states = f"{'all' if found.exhausted else 'first'} {found.states:,} states, {found.seconds:.1f} CPU s"
+        decided = found.exhausted or found.stopped
+        if set(found.paths) - kinds or (decided and set(found.paths) != kinds):
+            self.wrong += 1
+            verdict = "NOT AS CLAIMED"
+        elif decided:
+            verdict = "as claimed"
+        else:
+            self.undecided += 1
+            verdict = "no answer within the limits"
+        sys.stdout.write(f"{name}: {said}; {states}; {verdict}{mark}\n")
+        sys.stdout.flush()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Search them all, or some."""
+    parser = argparse.ArgumentParser(prog="explore")
+    parser.add_argument("--only", choices=PARTS)
+    parser.add_argument("--mode")
+    parser.add_argument("--most-states", type=int)
+    parser.add_argument("--time", type=float)
+    parser.add_argument("--paths", action="store_true")
+    given = parser.parse_args(arguments)
+    tally = Tally()
+    if given.only in (None, "zookeeper"):
+        _zookeeper(tally, given)
+    for part, facts in (("kraft", BOUNDED), ("marks", MARKS)):
+        if given.only in (None, part):
+            for fact in facts:
+                if given.mode in (None, fact.mode):
+                    cluster, found = fact.search(most_states=given.most_states, time_limit=given.time)
+                    tally.note(fact.name, found, frozenset(fact.kinds), fact.mark(cluster))
+    return 1 if tally.wrong else 3 if tally.undecided else 0
+
+
+def _zookeeper(tally: Tally, given: argparse.Namespace) -> None:
+    for fact in FACTS:
+        if given.mode not in (None, fact.mode):
+            continue
+        found = fact.check(max_states=given.most_states, seconds=given.time)
+        tally.note(fact.name, found, fact.kinds)
+        if given.paths:
+            world = World(mode(fact.mode).rules.override(dict(fact.rules)), fact.bounds)
+            for kind, path in found.paths.items():
+                sys.stdout.write(f"  {kind}\n" + "".join(f"    {world.event(action)}\n" for action, _ in path))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
