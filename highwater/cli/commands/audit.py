@@ -109,8 +109,8 @@ def command(
     or snapshots of one; the output of 'kafka-dump-log.sh --cluster-metadata-decoder', or of 'kafka-topics.sh
     --describe' (one moment), compressed or not. Nothing is written to it.
 
-    Exit 0 when no partition is at risk of a loss or without a leader and each record has an explanation, 1 otherwise;
-    with --before-restart, 0 for yes and 1 for no.
+    Exit 0 when no partition is at risk of a loss or without a leader, each record has an explanation and no broker's
+    log shows a loss; 1 otherwise. With --before-restart, 0 for yes and 1 for no.
     """
     from reports.audit.audit import audit
     from reports.audit.broker_logs import read_broker_logs
@@ -149,7 +149,7 @@ def command(
         from reports.page.audit import audit_page
 
         _write_page(ui, output, audit_page(found, paths, name, distances, logs))
-    return _exit_code(found, broker, reasons)
+    return _exit_code(found, broker, reasons, logs)
 
 
 def _check_output(output: Path | None, broker: int | None) -> None:
@@ -254,13 +254,14 @@ def _write_stories(folder: Path, measured: AuditDistances, distances: Measured, 
     return f"{counted(written, 'story', 'stories')} written to {folder}{missing}"
 
 
-def _exit_code(found: Audit, broker: int | None, reasons: dict[Key, list[str]]) -> int:
+def _exit_code(found: Audit, broker: int | None, reasons: dict[Key, list[str]], logs: BrokerLogs | None) -> int:
     from reports.audit.risks import Severity
 
     if broker is not None:
         return exit_codes.UNEXPECTED if reasons else exit_codes.EXPECTED
     serious = any(risk.severity != Severity.MARGIN for risks in found.risks.values() for risk in risks)
-    return exit_codes.UNEXPECTED if serious or found.unexplained else exit_codes.EXPECTED
+    has_lost = logs is not None and len(logs.lost) > 0
+    return exit_codes.UNEXPECTED if serious or found.unexplained or has_lost else exit_codes.EXPECTED
 
 
 def _show(shown: Terminal, found: Audit, name: Named, most: int) -> None:

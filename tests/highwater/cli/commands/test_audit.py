@@ -143,6 +143,9 @@ def test_logs_of_brokers_show_what_was_lost(highwater: Callable[..., Call], tmp_
     hidden = highwater("audit", LOST, "--broker-log", log, "--anonymous", "--json").out
     assert json.loads(hidden)["broker_logs"]["lost"][0]["offsets"] == "0 to 1"
     assert "partition-0 " not in hidden
+    safe = LOGS / "idempotent-retry-4.3.1.txt.xz"
+    assert highwater("audit", safe).code == exit_codes.EXPECTED
+    assert highwater("audit", safe, "--broker-log", log).code == exit_codes.UNEXPECTED
     log.write_text("nothing of interest\n")
     other = highwater("audit", LOST, "--broker-log", log)
     assert "The brokers' logs show no loss of committed records" in other.out
