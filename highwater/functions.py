@@ -66,7 +66,7 @@ def sweep(
     settings: Mapping[str, object] | None = None,
     processes: int = 1,
     blows: int = 0,
-    reuse: bool = True,
+    reuse: bool | str | Path = True,
 ) -> Swept:
     """Run a sweep on this machine, without Spark; the same call resumes an interrupted sweep.
 
@@ -79,7 +79,8 @@ def sweep(
         settings: settings to override; lists or tuples of values are swept in every combination.
         processes: number of worker processes.
         blows: blows after early warnings; their runs have rows of their own.
-        reuse: take a row over from an earlier mode in which the seed has the same history, instead of running it again.
+        reuse: take a row over from an earlier mode in which the seed has the same history, instead of running it again;
+            a sweep's folder: also from its modes.
 
     Raises:
         UserError: what the command line would refuse.
@@ -88,6 +89,7 @@ def sweep(
     from scenarios.sweep.driver import RESUME, Interrupted, run_sweep
     from scenarios.sweep.folder import open_folder
     from scenarios.sweep.local import LocalBackend
+    from scenarios.sweep.store import Store
 
     _check_number("processes", processes)
     fixed, varied = requests.rule_lists(rules)
@@ -99,10 +101,11 @@ def sweep(
         varied=varied,
         settings=requests.setting_lists(settings),
         blows=blows,
-        reuses=reuse,
+        reuses=reuse is not False,
     )
+    source = None if isinstance(reuse, bool) else Store(os.fspath(reuse))
     try:
-        summary = run_sweep(asked.sweep(), open_folder(str(output)), LocalBackend(processes))
+        summary = run_sweep(asked.sweep(), open_folder(str(output)), LocalBackend(processes), reuse=source)
     except Interrupted:
         raise KeyboardInterrupt(RESUME) from None
     return Swept(str(output), dict(summary))

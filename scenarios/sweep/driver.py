@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 from scenarios import memory
 from scenarios.paths import of_os
 from scenarios.single.rows import ROWS_VERSION
-from scenarios.sweep import claim, manifest, ownership
+from scenarios.sweep import claim, manifest, ownership, parts, takeover
 from scenarios.sweep.claim import Claim
 from scenarios.sweep.extent import Extent, Piece, merged, split, take, units
 from scenarios.sweep.folder import Folder, open_folder
@@ -150,6 +150,7 @@ def run_sweep(
     wave_units: int | None = None,
     report: Callable[[Progress], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
+    reuse: Store | None = None,
 ) -> dict[str, Any]:
     """Run or resume a sweep. Returns the content of ``summary.json``.
 
@@ -162,21 +163,24 @@ def run_sweep(
         wave_units: units per wave; None: enough for `WAVE_SECONDS`.
         report: called a few times a second.
         note: called with notes for the user.
+        reuse: another sweep's folder, from which rows are taken over before anything runs.
 
     Raises:
-        InputError: `output` contains something else.
+        InputError: `output` contains something else, or rows of `reuse` cannot be taken over.
         UnavailableError: the backend cannot work here, or another driver is at work in `output`.
         StorageError: the disk is full, or `output` cannot be written.
         Interrupted: a signal came. As after any exception, ``summary.json`` is valid and says ``"complete": false``.
     """
     folder = open_folder(output)
+    if reuse is not None:
+        takeover.check(sweep, reuse)
     arguments = {"backend": backend.name, "chunks": chunks, "task_seconds": task_seconds}
     job: _Job | None = None
     try:
         with _signals() as poll:
             try:
                 job = _Job(sweep, folder, backend, report, note, arguments)
-                job.run(poll, chunks, task_seconds, wave_units)
+                job.run(poll, chunks, task_seconds, wave_units, reuse)
             finally:
                 backend.close()
             return job.finish()
@@ -252,14 +256,23 @@ class _Job:
         self._shown = 0
         self._claim = _claim(folder)
 
-    def run(self, poll: Callable[[], None], chunks: int | None, task_seconds: float, wave_units: int | None) -> None:
-        """Run the missing waves."""
+    def run(
+        self,
+        poll: Callable[[], None],
+        chunks: int | None,
+        task_seconds: float,
+        wave_units: int | None,
+        reuse: Store | None,
+    ) -> None:
+        """Take over rows of another folder, then run the missing waves."""
         for line in self._idle:
             self._note(line)
         _clear_up(self._folder, self._claim.name)
         if self._begun:
             self._count()
         self._show(0)
+        if reuse is not None:
+            self._take_over(poll, reuse)
         if not self._missing():
             self._begin()
             return
@@ -291,6 +304,20 @@ class _Job:
                 self._seconds = (now - since) * slots / done
                 since = now
                 self._show(0)
+
+    def _take_over(self, poll: Callable[[], None], source: Store) -> None:
+        """Write the rows that another folder has for missing units; each of its waves becomes one."""
+        self._begin()
+        taken = 0
+        for pieces, rows in takeover.batches(self._sweep, source, Extent(self._missing())):
+            poll()
+            wave = f"wave={self._claim.name}-{next(self._numbers):05d}"
+            self._planned.append(wave)
+            parts.write_part(self._folder, wave, 0, rows)
+            self._commit(WavePlan(wave, [tuple(pieces)], 0.0))
+            taken += len(rows)
+            self._show(0)
+        self._note(f"{taken:,} runs are taken over from {source.folder.shown}")
 
     def _missing(self) -> tuple[Piece, ...]:
         return tuple(self._sweep.extent().minus(self._covered).pieces())

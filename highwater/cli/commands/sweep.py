@@ -71,6 +71,9 @@ SHOWN_FAILURES: Final = 10
 @click.option(
     "--no-reuse", is_flag=True, help="Run each seed in each mode, even if it cannot differ from an earlier mode."
 )
+@click.option(
+    "--reuse", metavar="DIR", help="Take rows over from this sweep's folder, where its modes have the same history."
+)
 @click.option("--mixed-builds", is_flag=True, help="Allow Spark workers with another build (plain or compiled).")
 @rule_list_option
 @grid_option
@@ -94,6 +97,7 @@ def command(
     task_seconds: float | None,
     blows: int,
     no_reuse: bool,
+    reuse: str | None,
     mixed_builds: bool,
     rules: dict[str, tuple[str, ...]],
     settings: dict[str, tuple[Value, ...]],
@@ -112,6 +116,7 @@ def command(
     from scenarios.single.rows import ROWS_VERSION
     from scenarios.sweep.driver import RESUME, Interrupted, run_sweep
     from scenarios.sweep.folder import open_folder
+    from scenarios.sweep.store import Store
 
     modes = modes if all_modes else cluster.modes(modes)
     named = () if modes is None else modes.split(",")
@@ -140,12 +145,15 @@ def command(
     cores = os.cpu_count()
     if local is not None and cores is not None and local > cores:
         ui.note(f"--local {local}: this machine has {cores} cores, and more processes than that make a sweep slower")
+    if reuse is not None and no_reuse:
+        raise InputError("--reuse and --no-reuse exclude each other")
+    source = None if reuse is None else Store(open_folder(reuse, spark_conf))
     folder = open_folder(output, spark_conf)
     length = _task_seconds(task_seconds, master)
     try:
         with sweep_progress(ui) as progress:
             summary = run_sweep(
-                sweep, folder, backend, chunks=chunks, task_seconds=length, report=progress, note=ui.note
+                sweep, folder, backend, chunks=chunks, task_seconds=length, report=progress, note=ui.note, reuse=source
             )
     except Interrupted:
         ui.warn(f"interrupted: {RESUME}")
@@ -217,7 +225,7 @@ def _show(ui: Ui, folder: Folder, summary: dict[str, Any]) -> None:
     ui.table([*key, *verdicts, "expected", "met"], map(_counts, results), numbers=verdicts)
     if reused := sum(result.get("reused", 0) for result in results):
         ui.line(
-            f"{reused:,} of {summary['runs']:,} runs were taken over from an earlier mode with the same history "
+            f"{reused:,} of {summary['runs']:,} runs were taken over from another mode with the same history "
             "(--no-reuse runs them)"
         )
     if any(result["expectation"] == "clean" for result in results):

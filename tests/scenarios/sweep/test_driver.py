@@ -564,6 +564,7 @@ def test_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "inside_lossy": None,
             "vacuous": 0,
             "unexpected": 0,
+            "reused": 0,
             "expectation": "may-violate",
             "met": True,
         }

@@ -419,7 +419,7 @@ def test_values_of_a_rule_are_modes_of_their_own(highwater: Callable[..., Call],
     words = ["sweep", "power", "--modes", "kip320", "--rule", "stop_replica=unchecked,checked", "--seeds", "0..4"]
     call = highwater(*words, "--rule", "isr_lag=end-offset", "--local", 1, "--output", tmp_path / "out")
     assert call.code == 0
-    assert "4 of 8 runs were taken over from an earlier mode" in call.out
+    assert "4 of 8 runs were taken over from another mode" in call.out
     run = json.loads((tmp_path / "out" / "run.json").read_text())
     changed = "kip320+stop_replica=unchecked"
     assert run["modes"] == {"power": [changed, "kip320"]}
