@@ -26,8 +26,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 PACKAGES: Final = ("sim", "faults", "scenarios", "reports", "highwater")
 SINGLE: Final = ("convergence", "coverage_column", "draws", "ended_run", "execution", "result", "reuse", "rows", "run")
 COMPILED: Final = ("sim/**/*.py", "faults/**/*.py", *(f"scenarios/single/{name}.py" for name in SINGLE))
-NOT_COMPILED: Final = ("sim/protocol/rules.py", "**/__init__.py")
-"""The rules read their own annotations, which a compiled class does not keep."""
+NOT_COMPILED: Final = ("sim/protocol/rules.py", "sim/native.py", "**/__init__.py")
+"""The rules read their own annotations, which a compiled class does not keep. A mark for the compiler stays plain."""
 RECORD: Final = "scenarios/build.json"
 """Of which sources the machine code was made: see `scenarios.version`."""
 TOOLS: Final = ("mypy", "setuptools")

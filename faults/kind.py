@@ -15,6 +15,7 @@ from faults.plan import CONTROLLER, LEADER, Fault
 from sim.hosts.cluster import Cluster
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.streams import Stream, integer
+from sim.native import mypyc_attr
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,7 @@ class Role(Enum):
     WHILE_DOWN = "strikes a machine that is down"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class FaultKind:
     """A kind of fault. Subclasses declare these attributes and define `strike` and `undo`.
 

@@ -12,7 +12,7 @@ from highwater import requests
 from highwater.requests import RunRequest, StoreRequest, SweepRequest
 from highwater.results import Comparisons, Drawing, Explanation, Run, Shrunk, Swept
 from reports import starts
-from scenarios import paths
+from scenarios import paths, plugged
 from sim.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from reports.evidence.replay import Origin
     from scenarios.shrinking.case import Case
     from sim.protocol.modes import Mode
+
+if plugged.are_installed():  # As every command does.
+    from scenarios.format.plugins import load_installed
+
+    load_installed()
 
 
 def run(

@@ -190,7 +190,7 @@ ONLY_IN = {
     "kafka": {name for name in FILES if name.startswith("reports.brokers.confirm.")},
     "kazoo": {"reports.brokers.confirm.scripted_control"},
     "google_crc32c": {"reports.audit.segments"},
-    "mypy_extensions": {"sim.kernel.mixing", "sim.kernel.scheduler"},
+    "mypy_extensions": {"sim.kernel.mixing", "sim.kernel.scheduler", "sim.native"},
     "jinja2": {"reports.page.build"},
     "numpy": {name for name in FILES if name.startswith("reports.")},
     "scipy": {name for name in FILES if name.startswith("reports.")},

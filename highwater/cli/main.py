@@ -15,7 +15,7 @@ import click
 from click.shell_completion import shell_complete
 
 from highwater.cli.console import Ui, to_nowhere
-from highwater.cli.options import SuggestingGroup, load_installed
+from highwater.cli.options import SuggestingGroup, forget_plugins, load_installed
 from highwater.cli.overview import GROUPS
 from scenarios import memory
 from sim import exit_codes
@@ -122,6 +122,7 @@ def _ended(ui: Ui, words: Sequence[str]) -> int:
 
 def _called(ui: Ui, words: Sequence[str]) -> int:
     """Replaces click's ``main``, which takes every broken pipe and end of file for the user's."""
+    forget_plugins()
     if asked := os.environ.get(_COMPLETE):
         return shell_complete(highwater, {"obj": ui}, "highwater", _COMPLETE, asked)
     try:

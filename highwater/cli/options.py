@@ -49,6 +49,16 @@ def _load_plugins(_ctx: click.Context, _param: click.Parameter, words: tuple[str
             load(word)
 
 
+def forget_plugins() -> None:
+    """Unload the plug-ins of an earlier command line in this process."""
+    from scenarios import plugged
+
+    if plugged.LOADED:
+        from scenarios.format import plugins
+
+        plugins.unload()
+
+
 def load_installed() -> None:
     """Load the plug-ins of installed packages."""
     from scenarios import plugged

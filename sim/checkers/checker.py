@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 from sim.history.findings import Violation
 from sim.history.history import History
 from sim.history.steps import Deleted, End, Listener, Recovered
+from sim.native import mypyc_attr
 from sim.protocol.log.log import Log
 from sim.protocol.replica.partition import Partition
 
@@ -65,6 +66,7 @@ class RunEnd:
         self.now_us = now_us
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Checker(Listener):
     """Checks one property of a run's history, which receives findings."""
 
@@ -90,6 +92,7 @@ class Checker(Listener):
         self._findings.warnings.append(Violation(kind, at_us, detail, ids, weak=weak))
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LogsChecker(Checker):
     """Tracks the logs of all brokers, including stopped ones."""
 

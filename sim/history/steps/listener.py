@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sim.history.steps.base import METHODS, Step
+from sim.native import mypyc_attr
 
 if TYPE_CHECKING:
     from sim.history.steps.clients import Ack, Acknowledges, EndOffset, Position, ProducerId, Read, Refused
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from sim.history.steps.replication import Follow, HighWatermark, Lead, Replicated, Settled
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Listener:
     """Receives the steps for which its class overrides a method."""
 

@@ -16,6 +16,7 @@ import pytest
 from highwater.cli import main as cli
 from highwater.cli.commands import spark_package
 from highwater.cli.console import Ui
+from scenarios.format import plugins
 from scenarios.paths import is_path
 from sim import exit_codes
 from sim.protocol.modes import MODES
@@ -110,7 +111,10 @@ def test_every_command_works(
 
 
 @pytest.mark.parametrize("page", GUIDE)
-def test_commands_of_the_guide_are_understood(page: str, tmp_path: Path) -> None:
+def test_commands_of_the_guide_are_understood(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file, text in re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", GUIDE[page], re.M | re.S):
+        (tmp_path / file).write_text(text)
+    monkeypatch.chdir(tmp_path)
     scripts = [
         block for language, block in re.findall(r"^```(\w*)\n(.*?)^```", GUIDE[page], re.M | re.S) if not language
     ]
@@ -125,6 +129,7 @@ def test_commands_of_the_guide_are_understood(page: str, tmp_path: Path) -> None
         with command.make_context("here", words, obj=Ui()) as asked:
             assert asked.args == []
             _check_names(asked.params, {*re.findall(r'^name = "(.*)"$', GUIDE[page], re.M)})
+        plugins.unload()
 
 
 def _check_names(asked: dict[str, Any], own: set[str]) -> None:

@@ -1,0 +1,20 @@
+"""Marks classes that plug-ins derive from, for mypyc: otherwise a compiled class has no subclasses in plain Python.
+
+Compiled, objects of native classes cost nothing for it. This module stays plain, so that the mark needs no package
+at run time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mypy_extensions import mypyc_attr
+else:
+
+    def mypyc_attr(**_: Any) -> Any:
+        """Leave a class as it is."""
+        return lambda kind: kind
+
+
+__all__ = ["mypyc_attr"]

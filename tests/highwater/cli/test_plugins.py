@@ -1,0 +1,112 @@
+"""Plug-ins on the command line, as notebooks/guide/plugins.md has them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scenarios.sweep.store import Store
+from sim.protocol.decision_points import POINTS
+from tests.places import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from typing import Any
+
+    from tests.conftest import Call
+
+PAGE = (ROOT / "notebooks" / "guide" / "plugins.md").read_text(encoding="utf-8")
+FILES = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", PAGE, re.M | re.S))
+EXAMPLE = ROOT / "tests" / "fixtures" / "max_of_both.py"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    store = Store(str(folder))
+    found = [row for _, table in store.tables() for row in table.to_pylist()]
+    return sorted(found, key=lambda row: (row["scenario"], row["mode"], row["seed"]))
+
+
+def test_the_page_lists_all_decisions() -> None:
+    listed = re.findall(r"^\| `(\w+)` \| `(\w+)` \| (.*?) \| `(.*?)` \|", PAGE, re.M)
+    points = [
+        (point.name, point.situation.__name__, ", ".join(f"`{rule}`" for rule in point.rules), point.answer)
+        for point in POINTS.values()
+    ]
+    assert listed == points
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_empty_plugin_is_refused(highwater: Callable[..., Call]) -> None:
+    call = highwater("modes", "list", "--plugin", "empty.py")
+    assert (call.code, call.err) == (2, "highwater: --plugin empty.py has no declarations: PLUGIN is empty\n")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_rule_value_of_the_page_is_listed_and_runs(highwater: Callable[..., Call]) -> None:
+    plugin = ("--plugin", "max_of_both.py")
+    assert "max-of-both" in highwater("modes", "show", "kip320", *plugin).out
+    rule = ("--rule", "follower_truncation=max-of-both")
+    call = highwater("run", "chaos", "--seed", "3", "--mode", "kip320", *rule, *plugin, "--json")
+    assert call.json["runs"][0]["row"]["verdict"] in ("ok", "violation")
+    assert highwater("run", "chaos", "--seed", "3", "--mode", "kip320", *rule).code == 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_rule_of_the_page_changes_runs_of_its_mode(highwater: Callable[..., Call]) -> None:
+    call = highwater(
+        "run", "elr-chaos", "--seed", "3", "--modes", "quorum,elr-4.3", "--plugin", "hw_quorum.py", "--json"
+    )
+    quorum, other = (one["row"]["digest"] for one in call.json["runs"])
+    assert quorum != other
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_checker_of_the_page_warns(highwater: Callable[..., Call]) -> None:
+    call = highwater("run", "kip101-scenario-1", "--mode", "hw", "--plugin", "below_hw.py")
+    assert "truncation-below-hw" not in call.out
+    call = highwater("run", "kip903", "--mode", "hw", "--plugin", "below_hw.py", "--json")
+    assert call.code in (0, 1)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_fault_and_a_scenario_of_the_page_run(highwater: Callable[..., Call]) -> None:
+    both = ("--plugin", "blink.py", "--plugin", "blinks.py")
+    assert "blinks" in highwater("scenarios", "list", *both).out
+    call = highwater("run", "blinks", "--seed", "1", "--mode", "elr-4.3", *both, "--json")
+    assert call.code == 0
+    assert "blink" in call.json["runs"][0]["row"]["fault_kinds"]
+    assert "no such fault kind" in highwater("scenarios", "list", "--plugin", "blinks.py").err
+
+
+def test_rows_do_not_depend_on_the_number_of_workers(tmp_path: Path, highwater: Callable[..., Call]) -> None:
+    words = ("sweep", "blinks", "--modes", "kip320,kip320-max", "--seeds", "0..8", "--plugin", str(EXAMPLE))
+    for workers in ("1", "2"):
+        highwater(*words, "--local", workers, "--output", str(tmp_path / workers))
+    highwater("modes", "list", "--plugin", str(EXAMPLE))
+    assert rows(tmp_path / "1") == rows(tmp_path / "2")
+    assert len(rows(tmp_path / "1")) == 16
+
+
+def test_a_changed_plugin_is_refused_as_other_code(tmp_path: Path, highwater: Callable[..., Call]) -> None:
+    plugin = tmp_path / "mine.py"
+    text = EXAMPLE.read_text()
+    plugin.write_text(text)
+    folder = str(tmp_path / "store")
+    words = ("sweep", "blinks", "--modes", "kip320-max", "--seeds", "0..2", "--local", "1", "--output", folder)
+    highwater(*words, "--plugin", str(plugin))
+    plugin.write_text(f"{text}\n# changed\n")
+    call = highwater(*words, "--plugin", str(plugin))
+    assert (call.code, call.err) == (2, f"highwater: {folder} holds another sweep: plug-in mine has changed\n")
+    call = highwater("compare", folder)
+    assert (call.code, call.err) == (2, "highwater: the sweep has plug-in mine: load it with --plugin\n")
