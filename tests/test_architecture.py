@@ -110,7 +110,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("reports",),
     ("reports.analysis", "reports.audit", "reports.brokers", "reports.evidence"),
     ("reports.brokers.kafka", "reports.drawing"),
-    ("reports.brokers.confirm", "reports.film", "reports.page"),
+    ("reports.advice", "reports.brokers.confirm", "reports.film", "reports.page"),
     ("highwater",),
     ("highwater.cli",),
     ("highwater.cli.commands",),

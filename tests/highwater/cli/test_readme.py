@@ -46,7 +46,16 @@ BLOCKS = [
 BLOCKS = [*dict.fromkeys(BLOCKS)]
 PROGRAMS = ("highwater", "make", "git", "spark-submit")
 SCRIPTS = [block for block in BLOCKS if block.split()[0] in (*PROGRAMS, "export")]
-ELSEWHERE = ("spark-package", "spark://host:7077", "confirm", "kafka", "audit", "settings", "stories/story-1-loss.toml")
+ELSEWHERE = (
+    "spark-package",
+    "spark://host:7077",
+    "confirm",
+    "kafka",
+    "audit",
+    "settings",
+    "advise",
+    "stories/story-1-loss.toml",
+)
 """What needs a cluster or its files, a network, or a minute, and has tests of its own."""
 CODES: dict[tuple[str, ...], int] = {
     ("run", "canary", "--rule", "follower_truncation=leader-epoch"): exit_codes.UNEXPECTED,

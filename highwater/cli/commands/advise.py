@@ -1,0 +1,207 @@
+"""``highwater advise``: what a change of one setting, or of the release, saves and costs in a cluster like yours."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from highwater.cli.cluster import Cluster, cluster_options, told
+from highwater.cli.options import PATH, Command, duration, json_option
+from reports.formatting import percent
+from scenarios import paths
+from sim.config import shown
+from sim.errors import InputError
+from sim.plurals import counted
+
+if TYPE_CHECKING:
+    from highwater.cli.console import Ui
+    from reports.advice.answers import Answers
+    from reports.advice.experiment import Experiment, Outcome
+    from reports.advice.findings import Finding, Loss
+
+ADVICE_VERSION: Final = 1
+SCENARIO: Final = "advice.toml"
+LOSS: Final = "loss.json"
+SEEDS_MAX: Final = 100_000
+_SCENARIO: Final = re.compile(rb"\Aschema = 1\nname = \"advice")
+_ANSWERS: Final = ("replicas", "racks", "together", "return_s", "flush", "restarts", "moves", "unclean")
+
+
+@click.command("advise", cls=Command)
+@click.option("--replicas", metavar="N", help="Replicas of a partition.")
+@click.option("--racks", metavar="N", help="Racks that the brokers are spread over.")
+@click.option("--together", metavar="WHAT", help="What loses power together: nothing, rack, or everything.")
+@click.option("--return", "return_s", metavar="SECONDS", help="Time until a machine that went down is back.")
+@click.option("--flush", metavar="N|never", help="Records after which a log is flushed; never: only by the kernel.")
+@click.option("--restarts", metavar="N", help="Planned restarts of a broker a week.")
+@click.option("--moves", metavar="N", help="Times that a partition is moved a week.")
+@click.option("--unclean", metavar="true|false", help="Whether a replica outside the ISR may be elected.")
+@click.option("--answers", metavar="FILE", type=PATH, help="A TOML file with answers; options override it.")
+@cluster_options
+@click.option("--seeds", metavar="N", type=click.IntRange(1, SEEDS_MAX), help="Seeds; by default as many as fit.")
+@click.option("--budget", metavar="TIME", default="2m", help="Time for the runs: 30s, 2m.")
+@click.option("--output", metavar="DIR", type=PATH, help="Gets the scenario, and the shortest loss.")
+@json_option
+@click.pass_obj
+def command(
+    ui: Ui,
+    /,
+    answers: Path | None,
+    cluster: Cluster,
+    seeds: int | None,
+    budget: str,
+    output: Path | None,
+    as_json: bool,
+    **given: str | None,
+) -> None:
+    """Compare your settings with changes of one setting each, and your release with newer ones, on the same seeds.
+
+    Rates are of runs of some minutes with three to six faults each, and not of your cluster's years: they tell which
+    change helps, not how often you will lose records. At a terminal, questions without an answer are asked.
+    """
+    from reports.advice import experiment, findings
+
+    budget_s = duration("--budget", budget)
+    found = _answers(ui, answers, cluster, given)
+    asked = experiment.design(found, cluster.settings({}), cluster.release)
+    if not as_json:
+        _head(ui, asked, cluster)
+    outcome = None
+    for outcome in experiment.waves(asked, seeds, budget_s):  # noqa: B007 - the last one is kept
+        pass
+    assert outcome is not None
+    table = findings.findings(outcome)
+    loss = findings.shortest_loss(outcome)
+    advice = findings.recommendations(outcome)
+    files = [] if output is None else _write(output, asked, loss)
+    if as_json:
+        ui.json(_as_json(outcome, table, advice, loss, files))
+        return
+    _show(ui, outcome, table)
+    ui.section("The shortest loss with the present settings")
+    _show_loss(ui, loss, output)
+    ui.section("Advice")
+    ui.lines(f"- {line}" for line in advice)
+    for file in files:
+        ui.note(f"written: {file}")
+
+
+def _answers(ui: Ui, file: Path | None, cluster: Cluster, given: dict[str, str | None]) -> Answers:
+    """The answers of files, options and questions."""
+    from reports.advice import answers
+
+    of_file = {} if file is None else answers.of_file(file)
+    options = {name: answers.read(name, text) for name, text in given.items() if text is not None}
+    layers = [answers.of_settings(cluster.found.settings), of_file, options]
+    known = {name for layer in layers for name in layer}
+    missing = [name for name in _ANSWERS if name not in known]
+    default = answers.Answers().to_json()
+    if missing and sys.stdin.isatty() and sys.stdout.isatty() and not ui.quiet:
+        layers.append({name: _ask(name, default[name]) for name in missing})
+    elif missing:
+        ui.note(f"not answered, and taken as: {', '.join(f'{name} = {shown(default[name])}' for name in missing)}")
+    return answers.complete(*layers)
+
+
+def _ask(name: str, default: object) -> Any:
+    """Ask one question until its answer is valid."""
+    from reports.advice import answers
+
+    usual = shown(default) if isinstance(default, bool) else default
+    while True:
+        text = click.prompt(answers.QUESTIONS[name].text, default=usual)
+        try:
+            return answers.read(name, str(text))
+        except InputError as error:
+            click.echo(str(error), err=True)
+
+
+def _head(ui: Ui, asked: Experiment, cluster: Cluster) -> None:
+    answers = ", ".join(f"{name} = {shown(value)}" for name, value in asked.answers.to_json().items())
+    ui.line(f"Answers: {answers}")
+    config = asked.scenario.config
+    ui.line(f"Settings: {', '.join(f'{key} = {shown(value)}' for key, value in config.items())}")
+    ui.line(f"Releases: {', '.join(f'{mode.release} (mode {mode.name})' for mode in asked.modes)}")
+    for line in () if cluster.release is None else told(cluster.release):
+        ui.line(line)
+
+
+def _show(ui: Ui, outcome: Outcome, table: list[Finding]) -> None:
+    from reports.advice.findings import price
+
+    changes = {change.name: change for change in outcome.experiment.changes}
+    ui.section(f"{outcome.seeds} seeds, each with every change in every release")
+    headers = ["change", "release", "lose records", "95 %", "saved", "cost", "p", "no leader", "refused"]
+    rows = [
+        (
+            one.change,
+            one.release,
+            f"{one.lost} of {one.runs}",
+            f"{percent(one.low)} to {percent(one.high)}",
+            one.saved,
+            one.cost,
+            f"{one.p:.2g}",
+            percent(one.leaderless),
+            percent(one.refused),
+        )
+        for one in table
+    ]
+    ui.table(headers, rows, headers[2:])
+    ui.line(
+        "saved, cost: runs that only the present settings lose, or only the changed ones (p: McNemar). no leader: "
+        "share of the time. refused: batches that met a too small ISR, per acknowledged batch."
+    )
+    ui.section("Prices that the table does not show")
+    for name, change in changes.items():
+        if text := price(outcome, change):
+            ui.line(f"{name}: {text}")
+
+
+def _show_loss(ui: Ui, loss: Loss | None, output: Path | None) -> None:
+    if loss is None:
+        ui.line("None was found.")
+        return
+    ui.line(f"Seed {loss.seed}, with {counted(loss.faults, 'fault')} and {counted(loss.batches, 'batch', 'batches')}:")
+    ui.lines(loss.story)
+    if output is None:
+        ui.line("With --output DIR, it can be run again, shown and explained")
+    else:
+        ui.line(f"highwater show {shlex.quote(str(output / LOSS))} writes it as a page to step through")
+
+
+def _write(output: Path, asked: Experiment, loss: Loss | None) -> list[str]:
+    with paths.told(output):
+        output.mkdir(parents=True, exist_ok=True)
+    paths.write(output / SCENARIO, asked.text, _SCENARIO)
+    if loss is None:
+        return [str(output / SCENARIO)]
+    paths.write(output / LOSS, loss.plan, paths.json_start("scenario"))
+    return [str(output / SCENARIO), str(output / LOSS)]
+
+
+def _as_json(
+    outcome: Outcome, table: list[Finding], advice: list[str], loss: Loss | None, files: list[str]
+) -> dict[str, Any]:
+    from reports.advice.findings import price
+
+    experiment = outcome.experiment
+    return {
+        "schema_version": ADVICE_VERSION,
+        "answers": experiment.answers.to_json(),
+        "settings": dict(experiment.scenario.config),
+        "seeds": outcome.seeds,
+        "table": [one.to_json() for one in table],
+        "prices": {change.name: price(outcome, change) for change in experiment.changes},
+        "advice": advice,
+        "shortest_loss": None if loss is None else _loss_as_json(loss),
+        "files": files,
+    }
+
+
+def _loss_as_json(loss: Loss) -> dict[str, Any]:
+    return {"seed": loss.seed, "faults": loss.faults, "batches": loss.batches, "story": loss.story}

@@ -1,0 +1,252 @@
+"""The grid of an advice: a scenario from the answers, changes of one setting each, releases; run on the same seeds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from reports.advice.answers import Answers
+from scenarios.format.cluster_checks import check_as_kafka
+from scenarios.format.scenario import Scenario
+from scenarios.format.schema import read
+from scenarios.properties.releases import Release
+from scenarios.single.run import prepare_process, run
+from sim.config import KEYS, NEVER, Value, shown
+from sim.errors import InputError
+from sim.protocol.modes import MODES, Mode
+
+NAME: Final = "advice"
+WAVE: Final = 20
+"""Seeds of a wave; waves are counted whole."""
+FACTOR: Final = "default.replication.factor"
+MIN_ISR: Final = "min.insync.replicas"
+FLUSH: Final = "log.flush.interval.messages"
+UNCLEAN: Final = "unclean.leader.election.enable"
+ACKS: Final = "acks"
+PRESENT: Final = "as it is"
+NEWER: Final = {"zookeeper": ("kip320-2.6.1", "kraft", "elr-4.3"), "kraft": ("kraft", "elr", "elr-4.3")}
+"""Control plane -> modes of releases to compare the present one with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of one setting; without settings, the present ones."""
+
+    settings: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The change in words."""
+        return ", ".join(f"{key} = {shown(value)}" for key, value in self.settings.items()) or PRESENT
+
+
+@dataclass(slots=True)
+class Cell:
+    """The runs of one change in one mode, by seed: whether acknowledged records were lost, and sums."""
+
+    lost: list[bool] = field(default_factory=list)
+    leaderless_ms: int = 0
+    window_ms: int = 0
+    refused: int = 0
+    acked: int = 0
+    records: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What is run.
+
+    Attributes:
+        scenario: the cluster with its present settings.
+        changes: the present settings first.
+        modes: the present release first.
+    """
+
+    answers: Answers
+    scenario: Scenario
+    text: str
+    changes: tuple[Change, ...]
+    modes: tuple[Mode, ...]
+
+    def variant(self, change: Change) -> Scenario:
+        """The scenario with a change."""
+        return self.scenario.with_settings(change.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The cells of an experiment after some waves; `losing` are the seeds that the present settings lose, with the
+    number of their faults.
+    """
+
+    experiment: Experiment
+    seeds: int
+    cells: Mapping[tuple[str, str], Cell]
+    losing: Sequence[tuple[int, int]]
+
+    def cell(self, change: Change, mode: Mode) -> Cell:
+        """The runs of a change in a mode."""
+        return self.cells[change.name, mode.name]
+
+
+def design(answers: Answers, settings: Mapping[str, Value], release: Release | None) -> Experiment:
+    """The experiment for a cluster.
+
+    Args:
+        answers: the answers.
+        settings: its settings, which the answers override.
+        release: its release, with its own defaults; None: the newest release.
+
+    Raises:
+        InputError: Kafka would not start with the settings.
+    """
+    given: dict[str, Value] = {
+        **settings,
+        FACTOR: answers.replicas,
+        FLUSH: answers.flush,
+        UNCLEAN: answers.unclean,
+    }
+    present = MODES["elr-4.3"] if release is None else release.mode
+    if release is not None:
+        given = {**release.beside(given, {}), **given}
+    text = _text(answers, present, given)
+    scenario = read(text, f"{NAME}.toml")
+    changes = _changes(scenario)
+    modes = dict.fromkeys((present, *(MODES[name] for name in NEWER[present.rules.control_plane])))
+    newer = [one for one in modes if one.place >= present.place]
+    check_as_kafka(scenario)
+    return Experiment(answers, scenario, text, changes, tuple(newer))
+
+
+def _text(answers: Answers, mode: Mode, settings: Mapping[str, Value]) -> str:
+    """The scenario of the answers as a file."""
+    brokers = max(answers.replicas + 1, answers.racks)
+    racks = {
+        f"r{rack + 1}": [broker for broker in range(1, brokers + 1) if (broker - 1) % answers.racks == rack]
+        for rack in range(answers.racks)
+    }
+    domains = {"rack": racks, "everything": {"all": list(range(1, brokers + 1))}}.get(answers.together, {})
+    kinds = ["kill", "power-loss", "cut"]
+    kinds += ["power-domain-loss"] if domains else []
+    kinds += ["rack-cut"] if answers.racks > 1 else []
+    kinds += ["controlled-restart"] if answers.restarts else []
+    kinds += ["reassignment"] if answers.moves else []
+    most_ms = 1_000 * answers.return_s
+    lines = [
+        "schema = 1",
+        f'name = "{NAME}"',
+        'title = "A cluster and its faults, from the answers to seven questions"',
+        f"brokers.count = {brokers}",
+        'control = "real"',
+        "",
+        "[config]",
+        "sim.end.offsets.interval.ms = 60000",
+        *[f"{key} = {_value(value)}" for key, value in settings.items()],
+        "",
+        "[topology]",
+        f"racks = {_groups(racks)}",
+        *([f"power_domains = {_groups(domains)}"] if domains else []),
+        "",
+        "[workload]",
+        "bursts = [5, 6]",
+        "batches = [5, 7]",
+        "gap_ms = [0, 500]",
+        "records = [1, 6]",
+        "near_percent = 70",
+        "",
+        "[faults]",
+        f"horizon_ms = {max(300_000, 3 * most_ms)}",
+        "count = [3, 6]",
+        f"kinds = {kinds}".replace("'", '"'),
+        f"restart_ms = [{max(500, most_ms // 2)}, {max(1_000, most_ms)}]",
+        "cut_ms = [1000, 40000]",
+        "aimed_percent = 50",
+        "burst_percent = 15",
+        "chain_percent = 15",
+        *(["rolling_percent = 10"] if answers.restarts else []),
+        *(["standing_percent = 30"] if answers.replicas > 1 else []),
+        "",
+        "[expect]",
+        f'"{mode.name}" = "may-violate"',
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _value(value: Value) -> str:
+    return f'"{value}"' if isinstance(value, str) else f'"{shown(value)}"' if value == NEVER else shown(value)
+
+
+def _groups(groups: Mapping[str, Sequence[int]]) -> str:
+    return "{ " + ", ".join(f"{name} = {list(members)}" for name, members in groups.items()) + " }"
+
+
+def _changes(scenario: Scenario) -> tuple[Change, ...]:
+    """Changes of one setting that Kafka accepts and the cluster has brokers for."""
+    now = {key: scenario.config.get(key, KEYS[key].default) for key in (FACTOR, MIN_ISR, FLUSH, UNCLEAN, ACKS)}
+    factor, min_isr = int(now[FACTOR]), int(now[MIN_ISR])
+    wanted: list[dict[str, Value]] = [
+        {FLUSH: NEVER if now[FLUSH] == 1 else 1},
+        {MIN_ISR: min_isr + 1},
+        {MIN_ISR: min_isr - 1},
+        {FACTOR: factor + 1},
+        {UNCLEAN: not now[UNCLEAN]},
+        {ACKS: "1" if now[ACKS] == "all" else "all"},
+    ]
+    found = [Change()]
+    for settings in wanted:
+        resolved = {**now, **settings}
+        if not 1 <= int(resolved[MIN_ISR]) <= int(resolved[FACTOR]) or int(resolved[FACTOR]) > scenario.brokers:
+            continue
+        try:
+            check_as_kafka(scenario.with_settings(settings), settings)
+        except InputError:
+            continue
+        found.append(Change(settings))
+    return tuple(found)
+
+
+def waves(experiment: Experiment, seeds: int | None, budget_s: float) -> Iterator[Outcome]:
+    """Run waves of seeds, all changes and modes on the same; after each, the outcome so far.
+
+    Args:
+        experiment: what to run.
+        seeds: number of seeds; None: as many as the time allows, in whole waves.
+        budget_s: the time in seconds, if there is no number of seeds.
+    """
+    prepare_process()
+    begin = time.monotonic()
+    variants = {change.name: experiment.variant(change) for change in experiment.changes}
+    cells = {(name, mode.name): Cell() for name in variants for mode in experiment.modes}
+    losing: list[tuple[int, int]] = []
+    first = 0
+    while seeds is None or first < seeds:
+        end = first + WAVE if seeds is None else min(first + WAVE, seeds)
+        for seed in range(first, end):
+            for name, variant in variants.items():
+                for mode in experiment.modes:
+                    row = run(variant, mode, seed).row
+                    _add(cells[name, mode.name], row)
+                    if name == PRESENT and mode is experiment.modes[0] and has_lost(row):
+                        losing.append((row["faults"], seed))
+        first = end
+        yield Outcome(experiment, first, cells, losing)
+        used_s = time.monotonic() - begin
+        if seeds is None and used_s + used_s * WAVE / first > budget_s:
+            return
+
+
+def has_lost(row: Mapping[str, Any]) -> bool:
+    """Whether a run lost acknowledged records, with acks=all or acks=1."""
+    return bool(row["records_lost"] > 0 or row["acks1_lost"] > 0)
+
+
+def _add(cell: Cell, row: Mapping[str, Any]) -> None:
+    cell.lost.append(has_lost(row))
+    cell.leaderless_ms += max(row["leaderless_ms"], 0)
+    cell.window_ms += max(row["window_ms"], 0)
+    cell.refused += max(row["batches_refused"], 0)
+    cell.acked += row["batches_acked"]
+    cell.records += row["records_acked"]

@@ -1,0 +1,197 @@
+"""What an experiment shows: a table of changes and releases, prices, recommendations, and the shortest loss."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.advice.experiment import ACKS, FACTOR, FLUSH, MIN_ISR, PRESENT, UNCLEAN, Change, Outcome, has_lost
+from reports.analysis.statistics import CONFIDENCE, interval, mcnemar
+from reports.drawing import explanation
+from reports.drawing.observed_run import observe
+from reports.formatting import percent
+from scenarios.shrinking.case import Case
+from scenarios.shrinking.ddmin import ddmin
+from scenarios.single import recording
+from sim.plurals import counted
+
+if TYPE_CHECKING:
+    from scenarios.format.scenario import Scenario
+    from sim.protocol.modes import Mode
+
+LEVEL: Final = 1 - CONFIDENCE
+TRIED: Final = 3
+"""Losing runs that are made smaller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One change in one mode, against the present settings in the present mode, on the same seeds.
+
+    Attributes:
+        lost: runs that lost acknowledged records.
+        low: lower end of the interval of their share.
+        saved: runs that only the present settings lose.
+        cost: runs that only the changed ones lose.
+        p: of a split as uneven as that of `saved` and `cost`, if the change made no difference.
+        leaderless: share of the time without a leader that accepts writes.
+        refused: batches with acks=all that a too small ISR refused at least once, per acknowledged batch.
+    """
+
+    change: str
+    mode: str
+    release: str
+    lost: int
+    runs: int
+    low: float
+    high: float
+    saved: int
+    cost: int
+    p: float
+    leaderless: float
+    refused: float
+
+    @property
+    def helps(self) -> bool:
+        """Whether it is shown to save more runs than it loses."""
+        return self.p < LEVEL and self.saved > self.cost
+
+    @property
+    def harms(self) -> bool:
+        """Whether it is shown to lose more runs than it saves."""
+        return self.p < LEVEL and self.cost > self.saved
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+def findings(outcome: Outcome) -> list[Finding]:
+    """One for each change in each mode, the present ones first."""
+    experiment = outcome.experiment
+    now = outcome.cell(experiment.changes[0], experiment.modes[0])
+    return [_finding(outcome, change, mode, now.lost) for change in experiment.changes for mode in experiment.modes]
+
+
+def _finding(outcome: Outcome, change: Change, mode: Mode, now: list[bool]) -> Finding:
+    cell = outcome.cell(change, mode)
+    pairs = list(zip(now, cell.lost, strict=True))
+    saved = sum(before and not after for before, after in pairs)
+    cost = sum(after and not before for before, after in pairs)
+    lost, runs = sum(cell.lost), len(cell.lost)
+    low, high = interval(lost, runs)
+    return Finding(
+        change.name,
+        mode.name,
+        mode.release,
+        lost,
+        runs,
+        low,
+        high,
+        saved,
+        cost,
+        mcnemar(saved, cost),
+        cell.leaderless_ms / max(cell.window_ms, 1),
+        cell.refused / max(cell.acked, 1),
+    )
+
+
+def price(outcome: Outcome, change: Change) -> str:
+    """What a change costs that no rate of losses shows; empty for the present settings."""
+    now = outcome.experiment.scenario.config
+    for key, value in change.settings.items():
+        if key == FLUSH and value == 1:
+            return (
+                "an fsync for each batch at each replica before it is fetched or acknowledged; the simulation does not "
+                "let it take time: expect some ms a batch, and the throughput of the disk's fsyncs"
+            )
+        if key == FLUSH:
+            return "saves the fsyncs; data is durable once the kernel writes it back, after up to 35 s"
+        if key == MIN_ISR:
+            factor = int(now.get(FACTOR, 1))
+            return (
+                f"writes with acks=all stop once {counted(factor - int(value) + 1, 'replica')} of {factor} left the ISR"
+            )
+        if key == FACTOR:
+            return "disk and network for another replica"
+        if key == UNCLEAN:
+            return (
+                "the partition leads again sooner, with a replica that may lack records"
+                if value
+                else ("the partition waits for a replica that has everything")
+            )
+        if key == ACKS:
+            return "no wait for followers" if value != "all" else "each write waits for the ISR"
+    return ""
+
+
+def recommendations(outcome: Outcome) -> list[str]:
+    """Sentences: single settings and releases that are shown to save runs, the best first; or that none is."""
+    found = findings(outcome)
+    now, release = found[0], outcome.experiment.modes[0].release
+    changes = {change.name: change for change in outcome.experiment.changes}
+    single = [one for one in found[1:] if (one.change == PRESENT) != (one.mode == now.mode)]
+    helping = sorted((one for one in single if one.helps), key=lambda one: (one.cost - one.saved, one.lost))
+    lines = []
+    for one in helping:
+        what = f"Set {one.change}" if one.mode == now.mode else f"Run Kafka {one.release} (mode {one.mode})"
+        costs = price(outcome, changes[one.change])
+        lines.append(
+            f"{what}: {percent(one.lost / one.runs)} of the runs lose records instead of "
+            f"{percent(now.lost / now.runs)} (only before: {one.saved}, only after: {one.cost}, p {one.p:.2g})"
+            f"{f'. Price: {costs}' if costs else ''}"
+        )
+    if not now.lost:
+        lines.append(
+            f"The present settings lose nothing in {now.runs} runs with Kafka {release}: at most "
+            f"{percent(now.high)} of such runs do (95 %)"
+        )
+    elif not lines:
+        lines.append("No single setting and no release is shown to help; more --seeds may decide")
+    lines += [
+        f"Do not set {one.change}: more runs lose records (p {one.p:.2g})"
+        for one in single
+        if one.harms and one.mode == now.mode
+    ]
+    return lines
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The shortest loss found: its seed, size and story, and the run as a file for ``run --plan``."""
+
+    seed: int
+    faults: int
+    batches: int
+    story: tuple[str, ...]
+    plan: str
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Fewer faults count before fewer batches."""
+        return self.faults, self.batches
+
+
+def shortest_loss(outcome: Outcome) -> Loss | None:
+    """Take faults and batches away from the losing runs with the fewest faults, under the present settings, until none
+    is left without which the run still loses records; None if no run loses any.
+    """
+    experiment = outcome.experiment
+    seeds = [seed for _, seed in sorted(outcome.losing)[:TRIED]]
+    found = [_smallest(experiment.scenario, experiment.modes[0], seed) for seed in seeds]
+    return min(found, key=lambda loss: loss.size, default=None)
+
+
+def _smallest(scenario: Scenario, mode: Mode, seed: int) -> Loss:
+    """The cluster and its settings stay as they are, unlike in ``highwater shrink``."""
+    case = Case(recording.of_run(scenario, Case(scenario, mode, seed, {}).run()).scenario, mode, seed, {})
+    case = case.with_faults(ddmin(case.faults, lambda faults: has_lost(case.with_faults(faults).row())))
+    fewer = case
+    case = case.with_sends(ddmin(case.sends, lambda sends: has_lost(fewer.with_sends(sends).row())))
+    observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True)
+    kinds = observed.result.row["violations"].split(",")
+    kind = "committed-loss" if "committed-loss" in kinds else kinds[0]
+    story = explanation.told(observed, kind) if kind else []
+    plan = recording.to_text(recording.to_json(case.scenario, observed.result))
+    lines = tuple(f"{one.at_us / 1_000_000:.3f} s  {one.text}" for one in story)
+    return Loss(seed, len(case.faults), len(case.sends), lines, plan)

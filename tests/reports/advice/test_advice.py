@@ -1,0 +1,179 @@
+"""An advice compares changes of one setting, and releases, on the same seeds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reports.advice.answers import Answers, complete
+from reports.advice.experiment import PRESENT, Cell, Change, Outcome, design, waves
+from reports.advice.findings import findings, price, recommendations, shortest_loss
+from scenarios.format.schema import read
+from scenarios.properties.releases import find
+from scenarios.single import recording
+from scenarios.single.run import run
+from sim.config import NEVER
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.conftest import Call
+
+RACKS = complete({"together": "rack"})
+
+
+def outcome(lost: dict[tuple[str, str], list[bool]], settings: dict[str, object] | None = None) -> Outcome:
+    """Made-up runs; cells that are not given lose nothing."""
+    experiment = design(RACKS, {"min.insync.replicas": 2, **(settings or {})}, find("3.9"))  # type: ignore[dict-item]
+    size = len(next(iter(lost.values())))
+    cells = {
+        (change.name, mode.name): Cell(lost.get((change.name, mode.name), [False] * size), window_ms=1, acked=1)
+        for change in experiment.changes
+        for mode in experiment.modes
+    }
+    return Outcome(experiment, size, cells, [])
+
+
+def test_each_change_is_of_one_setting_that_kafka_accepts() -> None:
+    experiment = design(RACKS, {"min.insync.replicas": 2}, find("3.9"))
+    assert [dict(change.settings) for change in experiment.changes] == [
+        {},
+        {"log.flush.interval.messages": 1},
+        {"min.insync.replicas": 3},
+        {"min.insync.replicas": 1},
+        {"default.replication.factor": 4},
+        {"unclean.leader.election.enable": True},
+    ]
+    assert [mode.name for mode in experiment.modes] == ["kraft", "elr", "elr-4.3"]
+    assert design(RACKS, {"acks": "1"}, None).changes[-1].settings == {"acks": "all"}
+
+
+def test_zookeeper_releases_are_compared_with_newer_ones() -> None:
+    experiment = design(RACKS, {}, find("2.1"))
+    assert [mode.name for mode in experiment.modes] == ["kip320-2.1", "kip320-2.6.1", "kraft", "elr-4.3"]
+    assert experiment.scenario.config["zookeeper.session.timeout.ms"] == 6_000
+    assert Change({"acks": "all"}) in experiment.changes
+
+
+@pytest.mark.parametrize(
+    ("answers", "kinds"),
+    [
+        (Answers(together="nothing", racks=1, restarts=0), {"kill", "power-loss", "cut"}),
+        (RACKS, {"kill", "power-loss", "cut", "power-domain-loss", "rack-cut", "controlled-restart"}),
+        (
+            Answers(together="everything", moves=1),
+            {"power-domain-loss", "reassignment", "rack-cut", "controlled-restart"},
+        ),
+    ],
+)
+def test_the_scenario_has_the_faults_of_the_answers(answers: Answers, kinds: set[str]) -> None:
+    experiment = design(answers, {}, None)
+    assert experiment.scenario.faults is not None
+    assert kinds <= set(experiment.scenario.faults.kinds)
+    assert read(experiment.text, "advice.toml") == experiment.scenario
+    assert experiment.scenario.config["log.flush.interval.messages"] == NEVER
+
+
+def test_present_settings_come_first_and_pairs_are_counted() -> None:
+    now, flush = [True] * 10 + [False] * 10, "log.flush.interval.messages = 1"
+    found = outcome({(PRESENT, "kraft"): now, (flush, "kraft"): [False] * 19 + [True]})
+    first, other = findings(found)[0], next(one for one in findings(found) if one.change == flush)
+    assert (first.change, first.mode, first.lost, first.p) == (PRESENT, "kraft", 10, 1)
+    assert (other.lost, other.saved, other.cost, other.helps, other.harms) == (1, 10, 1, True, False)
+    assert other.p == pytest.approx(12 * 2 / 2**11)
+
+
+def test_advice_names_single_changes_that_are_shown_to_help_or_harm() -> None:
+    now = [True] * 10 + [False] * 10
+    flush, unclean = "log.flush.interval.messages = 1", "unclean.leader.election.enable = true"
+    cells = {(change.name, mode.name): now for change in outcome({("", ""): now}).experiment.changes
+             for mode in outcome({("", ""): now}).experiment.modes}  # fmt: skip
+    cells |= {(flush, "kraft"): [False] * 20, (unclean, "kraft"): [True] * 20, (PRESENT, "elr"): [False] * 20}
+    cells |= {(flush, "elr"): [False] * 20}
+    lines = recommendations(outcome(cells))
+    assert [line.partition(":")[0] for line in lines] == [
+        "Run Kafka 4.1.0 (mode elr)",
+        "Set log.flush.interval.messages = 1",
+        "Do not set unclean.leader.election.enable = true",
+    ]
+    assert "an fsync for each batch" in lines[1]
+
+
+def test_advice_does_not_claim_what_is_not_shown() -> None:
+    few = outcome({(PRESENT, "kraft"): [True, True, False]})
+    assert recommendations(few) == ["No single setting and no release is shown to help; more --seeds may decide"]
+    (none,) = recommendations(outcome({(PRESENT, "kraft"): [False] * 20}))
+    assert none.startswith(
+        "The present settings lose nothing in 20 runs with Kafka 3.9.0: at most 16.8 % of such runs do"
+    )
+
+
+def test_every_change_has_a_price() -> None:
+    found = outcome({(PRESENT, "kraft"): [True]})
+    assert [price(found, change) == "" for change in found.experiment.changes] == [True] + [False] * 5
+    assert price(found, Change({"min.insync.replicas": 3})) == (
+        "writes with acks=all stop once 1 replica of 3 left the ISR"
+    )
+
+
+def test_runs_are_those_of_the_scenario_on_the_same_seeds() -> None:
+    experiment = design(RACKS, {"min.insync.replicas": 2}, find("3.9"))
+    *_, last = waves(experiment, 3, 1)
+    assert last.seeds == 3
+    change, mode = experiment.changes[1], experiment.modes[1]
+    rows = [run(experiment.variant(change), mode, seed).row for seed in range(3)]
+    assert last.cell(change, mode).lost == [row["records_lost"] > 0 for row in rows]
+    assert last.cell(change, mode).acked == sum(row["batches_acked"] for row in rows)
+
+
+def test_the_shortest_loss_still_loses_with_the_present_settings(tmp_path: Path) -> None:
+    experiment = design(RACKS, {"min.insync.replicas": 2}, find("3.9"))
+    *_, last = waves(experiment, 6, 1)
+    found = shortest_loss(last)
+    assert found is not None
+    assert any("loses power" in line for line in found.story)
+    file = tmp_path / "loss.json"
+    file.write_text(found.plan)
+    recorded = recording.read(file)
+    assert recorded.scenario.config["min.insync.replicas"] == 2
+    assert recorded.scenario.config["default.replication.factor"] == 3
+    assert recorded.mode is not None
+    assert run(recorded.scenario, recorded.mode, found.seed).row["records_lost"] > 0
+
+
+def test_settings_with_which_kafka_does_not_start_are_refused() -> None:
+    with pytest.raises(InputError, match="an idempotent producer needs acks=all"):
+        design(RACKS, {"acks": "1", "enable.idempotence": True}, None)
+
+
+def test_the_command_prints_the_table_and_writes_files(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    server = tmp_path / "server.properties"
+    server.write_text("broker.id=1\nmin.insync.replicas=2\ndefault.replication.factor=3\nssl.key.password=hunter2\n")
+    words = ("advise", "--server-properties", server, "--release", "3.9", "--together", "rack", "--seeds", 2)
+    called = highwater(*words, "--output", tmp_path / "out")
+    assert called.code == 0
+    assert "replicas = 3, racks = 3, together = rack" in called.out
+    assert "not answered, and taken as: racks = 3, return_s = 60" in called.err
+    assert highwater("scenarios", "validate", tmp_path / "out" / "advice.toml").code == 0
+    assert "hunter2" not in called.out + called.err + (tmp_path / "out" / "advice.toml").read_text()
+    found = highwater(*words, "--json").json
+    assert found["settings"]["min.insync.replicas"] == 2
+    assert len(found["table"]) == 6 * 3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--replicas", "many"),
+        ("--together", "all"),
+        ("--return", "0"),
+        ("--budget", "soon"),
+        ("--answers", "none.toml"),
+    ],
+)
+def test_bad_options_are_one_line_and_exit_2(highwater: Callable[..., Call], words: tuple[str, ...]) -> None:
+    called = highwater("advise", *words)
+    assert (called.code, called.out, called.err.count("\n")) == (2, "", 1)
