@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sim.errors import InputError
 from sim.protocol.modes import MODES
-from sim.protocol.probes import PROBES, RULE_BRANCH
+from sim.protocol.probes import PROBES, RULE_BRANCH, TRANSITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 COVERAGE_VERSION: Final = 2
 """Version 1 lacks `exhausted`."""
 _MEANINGS: Final = {(probe.group, probe.name): probe.meaning for probe in PROBES if probe.group != RULE_BRANCH}
+_OF_TRANSITIONS: Final = {probe.group for probe in PROBES[:TRANSITIONS]}
 Runs = dict[str, int]
 """Mode -> number of runs; modes without runs are omitted."""
 
@@ -140,7 +141,7 @@ def _of_modes(found: Mapping[str, Any], modes: Sequence[str]) -> dict[str, Any]:
 
 def _report(store: Store, found: Mapping[str, Any], results: Iterable[Mapping[str, Any]]) -> CoverageReport:
     scenarios = [scenario for scenario in store.run["scenarios"] if scenario["name"] in store.scenarios]
-    transitions = [name for group, probes in found["probes"].items() if group != RULE_BRANCH for name in probes]
+    transitions = [name for group, probes in found["probes"].items() if group in _OF_TRANSITIONS for name in probes]
     drawn = {kind for scenario in scenarios for kind in (scenario.get("faults") or {}).get("kinds", ())}
     faults, pairs = found["faults"], {kind: found["pairs"].get(kind, {}) for kind in found["faults"]}
     wakes = tuple(

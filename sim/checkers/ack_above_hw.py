@@ -44,6 +44,7 @@ class AckAboveHw(Checker):
         self._hw[step.broker] = step.offset
 
     def on_acknowledges(self, step: steps.Acknowledges) -> None:
+        self.decided = True
         request, hw = step.reply.request, self._hw.get(step.broker, 0)
         end = step.reply.base_offset + request.count
         if end <= hw:

@@ -35,6 +35,7 @@ class AckUnderMinIsr(Checker):
         self._isr = step.isr
 
     def on_acknowledges(self, step: steps.Acknowledges) -> None:
+        self.decided = True
         isr = self._isr
         if len(isr) < step.min_isr:
             self._short.append((step.reply, isr))

@@ -68,12 +68,18 @@ class RunEnd:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Checker(Listener):
-    """Checks one property of a run's history, which receives findings."""
+    """Checks one property of a run's history, which receives findings.
+
+    Attributes:
+        decided: whether it has met a case in which the property could have been violated. Otherwise a run without
+            findings says nothing about it.
+    """
 
     FINDINGS: ClassVar[tuple[Finding, ...]] = ()
     """The kinds of findings it may report."""
 
     def __init__(self, history: History) -> None:
+        self.decided = False
         self._history = history
         self._findings = history.findings
 

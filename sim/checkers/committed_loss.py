@@ -26,6 +26,7 @@ class CommittedLoss(Checker):
     def final(self, end: RunEnd) -> None:
         """Look for all acknowledged records in the leader's log, or without a leader in all existing logs."""
         history = self._history
+        self.decided = len(history.clients.acks) > 0
         logs = end.logs if end.leader is None else [end.leader.log]
         # Below it, deletion explains absence.
         log_start = max(log.log_start for log in logs)

@@ -182,6 +182,7 @@ class Completeness(Checker):
         found, log_start = self._sound.get(broker, (0, 0))
         if log.log_start < log_start:
             found = 0
+        self.decided = self.decided or len(order) > 0
         if found == len(order):
             return []
         wanted = [batch for place, batch in enumerate(order[found:], found) if required.get(batch) == place]

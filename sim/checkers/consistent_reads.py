@@ -76,6 +76,7 @@ class ConsistentReads(Checker):
     def _compare_all(self, broker: int, log: Log, now_us: int) -> None:
         """Compare all reads, except those that the log was found to match and has not lost since."""
         reads = self._clients.shown
+        self.decided = self.decided or len(reads) > 0
         first = self._first
         for place in range(self._placed, len(reads)):
             first.setdefault(reads[place].batch, place)

@@ -72,6 +72,7 @@ class ConsumerSkip(Checker):
         for consumer, ranges in self._passed.items():
             shown = _Shown(consumer, self._clients.shown, self._shown_when_told.get(consumer, 0))
             limit = min(hw, shown.last_of(kept))
+            self.decided = self.decided or len(ranges) > 0
             for start, stop in ranges:
                 for batch in log.between(max(start, log.log_start), min(stop, limit)):
                     if shown.begins(batch):

@@ -168,6 +168,7 @@ class Divergence(Checker):
             start = checked.get(other, 0)
             end = min(hw, peer.replica.hw)
             if end > start:
+                self.decided = True
                 checked[other] = end
                 offset = first_difference(replica, peer.replica, start, end)
                 if offset is not None:

@@ -55,6 +55,7 @@ class EpochCache(Checker):
     def _compare(self, broker: int, replica: Replica, now_us: int, what: str) -> None:
         if replica.decide.truncates_to_hw.answer:
             return
+        self.decided = True
         epochs, starts = replica.epochs.epochs, replica.epochs.starts
         first, epoch, start = self._right.get(broker, (0, -1, -1))
         if first >= len(epochs) or epochs[first] != epoch or starts[first] != start:

@@ -28,6 +28,7 @@ class EpochLeaders(Checker):
 
     def on_lead(self, step: steps.Lead) -> None:
         # Only the first conflict of an epoch is reported.
+        self.decided = True
         broker, epoch = step.broker, step.epoch
         first = self._leaders.setdefault(epoch, broker)
         if first not in (broker, 0):

@@ -25,6 +25,7 @@ class ExposedLoss(Checker):
         if end.leader is None:
             return
         history, log = self._history, end.leader.log
+        self.decided = len(history.clients.shown) > 0
         ids: set[int] = set()
         first: tuple[int, int] | None = None
         kept = set(log.batches)

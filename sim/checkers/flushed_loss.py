@@ -48,6 +48,7 @@ class FlushedLoss(LogsChecker):
         flushed = self._flushed.pop(step.broker, None)
         if flushed is None:
             return
+        self.decided = True
         last, count, log_start = flushed
         log = step.replica.log
         if last.last_offset < log.log_start or _begins_with(log, last, count, log_start):

@@ -50,6 +50,7 @@ class GlobalLoss(LogsChecker):
     def _removed(self, batches: list[Batch], now_us: int) -> None:
         commits = self._commits.first_us
         gone = [batch for batch in batches if batch.first_id in commits and batch.first_id not in self._reported]
+        self.decided = self.decided or len(gone) > 0
         for log in self._logs.values():
             if gone:
                 gone = [batch for batch in log.missing(gone) if not self._records.survive_in(log, batch)]

@@ -184,6 +184,7 @@ class HwAboveIsr(Checker):
                 self._report(leading.broker, leading.hw, broker, "leads with HW", now_us)
 
     def _compare(self, broker: int, hw: int, members: Iterable[int], what: str, now_us: int) -> None:
+        self.decided = True
         floor = hw
         for member in members:
             had = self._had(member)

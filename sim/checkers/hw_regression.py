@@ -25,6 +25,7 @@ class HwRegression(Checker):
         history, known, end_offset, leader_epoch = self._history, step.known, step.offset, step.epoch
         if known is None:
             return
+        self.decided = True
         earlier = known.until(leader_epoch)
         if end_offset < earlier:
             ids = history.commits.ids_between(end_offset, earlier)

@@ -31,6 +31,7 @@ class Idempotence(Checker):
         for batch in end.leader.log.batches:
             if batch.producer_id < 0:
                 continue
+            self.decided = True
             key = (batch.producer_id, batch.producer_epoch)
             known = places.setdefault(key, {})
             if batch.first_id in known:

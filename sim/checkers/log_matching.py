@@ -45,7 +45,9 @@ class LogMatching(LogsChecker):
                 self._look_for_others(broker, batch, now_us)
             if batch.last_offset >= end:
                 self._ends[batch.leader_epoch] = batch.last_offset + 1
-        elif before is not expected and not _begins_between(before, expected):
+            return
+        self.decided = True
+        if before is not expected and not _begins_between(before, expected):
             self._report(broker, batch, before, expected, now_us)
 
     def _report(self, broker: int, batch: Batch, before: Batch | int, expected: Batch | int, now_us: int) -> None:

@@ -119,6 +119,7 @@ class MaximalIsr(Checker):
         return {partition.broker, *waited_for}
 
     def _compare(self, partition: Partition, quorum: set[int], now_us: int, *, moves: bool) -> bool:
+        self.decided = True
         elr = self._elr if moves else ()
         if {*self._isr, *elr}.issubset(quorum):
             return True

@@ -35,6 +35,7 @@ class MetadataMatching(Checker):
         if step.kind is steps.COMMITTED_METADATA:
             log += step.entries
             return
+        self.decided = True
         broker = step.broker
         for place, record in enumerate(step.entries, step.offset):
             if place >= len(log) or log[place] is not record:

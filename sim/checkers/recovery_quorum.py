@@ -54,6 +54,7 @@ class RecoveryQuorum(Checker):
             return
         if before is None:
             return
+        self.decided = True
         needed = self._min_isr = min(min_isr, self._min_isr)
         members = {*before.isr, *before.elr}
         if step.remembers:

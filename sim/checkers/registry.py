@@ -29,6 +29,7 @@ from sim.checkers.maximal_isr import MaximalIsr
 from sim.checkers.metadata_matching import MetadataMatching
 from sim.checkers.recovery_quorum import RecoveryQuorum
 from sim.history.recorder import Recorder
+from sim.protocol.probes import CHECKS
 
 CHECKERS: Final[list[type[Checker]]] = [
     CommittedLoss,
@@ -64,13 +65,16 @@ class Checkers:
     """The checkers of one run."""
 
     def __init__(self, recorder: Recorder) -> None:
+        self._coverage = recorder.coverage
         self._all = [kind(recorder.history) for kind in CHECKERS]
         recorder.attach(self._all)
 
     def final(self, end: RunEnd) -> None:
-        """Check the final state."""
+        """Check the final state, and note which checkers have decided."""
         for checker in self._all:
             checker.final(end)
+            if checker.decided and checker.FINDINGS[0].kind in CHECKS:
+                self._coverage.reached(CHECKS[checker.FINDINGS[0].kind])
 
     def dispose(self) -> None:
         """See `sim.hosts.cluster.Cluster.dispose`."""

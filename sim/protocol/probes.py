@@ -1,13 +1,13 @@
 """Probes: places in the protocol that a run can reach. `sim.history.coverage` records which were reached.
 
-There are two sorts. A *transition* is an event of a replica, a controller, a log or a client. A *branch* is one value
+There are three sorts. A *transition* is an event of a replica, a controller, a log or a client. A *branch* is one value
 of one rule: it is reached when the rule has an effect, that is, when another value would have acted differently
-(`sim.protocol.decisions`).
+(`sim.protocol.decisions`). A *check* is reached when a checker met a case in which its property could fail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -29,6 +29,8 @@ from sim.protocol.rules import RULES
 
 RULE_BRANCH: Final = "rule branch"
 """The group of all branches."""
+CHECK: Final = "check"
+"""The group of all checks."""
 
 
 class Probe(NamedTuple):
@@ -258,8 +260,32 @@ TRANSITIONS: Final = len(_found)
 """Number of transitions; probes from this number on are branches."""
 BRANCHES: Final[dict[tuple[str, str], int]] = {}
 """(rule, value) -> number."""
+CHECKS: Final[dict[str, int]] = {}
+"""First kind of a checker's findings -> number."""
 PROBES: Final = _found
 """By number; those of plug-ins last, which no wake of a fault has."""
+_CHECKED: Final[Mapping[str, str]] = {
+    "committed-loss": "a batch was acknowledged",
+    "exposed-loss": "a consumer was shown a record",
+    "duplicate": "the final log has a batch of an idempotent producer",
+    "consumer-skip": "a consumer passed offsets",
+    "divergence": "two replicas of one leader epoch had records below both HWs",
+    "hw-regression": "a consumer that knew an end offset was told another",
+    "ack-under-min-isr": "a leader answered success for acks=all",
+    "two-leaders-one-epoch": "a broker began to lead",
+    "log-mismatch": "a batch was copied to another log",
+    "leader-incomplete": "a broker led or could be elected when a record was committed",
+    "inconsistent-read": "a broker began to lead after a consumer was shown a record",
+    "global-loss": "a committed batch was removed from a log",
+    "quorum-not-superset": "a leader's quorum met the persisted ISR and ELR",
+    "metadata-mismatch": "a broker replayed a metadata record (KRaft)",
+    "recovery-quorum": "the ISR was smaller than min.insync.replicas (KRaft)",
+    "ack-above-hw": "a leader answered success for acks=all",
+    "hw-above-isr": "an HW was compared with the LEOs of the ISR",
+    "flushed-loss": "a broker loaded a log of which batches had been flushed",
+    "epoch-cache-mismatch": "a log was truncated or loaded",
+}
+"""First kind of a checker's findings -> when it has decided."""
 
 
 def rebuild(added: Iterable[Probe] = ()) -> None:
@@ -270,6 +296,8 @@ def rebuild(added: Iterable[Probe] = ()) -> None:
         for value in spec.values:
             name, meaning = f"{rule}={value}", f"rule {rule} had an effect by its value {value}"
             BRANCHES[rule, value] = _probe(RULE_BRANCH, name, meaning)
+    for kind, meaning in _CHECKED.items():
+        CHECKS[kind] = _probe(CHECK, kind, meaning)
     _found.extend(added)
 
 

@@ -10,7 +10,7 @@ from faults.kinds.registry import KINDS
 from reports.analysis import coverage_table as coverage
 from scenarios.sweep.store import Store
 from sim.errors import InputError
-from sim.protocol.probes import PROBES, RULE_BRANCH
+from sim.protocol.probes import PROBES, TRANSITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ def test_every_probe_is_shown_or_named(highwater: Callable[..., Call], swept: Pa
 
 def test_every_pair_is_counted_or_named(swept: Path) -> None:
     report = coverage.read(Store(swept))
-    transitions = {probe.name for probe in PROBES if probe.group != RULE_BRANCH}
+    transitions = {probe.name for probe in PROBES[:TRANSITIONS]}
     assert {wake.kind for wake in report.wakes} >= {"kill", "power-loss", "cut"}
     for wake in report.wakes:
         assert wake.reached.keys() | set(wake.never) == transitions

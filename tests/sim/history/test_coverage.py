@@ -4,7 +4,7 @@ from sim.history.coverage import WAKE_US, Coverage
 from sim.kernel.scheduler import ALWAYS, Kernel
 from sim.protocol.decisions import Decisions, to_values
 from sim.protocol.modes import MODES
-from sim.protocol.probes import BRANCHES, LEADER_BEGINS, PROBES, RULE_BRANCH, TRANSITIONS
+from sim.protocol.probes import BRANCHES, CHECK, CHECKS, LEADER_BEGINS, PROBES, RULE_BRANCH, TRANSITIONS
 
 KINDS = {"kill": 0, "cut": 1}
 
@@ -29,8 +29,10 @@ def wait(kernel: Kernel, for_us: int) -> None:
 def test_names_are_unique_and_numbers_dense() -> None:
     assert len({probe.name for probe in PROBES}) == len(PROBES)
     assert all(probe.meaning for probe in PROBES)
-    assert sorted(BRANCHES.values()) == list(range(TRANSITIONS, len(PROBES)))
-    assert [probe.group == RULE_BRANCH for probe in PROBES] == [number >= TRANSITIONS for number in range(len(PROBES))]
+    assert sorted([*BRANCHES.values(), *CHECKS.values()]) == list(range(TRANSITIONS, len(PROBES)))
+    assert [probe.group in (RULE_BRANCH, CHECK) for probe in PROBES] == [
+        number >= TRANSITIONS for number in range(len(PROBES))
+    ]
 
 
 def test_a_branch_is_reached_if_its_rule_decided() -> None:

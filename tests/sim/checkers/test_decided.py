@@ -1,0 +1,42 @@
+"""Which checkers have decided in a run: the probes of `highwater coverage` for checks."""
+
+from __future__ import annotations
+
+import pytest
+
+from scenarios.format.catalogue import load
+from scenarios.single.coverage_column import width
+from scenarios.single.run import run_row
+from sim.checkers.registry import CHECKERS
+from sim.protocol.modes import mode as mode_named
+from sim.protocol.probes import CHECKS
+
+KRAFT_ONLY = {"metadata-mismatch", "recovery-quorum"}
+
+
+def decided(scenario: str, mode: str, seeds: range) -> set[str]:
+    """The checks that decided in one of these runs."""
+    found = 0
+    for seed in seeds:
+        found |= int(run_row(load(scenario), mode_named(mode), seed)["coverage"], 16)
+    return {kind for kind, number in CHECKS.items() if found >> (width() - 1 - number) & 1}
+
+
+def test_every_checker_has_a_probe() -> None:
+    assert list(CHECKS) == [checker.FINDINGS[0].kind for checker in CHECKERS]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "mode", "never"),
+    [
+        ("operations", "elr-4.3", set()),
+        ("chaos", "hw", {*KRAFT_ONLY, "duplicate", "epoch-cache-mismatch"}),
+    ],
+)
+def test_checks_decide_where_they_can(scenario: str, mode: str, never: set[str]) -> None:
+    """Mode hw has no leader-epoch cache, and the producer of chaos is not idempotent."""
+    assert set(CHECKS) - decided(scenario, mode, range(6)) == never
+
+
+def test_a_run_without_ends_decides_less() -> None:
+    assert not decided("canary", "kip101", range(1)) & {"flushed-loss", *KRAFT_ONLY}
