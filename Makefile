@@ -178,7 +178,7 @@ attack: venv
 	$(BIN)/python -m tests.verification.hunt.attack $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED))
 
 # Every order of events in clusters of two and three brokers: which modes can lose or diverge, and which cannot. Hours; ONLY= chooses
-# (zookeeper, kraft, marks).
+# (zookeeper, reductions, kraft, marks).
 explore: venv
 	$(BIN)/python -m tests.verification.explore $(if $(ONLY),--only $(ONLY))
 

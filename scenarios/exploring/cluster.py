@@ -154,9 +154,10 @@ class Cluster:
     Args:
         rules: of brokers and controller.
         bounds: how much may happen.
+        reduced: leave out orders of events that make no difference (README.md).
     """
 
-    def __init__(self, rules: Rules, bounds: Bounds) -> None:
+    def __init__(self, rules: Rules, bounds: Bounds, *, reduced: bool = True) -> None:
         self.bounds = bounds
         self.decide = Decisions(rules)
         self.brokers = tuple(range(1, bounds.brokers + 1))
@@ -164,7 +165,8 @@ class Cluster:
         self.records = Table()
         self.machine = BrokerMachine(self.decide, self.payloads, self.records, bounds.min_isr)
         self.controller = ControllerMachine(self.decide, self.payloads, self.records, bounds.min_isr, self.brokers)
-        self.keeps_responses = rules.mutant == REQUEST_OF_ANOTHER_PROCESS
+        self.reduced = reduced
+        self.keeps_responses = not reduced or rules.mutant == REQUEST_OF_ANOTHER_PROCESS
         self._orders = tuple(permutations(self.brokers)) if bounds.any_order else (self.brokers,)
         self._decisions: dict[tuple[int, Event], tuple[Decided, ...]] = {}
         self._idle: dict[tuple[int, int, int, int], bool] = {}
@@ -235,7 +237,11 @@ class Cluster:
                 leader = snapshots[message.leader - 1]
                 if self.machine.views[leader].state != UP:
                     continue
-                if not message.stale and self._is_idle(snapshots[message.follower - 1], leader, message):
+                if (
+                    self.reduced
+                    and not message.stale
+                    and self._is_idle(snapshots[message.follower - 1], leader, message)
+                ):
                     continue
                 step = Step(self, snapshots, control, flights)
                 step.serve(number)
@@ -491,7 +497,9 @@ class Step:
         """The resulting state: brokers replay what makes no difference, records that nobody needs are dropped."""
         cluster = self._cluster
         for place, behind in enumerate(self.behind):
-            while behind and cluster.is_silent(self.snapshots[place], place + 1, self.tail[-behind]):
+            while (
+                cluster.reduced and behind and cluster.is_silent(self.snapshots[place], place + 1, self.tail[-behind])
+            ):
                 self.replay(place + 1, 1)
                 behind -= 1
         self._drop_refused()
@@ -513,7 +521,7 @@ class Step:
     def _drop_refused(self) -> None:
         """Drop stale requests of a leader epoch below the receiver's: they are refused, and nobody waits for that."""
         cluster = self._cluster
-        if cluster.stale.isdisjoint(self.flights):
+        if not cluster.reduced or cluster.stale.isdisjoint(self.flights):
             return
         kept = []
         for number in self.flights:

@@ -66,7 +66,7 @@ def _response(content: tuple[Any, ...]) -> str:
     _, error, batches, hw, _, _, diverging = content[1]
     if error:
         return str(error)
-    if diverging is not None and diverging[0] >= 0:
+    if diverging:
         return f"a diverging epoch {diverging[0]} that ends at {diverging[1]}"
     held = ", ".join(f"r{one}" for batch in batches for one in batch.ids())
     return f"{held or 'no records'} and HW {hw}"

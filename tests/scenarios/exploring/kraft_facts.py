@@ -58,6 +58,30 @@ class Fact:
         return "; the mutant's place never decided otherwise" if place.took else "; the mutant's place was not executed"
 
 
+def reductions_hide_nothing(mode_name: str, bounds: Bounds) -> bool:
+    """Whether the same states of controller, logs and high watermarks are reached without the reductions."""
+    rules = mode(mode_name).rules
+    return _projections(Cluster(rules, bounds)) == _projections(Cluster(rules, bounds, reduced=False))
+
+
+def _projections(cluster: Cluster) -> set[object]:
+    """What all reachable states show of controller, logs and high watermarks."""
+    shown: set[object] = set()
+    ahead, seen = [cluster.first()], set()
+    while ahead:
+        state = ahead.pop()
+        if state in seen:
+            continue
+        seen.add(state)
+        snapshots, control, _ = cluster.parts(state)
+        known = cluster.controller.views[control.controller]
+        views = [cluster.machine.views[snapshot] for snapshot in snapshots]
+        brokers = tuple((view.leads, view.epoch, view.records, view.hw) for view in views)
+        shown.add((known.leader, known.epoch, known.isr, known.elr, control.acked, control.committed, brokers))
+        ahead += [after for _, after in cluster.successors(state)]
+    return shown
+
+
 _CANDIDATE: Final = ("candidate-incomplete",)
 BOUNDED: Final[tuple[Fact, ...]] = (
     Fact("elr-repaired", NO_FAULTS),
@@ -68,4 +92,10 @@ MARKS: Final[tuple[Fact, ...]] = (
     Fact("elr-repaired", ONE_FENCE, _CANDIDATE, "join-below-hw"),
     Fact("elr-repaired", ONE_FENCE, _CANDIDATE, "join-below-epoch-start"),
     Fact("elr-repaired", ONE_FENCE, _CANDIDATE, "join-without-fetch"),
+    Fact("elr-repaired", ONE_LOSS, ("quorum-not-superset",), "alter-partition-of-earlier-partition-epoch"),
+    Fact("elr-repaired", ONE_LOSS, _CANDIDATE, "alter-partition-of-earlier-registration"),
+    Fact("elr-repaired", ONE_FENCE, (), "fetch-response-of-earlier-epoch", differs=False),
+    Fact("elr-repaired", ONE_LOSS, (), "fetch-response-of-earlier-epoch", differs=False),
+    Fact("elr-repaired", ONE_FENCE, (), "fetch-response-at-another-offset", differs=False),
+    Fact("elr-repaired", ONE_LOSS, (), "fetch-response-at-another-offset", differs=False),
 )

@@ -9,9 +9,7 @@ from scenarios.exploring.cluster import Bounds, Cluster
 from scenarios.exploring.properties import KINDS, VIOLATIONS
 from scenarios.exploring.search import Found, search
 from sim.protocol.modes import mode
-
-NO_FAULTS = Bounds(losses=0, fences=0)
-ONE_FENCE = Bounds(losses=0, fences=1)
+from tests.scenarios.exploring.kraft_facts import NO_FAULTS, ONE_FENCE, reductions_hide_nothing
 
 
 def explored(
@@ -46,6 +44,19 @@ def test_a_mutant_is_found(mutant: str, kind: str) -> None:
     assert found.stopped
     assert kind in found.paths
     assert cluster.decide.mutants.by_name[mutant].differed
+
+
+@pytest.mark.parametrize("mode_name", ["kraft", "elr-repaired"])
+def test_reductions_hide_nothing(mode_name: str) -> None:
+    assert reductions_hide_nothing(mode_name, NO_FAULTS)
+
+
+def test_each_event_and_state_is_told() -> None:
+    cluster, found = explored("elr-repaired", "join-below-hw")
+    (path,) = found.paths.values()
+    told = [f"{wording.event(cluster, action)}. {wording.state(cluster, after)}" for action, after in path]
+    assert any("receives r0 and HW 0" in one for one in told)
+    assert any("the controller receives AlterPartition of broker 1: ISR [1, 2, 3]" in one for one in told)
 
 
 def test_the_shortest_way_is_told() -> None:

@@ -1,6 +1,6 @@
 """Every order of events, the slow searches included: what was found after how many events, in how many states.
 
-``python -m tests.verification.explore [--only zookeeper|kraft|marks] [--mode MODE] [--most-states N] [--time SECONDS]
+``python -m tests.verification.explore [--only PART] [--mode MODE] [--most-states N] [--time SECONDS]
 [--paths]``, limits per search. Ends with code 1 if a claim does not hold, else with 3 if a limit came before an answer.
 """
 
@@ -11,15 +11,16 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from scenarios.exploring.cluster import Bounds
 from scenarios.exploring.zookeeper.world import World
 from sim.protocol.modes import mode
-from tests.scenarios.exploring.kraft_facts import BOUNDED, MARKS
+from tests.scenarios.exploring.kraft_facts import BOUNDED, MARKS, reductions_hide_nothing
 from tests.scenarios.exploring.zookeeper.facts import FACTS
 
 if TYPE_CHECKING:
     from scenarios.exploring.search import Found
 
-PARTS = ("zookeeper", "kraft", "marks")
+PARTS = ("zookeeper", "reductions", "kraft", "marks")
 
 
 @dataclass
@@ -58,12 +59,20 @@ def main(arguments: list[str] | None = None) -> int:
     tally = Tally()
     if given.only in (None, "zookeeper"):
         _zookeeper(tally, given)
+    if given.only in (None, "reductions"):
+        for bounds in (Bounds(0, losses=0), Bounds(0, fences=0)):
+            hides_nothing = reductions_hide_nothing("elr-repaired", bounds)
+            tally.wrong += not hides_nothing
+            sys.stdout.write(f"reductions ({bounds.sentence}): {'hide nothing' if hides_nothing else 'HIDE STATES'}\n")
     for part, facts in (("kraft", BOUNDED), ("marks", MARKS)):
         if given.only in (None, part):
             for fact in facts:
                 if given.mode in (None, fact.mode):
                     cluster, found = fact.search(most_states=given.most_states, time_limit=given.time)
                     tally.note(fact.name, found, frozenset(fact.kinds), fact.mark(cluster))
+                    tally.wrong += (
+                        fact.mutant != "none" and cluster.decide.mutants.by_name[fact.mutant].differed != fact.differs
+                    )
     return 1 if tally.wrong else 3 if tally.undecided else 0
 
 
