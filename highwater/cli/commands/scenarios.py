@@ -67,8 +67,9 @@ def show(ui: Ui, scenario: str, resolved: bool, as_toml: bool, as_json: bool) ->
 @click.argument("file", metavar="FILE.toml", type=PATH)
 @click.option("--scripted", "kind", flag_value="scripted", help="A script: lines that wait for steps, and act.")
 @click.option("--drawn", "kind", flag_value="drawn", help="Random faults and batches, drawn from the seed.")
+@json_option
 @click.pass_obj
-def new(ui: Ui, file: Path, kind: str | None) -> int:
+def new(ui: Ui, file: Path, kind: str | None, as_json: bool) -> int:
     """Write FILE.toml, a commented and valid scenario to change; an existing file is never overwritten."""
     from scenarios import paths
     from scenarios.format import catalogue
@@ -78,14 +79,18 @@ def new(ui: Ui, file: Path, kind: str | None) -> int:
     if file.suffix != ".toml":
         raise InputError(f"{file} is not valid: the name of a scenario file ends in .toml")
     paths.create(file, catalogue.template(kind, file.stem))
+    if as_json:
+        ui.json({"file": str(file), "kind": kind})
+        return exit_codes.EXPECTED
     word = shlex.quote(str(file) if paths.is_path(str(file)) else f"./{file}")
     ui.line(f"{file} is written. Change it, then: highwater scenarios validate {word}; highwater run {word}")
     return exit_codes.EXPECTED
 
 
 @command.command("schema")
+@json_option
 @click.pass_obj
-def schema(ui: Ui) -> int:
+def schema(ui: Ui, as_json: bool) -> int:  # noqa: ARG001 - it is JSON anyway
     """Print the JSON Schema of scenario files, for editors that complete and check TOML."""
     from scenarios.format.json_schema import json_schema
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
 import tomllib
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -26,12 +27,26 @@ FILES = {name: tomllib.loads(catalogue.text(name)) for name in catalogue.names()
 BROKEN = 100
 
 
-def validated(data: dict[str, Any]) -> bool:
+BETWEEN_TABLES = re.compile(
+    "no line of the script sends it|more than one line sends it|there are only|that is more than 100|it needs the kind"
+    "|it needs a kind|Kafka would not start|is drawn, and also set|the (brokers|replicas) are"
+    "|a leader is one of|one of brokers"
+    "|the lower bound first|does not run in|is in no rack|needs topology"
+)
+"""Problems between values that JSON Schema cannot compare."""
+
+
+def problems(data: dict[str, Any]) -> tuple[str, ...]:
+    """What ``scenarios validate`` says."""
     try:
         schema._scenario(copy.deepcopy(data))
-    except InputError:
-        return False
-    return True
+    except InputError as error:
+        return error.problems
+    return ()
+
+
+def validated(data: dict[str, Any]) -> bool:
+    return not problems(data)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -90,9 +105,11 @@ def test_a_hundred_broken_files_are_refused_by_both() -> None:
     while refused < BROKEN:
         name = chance.choice(names)
         what, data = broken(FILES[name], chance)
-        is_valid = validated(data)
-        assert (not list(errors(SCHEMA, data))) == is_valid, f"{name}: {what}"
-        refused += not is_valid
+        found, by_schema = problems(data), list(errors(SCHEMA, data))
+        if found and all(BETWEEN_TABLES.search(problem) for problem in found):
+            continue
+        assert bool(by_schema) == bool(found), f"{name}: {what}: {found}"
+        refused += bool(found)
 
 
 @pytest.mark.parametrize(
