@@ -110,7 +110,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("reports",),
     ("reports.analysis", "reports.audit", "reports.brokers", "reports.evidence"),
     ("reports.brokers.kafka", "reports.drawing"),
-    ("reports.advice", "reports.brokers.confirm", "reports.film", "reports.page"),
+    ("reports.advice", "reports.brokers.confirm", "reports.film", "reports.page", "reports.review"),
     ("highwater",),
     ("highwater.cli",),
     ("highwater.cli.commands",),

@@ -18,6 +18,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Understand results": {
         "compare": "Compare modes or settings of a sweep: rates, intervals, pairs",
+        "review": "Review a mode against another: what a KIP's author asks",
         "triage": "Group the failures of a sweep by what cures them",
         "report": "Write a sweep's report as one HTML file",
         "coverage": "Show which branches and transitions a sweep reached",
@@ -53,6 +54,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "run": "highwater run kip101-scenario-1 --mode hw",
     "sweep": "highwater sweep power --modes hw,kip101 --seeds 0..10000 --output store/power --local 2",
     "compare": "highwater compare store/power --kind committed-loss",
+    "review": "highwater review ./mine.toml --against elr-4.3 --budget 10m --output store/review",
     "triage": "highwater triage store/power --most 20",
     "report": "highwater report store/power -o power.html",
     "coverage": "highwater coverage store/power",

@@ -134,7 +134,14 @@ RuleValues = Annotated[
     _KEYED,
     WithJsonSchema(json_parts.part("rules")),
 ]
-ModeName = Annotated[str, _word("mode", MODES)]
+
+
+def _mode(value: str) -> str:
+    """A mode, or one with changed rules (`sim.protocol.modes.changed`)."""
+    return mode_named(value).name if "+" in value else fields.one_of(value, MODES, "mode")
+
+
+ModeName = Annotated[str, OneOf(_mode, MODES)]
 
 PARAMS: Final[dict[str, Any]] = {
     "batch": Annotated[Name, _check(fields.new_batch)],

@@ -457,7 +457,12 @@ def changed(base: Mode, values: Mapping[str, str]) -> Mode:
 
 
 def mode(name: str, known: Mapping[str, Mode] = MODES) -> Mode:
-    """The mode of that name; raises InputError with the nearest name if there is none."""
+    """The mode of that name, also with changed rules (`changed`); raises InputError with the nearest name if there is
+    none.
+    """
+    base, *rules = name.split("+") if name not in known else (name,)
+    if rules and all("=" in rule for rule in rules):
+        return changed(mode(base, known), parse_overrides(rules))
     if name not in known:
         raise InputError(f"unknown mode {name!r}{did_you_mean(name, known)}")
     return known[name]

@@ -54,6 +54,7 @@ ELSEWHERE = (
     "audit",
     "settings",
     "advise",
+    "review",
     "stories/story-1-loss.toml",
 )
 """What needs a cluster or its files, a network, or a minute, and has tests of its own."""

@@ -1,0 +1,84 @@
+"""``highwater review``: a mode against another one, on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from highwater.cli import options
+from highwater.cli.options import PATH, Command
+from reports import starts
+from scenarios import paths
+from sim import exit_codes
+
+if TYPE_CHECKING:
+    from highwater.cli.console import Ui
+
+
+@click.command("review", cls=Command)
+@click.argument("mode", metavar="MODE")
+@click.option("--against", metavar="BASE", required=True, help="The mode to compare it with.")
+@click.option("--claim", metavar="TEXT", default="", help="What is claimed of it; quoted on the page.")
+@click.option(
+    "--budget",
+    metavar="TIME",
+    default="10m",
+    show_default=True,
+    help="For random scenarios, as many seeds as it allows.",
+)
+@click.option("--seeds", metavar="N", type=click.IntRange(1, 1_000_000), help="Seeds of each, in place of --budget.")
+@click.option("--scenarios", metavar="A,B", help="Only these random scenarios; by default all that fit.")
+@click.option("--local", metavar="N", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
+@click.option("--output", metavar="DIR", type=PATH, required=True, help="Gets review.md, review.html and the sweeps.")
+@click.pass_obj
+def command(
+    ui: Ui,
+    mode: str,
+    against: str,
+    claim: str,
+    budget: str,
+    seeds: int | None,
+    scenarios: str | None,
+    local: int,
+    output: Path,
+) -> int:
+    """Review MODE (a name or a .toml file) against a base: what a KIP's author wants to know before the vote.
+
+    Rules that differ, scripted scenarios that end otherwise, losses on the same seeds of all random scenarios, upgrade
+    and downgrade, liveness, availability, early warnings, and the commands that repeat each part. Exit code 1: it
+    breaks its promise where the base does not.
+    """
+    from reports.review import page
+    from reports.review.document import to_html, to_markdown
+    from reports.review.review import review
+    from scenarios.format import catalogue
+
+    limit_s = options.duration("--budget", budget)
+    chosen, base = catalogue.mode(mode), catalogue.mode(against)
+    named = [] if scenarios is None else scenarios.split(",")
+    for name in named:
+        catalogue.load(name)
+    output.mkdir(parents=True, exist_ok=True)
+    files = output / "review.md", output / "review.html"
+    for file, start in zip(files, (starts.REVIEW, starts.REVIEW_PAGE), strict=True):
+        starts.check_file("--output", file, start)
+    found = review(
+        chosen,
+        base,
+        output,
+        claim=claim,
+        budget_s=limit_s,
+        seeds=seeds,
+        processes=local,
+        scenarios=named,
+        tell=ui.note,
+    )
+    blocks = list(page.blocks(found))
+    paths.write(files[0], to_markdown(page.title(found), blocks), starts.REVIEW)
+    paths.write(files[1], to_html(page.title(found), blocks), starts.REVIEW_PAGE)
+    for line in page.answer(found):
+        ui.line(line)
+    ui.line(f"written to {files[0]} and {files[1]}")
+    return exit_codes.UNEXPECTED if found.is_worse else exit_codes.EXPECTED

@@ -1,0 +1,1 @@
+"""A mode reviewed against another one: one page."""
