@@ -237,11 +237,7 @@ class Cluster:
                 leader = snapshots[message.leader - 1]
                 if self.machine.views[leader].state != UP:
                     continue
-                if (
-                    self.reduced
-                    and not message.stale
-                    and self._is_idle(snapshots[message.follower - 1], leader, message)
-                ):
+                if not message.stale and self._is_idle(snapshots[message.follower - 1], leader, message):
                     continue
                 step = Step(self, snapshots, control, flights)
                 step.serve(number)
@@ -269,6 +265,8 @@ class Cluster:
 
     def _is_idle(self, follower: int, leader: int, message: Fetch) -> bool:
         """Whether request and response change nothing and lead to the same request: it may as well arrive later."""
+        if not self.reduced:
+            return False
         key = follower, leader, message.follower, message.payload
         known = self._idle.get(key)
         if known is None:
@@ -428,6 +426,8 @@ class Cluster:
         replaying that. A leader does not ask for its own registration, and a record that it knows from an
         AlterPartition response changes nothing with rule ``equal_partition_epoch=keeps-pending-isr``.
         """
+        if not self.reduced:
+            return False
         key = snapshot, transaction
         known = self._silent.get(key)
         if known is None:
@@ -497,9 +497,7 @@ class Step:
         """The resulting state: brokers replay what makes no difference, records that nobody needs are dropped."""
         cluster = self._cluster
         for place, behind in enumerate(self.behind):
-            while (
-                cluster.reduced and behind and cluster.is_silent(self.snapshots[place], place + 1, self.tail[-behind])
-            ):
+            while behind and cluster.is_silent(self.snapshots[place], place + 1, self.tail[-behind]):
                 self.replay(place + 1, 1)
                 behind -= 1
         self._drop_refused()

@@ -48,6 +48,10 @@ class Fact:
         found = search(cluster, until=KINDS, ends=VIOLATIONS, most_states=most_states, time_limit=time_limit)
         return cluster, found
 
+    def is_decided_as_claimed(self, cluster: Cluster) -> bool:
+        """Whether the mutant's place decided otherwise, or never, as claimed."""
+        return self.mutant == "none" or cluster.decide.mutants.by_name[self.mutant].differed == self.differs
+
     def mark(self, cluster: Cluster) -> str:
         """What the mutant's place did."""
         if self.mutant == "none":
@@ -87,6 +91,10 @@ BOUNDED: Final[tuple[Fact, ...]] = (
     Fact("elr-repaired", NO_FAULTS),
     Fact("elr-repaired", ONE_FENCE),
     Fact("elr-repaired", ONE_LOSS),
+    Fact("elr-4.3", ONE_FENCE, ("quorum-not-superset",)),
+    Fact("elr-4.3", ONE_LOSS, ("quorum-not-superset",)),
+    Fact("kraft", ONE_FENCE, ("quorum-not-superset",)),
+    Fact("kraft", ONE_LOSS, ("quorum-not-superset",)),
 )
 MARKS: Final[tuple[Fact, ...]] = (
     Fact("elr-repaired", ONE_FENCE, _CANDIDATE, "join-below-hw"),
@@ -98,4 +106,9 @@ MARKS: Final[tuple[Fact, ...]] = (
     Fact("elr-repaired", ONE_LOSS, (), "fetch-response-of-earlier-epoch", differs=False),
     Fact("elr-repaired", ONE_FENCE, (), "fetch-response-at-another-offset", differs=False),
     Fact("elr-repaired", ONE_LOSS, (), "fetch-response-at-another-offset", differs=False),
+    Fact("elr-repaired", ONE_FENCE, (), "fetch-continues-in-new-epoch", differs=False),
+    Fact("elr-repaired", ONE_LOSS, (), "fetch-continues-in-new-epoch", differs=False),
+    Fact("elr-repaired", ONE_FENCE, (), "registration-of-another-request", differs=False),
+    Fact("elr-repaired", ONE_LOSS, (), "registration-of-another-request", differs=False),
+    Fact("elr-repaired", ONE_LOSS, (), "leo-from-earlier-leadership", differs=False),
 )

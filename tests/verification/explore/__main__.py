@@ -70,9 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
                 if given.mode in (None, fact.mode):
                     cluster, found = fact.search(most_states=given.most_states, time_limit=given.time)
                     tally.note(fact.name, found, frozenset(fact.kinds), fact.mark(cluster))
-                    tally.wrong += (
-                        fact.mutant != "none" and cluster.decide.mutants.by_name[fact.mutant].differed != fact.differs
-                    )
+                    tally.wrong += not fact.is_decided_as_claimed(cluster)
     return 1 if tally.wrong else 3 if tally.undecided else 0
 
 
