@@ -51,15 +51,9 @@ class Finding:
     leaderless: float
     refused: float
 
-    @property
-    def helps(self) -> bool:
-        """Whether it is shown to save more runs than it loses."""
-        return self.p < LEVEL and self.saved > self.cost
-
-    @property
-    def harms(self) -> bool:
-        """Whether it is shown to lose more runs than it saves."""
-        return self.p < LEVEL and self.cost > self.saved
+    def is_shown(self, comparisons: int) -> bool:
+        """Whether the difference is shown, as one of so many comparisons (Bonferroni)."""
+        return self.p * comparisons < LEVEL
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -131,7 +125,8 @@ def recommendations(outcome: Outcome) -> list[str]:
     now, release = found[0], outcome.experiment.modes[0].release
     changes = {change.name: change for change in outcome.experiment.changes}
     single = [one for one in found[1:] if (one.change == PRESENT) != (one.mode == now.mode)]
-    helping = sorted((one for one in single if one.helps), key=lambda one: (one.cost - one.saved, one.lost))
+    shown = [one for one in single if one.is_shown(len(single))]
+    helping = sorted((one for one in shown if one.saved > one.cost), key=lambda one: (one.cost - one.saved, one.lost))
     lines = []
     for one in helping:
         what = f"Set {one.change}" if one.mode == now.mode else f"Run Kafka {one.release} (mode {one.mode})"
@@ -150,8 +145,8 @@ def recommendations(outcome: Outcome) -> list[str]:
         lines.append("No single setting and no release is shown to help; more --seeds may decide")
     lines += [
         f"Do not set {one.change}: more runs lose records (p {one.p:.2g})"
-        for one in single
-        if one.harms and one.mode == now.mode
+        for one in shown
+        if one.cost > one.saved and one.mode == now.mode
     ]
     return lines
 

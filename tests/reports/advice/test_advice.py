@@ -82,8 +82,9 @@ def test_present_settings_come_first_and_pairs_are_counted() -> None:
     found = outcome({(PRESENT, "kraft"): now, (flush, "kraft"): [False] * 19 + [True]})
     first, other = findings(found)[0], next(one for one in findings(found) if one.change == flush)
     assert (first.change, first.mode, first.lost, first.p) == (PRESENT, "kraft", 10, 1)
-    assert (other.lost, other.saved, other.cost, other.helps, other.harms) == (1, 10, 1, True, False)
+    assert (other.lost, other.saved, other.cost) == (1, 10, 1)
     assert other.p == pytest.approx(12 * 2 / 2**11)
+    assert [other.is_shown(comparisons) for comparisons in (1, 4, 5)] == [True, True, False]
 
 
 def test_advice_names_single_changes_that_are_shown_to_help_or_harm() -> None:
