@@ -61,6 +61,12 @@ ELSEWHERE = (
 CODES: dict[tuple[str, ...], int] = {
     ("run", "canary", "--rule", "follower_truncation=leader-epoch"): exit_codes.UNEXPECTED,
     ("zoo", "hunt", "join-below-hw", "--seeds", "0..2000"): exit_codes.INCONCLUSIVE,
+    ("explore", "--mode", "elr-4.3", "--strict", "--losses", "0"): exit_codes.UNEXPECTED,
+    (
+        *("explore", "--mode", "elr-repaired", "--strict", "--losses", "0"),
+        *("--rule", "mutant=hw-ignores-min-isr"),
+    ): exit_codes.UNEXPECTED,
+    ("explore", "--mode", "hw", "--stops", "1"): exit_codes.UNEXPECTED,
 }
 """Commands that do not exit with 0; a hunt finds nothing in the few seeds that it is given here."""
 STUB = """\
