@@ -152,6 +152,8 @@ class Execution:
     def execute(self) -> None:
         """Warm up, run faults or script, heal, converge, check."""
         kernel = self.kernel
+        if self.checkers.failure is not None:
+            raise self.checkers.failure
         self._begin()
         if self.scenario.drawn:
             kernel.run_until(self.horizon_us)

@@ -62,11 +62,21 @@ FINDINGS: Final[dict[str, Finding]] = {
 
 
 class Checkers:
-    """The checkers of one run."""
+    """The checkers of one run.
+
+    Attributes:
+        failure: the exception of a plug-in's checker that could not be created; it ends the run when it begins.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         self._coverage = recorder.coverage
-        self._all = [kind(recorder.history) for kind in CHECKERS]
+        self._all: list[Checker] = []
+        self.failure: Exception | None = None
+        for kind in CHECKERS:
+            try:
+                self._all.append(kind(recorder.history))
+            except Exception as error:
+                self.failure = error
         recorder.attach(self._all)
 
     def final(self, end: RunEnd) -> None:

@@ -183,6 +183,22 @@ PLUGIN = Plugin(rule_values=[RuleValue("follower_truncation", "broken", "on-fetc
     assert other["verdict"] == "violation"
 
 
+def test_an_error_in_a_checker_is_a_row(tmp_path: Path) -> None:
+    text = """
+class Mine(Checker):
+    FINDINGS = (warning("mine"),)
+
+    def __init__(self, history):
+        super().__init__(history)
+        raise KeyError("nothing")
+
+PLUGIN = Plugin(checkers=[Mine])
+"""
+    with plugins.loaded(written(tmp_path, HEAD + text)):
+        row = run_row(catalogue.load("chaos"), MODES["kip320"], 0)
+    assert row["error"] == "KeyError: 'nothing' (plug-in, mine.py:9 in __init__: raise KeyError(\"nothing\"))"
+
+
 def test_an_answer_of_another_type_is_an_error(tmp_path: Path) -> None:
     text = """
 PLUGIN = Plugin(rules=[Rule("mine", {"no": {}, "yes": {"high_watermark": lambda answer, at: float(answer)}}, "m")])
