@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from scenarios.exploring.cluster import Bounds
 from scenarios.exploring.zookeeper.world import World
 from sim.protocol.modes import mode
-from tests.scenarios.exploring.kraft_facts import BOUNDED, MARKS, reductions_hide_nothing
+from tests.scenarios.exploring.kraft_facts import BOUNDED, MARKS, NO_FAULTS, reductions_hide_nothing
 from tests.scenarios.exploring.zookeeper.facts import FACTS
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def main(arguments: list[str] | None = None) -> int:
     tally = Tally()
     if given.only in (None, "zookeeper"):
         _zookeeper(tally, given)
-    if given.only in (None, "reductions"):
-        for bounds in (Bounds(0, losses=0), Bounds(0, fences=0)):
+    if given.only == "reductions" or (given.only is None and given.mode is None):
+        for bounds in (NO_FAULTS, Bounds(0, losses=0)):
             hides_nothing = reductions_hide_nothing("elr-repaired", bounds)
             tally.wrong += not hides_nothing
             sys.stdout.write(f"reductions ({bounds.sentence}): {'hide nothing' if hides_nothing else 'HIDE STATES'}\n")
