@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from scenarios.exploring.broker_machine import UP
 from scenarios.exploring.cluster import Bounds, Cluster
 from scenarios.exploring.properties import KINDS, VIOLATIONS
 from scenarios.exploring.search import Found, search
@@ -63,7 +64,9 @@ class Fact:
 
 
 def reductions_hide_nothing(mode_name: str, bounds: Bounds) -> bool:
-    """Whether the same states of controller, logs and high watermarks are reached without the reductions."""
+    """Whether the same states of controller, logs and high watermarks are reached without the reductions, as far as
+    every broker is up.
+    """
     rules = mode(mode_name).rules
     return _projections(Cluster(rules, bounds)) == _projections(Cluster(rules, bounds, reduced=False))
 
@@ -80,6 +83,9 @@ def _projections(cluster: Cluster) -> set[object]:
         snapshots, control, _ = cluster.parts(state)
         known = cluster.controller.views[control.controller]
         views = [cluster.machine.views[snapshot] for snapshot in snapshots]
+        if any(view.state != UP for view in views):
+            ahead += [after for _, after in cluster.successors(state)]
+            continue
         brokers = tuple((view.leads, view.epoch, view.records, view.hw) for view in views)
         shown.add((known.leader, known.epoch, known.isr, known.elr, control.acked, control.committed, brokers))
         ahead += [after for _, after in cluster.successors(state)]

@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.only in (None, "zookeeper"):
         _zookeeper(tally, given)
     if given.only == "reductions" or (given.only is None and given.mode is None):
-        for bounds in (NO_FAULTS, Bounds(0, losses=0)):
+        for bounds in (NO_FAULTS, Bounds(0, losses=0), Bounds(0, fences=0)):
             hides_nothing = reductions_hide_nothing("elr-repaired", bounds)
             tally.wrong += not hides_nothing
             sys.stdout.write(f"reductions ({bounds.sentence}): {'hide nothing' if hides_nothing else 'HIDE STATES'}\n")
