@@ -55,6 +55,8 @@ ELSEWHERE = (
     "settings",
     "advise",
     "review",
+    "--reuse",
+    "store/mine",
     "stories/story-1-loss.toml",
 )
 """What needs a cluster or its files, a network, or a minute, and has tests of its own."""
