@@ -16,6 +16,7 @@ import threading
 import warnings
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -303,7 +304,7 @@ def _check_workers(spark: SparkSession, *, mixed_builds: bool) -> int:
     from pyspark.errors import PySparkException
 
     try:
-        found = spark.range(0, 100_000).mapInArrow(_worker_code(plugged.shipped()), "code string").collect()
+        found = spark.range(0, 100_000).mapInArrow(partial(_worker_code, plugged.shipped()), "code string").collect()
     except PySparkException as error:
         reason = _worker_refusal(str(error)) or masked(f"Spark's workers do not start: {_reason(error)}")
         raise UnavailableError(reason) from None
@@ -333,18 +334,16 @@ def _worker_refusal(text: str) -> str | None:
     return None
 
 
-def _worker_code(plug_ins: list[dict[str, Any]]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # When Spark ends, idle workers find their socket closed: exit without a traceback.
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        ensure(plug_ins)
-        prepare_process()
-        for _ in batches:
-            pass
-        # One column: a worker of an older version sends its code alone, which must be understood.
-        yield pa.RecordBatch.from_pylist([{"code": f"{code_version()} {build()}"}])
-
-    return tell
+def _worker_code(plug_ins: list[dict[str, Any]], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The worker's code and build. A function of this module, so that Spark ships its name and not its content."""
+    # When Spark ends, idle workers find their socket closed: exit without a traceback.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    ensure(plug_ins)
+    prepare_process()
+    for _ in batches:
+        pass
+    # One column: a worker of an older version sends its code alone, which must be understood.
+    yield pa.RecordBatch.from_pylist([{"code": f"{code_version()} {build()}"}])
 
 
 def _check_folder(spark: SparkSession, folder: Folder) -> None:

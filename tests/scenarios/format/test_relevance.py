@@ -69,7 +69,7 @@ RULES_DECIDE: Final = {
     "consumer_validation": ("fsync-demo-other-order", "hw", 0, "yes"),
     "producer_dedup": ("chaos", "kip320", 5, "no"),
     "unknown_producer": ("chaos", "kip101", 11, "taken"),
-    "producer_recovery": ("chaos", "kip320", 7, "new-producer-id"),
+    "producer_recovery": ("chaos", "kip320", 16, "new-producer-id"),
     "control_plane": ("canary", "hw", 0, "kraft"),
     "stale_fetch": ("chaos", "hw", 66, "refused"),
     "isr_shrink_epoch": ("all-min-isr-unclean", "kraft", 0, "bumped"),

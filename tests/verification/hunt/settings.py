@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from faults.bounds import SHARES
+from faults.kinds.groups import GROUPINGS
 from faults.kinds.registry import KINDS
 from faults.stories.reassignments import MOVES
 from highwater.cli import main as cli
@@ -47,7 +48,7 @@ from sim.kernel.streams import Stream, Streams, choice, integer, sample
 from sim.protocol.modes import MODES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from scenarios.format.scenario import Scenario
     from scenarios.single.rows import Row
@@ -188,7 +189,7 @@ def toml(data: Mapping[str, Any]) -> str:
     tables = {key: value for key, value in data.items() if isinstance(value, dict)}
     lines = [_line(key, value) for key, value in data.items() if key not in tables]
     for name, table in tables.items():
-        parts = {key: value for key, value in table.items() if isinstance(value, dict) and key.isdigit()}
+        parts = {key: value for key, value in table.items() if isinstance(value, dict)}
         lines += [f"[{name}]", *(_line(key, value) for key, value in table.items() if key not in parts)]
         for key, part in parts.items():
             lines += [f"[{name}.{key}]", *(_line(*entry) for entry in part.items())]
@@ -211,6 +212,8 @@ def drawn_case(number: int) -> Case:
     file["brokers"]["count"] = brokers
     file["draw"].pop("default.replication.factor", None)
     file["faults"] |= _faults(stream, file["faults"]["kinds"])
+    if not GROUPINGS.keys().isdisjoint(file["faults"]["kinds"]):
+        file["topology"] = topology(brokers)
     file["workload"] |= _workload(stream)
     # Some change little, some everything: one extreme hides what another would show.
     keys = [key for key in KEYS if key not in OWN]
@@ -228,6 +231,23 @@ def drawn_case(number: int) -> Case:
         own = {key: _value(stream, key) for key in sample(stream, keys, 3)}
         file["brokers"][str(integer(stream, 1, brokers))] = {key: _shown(value) for key, value in own.items()}
     return Case(number, choice(stream, list(MODES)), integer(stream, 0, 1 << 40), file, settings)
+
+
+def topology(brokers: int) -> dict[str, dict[str, list[int]]]:
+    """Two racks, three power domains, and hosts of two brokers."""
+    ids = range(1, brokers + 1)
+    return {
+        "racks": _groups((broker, broker % 2) for broker in ids),
+        "power_domains": _groups((broker, broker % 3) for broker in ids),
+        "hosts": _groups((broker, broker // 2) for broker in ids),
+    }
+
+
+def _groups(placed: Iterable[tuple[int, int]]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for broker, group in placed:
+        found.setdefault(f"group-{group}", []).append(broker)
+    return found
 
 
 def _faults(stream: Stream, kinds: list[str]) -> dict[str, Any]:
