@@ -152,6 +152,8 @@ class Injection:
         kind = KINDS[fault.kind]
         process = self._cluster.running.get(target) if kind.duration is STALLED else None
         effective = kind.strike(self._cluster, fault, target)
+        if effective is not True and effective is not False:  # A plug-in's kind.
+            raise TypeError(f"fault {kind.name}: strike returned {effective!r} and not whether it took effect")
         if not effective:
             coverage.without_effect(before)
         struck = fault.targets if fault.kind in LINKS else (target,)

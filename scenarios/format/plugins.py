@@ -28,7 +28,7 @@ from scenarios.format.actions import ACTIONS, Action
 from scenarios.format.plugin import API_VERSION, Decides, Plugin, Rule, RuleValue, StepProbe
 from scenarios.plugged import GROUP, LOADED, Loaded
 from sim.checkers import registry as checkers
-from sim.checkers.checker import Checker
+from sim.checkers.checker import PROMISED, Checker
 from sim.errors import InputError, UserError, did_you_mean
 from sim.history import step_probes, steps
 from sim.protocol import decisions, probes, rules
@@ -337,10 +337,24 @@ def _add_checker(new: object) -> None:
         raise InputError(f"checkers: {new!r} is no class derived from Checker")
     if not new.FINDINGS:
         raise InputError(f"checker {new.__name__} has no FINDINGS")
+    for name in dir(new):
+        if name.startswith("on_") and not hasattr(steps.Listener, name):
+            raise InputError(f"checker {new.__name__}: no step comes to {name}{_method_of(name)}")
     for finding in new.FINDINGS:
+        if finding.promised not in PROMISED:
+            words = did_you_mean(str(finding.promised), PROMISED)
+            raise InputError(f"checker {new.__name__}: unknown promised word {finding.promised!r}{words}")
         _check_word(f"checker {new.__name__}: kind", finding.kind, checkers.FINDINGS)
         checkers.FINDINGS[finding.kind] = finding
     checkers.CHECKERS.append(new)
+
+
+def _method_of(name: str) -> str:
+    """The method to which a step comes whose name is in a method's name."""
+    kind = steps.BY_NAME.get(name.removeprefix("on_").replace("_", "-"))
+    if kind is not None:
+        return f": {kind.name} comes to {kind.method}"
+    return did_you_mean(name, [one for one in dir(steps.Listener) if one.startswith("on_")])
 
 
 def _add_fault(new: object) -> None:
@@ -353,6 +367,8 @@ def _add_fault(new: object) -> None:
     _check_word("fault", kind.name, ACTIONS)
     if kind.duration is None and not kind.remains:
         raise InputError(f"fault {kind.name} has neither a duration nor remains, the state that it leaves")
+    if kind.duration is not None and type(kind).undo is FaultKind.undo:
+        raise InputError(f"fault {kind.name} has a duration, but no undo")
     faults.KINDS[kind.name] = kind
     faults.ADDED.add(kind.name)
     if kind.targets is LINK:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from sim.history.findings import Violation
@@ -30,6 +30,13 @@ ALWAYS: Final = "always"
 """Covered whatever was lost."""
 NOT_PROMISED: Final = "not-promised"
 """Never covered: no mode promises it."""
+
+
+PROMISED: Final = (
+    *(ANY_RECORD, ALL_RECORDS, READABLE, RECORDS_OR_NONE),
+    *(IDEMPOTENT, NEVER_DIVERGES, ALWAYS, NOT_PROMISED),
+)
+"""All of them."""
 
 
 class Finding:
@@ -89,13 +96,18 @@ class Checker(Listener):
     def dispose(self) -> None:
         """See `sim.hosts.cluster.Cluster.dispose`."""
 
-    def _violates(self, kind: str, at_us: int, detail: str, ids: frozenset[int] = frozenset()) -> None:
-        self._findings.violations.append(Violation(kind, at_us, detail, ids))
+    def _violates(self, kind: str, at_us: int, detail: str, ids: Iterable[int] = ()) -> None:
+        """Report a violation of a kind of `FINDINGS`, about these records."""
+        self._findings.violations.append(Violation(self._known(kind), at_us, detail, frozenset(ids)))
 
-    def _warns(
-        self, kind: str, at_us: int, detail: str, ids: frozenset[int] = frozenset(), weak: tuple[int, ...] = ()
-    ) -> None:
-        self._findings.warnings.append(Violation(kind, at_us, detail, ids, weak=weak))
+    def _warns(self, kind: str, at_us: int, detail: str, ids: Iterable[int] = (), weak: tuple[int, ...] = ()) -> None:
+        """Report an early warning of a kind of `FINDINGS`; `weak` are the brokers that it is about."""
+        self._findings.warnings.append(Violation(self._known(kind), at_us, detail, frozenset(ids), weak=weak))
+
+    def _known(self, kind: str) -> str:
+        if all(finding.kind != kind for finding in self.FINDINGS):
+            raise ValueError(f"{type(self).__name__} reports {kind!r}, which is not among its FINDINGS")
+        return kind
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -199,6 +200,38 @@ PLUGIN = Plugin(checkers=[Mine])
     assert row["error"] == "KeyError: 'nothing' (plug-in, mine.py:9 in __init__: raise KeyError(\"nothing\"))"
 
 
+def test_a_kind_that_is_not_declared_is_an_error(tmp_path: Path) -> None:
+    text = """
+class Mine(Checker):
+    FINDINGS = (warning("mine"),)
+
+    def on_ack(self, step):
+        self._warns("other", step.at_us, "detail", [step.first_id])
+
+PLUGIN = Plugin(checkers=[Mine])
+"""
+    with plugins.loaded(written(tmp_path, HEAD + text)):
+        row = run_row(catalogue.load("chaos"), MODES["kip320"], 0)
+    assert row["error"].startswith("ValueError: Mine reports 'other', which is not among its FINDINGS")
+
+
+def test_a_strike_that_returns_nothing_is_an_error(tmp_path: Path) -> None:
+    text = """
+class Mine(FaultKind):
+    name, meaning, targets, remains = "mine", "do nothing", BROKER, "nothing"
+
+    def strike(self, cluster, fault, target):
+        pass
+
+PLUGIN = Plugin(faults=[Mine])
+"""
+    with plugins.loaded(written(tmp_path, HEAD + text)):
+        chaos = catalogue.load("chaos")
+        assert chaos.faults is not None
+        row = run_row(replace(chaos, faults=replace(chaos.faults, kinds=("mine",))), MODES["kip320"], 0)
+    assert row["error"].startswith("TypeError: fault mine: strike returned None and not whether it took effect")
+
+
 def test_an_answer_of_another_type_is_an_error(tmp_path: Path) -> None:
     text = """
 PLUGIN = Plugin(rules=[Rule("mine", {"no": {}, "yes": {"high_watermark": lambda answer, at: float(answer)}}, "m")])
@@ -268,6 +301,31 @@ PLUGIN = Plugin(rules=[Rule("mine", {"no": {}, "yes": {"high_watermark": lambda 
         (
             f"{HEAD}class C(Checker):\n    FINDINGS = (warning('committed-loss'),)\nPLUGIN = Plugin(checkers=[C])",
             "--plugin mine.py: checker C: kind 'committed-loss' exists already; choose another name",
+        ),
+        (
+            (
+                f"{HEAD}class C(Checker):\n    FINDINGS = (warning('w'),)\n    def on_kill(self, step): pass\n"
+                "PLUGIN = Plugin(checkers=[C])"
+            ),
+            "--plugin mine.py: checker C: no step comes to on_kill: kill comes to on_end",
+        ),
+        (
+            (
+                f"{HEAD}class C(Checker):\n    FINDINGS = (warning('w'),)\n    def on_acknowleges(self, step): pass\n"
+                "PLUGIN = Plugin(checkers=[C])"
+            ),
+            "--plugin mine.py: checker C: no step comes to on_acknowleges; did you mean 'on_acknowledges'?",
+        ),
+        (
+            (f"{HEAD}class C(Checker):\n    FINDINGS = (Finding('w', 'alway'),)\nPLUGIN = Plugin(checkers=[C])"),
+            "--plugin mine.py: checker C: unknown promised word 'alway'; did you mean 'always'?",
+        ),
+        (
+            (
+                f"{HEAD}class F(FaultKind):\n"
+                "    name, meaning, targets, duration = 'f', 'm', BROKER, DISTURBED\nPLUGIN = Plugin(faults=[F])"
+            ),
+            "--plugin mine.py: fault f has a duration, but no undo",
         ),
         (
             f"{HEAD}class F(FaultKind):\n    name, meaning, targets = 'kill', 'm', BROKER\nPLUGIN = Plugin(faults=[F])",
