@@ -148,8 +148,8 @@ class QuorumController(ReplicationControlManager):
     def unregister(self, broker: int) -> str:
         """Process an administrator's request to unregister a broker; returns an error.
 
-        No ISR or ELR loses the broker: each partition that counts it is changed as if it stayed, mostly not at all. A
-        leader that is unregistered before its session has expired stays leader.
+        It leaves every ISR, as a fenced broker does, and leads no longer. A partition is changed once for its ISR, and
+        once for each time that Kafka counts the broker into its ELR.
         Kafka: ReplicationControlManager#unregisterBroker, ReplicationControlManager#handleBrokerUnregistered.
         """
         known = self.image.brokers.get(broker)
@@ -160,7 +160,7 @@ class QuorumController(ReplicationControlManager):
             cleared = self.image.cleared_elr.get(state.name, ()).count(broker)
             changes = int(broker in state.isr) + int(broker in state.elr) + cleared
             if changes:
-                self._add_repeated(records, self._change(state), changes)
+                self._add_repeated(records, self._without(state, broker), changes)
         records.append(BrokerUnregistration(broker, known.broker_epoch))
         self._heartbeats.unregistered(broker)
         self._commit(records)
