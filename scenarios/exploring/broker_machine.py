@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenarios.exploring.freezing import Freezer
+from scenarios.exploring.host import UNSETTLED, RecordingHost
 from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, AlterPartitionManager
 from sim.protocol.kraft.metadata import BrokerRegistration, PartitionRegistration
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
@@ -23,12 +24,10 @@ from sim.protocol.messages import (
     NONE,
     NOT_LEADER_OR_FOLLOWER,
     Ask,
-    FetchRequest,
     FetchResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     OffsetsForLeaderEpochRequest,
-    Position,
     ProduceRequest,
 )
 from sim.protocol.replica.become_follower import restarts_fetcher, stops_fetcher
@@ -45,17 +44,14 @@ if TYPE_CHECKING:
     from sim.protocol.batch import Batch
     from sim.protocol.decisions import Decisions
     from sim.protocol.kraft.metadata import Record
-    from sim.protocol.replica.replica import Replica
 
 NAME: Final = "t-0"
 NOW_US: Final = 0
-UNSETTLED: Final = -1
 DOWN: Final = 0
 STARTING: Final = 1
 UP: Final = 2
 Event = tuple[Any, ...]
 Registrations = dict[int, BrokerRegistration]
-Request = FetchRequest | OffsetsForLeaderEpochRequest | ListOffsetsRequest
 
 CONSTANTS: Final[dict[str, Any]] = {
     "caught_up_us": NEVER_US,
@@ -71,45 +67,19 @@ _FORMER_FOLLOWERS: Final = "leo-from-earlier-leadership"
 """The mutant that reads the followers of an earlier leadership."""
 
 
-class Host:
+class Host(RecordingHost):
     """Records what partition, fetcher and AlterPartition manager ask of their broker."""
 
     def __init__(
         self, broker: int, incarnation: int, broker_epoch: int, registrations: Registrations, settled: int
     ) -> None:
-        self.broker = broker
+        super().__init__(broker, broker_epoch)
         self.incarnation = incarnation
-        self.broker_epoch = broker_epoch
         self.registrations = registrations
         self.settled_epoch = settled
         self.manager = AlterPartitionManager(self)
-        self.requests: list[tuple[int, Request]] = []
         self.proposals: list[AlterPartitionItem] = []
-        self.committed = 0
         self.acked = 0
-
-    def appended(self, replica: Replica, batch: Batch) -> None:
-        """See `ReplicaHost.appended`."""
-
-    def truncated(self, replica: Replica, removed: list[Batch]) -> None:
-        """See `ReplicaHost.truncated`."""
-
-    def log_start_moved(self, replica: Replica) -> None:
-        """See `ReplicaHost.log_start_moved`."""
-
-    def replicated(self, partition: Partition, follower: int, leo: int) -> None:
-        """See `PartitionHost.replicated`."""
-
-    def reached(self, probe: int) -> None:
-        """See `ReplicaHost.reached`."""
-
-    def hw_moved(self, replica: Replica, previous: int) -> None:
-        """Note as committed what a leader's HW passes."""
-        if isinstance(replica, Partition) and replica.is_leader:
-            for offset in range(previous, replica.hw):
-                batch = replica.log.batch_at(offset)
-                if batch is not None:
-                    self.committed |= 1 << (batch.first_id + offset - batch.base_offset)
 
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:  # noqa: ARG002
         """Note acknowledged records; a refused write is not sent again."""
@@ -146,14 +116,6 @@ class Host:
 
     # FetcherHost.
 
-    def send_fetch(
-        self, fetcher: ReplicaFetcherThread, positions: list[Position], leader_epochs: list[int]
-    ) -> FetchRequest:
-        """See `FetcherHost.send_fetch`."""
-        request = FetchRequest(self.broker, fetcher.leader, self.broker, self.broker_epoch, positions, leader_epochs)
-        self.requests.append((fetcher.leader, request))
-        return request
-
     def send_epoch_end(
         self,
         fetcher: ReplicaFetcherThread,  # noqa: ARG002
@@ -164,22 +126,6 @@ class Host:
     ) -> OffsetsForLeaderEpochRequest:
         """See `FetcherHost.send_epoch_end`."""
         raise AssertionError("KRaft brokers truncate by fetch responses")
-
-    def send_list_offsets(
-        self, fetcher: ReplicaFetcherThread, name: str, timestamp: int, leader_epoch: int
-    ) -> ListOffsetsRequest:
-        """See `FetcherHost.send_list_offsets`."""
-        request = ListOffsetsRequest(self.broker, self.broker, name, timestamp, leader_epoch)
-        self.requests.append((fetcher.leader, request))
-        return request
-
-    def wake_fetcher(self, fetcher: ReplicaFetcherThread, at_us: int) -> None:  # noqa: ARG002
-        """See `FetcherHost.wake_fetcher`."""
-        raise AssertionError("no fetcher backs off while time stands still")
-
-    def truncation_completed(self, replica: Replica, leader_epoch: int, rounds: int) -> None:  # noqa: ARG002
-        """See `FetcherHost.truncation_completed`."""
-        self.settled_epoch = leader_epoch
 
     def halt(self, reason: str) -> None:
         """See `FetcherHost.halt`."""

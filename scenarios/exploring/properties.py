@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from scenarios.exploring.broker_machine import UNSETTLED, UP
+from scenarios.exploring.broker_machine import UP
+from scenarios.exploring.host import UNSETTLED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -75,7 +75,7 @@ class Links:
 
     def release(self, by: object = None) -> bool:
         """Undo `intercept`: a held message or a copy arrives. False if it was undone already."""
-        found = [entry for entry in self._intercepted if entry[0] is by or entry[0] == by]
+        found = [entry for entry in self._intercepted if entry[0] == by]
         for entry in found:
             self._intercepted.remove(entry)
             _, ends, interception = entry

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenarios.exploring.freezing import Freezer
+from scenarios.exploring.host import UNSETTLED, RecordingHost
 from sim.protocol.decisions import Decisions
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
@@ -19,14 +20,12 @@ from sim.protocol.messages import (
     INVALID_UPDATE_VERSION,
     NONE,
     Ask,
-    FetchRequest,
     FetchResponse,
     LeaderAndIsr,
     ListOffsetsRequest,
     ListOffsetsResponse,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
-    Position,
     ProduceRequest,
 )
 from sim.protocol.replica.become_follower import restarts_fetcher
@@ -40,40 +39,23 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sim.protocol.batch import Batch
-    from sim.protocol.replica.replica import Replica
     from sim.protocol.rules import Rules
 
 NAME: Final = "t-0"
 NOW_US: Final = 0
 LAG_US: Final = 1
-UNSETTLED: Final = -1
 CONSTANTS: Final = {"rounds": 0}
 """Counted for reports only. A follower that asks for ever (KAFKA-10706) would never come back to a known state."""
 Event = tuple[Any, ...]
-Request = FetchRequest | OffsetsForLeaderEpochRequest | ListOffsetsRequest
 
 
-class Host:
+class Host(RecordingHost):
     """Records the requests of partition and fetcher."""
 
     def __init__(self) -> None:
-        self.settled_epoch = UNSETTLED
-        self.requests: list[tuple[int, Request]] = []
+        super().__init__(0, -1)
         self.isr: tuple[int, ...] | None = None
-        self.committed = 0
         self.halted = False
-
-    def appended(self, replica: Replica, batch: Batch) -> None:
-        """See `ReplicaHost.appended`."""
-
-    def truncated(self, replica: Replica, removed: list[Batch]) -> None:
-        """See `ReplicaHost.truncated`."""
-
-    def log_start_moved(self, replica: Replica) -> None:
-        """See `ReplicaHost.log_start_moved`."""
-
-    def replicated(self, partition: Partition, follower: int, leo: int) -> None:
-        """See `PartitionHost.replicated`."""
 
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
         """See `ProduceHost.answer_produce`."""
@@ -86,25 +68,9 @@ class Host:
         """See `MetadataCache.registered_epoch`."""
         return UNREGISTERED
 
-    def hw_moved(self, replica: Replica, previous: int) -> None:
-        """What a leader's HW passes is committed."""
-        if isinstance(replica, Partition) and replica.is_leader:
-            for offset in range(previous, replica.hw):
-                batch = replica.log.batch_at(offset)
-                if batch is not None:
-                    self.committed |= 1 << (batch.first_id + offset - batch.base_offset)
-
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:  # noqa: ARG002
         """See `PartitionHost.propose_isr`."""
         self.isr = isr
-
-    def send_fetch(
-        self, fetcher: ReplicaFetcherThread, positions: list[Position], leader_epochs: list[int]
-    ) -> FetchRequest:
-        """See `FetcherHost.send_fetch`."""
-        request = FetchRequest(0, fetcher.leader, 0, -1, positions, leader_epochs)
-        self.requests.append((fetcher.leader, request))
-        return request
 
     def send_epoch_end(
         self, fetcher: ReplicaFetcherThread, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
@@ -113,25 +79,6 @@ class Host:
         request = OffsetsForLeaderEpochRequest(0, asks, leader_epochs, with_epoch=with_epoch)
         self.requests.append((fetcher.leader, request))
         return request
-
-    def send_list_offsets(
-        self, fetcher: ReplicaFetcherThread, name: str, timestamp: int, leader_epoch: int
-    ) -> ListOffsetsRequest:
-        """See `FetcherHost.send_list_offsets`."""
-        request = ListOffsetsRequest(0, 0, name, timestamp, leader_epoch)
-        self.requests.append((fetcher.leader, request))
-        return request
-
-    def wake_fetcher(self, fetcher: ReplicaFetcherThread, at_us: int) -> None:  # noqa: ARG002
-        """See `FetcherHost.wake_fetcher`."""
-        raise AssertionError("no fetcher backs off where time stands still")
-
-    def truncation_completed(self, replica: Replica, leader_epoch: int, rounds: int) -> None:  # noqa: ARG002
-        """See `FetcherHost.truncation_completed`."""
-        self.settled_epoch = leader_epoch
-
-    def reached(self, probe: int) -> None:
-        """See `ReplicaHost.reached`."""
 
     def halt(self, reason: str) -> None:  # noqa: ARG002
         """See `FetcherHost.halt`."""

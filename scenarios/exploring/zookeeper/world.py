@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from scenarios.exploring.zookeeper.machine import UNSETTLED, Machine
+from scenarios.exploring.host import UNSETTLED
+from scenarios.exploring.zookeeper.machine import Machine
 from sim.protocol.messages import (
     FetchRequest,
     FetchResponse,
