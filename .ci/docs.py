@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parents[1]
 BUILD: Final = ROOT / "build" / "docs"
 SITE: Final = ROOT / "build" / "site"
-FOLDERS: Final = ("sim", "faults", "scenarios", "reports", "notebooks", "tests")
+FOLDERS: Final = ("sim", "faults", "scenarios", "reports", "highwater", "notebooks", "tests")
 REFERENCE: Final = "reference"
 CONFIG: Final = Path(__file__).parent / "zensical.toml"
 _LINK: Final = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")

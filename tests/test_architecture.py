@@ -112,7 +112,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("reports.brokers.kafka", "reports.drawing"),
     ("reports.advice", "reports.brokers.confirm", "reports.film", "reports.page", "reports.review"),
     ("highwater",),
-    ("highwater.cli",),
+    ("highwater.cli", "highwater.proposals"),
     ("highwater.cli.commands",),
 )
 """Rooms, lowest floor first: a module imports its own room and those of floors below."""

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 PAGES = [
     page
-    for folder in (".", "sim", "faults", "scenarios", "reports", "notebooks")
+    for folder in (".", "sim", "faults", "scenarios", "reports", "highwater", "notebooks")
     for page in sorted(ROOT.glob("*.md") if folder == "." else (ROOT / folder).rglob("*.md"))
 ]
 TEXTS = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
 README = TEXTS["README.md"]
-GUIDE = {page: text for page, text in TEXTS.items() if page.startswith("notebooks/guide/")}
+GUIDE = {page: text for page, text in TEXTS.items() if page.startswith(("notebooks/guide/", "highwater/proposals/"))}
 """Pages whose commands take minutes: they are read, and not run."""
 BLOCKS = [
     block

@@ -1,0 +1,1 @@
+"""Proposals of Kafka's developers as plug-ins, to review: ``--plugin highwater.proposals.kafka_19975``."""
