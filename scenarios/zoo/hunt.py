@@ -97,7 +97,7 @@ def hunt(mutant: str, seeds: range, seconds: float | None = None, scenario_name:
         if blows and row["warnings"]:
             rows = run_blows(scenario, mutated, seed, blows=blows)
         for one in rows:
-            kinds = _caused(scenario, base, one)
+            kinds = caused(scenario, base, one)
             if kinds:
                 found, blow = seed, one["blow"]
                 break
@@ -109,7 +109,7 @@ def hunt(mutant: str, seeds: range, seconds: float | None = None, scenario_name:
     return Hunt(mutant, scenario.name, seeds.start, tried, spent, took, differed, errors, found, kinds, blow)
 
 
-def _caused(scenario: Scenario, base: Mode, row: Row) -> tuple[str, ...]:
+def caused(scenario: Scenario, base: Mode, row: Row) -> tuple[str, ...]:
     """Violations of a run with a mutant inside the promise that the same run without it lacks."""
     inside = _kinds(row["violations_inside"])
     if not inside or row["verdict"] == "error":

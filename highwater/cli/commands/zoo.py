@@ -13,6 +13,8 @@ from sim.errors import InputError
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
+    from scenarios.format.scenario import Scenario
+    from scenarios.zoo.census import Census
     from scenarios.zoo.hunt import Summary
     from sim.protocol.mutants import Mutant
 
@@ -23,7 +25,7 @@ BLOWS_MAX: Final = 100
 
 @click.group("zoo", cls=SuggestingGroup)
 def command() -> None:
-    """List mutants of the protocol, show one, or hunt them with random runs."""
+    """List mutants of the protocol, show one, hunt them with random runs, or count where they would act."""
 
 
 @command.command("list")
@@ -125,8 +127,7 @@ def hunt(
     if scenario:
         from scenarios.format.catalogue import load
 
-        if not load(scenario).drawn:
-            raise InputError(f"--scenario {scenario}: a scripted scenario is the same at every seed")
+        _check_random(f"--scenario {scenario}", load(scenario))
     limit = None if seconds is None else duration("--seconds", seconds)
     summaries: list[Summary] = []
     interrupted = False
@@ -150,6 +151,65 @@ def hunt(
     if False in answers:
         return exit_codes.UNEXPECTED
     return exit_codes.INCONCLUSIVE if None in answers else exit_codes.EXPECTED
+
+
+@command.command("count")
+@click.argument("scenarios", metavar="[SCENARIO]...", nargs=-1)
+@click.option(
+    "--seeds", metavar="A..B", default="0..1000", show_default=True, help="Seeds from A to B, B excluded, in order."
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="The table as text, or Markdown."
+)
+@json_option
+@click.pass_obj
+def count(ui: Ui, scenarios: tuple[str, ...], seeds: str, form: str, as_json: bool) -> None:
+    """Count the runs of each SCENARIO in which a mutant would decide otherwise; without one, of those hunted in.
+
+    The runs are without mutants and without their settings, in the modes in which mutants are hunted. A mutant that
+    would never decide otherwise cannot be found there.
+    """
+    from highwater.requests import seed_range
+    from scenarios.format.catalogue import load
+    from scenarios.zoo.census import census
+    from scenarios.zoo.census import scenarios as hunted_in
+    from sim.protocol.mutants import MUTANTS
+
+    names = list(dict.fromkeys(scenarios)) or hunted_in()
+    chosen = seed_range(seeds)
+    for name in names:
+        _check_random(name, load(name))
+    found = []
+    for name in names:
+        for one in census(name, chosen):
+            found.append(one)
+            ui.note(f"{name}, mode {one.mode}: {one.runs:,} runs")
+    if as_json:
+        ui.json({"runs": len(chosen), "counts": [_census_as_json(one) for one in found]})
+        return
+    shown = Markdown(ui) if form == "markdown" else Terminal(ui)
+    rows = []
+    for mutant in MUTANTS.values():
+        counts = [one for one in found if one.mode == mutant.mode]
+        cells = [f"{one.differed[mutant.name]:,}" if one.took[mutant.name] else "-" for one in counts]
+        rows.append((mutant.name, mutant.mode, *cells))
+    shown.table("", ["mutant", "mode", *names], rows, numbers=names)
+    shown.text(
+        f"Runs of {len(chosen):,} in which the mutant would decide otherwise; '-': its place was never executed."
+    )
+
+
+def _check_random(name: str, scenario: Scenario) -> None:
+    if not scenario.drawn:
+        raise InputError(f"{name}: a scripted scenario is the same at every seed")
+
+
+def _census_as_json(one: Census) -> dict[str, Any]:
+    from sim.protocol.mutants import MUTANTS
+
+    mutants = [name for name, mutant in MUTANTS.items() if mutant.mode == one.mode]
+    counts = {name: {"took": one.took[name], "differed": one.differed[name]} for name in mutants}
+    return {"scenario": one.scenario, "mode": one.mode, "mutants": counts}
 
 
 def _show_hunts(shown: Terminal, summaries: list[Summary], ranges: int) -> None:

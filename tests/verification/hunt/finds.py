@@ -174,25 +174,25 @@ def laid_over(scenario: Scenario, settings: Mapping[str, Value]) -> Scenario:
     return replace(scenario, config={**scenario.config, **settings}, draw_config=drawn)
 
 
-def _seen(bug: Bug, row: Mapping[str, Any]) -> set[str]:
+def seen(bug: Bug, row: Mapping[str, Any]) -> set[str]:
     """The bug's kinds of violations in a row, inside or outside the promise as the bug requires."""
     inside = set(row["violations_inside"].split(","))
     found = inside if bug.inside else set(row["violations"].split(",")) - inside
     return found & set(bug.kinds)
 
 
-def _is_hit(bug: Bug, scenario: Scenario, seed: int) -> str:
-    """The bug's kinds of violations in this seed; "" if there is none, or another cause."""
-    row = run_row(scenario, bug.mode, seed)
-    kinds = _seen(bug, row)
+def attributed(bug: Bug, scenario: Scenario, row: Mapping[str, Any]) -> set[str]:
+    """The bug's kinds of violations in a row of its mode; none if there is none, or another cause."""
+    seed = row["seed"]
+    kinds = seen(bug, row)
     if not kinds or row["lossy_ends"] > bug.lossy_ends:
-        return ""
-    kinds -= _seen(bug, run_row(laid_over(scenario, bug.settings), bug.mode, seed, bug.rules))
+        return set()
+    kinds -= seen(bug, run_row(laid_over(scenario, bug.settings), bug.mode, seed, bug.rules))
     for rules in bug.also_by if kinds else ():
-        kinds -= _seen(bug, run_row(scenario, bug.mode, seed, rules))
+        kinds -= seen(bug, run_row(scenario, bug.mode, seed, rules))
     for rules in bug.not_by if kinds else ():
-        kinds &= _seen(bug, run_row(scenario, bug.mode, seed, rules))
-    return ",".join(sorted(kinds))
+        kinds &= seen(bug, run_row(scenario, bug.mode, seed, rules))
+    return kinds
 
 
 def search(chunk: tuple[int, str, list[int]]) -> tuple[int, str]:
@@ -202,9 +202,9 @@ def search(chunk: tuple[int, str, list[int]]) -> tuple[int, str]:
     bug = BUGS[number]
     scenario = laid_over(load(name), bug.given)
     for seed in seeds:
-        kinds = _is_hit(bug, scenario, seed)
+        kinds = attributed(bug, scenario, run_row(scenario, bug.mode, seed))
         if kinds:
-            return seed, kinds
+            return seed, ",".join(sorted(kinds))
     return -1, ""
 
 
@@ -213,7 +213,7 @@ def suspects(store_of: Path, bug: Bug, name: str) -> list[int]:
     columns = ("mode", "seed", "violations", "violations_inside", "lossy_ends")
     rows = store.Store(store_of).rows(columns, name)
     entries = [dict(zip(columns, values, strict=True)) for values in zip(*(rows[key] for key in columns), strict=True)]
-    return [entry["seed"] for entry in entries if entry["mode"] == bug.mode and _seen(bug, entry)]
+    return [entry["seed"] for entry in entries if entry["mode"] == bug.mode and seen(bug, entry)]
 
 
 def main() -> int:

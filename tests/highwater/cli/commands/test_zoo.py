@@ -81,3 +81,18 @@ def test_a_hunt_names_what_it_lacks(highwater: Callable[..., Call]) -> None:
         call = highwater("zoo", "hunt", *words)
         assert (call.code, call.out) == (2, "")
         assert problem in call.err
+
+
+def test_runs_in_which_mutants_would_differ_are_counted(highwater: Callable[..., Call]) -> None:
+    words = ("zoo", "count", "elr-chaos", "--seeds", "0..2")
+    kraft, zookeeper = highwater(*words, "--json").json["counts"]
+    assert (kraft["mode"], zookeeper["mode"]) == ("elr-repaired", "kip320-repaired")
+    assert set(kraft["mutants"]) | set(zookeeper["mutants"]) == set(MUTANTS)
+    assert kraft["mutants"]["join-below-hw"]["took"] == 2
+    assert all(count["differed"] <= count["took"] <= 2 for count in kraft["mutants"].values())
+    assert all(name in highwater(*words).out for name in MUTANTS)
+
+
+def test_mutants_are_not_counted_in_scripted_scenarios(highwater: Callable[..., Call]) -> None:
+    call = highwater("zoo", "count", "kafka-2334")
+    assert (call.code, call.err) == (2, "highwater: kafka-2334: a scripted scenario is the same at every seed\n")
