@@ -57,7 +57,7 @@ class StorageSettings:
 class PeriodicFile:
     """A checkpoint file that a process rewrites periodically with the current value.
 
-    Kafka: OffsetCheckpointFile (1.1-4.3), OffsetCheckpoint (0.10.2-3.9).
+    Kafka: OffsetCheckpointFile (1.1-4.4), OffsetCheckpoint (0.10.2-3.9).
 
     Attributes:
         content: the file's content as of the last change or `catch_up`; None before the first write.
@@ -167,7 +167,7 @@ class Storage:
         """Start writing the HW (task `highwatermark-checkpoint`), as the broker now has a partition.
 
         Kafka: ReplicaManager#startHighWaterMarksCheckPointThread (0.10.2-2.0),
-        ReplicaManager#startHighWatermarkCheckPointThread (2.6-4.3).
+        ReplicaManager#startHighWatermarkCheckPointThread (2.6-4.4).
 
         Args:
             first_us: when the task was first due; it starts without a delay.
@@ -178,7 +178,7 @@ class Storage:
     def appended(self, batch: Batch, now_us: int) -> None:
         """Note a batch written to the page cache; flush or roll as the settings require.
 
-        Kafka: UnifiedLog#append (3.9-4.3), Log#append (0.10.2-2.6), UnifiedLog#maybeRoll (3.9-4.3), Log#maybeRoll
+        Kafka: UnifiedLog#append (3.9-4.4), Log#append (0.10.2-2.6), UnifiedLog#maybeRoll (3.9-4.4), Log#maybeRoll
         (0.10.2-2.6).
         """
         self._written_us.append(now_us)
@@ -194,7 +194,7 @@ class Storage:
     def roll(self, batch: Batch, now_us: int) -> None:
         """Begin a segment with this batch; earlier segments are fsynced (task flush-log).
 
-        Kafka: UnifiedLog#roll (3.9-4.3), Log#roll (0.10.2-2.6).
+        Kafka: UnifiedLog#roll (3.9-4.4), Log#roll (0.10.2-2.6).
         """
         self.log.roll(batch.base_offset)
         self._synced = max(self._synced, len(self._written_us) - 1)
@@ -208,13 +208,13 @@ class Storage:
         self._segment_bytes = (leo - self.log.segments[-1]) * self._settings.record_bytes
 
     def _flush(self, now_us: int) -> None:
-        """Kafka: UnifiedLog#flush (3.9-4.3), Log#flush (0.10.2-2.6)."""
+        """Kafka: UnifiedLog#flush (3.9-4.4), Log#flush (0.10.2-2.6)."""
         self._synced = len(self._written_us)
         self._unflushed = 0
         self._move_recovery_point(self.log.leo, now_us)
 
     def _move_recovery_point(self, offset: int, now_us: int) -> None:
-        """Kafka: LocalLog#updateRecoveryPoint (3.9-4.3)."""
+        """Kafka: LocalLog#updateRecoveryPoint (3.9-4.4)."""
         self.recovery_point_file.catch_up(self.recovery_point, now_us)
         self.recovery_point = offset
 
@@ -232,20 +232,20 @@ class Storage:
     def log_start_moved(self, now_us: int) -> None:
         """Note that the log start or first segment moved; data below stays on disk until `delete_segments`.
 
-        Kafka: LogManager#checkpointLogStartOffsets (1.1-4.3).
+        Kafka: LogManager#checkpointLogStartOffsets (1.1-4.4).
         """
         self.log_start_file.catch_up(self._log_start_entry, now_us)
         self._note_log_start()
 
     def _note_log_start(self) -> None:
-        """Update the entry; none where a segment begins. Kafka: LogManager#checkpointLogStartOffsetsInDir (1.1-4.3)."""
+        """Update the entry; none where a segment begins. Kafka: LogManager#checkpointLogStartOffsetsInDir (1.1-4.4)."""
         log = self.log
         self._log_start_entry = log.log_start if log.log_start > log.segments[0] else None
 
     def delete_segments(self, now_us: int) -> None:
         """Delete the segments below the log start for good (retention).
 
-        Kafka: UnifiedLog#deleteOldSegments (3.9-4.3), Log#deleteOldSegments (0.10.2-2.6).
+        Kafka: UnifiedLog#deleteOldSegments (3.9-4.4), Log#deleteOldSegments (0.10.2-2.6).
         """
         self.log.delete_segments()
         self.log_start_moved(now_us)
@@ -255,8 +255,8 @@ class Storage:
     def catch_up(self, hw: int, now_us: int) -> None:
         """Apply the checkpoint writes that the process has made so far.
 
-        Kafka: ReplicaManager#checkpointHighWatermarks, LogManager#checkpointLogRecoveryOffsets (1.1-4.3),
-        LogManager#checkpointRecoveryPointOffsets (0.10.2), LogManager#checkpointLogStartOffsets (1.1-4.3).
+        Kafka: ReplicaManager#checkpointHighWatermarks, LogManager#checkpointLogRecoveryOffsets (1.1-4.4),
+        LogManager#checkpointRecoveryPointOffsets (0.10.2), LogManager#checkpointLogStartOffsets (1.1-4.4).
         """
         self.hw_file.catch_up(hw, now_us)
         self.recovery_point_file.catch_up(self.recovery_point, now_us)
@@ -310,7 +310,7 @@ class Storage:
             self._mark(broker_epoch)
 
     def _mark(self, broker_epoch: int) -> None:
-        """Kafka: CleanShutdownFileHandler#write (3.9-4.3)."""
+        """Kafka: CleanShutdownFileHandler#write (3.9-4.4)."""
         self.clean_shutdown = True
         self.clean_broker_epoch = broker_epoch
 
@@ -388,8 +388,8 @@ class Storage:
         cache are taken from the batches. In any case the cache is cut to [log start, LEO], which is recomputed from the
         data. The log start is that of its file, or where the first segment begins: if the file is out of date, deleted
         records reappear while their segments exist.
-        Kafka: LogManager#loadLogs, LogManager#loadLog (1.1-4.3), LogLoader#load (3.9-4.3), LogLoader#recoverLog
-        (3.9-4.3), Log#recoverLog (0.10.2-2.6), LogManager#readBrokerEpochFromCleanShutdownFiles (3.9-4.3).
+        Kafka: LogManager#loadLogs, LogManager#loadLog (1.1-4.4), LogLoader#load (3.9-4.4), LogLoader#recoverLog
+        (3.9-4.4), Log#recoverLog (0.10.2-2.6), LogManager#readBrokerEpochFromCleanShutdownFiles (3.9-4.4).
 
         Returns:
             Log, epoch cache, and the checkpointed HW (0 without an entry).
@@ -439,7 +439,7 @@ class Storage:
         return log, epochs, self.hw_file.content or 0
 
     def _restart_log(self, log: Log) -> None:
-        """Delete data below the log start. Kafka: LogLoader#deleteSegmentsIfLogStartGreaterThanLogEnd (4.1-4.3)."""
+        """Delete data below the log start. Kafka: LogLoader#deleteSegmentsIfLogStartGreaterThanLogEnd (4.1-4.4)."""
         log.truncate_fully(log.log_start)
         self._written_us.clear()
         self._synced = 0

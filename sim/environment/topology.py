@@ -42,7 +42,7 @@ class Topology:
     def placed(self, brokers: Iterable[int], count: int) -> tuple[int, ...]:
         """The replicas of the partition: by id, or with racks one of each rack in turn, in the order of their names.
 
-        Kafka: AdminUtils#getRackAlternatedBrokerList.
+        Kafka: AdminUtils#getRackAlternatedBrokerList (0.10.2-3.9).
         """
         there = list(brokers)
         queues = [[broker for broker in self.racks[name] if broker in there] for name in sorted(self.racks)]

@@ -77,7 +77,7 @@ class Administrator:
     def delete_records(self, partition: Partition, before: int) -> bool:
         """Advance a leader's log start, up to its HW, by retention or DeleteRecords; False if it does not move.
 
-        Kafka: ReplicaManager#deleteRecordsOnLocalLog (1.1-4.3).
+        Kafka: ReplicaManager#deleteRecordsOnLocalLog (1.1-4.4).
         """
         log = partition.log
         previous = log.log_start

@@ -209,7 +209,7 @@ class Broker(Following):
     def on_config_changed(self, change: tuple[str, Value]) -> None:
         """The dynamic configuration changed.
 
-        Kafka: DynamicConfigManager (0.10.2-2.6), DynamicConfigPublisher#onMetadataUpdate (3.9-4.3).
+        Kafka: DynamicConfigManager (0.10.2-2.6), DynamicConfigPublisher#onMetadataUpdate (3.9-4.4).
         """
         key, value = change
         partition = self.partition

@@ -13,10 +13,10 @@ from sim.kernel.scheduler import Event, Gate, Kernel
 from sim.protocol.kraft.quorum_controller import QuorumController
 
 CHECKS_PER_TIMEOUT: Final = 8
-"""Checks for expired sessions per timeout. Kafka: QuorumController#maybeFenceStaleBrokerPeriodNs (4.1-4.3)."""
+"""Checks for expired sessions per timeout. Kafka: QuorumController#maybeFenceStaleBrokerPeriodNs (4.1-4.4)."""
 _SHORTEST_PERIOD_US: Final = 1_000
 RECHECK_US: Final = 10_000
-"""How soon sessions are checked again after fencing one. Kafka: PeriodicTask#DEFAULT_IMMEDIATE_PERIOD_NS (4.1-4.3)."""
+"""How soon sessions are checked again after fencing one. Kafka: PeriodicTask#DEFAULT_IMMEDIATE_PERIOD_NS (4.1-4.4)."""
 
 
 class Quorum(Protocol):
@@ -64,7 +64,7 @@ class _Session:
 
 
 class BrokerHeartbeatTracker:
-    """The time of each broker's last heartbeat. Kafka: BrokerHeartbeatTracker (4.1-4.3), BrokerHeartbeatManager.
+    """The time of each broker's last heartbeat. Kafka: BrokerHeartbeatTracker (4.1-4.4), BrokerHeartbeatManager.
 
     Attributes:
         suspended: brokers whose heartbeats are elided, so that their sessions do not expire.
@@ -102,7 +102,7 @@ class BrokerHeartbeatTracker:
     def note_heartbeat(self, broker: int, at_us: int) -> None:
         """Note a heartbeat.
 
-        Kafka: BrokerHeartbeatTracker#updateContactTime (4.1-4.3), BrokerHeartbeatManager#touch.
+        Kafka: BrokerHeartbeatTracker#updateContactTime (4.1-4.4), BrokerHeartbeatManager#touch.
         """
         session = self._session(broker)
         session.heard_us = max(session.heard_us, at_us)
@@ -150,7 +150,7 @@ class BrokerHeartbeatTracker:
     def is_open(self, broker: int) -> bool:
         """Whether a broker's last heartbeat is within the timeout.
 
-        Kafka: BrokerHeartbeatTracker#hasValidSession (4.1-4.3), BrokerHeartbeatManager#hasValidSession.
+        Kafka: BrokerHeartbeatTracker#hasValidSession (4.1-4.4), BrokerHeartbeatManager#hasValidSession.
         """
         return self.valid_until_us(broker) >= self._kernel.now_us
 
@@ -188,7 +188,7 @@ class BrokerHeartbeatTracker:
         """Fence expired brokers: up to 3.9 all, by id, since several may be due at once after `renew_sessions`; since
         4.0 the first only, and the others at later checks.
 
-        Kafka: BrokerHeartbeatTracker#maybeRemoveExpired (4.1-4.3), BrokerHeartbeatManager#findOneStaleBroker (3.9),
+        Kafka: BrokerHeartbeatTracker#maybeRemoveExpired (4.1-4.4), BrokerHeartbeatManager#findOneStaleBroker (3.9),
         ReplicationControlManager#maybeFenceOneStaleBroker.
         """
         now_us = self._kernel.now_us

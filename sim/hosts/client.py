@@ -222,7 +222,7 @@ class Client(Node):
         """Note a leader epoch seen in a response: metadata of older epochs is no longer accepted.
 
         Only if the client compares epochs and knows one to compare with.
-        Kafka: clients.Metadata#updateLastSeenEpochIfNewer (2.6-4.3).
+        Kafka: clients.Metadata#updateLastSeenEpochIfNewer (2.6-4.4).
         """
         if NO_EPOCH < self._newest_epoch < epoch and self.decide.keeps_newest_metadata.yes():
             self._newest_epoch = epoch

@@ -45,7 +45,7 @@ USABLE_EPOCH_END_VERSION = 3
 
 
 class Consumer(Client):
-    """Reads one partition, from a first offset on. Kafka: consumer.internals.Fetcher, OffsetFetcher (3.9-4.3),
+    """Reads one partition, from a first offset on. Kafka: consumer.internals.Fetcher, OffsetFetcher (3.9-4.4),
     ConsumerCoordinator.
 
     Attributes:
@@ -185,7 +185,7 @@ class Consumer(Client):
     def _out_of_range(self) -> None:
         """Reset the position by ``auto.offset.reset`` and notify the application.
 
-        Kafka: consumer.internals.Fetcher#handleOffsetOutOfRange (2.6), FetchCollector#handleInitializeErrors (3.9-4.3).
+        Kafka: consumer.internals.Fetcher#handleOffsetOutOfRange (2.6), FetchCollector#handleInitializeErrors (3.9-4.4).
         """
         self.recorder.record(steps.Position(steps.OUT_OF_RANGE, self.node, self.cursor.offset))
         self._reset_by_policy()
@@ -214,7 +214,7 @@ class Consumer(Client):
         """Read on from the committed offset.
 
         Kafka: ConsumerCoordinator#refreshCommittedOffsetsIfNeeded (0.10.2-2.6),
-        ConsumerCoordinator#initWithCommittedOffsetsIfNeeded (3.9-4.3).
+        ConsumerCoordinator#initWithCommittedOffsetsIfNeeded (3.9-4.4).
         """
         if self._committed is None:
             self._reset_by_policy()
@@ -235,7 +235,7 @@ class Consumer(Client):
     def _validate(self, channel: Channel[Server]) -> None:
         """Validate the position: ask where the epoch of the last record ended.
 
-        Kafka: consumer.internals.Fetcher#validateOffsetsAsync (2.6), OffsetFetcher#validatePositionsAsync (3.9-4.3).
+        Kafka: consumer.internals.Fetcher#validateOffsetsAsync (2.6), OffsetFetcher#validatePositionsAsync (3.9-4.4).
         """
         at = self.cursor
         if not self._can_validate(channel):

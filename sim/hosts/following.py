@@ -62,7 +62,7 @@ class Following(Serving):
     """The part of a broker that fetches into the partition which the other part serves.
 
     Kafka: ReplicaFetcherManager, AbstractFetcherManager, server.ReplicaFetcherBlockingSend (1.1-2.6),
-    BrokerBlockingSender (3.9-4.3).
+    BrokerBlockingSender (3.9-4.4).
     """
 
     __slots__ = (

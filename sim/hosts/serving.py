@@ -159,7 +159,7 @@ class Serving(ElidingBroker):
         """Handle a Fetch request: answer at once with data or an error, otherwise let the fetch wait.
 
         The HW in an immediate response is the one before this fetch was processed.
-        Kafka: ReplicaManager#fetchMessages, ReplicaManager#readFromLog (3.9-4.3), ReplicaManager#readFromLocalLog
+        Kafka: ReplicaManager#fetchMessages, ReplicaManager#readFromLog (3.9-4.4), ReplicaManager#readFromLocalLog
         (0.10.2-2.6).
         """
         partition = self.partition
@@ -371,7 +371,7 @@ class Serving(ElidingBroker):
     def on_epoch_end(self, request: OffsetsForLeaderEpochRequest) -> None:
         """Handle an OffsetsForLeaderEpoch request.
 
-        Kafka: KafkaApis#handleOffsetForLeaderEpochRequest (1.1-4.3), ReplicaManager#lastOffsetForLeaderEpoch (1.1-4.3).
+        Kafka: KafkaApis#handleOffsetForLeaderEpochRequest (1.1-4.4), ReplicaManager#lastOffsetForLeaderEpoch (1.1-4.4).
         """
         assert self.partition is not None
         results = []
@@ -388,7 +388,7 @@ class Serving(ElidingBroker):
     def on_list_offsets(self, request: ListOffsetsRequest) -> None:
         """Handle a ListOffsets request of a client or an out-of-range follower.
 
-        Kafka: KafkaApis#handleListOffsetRequest (1.1-4.3), ReplicaManager#fetchOffsetForTimestamp (2.6-4.3).
+        Kafka: KafkaApis#handleListOffsetRequest (1.1-4.4), ReplicaManager#fetchOffsetForTimestamp (2.6-4.4).
         """
         partition = self.partition
         assert partition is not None

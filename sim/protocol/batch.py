@@ -15,7 +15,7 @@ class Batch:
 
     Immutable, and shared by reference between the logs of all replicas. A record's identity is its id, unique in a run:
     record ``first_id + k`` has offset ``base_offset + k``.
-    Kafka: record.RecordBatch (1.1-4.2), record.internal.RecordBatch (4.3).
+    Kafka: record.RecordBatch (1.1-4.2), record.internal.RecordBatch (4.3-4.4).
 
     Attributes:
         base_offset: offset of the first record.

@@ -208,7 +208,7 @@ Ask = tuple[str, int, int]
 
 
 class OffsetsForLeaderEpochRequest(Message):
-    """OffsetsForLeaderEpoch. Kafka: OffsetsForLeaderEpochRequest (1.1-4.3).
+    """OffsetsForLeaderEpoch. Kafka: OffsetsForLeaderEpochRequest (1.1-4.4).
 
     Attributes:
         node: the requesting node.
@@ -238,7 +238,7 @@ EpochEndResult = tuple[str, str, int, int]
 
 
 class OffsetsForLeaderEpochResponse(Message):
-    """Response to OffsetsForLeaderEpoch, one result for each ask. Kafka: OffsetsForLeaderEpochResponse (1.1-4.3)."""
+    """Response to OffsetsForLeaderEpoch, one result for each ask. Kafka: OffsetsForLeaderEpochResponse (1.1-4.4)."""
 
     __slots__ = ("request", "results")
     needs_partition = True
@@ -254,7 +254,7 @@ class OffsetsForLeaderEpochResponse(Message):
 class ListOffsetsRequest(Message):
     """ListOffsets for one partition: `timestamp` is `LATEST` or `EARLIEST`; `replica` -1 for a client.
 
-    Kafka: ListOffsetsRequest (3.9-4.3), requests.ListOffsetRequest (0.10.2-2.6).
+    Kafka: ListOffsetsRequest (3.9-4.4), requests.ListOffsetRequest (0.10.2-2.6).
     """
 
     __slots__ = ("leader_epoch", "name", "node", "replica", "timestamp")
@@ -275,7 +275,7 @@ class ListOffsetsRequest(Message):
 class ListOffsetsResponse(Message):
     """Response to ListOffsets: an error, or an offset with the responding leader's epoch.
 
-    Kafka: ListOffsetsResponse (3.9-4.3), requests.ListOffsetResponse (0.10.2-2.6).
+    Kafka: ListOffsetsResponse (3.9-4.4), requests.ListOffsetResponse (0.10.2-2.6).
     """
 
     __slots__ = ("error", "leader_epoch", "offset", "request")

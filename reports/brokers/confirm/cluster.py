@@ -35,6 +35,10 @@ CONTROLLER: Final = 1000
 BEAT_S: Final = 0.15
 FORMAT_SECONDS: Final = 60
 
+_BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
+_ZERO_CHECKPOINT: Final = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
+_FIRST_WITH_ZERO_CHECKPOINT: Final = (4, 4)
+
 _HW_INTERVAL: Final = "replica.high.watermark.checkpoint.interval.ms"
 _PLAIN: Final = (
     "min.insync.replicas",
@@ -305,9 +309,15 @@ class KafkaCluster:
         files.write_properties(path, values)
         node.command = [*self._java_options(), "kafka.Kafka", str(path)]
         template = self._template()
-        node.data.mkdir(parents=True)
-        shutil.copy(template, node.data / "bootstrap.checkpoint")
+        target = node.data / self._checkpoint
+        target.parent.mkdir(parents=True)
+        shutil.copy(template, target)
         self.format(node)
+
+    @property
+    def _checkpoint(self) -> str:
+        """The file, below the data folder, to which formatting writes feature levels (KAFKA-19648)."""
+        return _ZERO_CHECKPOINT if self.release.number >= _FIRST_WITH_ZERO_CHECKPOINT else _BOOTSTRAP_CHECKPOINT
 
     def _template(self) -> Path:
         """The files that formatting writes for this release and these features; made once."""
@@ -326,7 +336,7 @@ class KafkaCluster:
             words += ["--feature", f"eligible.leader.replicas.version={level}"]
         process = self._processes.java(words, work / "format.log")
         process.wait(FORMAT_SECONDS)
-        made = work / "data" / "bootstrap.checkpoint"
+        made = work / "data" / self._checkpoint
         if not made.is_file():
             raise RuntimeError(f"formatting failed: {processes.last_lines(work / 'format.log')}")
         put(kept, made.read_bytes())

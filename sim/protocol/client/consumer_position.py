@@ -21,7 +21,7 @@ AWAIT_VALIDATION: Final = "await_validation"
 
 
 class FetchPosition(NamedTuple):
-    """A position. Kafka: SubscriptionState.FetchPosition (2.6-4.3).
+    """A position. Kafka: SubscriptionState.FetchPosition (2.6-4.4).
 
     Attributes:
         offset: next offset to read.
@@ -39,7 +39,7 @@ class FetchPosition(NamedTuple):
 class LogTruncation(NamedTuple):
     """The contents of a LogTruncationException.
 
-    Kafka: LogTruncationException (2.6-4.3), SubscriptionState.LogTruncation (2.6-4.3).
+    Kafka: LogTruncationException (2.6-4.4), SubscriptionState.LogTruncation (2.6-4.4).
 
     Attributes:
         position: the position before.
@@ -80,13 +80,13 @@ class ConsumerPosition:
         return FetchPosition(self.offset, self.offset_epoch, self.leader, self.leader_epoch)
 
     def seek_validated(self, position: FetchPosition) -> None:
-        """Set the position; it needs no validation. Kafka: SubscriptionState#seekValidated (2.6-4.3)."""
+        """Set the position; it needs no validation. Kafka: SubscriptionState#seekValidated (2.6-4.4)."""
         self._place(position)
         self.state = FETCHING
         self.reset_strategy = ""
 
     def seek_unvalidated(self, position: FetchPosition) -> None:
-        """Set the position; it has to be validated. Kafka: SubscriptionState#seekUnvalidated (2.6-4.3)."""
+        """Set the position; it has to be validated. Kafka: SubscriptionState#seekUnvalidated (2.6-4.4)."""
         self.seek_validated(position)
         self._validate()
 
@@ -95,7 +95,7 @@ class ConsumerPosition:
         awaits that.
 
         It is possible if consumer and leader support OffsetsForLeaderEpoch version 3 (2.3). Kafka:
-        SubscriptionState#maybeValidatePositionForCurrentLeader (2.6-4.3).
+        SubscriptionState#maybeValidatePositionForCurrentLeader (2.6-4.4).
         """
         if self.state == AWAIT_RESET or leader == NO_LEADER:
             return False
@@ -117,7 +117,7 @@ class ConsumerPosition:
         self.offset_epoch = offset_epoch
 
     def complete_validation(self) -> None:
-        """End validation: valid, or not checkable. Kafka: SubscriptionState#completeValidation (2.6-4.3)."""
+        """End validation: valid, or not checkable. Kafka: SubscriptionState#completeValidation (2.6-4.4)."""
         if self.offset >= 0:
             self.state = FETCHING
 
@@ -126,7 +126,7 @@ class ConsumerPosition:
 
         Ignored if the position has changed since. On truncation with a reset policy the position goes back silently, by
         the policy if the leader knows no common epoch; without a policy the application has to be notified.
-        Kafka: SubscriptionState#maybeCompleteValidation (2.6-4.3).
+        Kafka: SubscriptionState#maybeCompleteValidation (2.6-4.4).
 
         Args:
             asked: the position when the request was sent.
@@ -153,7 +153,7 @@ class ConsumerPosition:
 
     def request_reset(self, strategy: str = "") -> None:
         """Request a reset to start or end (default: the policy). Kafka:
-        SubscriptionState#requestOffsetReset (1.1-4.3).
+        SubscriptionState#requestOffsetReset (1.1-4.4).
         """
         self._place(FetchPosition(-1))
         self.state = AWAIT_RESET
@@ -162,7 +162,7 @@ class ConsumerPosition:
     def reset_to(self, strategy: str, position: FetchPosition) -> bool:
         """Reset to the offset in the leader's response, if the reset is still pending; returns whether it was.
 
-        Kafka: SubscriptionState#maybeSeekUnvalidated (2.6-4.3).
+        Kafka: SubscriptionState#maybeSeekUnvalidated (2.6-4.4).
         """
         if self.state != AWAIT_RESET or strategy != self.reset_strategy:
             return False
@@ -173,6 +173,6 @@ class ConsumerPosition:
         self.offset, self.offset_epoch, self.leader, self.leader_epoch = position
 
     def _validate(self) -> None:
-        """Kafka: SubscriptionState.TopicPartitionState#validatePosition (2.6-4.3)."""
+        """Kafka: SubscriptionState.TopicPartitionState#validatePosition (2.6-4.4)."""
         if self.offset_epoch != NO_EPOCH and self.leader_epoch != NO_EPOCH:
             self.state = AWAIT_VALIDATION

@@ -18,7 +18,7 @@ NO_PRODUCER_ID: Final = -1
 
 
 class Sequenced(Protocol):
-    """A batch that a producer sends. Kafka: ProducerBatch (1.1-4.3).
+    """A batch that a producer sends. Kafka: ProducerBatch (1.1-4.4).
 
     Attributes:
         count: number of records.
@@ -34,7 +34,7 @@ class Sequenced(Protocol):
 
 
 class ProducerSequences:
-    """Sequences of one producer in one partition. Kafka: TransactionManager (1.1-4.3), TxnPartitionEntry (3.9-4.3).
+    """Sequences of one producer in one partition. Kafka: TransactionManager (1.1-4.4), TxnPartitionEntry (3.9-4.4).
 
     Args:
         decide: rule ``producer_recovery`` decides the reaction to a gap and to a fenced epoch.
@@ -66,7 +66,7 @@ class ProducerSequences:
 
     @property
     def next_sequence(self) -> int:
-        """The sequence of the next new batch. Kafka: TransactionManager#sequenceNumber (1.1-4.3)."""
+        """The sequence of the next new batch. Kafka: TransactionManager#sequenceNumber (1.1-4.4)."""
         return max(self._next, 0)
 
     def handles_late_failures(self) -> bool:
@@ -75,7 +75,7 @@ class ProducerSequences:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether an expired batch may be in the log. Kafka: TransactionManager#hasUnresolvedSequence (1.1-4.3)."""
+        """Whether an expired batch may be in the log. Kafka: TransactionManager#hasUnresolvedSequence (1.1-4.4)."""
         return self._unresolved >= 0
 
     def resolve(self) -> None:
@@ -83,9 +83,9 @@ class ProducerSequences:
 
         That is also required if the last batches in flight expired and the log may lack them. A no-op for a fatally
         fenced producer.
-        Kafka: TransactionManager#maybeResolveSequences (2.6-4.3),
+        Kafka: TransactionManager#maybeResolveSequences (2.6-4.4),
         TransactionManager#shouldResetProducerStateAfterResolvingSequences (1.1-2.0),
-        TransactionManager#bumpIdempotentEpochAndResetIdIfNeeded (2.6-4.3).
+        TransactionManager#bumpIdempotentEpochAndResetIdIfNeeded (2.6-4.4).
         """
         if self._unresolved >= 0 and not self.in_flight:
             self._next = max(self._next, 0)
@@ -112,7 +112,7 @@ class ProducerSequences:
         """Whether a batch may be sent: a retry waits for all earlier batches, a new batch until no sequence is
         unresolved.
 
-        Kafka: RecordAccumulator#shouldStopDrainBatchesForPartition (2.6-4.3).
+        Kafka: RecordAccumulator#shouldStopDrainBatchesForPartition (2.6-4.4).
         """
         if batch.sequence == NO_SEQUENCE:
             return self._unresolved < 0
@@ -121,8 +121,8 @@ class ProducerSequences:
     def assign(self, batch: Sequenced) -> None:
         """Assign the next sequence to a batch about to be sent, unless it has one.
 
-        Kafka: ProducerBatch#setProducerState (1.1-4.3), TransactionManager#incrementSequenceNumber (1.1-4.3),
-        TransactionManager#addInFlightBatch (1.1-4.3).
+        Kafka: ProducerBatch#setProducerState (1.1-4.4), TransactionManager#incrementSequenceNumber (1.1-4.4),
+        TransactionManager#addInFlightBatch (1.1-4.4).
         """
         if batch.sequence == NO_SEQUENCE:
             self._next = max(self._next, 0)
@@ -138,7 +138,7 @@ class ProducerSequences:
 
         Since KIP-360 a late success of an expired batch of a former epoch counts like any other. At first, sequences
         even restarted under the current epoch if nothing was in flight.
-        Kafka: TransactionManager#handleCompletedBatch (2.6-4.3), Sender#completeBatch.
+        Kafka: TransactionManager#handleCompletedBatch (2.6-4.4), Sender#completeBatch.
 
         Args:
             batch: the batch.
@@ -160,7 +160,7 @@ class ProducerSequences:
         unknown producer.
 
         Only a refusal of the next batch in sequence shows a gap in the log. Kafka: TransactionManager#canRetry
-        (1.1-4.3).
+        (1.1-4.4).
         """
         if not self._is_current(batch) and not self._bumps.yes():
             return False
@@ -188,7 +188,7 @@ class ProducerSequences:
     def failed(self, batch: Sequenced, error: str) -> str:
         """Handle a batch's failure; returns the error for the application, "" if Kafka throws before it reports one.
 
-        Kafka: TransactionManager#handleFailedBatch (2.6-4.3), Sender#failBatch (1.1-4.3).
+        Kafka: TransactionManager#handleFailedBatch (2.6-4.4), Sender#failBatch (1.1-4.4).
         """
         if error == INVALID_PRODUCER_EPOCH and not self._survives_fencing.yes():
             self.is_dead = True
@@ -210,7 +210,7 @@ class ProducerSequences:
         """Decrement later sequences, although they may be of another producer id.
 
         Kafka: TransactionManager#adjustSequencesDueToFailedBatch (1.1-2.6),
-        TxnPartitionMap#adjustSequencesDueToFailedBatch (3.9-4.3).
+        TxnPartitionMap#adjustSequencesDueToFailedBatch (3.9-4.4).
         """
         if self._next < 0:
             return True
@@ -228,7 +228,7 @@ class ProducerSequences:
 
     def expired(self, batch: Sequenced) -> None:
         """Note an expired batch, which a retry may have logged. Kafka: TransactionManager#markSequenceUnresolved
-        (1.1-4.3).
+        (1.1-4.4).
         """
         self._remove_in_flight(batch)
         if batch.is_retry:
@@ -236,7 +236,7 @@ class ProducerSequences:
 
     def _is_current(self, batch: Sequenced) -> bool:
         """Kafka: TransactionManager#hasProducerIdAndEpoch (1.1-2.0), TransactionManager#hasStaleProducerIdAndEpoch
-        (3.9-4.3).
+        (3.9-4.4).
         """
         return batch.sequence[0] == self.producer_id and batch.sequence[1] == self.producer_epoch
 
@@ -244,7 +244,7 @@ class ProducerSequences:
         """Remove a batch from those in flight.
 
         Until KAFKA-13794 some releases identified batches by sequence alone, without the epoch.
-        Kafka: TransactionManager#removeInFlightBatch (1.1-4.3).
+        Kafka: TransactionManager#removeInFlightBatch (1.1-4.4).
         """
         in_flight = self.in_flight
         bumps = self._bumps.answer
@@ -289,7 +289,7 @@ class ProducerSequences:
     def _reset_producer_id(self) -> None:
         """Reset all state with the producer id; batches keep their sequences.
 
-        Kafka: TransactionManager#resetProducerId (1.1-2.0), TransactionManager#resetIdempotentProducerId (2.6-4.3).
+        Kafka: TransactionManager#resetProducerId (1.1-2.0), TransactionManager#resetIdempotentProducerId (2.6-4.4).
         """
         self.producer_id = NO_PRODUCER_ID
         self.in_flight.clear()
@@ -299,7 +299,7 @@ class ProducerSequences:
         """Renumber batches in flight from 0, in their order in the queue.
 
         Kafka: TransactionManager#startSequencesAtBeginning (1.1-2.0), TxnPartitionMap#startSequencesAtBeginning
-        (3.9-4.3).
+        (3.9-4.4).
         """
         self._next = 0
         self.last_acked = -1

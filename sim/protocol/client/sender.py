@@ -25,7 +25,7 @@ NEVER_US: Final = 1 << 60
 
 
 class ProducerBatch:
-    """A batch from the application. Kafka: ProducerBatch (1.1-4.3), internals.RecordBatch (0.10.2).
+    """A batch from the application. Kafka: ProducerBatch (1.1-4.4), internals.RecordBatch (0.10.2).
 
     Attributes:
         acks: 0, 1 or -1 (all).
@@ -99,8 +99,8 @@ class Sender:
         """One round: take a batch from the queue, then fail expired batches. Returns the one to send now, which may
         just have expired.
 
-        It is sent if the leader is known and one more request may be sent to it. Kafka: Sender#runOnce (2.6-4.3),
-        Sender#sendProducerData (1.1-4.3), RecordAccumulator#drain.
+        It is sent if the leader is known and one more request may be sent to it. Kafka: Sender#runOnce (2.6-4.4),
+        Sender#sendProducerData (1.1-4.4), RecordAccumulator#drain.
         """
         sequences = self.sequences
         if sequences is not None:
@@ -127,7 +127,7 @@ class Sender:
 
     @property
     def next_expiry_us(self) -> int:
-        """When the next batch expires; past `NEVER_US`: never. Kafka: RecordAccumulator#nextExpiryTimeMs (2.6-4.3)."""
+        """When the next batch expires; past `NEVER_US`: never. Kafka: RecordAccumulator#nextExpiryTimeMs (2.6-4.4)."""
         due_us = self.queue[0].due_us if self.queue else NEVER_US
         if self.in_flight and self.in_flight[0].due_us < due_us:
             due_us = self.in_flight[0].due_us
@@ -136,7 +136,7 @@ class Sender:
     def _expire(self, latest_us: int) -> None:
         """Fail batches due until then, from the head up to the first that has not expired.
 
-        Kafka: RecordAccumulator#expiredBatches (1.1-4.3), Sender#getExpiredInflightBatches (2.6-4.3),
+        Kafka: RecordAccumulator#expiredBatches (1.1-4.4), Sender#getExpiredInflightBatches (2.6-4.4),
         RecordAccumulator#abortExpiredBatches (0.10.2).
         """
         expired: list[ProducerBatch] = []
@@ -195,7 +195,7 @@ class Sender:
     def _requeue(self, send: ProducerBatch) -> None:
         """Insert a batch at the head of the queue, or by its sequence.
 
-        Kafka: RecordAccumulator#reenqueue, RecordAccumulator#insertInSequenceOrder (1.1-4.3).
+        Kafka: RecordAccumulator#reenqueue, RecordAccumulator#insertInSequenceOrder (1.1-4.4).
         """
         send.is_retry = True
         place = 0
@@ -210,13 +210,13 @@ class Sender:
         self.in_flight.remove(send)
 
     def _abort(self) -> None:
-        """Fail all batches. Kafka: RecordAccumulator#abortBatches, Sender#maybeAbortBatches (1.1-4.3)."""
+        """Fail all batches. Kafka: RecordAccumulator#abortBatches, Sender#maybeAbortBatches (1.1-4.4)."""
         for send in [*self.in_flight, *self.queue]:
             self._end(send, INVALID_PRODUCER_EPOCH)
         self.in_flight.clear()
         self.queue.clear()
 
     def _end(self, send: ProducerBatch, error: str) -> None:
-        """Kafka: Sender#failBatch (1.1-4.3)."""
+        """Kafka: Sender#failBatch (1.1-4.4)."""
         send.is_done = True
         send.error = error

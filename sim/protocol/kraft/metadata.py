@@ -73,7 +73,7 @@ class PartitionRegistration(LeaderAndIsr):
         return tuple([replica for replica in self.replicas if replica not in self.removing])
 
     def cleared(self) -> PartitionRegistration:
-        """State after a ClearElrRecord (KAFKA-16540). Kafka: ReplicationControlManager#removeTopicElrs (4.1-4.3)."""
+        """State after a ClearElrRecord (KAFKA-16540). Kafka: ReplicationControlManager#removeTopicElrs (4.1-4.4)."""
         after = self.relisted(self.isr, (), ())
         after.clears_elr = True
         return after

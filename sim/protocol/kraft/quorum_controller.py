@@ -124,7 +124,7 @@ class QuorumController(ReplicationControlManager):
 
         After an unclean shutdown each partition is changed once for its ISR and once for each time that Kafka counts
         the broker into its ELR, all starting from the same state.
-        Kafka: ReplicationControlManager#handleBrokerShutdown (4.1-4.3),
+        Kafka: ReplicationControlManager#handleBrokerShutdown (4.1-4.4),
         ReplicationControlManager#handleBrokerUncleanShutdown (3.9).
         """
         records: list[Record] = []

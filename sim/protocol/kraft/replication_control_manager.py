@@ -125,7 +125,7 @@ class ReplicationControlManager:
     def elr_enabled(self) -> bool:
         """Whether eligible leader replicas are recorded: rule ``elr`` is on and the feature not disabled.
 
-        Kafka: ReplicationControlManager#isElrEnabled (3.9), FeatureControlManager#isElrFeatureEnabled (4.1-4.3).
+        Kafka: ReplicationControlManager#isElrEnabled (3.9), FeatureControlManager#isElrFeatureEnabled (4.1-4.4).
         """
         return self._decide.elr.answer and bool(self.config_value(ELR_FEATURE, 1))
 
@@ -406,7 +406,7 @@ class ReplicationControlManager:
         for `check_unclean`. A partition whose ELR is out of date gets a new one with its next change, except as rule
         ``min_isr_change`` says while the feature is enabled.
         Kafka: ConfigurationControlManager#incrementalAlterConfig,
-        ConfigurationControlManager#createClearElrRecordsAsNeeded (4.1-4.3), FeatureControlManager#updateFeature.
+        ConfigurationControlManager#createClearElrRecordsAsNeeded (4.1-4.4), FeatureControlManager#updateFeature.
 
         Returns:
             `NONE`; `INVALID_UPDATE_VERSION` for a level that the release does not have.

@@ -18,7 +18,7 @@ Entry = tuple[int, int]
 class LeaderEpochCheckpointFile:
     """The file ``leader-epoch-checkpoint``: written and fsynced as a whole, so it survives every crash.
 
-    Kafka: LeaderEpochCheckpointFile (1.1-4.3).
+    Kafka: LeaderEpochCheckpointFile (1.1-4.4).
 
     Attributes:
         entries: (epoch, start offset), ascending.
@@ -30,12 +30,12 @@ class LeaderEpochCheckpointFile:
         self.entries: list[Entry] = []
 
     def write(self, entries: list[Entry]) -> None:
-        """Replace the content. Kafka: LeaderEpochCheckpointFile#write (1.1-4.3)."""
+        """Replace the content. Kafka: LeaderEpochCheckpointFile#write (1.1-4.4)."""
         self.entries = entries
 
 
 class LeaderEpochFileCache:
-    """Leader epochs of a log, ascending in epoch and in start offset. Kafka: LeaderEpochFileCache (1.1-4.3).
+    """Leader epochs of a log, ascending in epoch and in start offset. Kafka: LeaderEpochFileCache (1.1-4.4).
 
     Args:
         checkpoint: the file to which every change is written before it takes effect; its content is loaded first.
@@ -53,17 +53,17 @@ class LeaderEpochFileCache:
 
     @property
     def entries(self) -> list[Entry]:
-        """(epoch, start offset), ascending. Kafka: LeaderEpochFileCache#epochEntries (1.1-4.3)."""
+        """(epoch, start offset), ascending. Kafka: LeaderEpochFileCache#epochEntries (1.1-4.4)."""
         return list(zip(self.epochs, self.starts, strict=True))
 
     @property
     def latest(self) -> int | None:
-        """The latest epoch, None when empty. Kafka: LeaderEpochFileCache#latestEpoch (1.1-4.3)."""
+        """The latest epoch, None when empty. Kafka: LeaderEpochFileCache#latestEpoch (1.1-4.4)."""
         return self.epochs[-1] if self.epochs else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Note that an epoch begins at an offset, both from 0; known epochs change nothing. Kafka:
-        LeaderEpochFileCache#assign (1.1-4.3).
+        LeaderEpochFileCache#assign (1.1-4.4).
         """
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"negative epoch or offset: ({epoch}, {start_offset})")
@@ -80,7 +80,7 @@ class LeaderEpochFileCache:
         self._flush()
 
     def end_offset_for(self, epoch: int, leo: int) -> Entry:
-        """Where an epoch ended in this log. Kafka: LeaderEpochFileCache#endOffsetFor (1.1-4.3).
+        """Where an epoch ended in this log. Kafka: LeaderEpochFileCache#endOffsetFor (1.1-4.4).
 
         Args:
             epoch: the requested epoch.
@@ -100,24 +100,24 @@ class LeaderEpochFileCache:
         return self.epochs[higher - 1], self.starts[higher]
 
     def epoch_for_offset(self, offset: int) -> int | None:
-        """The epoch of an offset, None below the first. Kafka: LeaderEpochFileCache#epochForOffset (3.9-4.3)."""
+        """The epoch of an offset, None below the first. Kafka: LeaderEpochFileCache#epochForOffset (3.9-4.4)."""
         index = bisect_right(self.starts, offset)
         return self.epochs[index - 1] if index else None
 
     def entry(self, epoch: int) -> Entry | None:
-        """The entry of exactly this epoch. Kafka: LeaderEpochFileCache#epochEntry (3.9-4.3)."""
+        """The entry of exactly this epoch. Kafka: LeaderEpochFileCache#epochEntry (3.9-4.4)."""
         index = bisect_right(self.epochs, epoch) - 1
         return (epoch, self.starts[index]) if index >= 0 and self.epochs[index] == epoch else None
 
     def previous(self, epoch: int) -> Entry | None:
-        """The entry of the largest epoch below this one. Kafka: LeaderEpochFileCache#previousEntry (3.9-4.3)."""
+        """The entry of the largest epoch below this one. Kafka: LeaderEpochFileCache#previousEntry (3.9-4.4)."""
         index = bisect_right(self.epochs, epoch - 1) - 1
         return (self.epochs[index], self.starts[index]) if index >= 0 else None
 
     def truncate_from_end(self, offset: int) -> None:
         """Remove the entries that start at or after an offset; a no-op for a negative offset.
 
-        Kafka: LeaderEpochFileCache#truncateFromEnd (2.6-4.3), LeaderEpochFileCache#clearAndFlushLatest (1.1-2.0).
+        Kafka: LeaderEpochFileCache#truncateFromEnd (2.6-4.4), LeaderEpochFileCache#clearAndFlushLatest (1.1-2.0).
         """
         if offset < 0 or not self.starts or self.starts[-1] < offset:
             return
@@ -130,7 +130,7 @@ class LeaderEpochFileCache:
         """Remove entries below an offset; the last of them is re-added at the offset unless one is there.
 
         The non-strict cache may have several entries at one offset, and keeps them.
-        Kafka: LeaderEpochFileCache#truncateFromStart (2.6-4.3), LeaderEpochFileCache#clearAndFlushEarliest (1.1-2.0).
+        Kafka: LeaderEpochFileCache#truncateFromStart (2.6-4.4), LeaderEpochFileCache#clearAndFlushEarliest (1.1-2.0).
         """
         gone = bisect_left(self.starts, offset)
         if gone == 0:
@@ -142,11 +142,11 @@ class LeaderEpochFileCache:
         self._flush()
 
     def clear(self) -> None:
-        """Remove all entries (full truncation). Kafka: LeaderEpochFileCache#clearAndFlush (1.1-4.3)."""
+        """Remove all entries (full truncation). Kafka: LeaderEpochFileCache#clearAndFlush (1.1-4.4)."""
         self.epochs.clear()
         self.starts.clear()
         self._flush()
 
     def _flush(self) -> None:
-        """Kafka: LeaderEpochFileCache#writeToFile (3.9-4.3), LeaderEpochFileCache#flush (1.1-2.6)."""
+        """Kafka: LeaderEpochFileCache#writeToFile (3.9-4.4), LeaderEpochFileCache#flush (1.1-2.6)."""
         self._checkpoint.write(self.entries)

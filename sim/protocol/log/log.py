@@ -22,7 +22,7 @@ _NEAR: Final = 8
 
 
 class UnexpectedAppendOffsetError(Exception):
-    """A fetched batch begins (older check: ends) below the LEO. Kafka: UnexpectedAppendOffsetException (1.1-4.3)."""
+    """A fetched batch begins (older check: ends) below the LEO. Kafka: UnexpectedAppendOffsetException (1.1-4.4)."""
 
 
 class BatchRange(abc.Sequence[Batch]):
@@ -62,7 +62,7 @@ class BatchRange(abc.Sequence[Batch]):
 
 
 class Log:
-    """Batches in offset order. Kafka: LocalLog (3.9-4.3), Log (0.10.2-2.6).
+    """Batches in offset order. Kafka: LocalLog (3.9-4.4), Log (0.10.2-2.6).
 
     Attributes:
         batches: the batches, oldest first.
@@ -108,7 +108,7 @@ class Log:
     def append_new(self, first_id: int, count: int, leader_epoch: int, sequence: Sequence = NO_SEQUENCE) -> Batch:
         """Append as leader: records get the next offsets. Returns the new batch.
 
-        Kafka: UnifiedLog#appendAsLeader (3.9-4.3), Log#appendAsLeader (1.1-2.6).
+        Kafka: UnifiedLog#appendAsLeader (3.9-4.4), Log#appendAsLeader (1.1-2.6).
         """
         base = self.leo
         last = base + count - 1
@@ -121,7 +121,7 @@ class Log:
     def check(self, batch: Batch) -> None:
         """Refuse a fetched batch below the LEO, as rule ``append_check`` defines it.
 
-        Kafka: UnifiedLog#append (3.9-4.3), Log#append (0.10.2-2.6).
+        Kafka: UnifiedLog#append (3.9-4.4), Log#append (0.10.2-2.6).
 
         Raises:
             UnexpectedAppendOffsetError: the batch is below the LEO.
@@ -135,7 +135,7 @@ class Log:
     def append(self, batch: Batch) -> None:
         """Append a fetched batch as follower.
 
-        Kafka: UnifiedLog#appendAsFollower (3.9-4.3), Log#appendAsFollower (1.1-2.6).
+        Kafka: UnifiedLog#appendAsFollower (3.9-4.4), Log#appendAsFollower (1.1-2.6).
 
         Raises:
             UnexpectedAppendOffsetError: see `check`.
@@ -151,7 +151,7 @@ class Log:
 
         The whole batch that contains the offset is removed, yet the LEO becomes the offset itself: data may end before
         the LEO. A no-op if the offset is at or beyond the LEO. Below the first segment the log restarts at the offset.
-        Kafka: LogSegment#truncateTo, LocalLog#truncateTo (3.9-4.3), UnifiedLog#truncateTo (3.9-4.3), Log#truncateTo
+        Kafka: LogSegment#truncateTo, LocalLog#truncateTo (3.9-4.4), UnifiedLog#truncateTo (3.9-4.4), Log#truncateTo
         (0.10.2-2.6).
         """
         if offset >= self.leo:
@@ -176,7 +176,7 @@ class Log:
     def truncate_fully(self, offset: int) -> list[Batch]:
         """Drop all batches, which are returned, oldest first, and start at an offset.
 
-        Kafka: LocalLog#truncateFullyAndStartAt (3.9-4.3), Log#truncateFullyAndStartAt (0.10.2-2.6).
+        Kafka: LocalLog#truncateFullyAndStartAt (3.9-4.4), Log#truncateFullyAndStartAt (0.10.2-2.6).
         """
         removed = self.batches[:]
         self.detach()
@@ -189,7 +189,7 @@ class Log:
         return removed
 
     def roll(self, base_offset: int) -> None:
-        """Begin a segment, in place of an empty one there. Kafka: LocalLog#roll (3.9-4.3), Log#roll (0.10.2-2.6)."""
+        """Begin a segment, in place of an empty one there. Kafka: LocalLog#roll (3.9-4.4), Log#roll (0.10.2-2.6)."""
         if self.segments[-1] != base_offset:
             self.segments.append(base_offset)
         self.producers.take_snapshot(base_offset)
@@ -197,7 +197,7 @@ class Log:
     def advance_start(self, offset: int) -> None:
         """Advance the log start (retention, DeleteRecords); whole batches below it are no longer read.
 
-        Kafka: UnifiedLog#maybeIncrementLogStartOffset (3.9-4.3), Log#maybeIncrementLogStartOffset (1.1-2.6).
+        Kafka: UnifiedLog#maybeIncrementLogStartOffset (3.9-4.4), Log#maybeIncrementLogStartOffset (1.1-2.6).
         """
         if offset <= self.log_start:
             return
@@ -218,7 +218,7 @@ class Log:
     def delete_segments(self) -> None:
         """Delete segments below the log start.
 
-        Kafka: UnifiedLog#deleteLogStartOffsetBreachedSegments (3.9-4.3), Log#deleteLogStartOffsetBreachedSegments
+        Kafka: UnifiedLog#deleteLogStartOffsetBreachedSegments (3.9-4.4), Log#deleteLogStartOffsetBreachedSegments
         (1.1-2.6).
         """
         segments = self.segments
@@ -237,7 +237,7 @@ class Log:
             self._is_lent = False
 
     def read(self, offset: int) -> abc.Sequence[Batch]:
-        """Whole batches from `offset`, or the next, on. Kafka: LocalLog#read (3.9-4.3), Log#read (0.10.2-2.6)."""
+        """Whole batches from `offset`, or the next, on. Kafka: LocalLog#read (3.9-4.4), Log#read (0.10.2-2.6)."""
         lasts = self.lasts
         if not lasts or lasts[-1] < offset:
             return []

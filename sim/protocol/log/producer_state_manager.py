@@ -3,7 +3,7 @@
 Kafka keeps the last five batches of each producer id beside the log, rebuilds them from it after a load or a
 truncation, and followers build them from replicated batches. So the state is a function of the log, and is derived from
 its end when a batch with a producer id arrives; only what snapshots omit is kept here.
-Kafka: ProducerStateEntry (1.1-4.3), ProducerAppendInfo (1.1-4.3), UnifiedLog#rebuildProducerState (3.9-4.3),
+Kafka: ProducerStateEntry (1.1-4.4), ProducerAppendInfo (1.1-4.4), UnifiedLog#rebuildProducerState (3.9-4.4),
 Log#rebuildProducerState (2.0-2.6).
 """
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 RETAINED: Final = 5
 """Number of a producer's batches that are checked for duplicates.
 
-Kafka: ProducerStateEntry#NUM_BATCHES_TO_RETAIN (3.9-4.3), ProducerStateEntry#NumBatchesToRetain (1.1-2.6).
+Kafka: ProducerStateEntry#NUM_BATCHES_TO_RETAIN (3.9-4.4), ProducerStateEntry#NumBatchesToRetain (1.1-2.6).
 """
 
 
 class ProducerStateManager:
     """Which part of a log the producer state covers; a snapshot has the last batch of each producer.
 
-    Kafka: ProducerStateManager (1.1-4.3).
+    Kafka: ProducerStateManager (1.1-4.4).
 
     Args:
         log_start: the log start.
@@ -67,7 +67,7 @@ class ProducerStateManager:
         self.snapshots_reloads = True
 
     def take_snapshot(self, offset: int) -> None:
-        """Write a snapshot unless a later one exists. Kafka: ProducerStateManager#takeSnapshot (1.1-4.3)."""
+        """Write a snapshot unless a later one exists. Kafka: ProducerStateManager#takeSnapshot (1.1-4.4)."""
         if offset > self._last_snapshot:
             self.snapshots.append(offset)
             self._log_starts[offset] = self.log_start
@@ -76,7 +76,7 @@ class ProducerStateManager:
     def reload(self, log_start: int, end: int) -> None:
         """Rebuild the state up to an offset: from the last snapshot in range, then from the log.
 
-        Kafka: ProducerStateManager#truncateAndReload (1.1-4.3).
+        Kafka: ProducerStateManager#truncateAndReload (1.1-4.4).
 
         Args:
             log_start: snapshots at or below are removed.
@@ -89,7 +89,7 @@ class ProducerStateManager:
                 self.take_snapshot(end)
 
     def _load_snapshot(self, log_start: int, end: int) -> None:
-        """Remove snapshots out of range; load the last left. Kafka: ProducerStateManager#loadFromSnapshot (1.1-4.3)."""
+        """Remove snapshots out of range; load the last left. Kafka: ProducerStateManager#loadFromSnapshot (1.1-4.4)."""
         snapshots = self.snapshots
         self.snapshots = snapshots[bisect_right(snapshots, log_start) : bisect_right(snapshots, end)]
         if self.snapshots:
@@ -101,7 +101,7 @@ class ProducerStateManager:
     def recover_segment(self, log_start: int, first: int, base: int, end: int) -> None:
         """Scan a segment after an unclean shutdown, including data below the log start.
 
-        Kafka: LogLoader#recoverSegment (3.9-4.3), Log#recoverSegment (1.1-2.6).
+        Kafka: LogLoader#recoverSegment (3.9-4.4), Log#recoverSegment (1.1-2.6).
 
         Args:
             log_start: the checkpointed log start, perhaps below the first segment.
@@ -118,7 +118,7 @@ class ProducerStateManager:
     def load(self, log_start: int, leo: int, segments: list[int], *, keeps_all: bool) -> None:
         """Load the state when a process loads the log.
 
-        Kafka: ProducerStateManager#removeStraySnapshots (3.9-4.3), UnifiedLog#loadProducerState (3.9-4.3),
+        Kafka: ProducerStateManager#removeStraySnapshots (3.9-4.4), UnifiedLog#loadProducerState (3.9-4.4),
         Log#loadProducerState (1.1-2.6).
 
         Args:
@@ -140,7 +140,7 @@ class ProducerStateManager:
 def latest_batches(log: Log, producer_id: int, *, forgets_deleted: bool = False) -> list[Batch]:
     """The last known batches of a producer's latest epoch, newest first, at most `RETAINED`.
 
-    Kafka: ProducerStateManager#lastEntry (1.1-4.3).
+    Kafka: ProducerStateManager#lastEntry (1.1-4.4).
 
     Args:
         log: the log.
@@ -188,8 +188,8 @@ def check(log: Log, sequence: Sequence, count: int, *, forgets_deleted: bool) ->
     """Check a batch of an idempotent producer before it is appended.
 
     Duplicates are checked first, then epoch and sequence.
-    Kafka: ProducerStateEntry#findDuplicateBatch (1.1-4.3), ProducerAppendInfo#checkProducerEpoch (1.1-4.3),
-    ProducerAppendInfo#checkSequence (1.1-4.3).
+    Kafka: ProducerStateEntry#findDuplicateBatch (1.1-4.4), ProducerAppendInfo#checkProducerEpoch (1.1-4.4),
+    ProducerAppendInfo#checkSequence (1.1-4.4).
 
     Args:
         log: the leader's log.

@@ -15,7 +15,7 @@ def restarts_fetcher(decide: Decisions, leader: int, leader_epoch: int, decision
     """Whether a LeaderAndIsr makes a follower truncate and restart fetching.
 
     Kafka: Partition#makeFollower, ReplicaManager#makeFollowers (0.10.2-4.1), ReplicaManager#applyLocalFollowersDelta
-    (3.9-4.3).
+    (3.9-4.4).
 
     Args:
         decide: its rules, of which ``fetcher_restart`` applies.
@@ -43,6 +43,6 @@ def stops_fetcher(broker: int, decision: LeaderAndIsr, *, shutting_down: bool) -
     """Whether a follower that replays another state of its partition stops fetching (in KRaft).
 
     It stops if there is no leader, or if the broker is shutting down and has left the ISR, which it must not rejoin.
-    Kafka: ReplicaManager#applyLocalFollowersDelta (3.9-4.3).
+    Kafka: ReplicaManager#applyLocalFollowersDelta (3.9-4.4).
     """
     return decision.leader == 0 or (shutting_down and broker not in decision.isr)

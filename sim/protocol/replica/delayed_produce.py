@@ -59,7 +59,7 @@ class DelayedProduces:
     def refuse(self) -> None:
         """Refuse waiting writes, because the broker lost leadership; their records may or may not survive.
 
-        Kafka: ReplicaManager#completeDelayedOperationsWhenNotPartitionLeader (4.1-4.3),
+        Kafka: ReplicaManager#completeDelayedOperationsWhenNotPartitionLeader (4.1-4.4),
         ReplicaManager#completeDelayedFetchOrProduceRequests (2.6-3.9).
         """
         refused, self.waiting = self.waiting, []

@@ -8,7 +8,7 @@ from sim.protocol.replica.partition_fetch_state import AWAITING, PartitionFetchS
 
 
 class FetchSessionHandler:
-    """A follower's fetch session with one leader. Kafka: FetchSessionHandler (1.1-4.3).
+    """A follower's fetch session with one leader. Kafka: FetchSessionHandler (1.1-4.4).
 
     Args:
         decide: the follower's rules, of which ``fetch_fencing``, ``session_epoch`` and ``follower_truncation`` apply.
@@ -37,7 +37,7 @@ class FetchSessionHandler:
         Leaders up to 2.4 forget the leader epoch of a session's first fetch (KAFKA-9338), so later fetches are treated
         as having none. With rule ``follower_truncation=on-fetch`` a fetch has the latest epoch of the follower's log
         (lastFetchedEpoch, KIP-595).
-        Kafka: RemoteLeaderEndPoint#buildFetch (3.9-4.3), ReplicaFetcherThread#buildFetch (2.6),
+        Kafka: RemoteLeaderEndPoint#buildFetch (3.9-4.4), ReplicaFetcherThread#buildFetch (2.6),
         ReplicaFetcherThread#buildFetchRequest (0.10.2-2.0).
         """
         log = fetch.replica.log

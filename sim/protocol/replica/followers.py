@@ -18,7 +18,7 @@ NEVER_US: Final = (1 << 50) - (1 << 62)
 
 
 class FollowerState:
-    """A leader's view of a follower. Kafka: Replica, cluster.ReplicaState (3.9), replica.ReplicaState (4.1-4.3).
+    """A leader's view of a follower. Kafka: Replica, cluster.ReplicaState (3.9), replica.ReplicaState (4.1-4.4).
 
     Attributes:
         broker: its id.
@@ -57,7 +57,7 @@ class FollowerState:
 
         A fetch at or above the leader's LEO at the previous fetch shows that the follower had caught up at that time
         (KIP-16).
-        Kafka: Replica#updateFetchStateOrThrow (3.9-4.3), Replica#updateFetchState (2.6), Replica#updateLogReadResult
+        Kafka: Replica#updateFetchStateOrThrow (3.9-4.4), Replica#updateFetchState (2.6), Replica#updateLogReadResult
         (0.10.2-2.0).
         """
         if offset >= leader_leo:
@@ -82,7 +82,7 @@ class FollowerState:
     def is_caught_up(self, leader_leo: int, now_us: int, lag_us: int) -> bool:
         """Whether it has everything, or had within the allowed lag.
 
-        Kafka: ReplicaState#isCaughtUp (3.9-4.3), Partition#isFollowerOutOfSync (2.6-4.3).
+        Kafka: ReplicaState#isCaughtUp (3.9-4.4), Partition#isFollowerOutOfSync (2.6-4.4).
         """
         return self.leo == leader_leo or now_us - self.caught_up_us <= lag_us
 
@@ -90,7 +90,7 @@ class FollowerState:
 class Followers:
     """The followers of a partition as its leader sees them; empty if the broker does not lead.
 
-    Kafka: Partition#remoteReplicasMap (2.6-4.3), Partition#assignedReplicaMap (0.10.2), Partition#allReplicasMap
+    Kafka: Partition#remoteReplicasMap (2.6-4.4), Partition#assignedReplicaMap (0.10.2), Partition#allReplicasMap
     (1.1-2.0).
 
     Args:
@@ -116,7 +116,7 @@ class Followers:
 
         Known followers (if this broker led before) keep LEO and broker epoch; with rule ``lag_at_reelection=fetched``
         all others count as having fetched now.
-        Kafka: Replica#resetReplicaState (3.9-4.3), Replica#resetLastCaughtUpTime (0.10.2-2.6).
+        Kafka: Replica#resetReplicaState (3.9-4.4), Replica#resetLastCaughtUpTime (0.10.2-2.6).
         """
         known = self.states
         self.states = {broker: FollowerState(broker, now_us, in_isr=broker in isr) for broker in brokers}
@@ -137,7 +137,7 @@ class Followers:
                 follower.broker_epoch = state.broker_epoch
 
     def assign(self, brokers: Iterable[int], now_us: int) -> None:
-        """Change the assignment within a leader epoch. Kafka: Partition#updateAssignmentAndIsr (2.6-4.3)."""
+        """Change the assignment within a leader epoch. Kafka: Partition#updateAssignmentAndIsr (2.6-4.4)."""
         known = self.states
         self.states = {broker: known.get(broker) or FollowerState(broker, now_us, in_isr=False) for broker in brokers}
 
@@ -149,7 +149,7 @@ class Followers:
     def note_isr(self, state: PartitionState) -> None:
         """Note the followers that the HW waits for: with a pending change, the members of both ISRs.
 
-        Kafka: cluster.PartitionState#maximalIsr (3.9-4.1), partition.PartitionState#maximalIsr (4.2-4.3).
+        Kafka: cluster.PartitionState#maximalIsr (3.9-4.1), partition.PartitionState#maximalIsr (4.2-4.4).
         """
         isr, pending = state.isr, state.pending
         mutants = self._decide.mutants
@@ -184,6 +184,6 @@ class Followers:
         """Broker epochs of the followers in a proposed ISR, for AlterPartition (KIP-903).
 
         That of each follower's last fetch, -1 without one from this leader.
-        Kafka: Partition#addBrokerEpochToIsr (3.9-4.3).
+        Kafka: Partition#addBrokerEpochToIsr (3.9-4.4).
         """
         return {broker: state.broker_epoch for broker, state in self.states.items() if broker in isr}

@@ -30,34 +30,34 @@ AWAIT_METADATA: Final = frozenset(
         NEW_LEADER_ELECTED,
     }
 )
-"""After these errors wait for metadata; retry after others. Kafka: Partition#handleAlterPartitionError (3.9-4.3)."""
+"""After these errors wait for metadata; retry after others. Kafka: Partition#handleAlterPartitionError (3.9-4.4)."""
 
 
 class MetadataCache(Protocol):
     """The metadata of the leader's broker.
 
-    Kafka: server.MetadataCache (0.10.2-3.9), metadata.MetadataCache (4.1-4.3).
+    Kafka: server.MetadataCache (0.10.2-3.9), metadata.MetadataCache (4.1-4.4).
     """
 
     def is_alive(self, broker: int) -> bool:
         """Whether the leader's metadata lists that broker as alive (rule ``isr_eligibility``).
 
         In KRaft: whether it is neither fenced nor shutting down (KIP-841).
-        Kafka: MetadataCache#hasAliveBroker (3.9-4.3), MetadataCache#isBrokerAlive (1.1-2.0).
+        Kafka: MetadataCache#hasAliveBroker (3.9-4.4), MetadataCache#isBrokerAlive (1.1-2.0).
         """
 
     def registered_epoch(self, broker: int) -> int:
         """Broker epoch of that broker in the leader's metadata, `UNREGISTERED` if it is missing or fenced.
 
-        KIP-903. Kafka: KRaftMetadataCache#getAliveBrokerEpoch (3.9-4.3).
+        KIP-903. Kafka: KRaftMetadataCache#getAliveBrokerEpoch (3.9-4.4).
         """
 
 
 class PartitionState:
     """The ISR and its pending change.
 
-    Kafka: CommittedPartitionState (3.9-4.3), PendingPartitionChange (3.9-4.3), cluster.PartitionState (3.9-4.1),
-    partition.PartitionState (4.2-4.3).
+    Kafka: CommittedPartitionState (3.9-4.4), PendingPartitionChange (3.9-4.4), cluster.PartitionState (3.9-4.1),
+    partition.PartitionState (4.2-4.4).
 
     Attributes:
         isr: the last persisted ISR that this broker knows.
@@ -103,7 +103,7 @@ class IsrMembership:
         self._host = host
 
     def is_eligible(self, follower: FollowerState) -> bool:
-        """Whether a broker may be in an ISR (KIP-841, KIP-903). Kafka: Partition#isReplicaIsrEligible (3.9-4.3).
+        """Whether a broker may be in an ISR (KIP-841, KIP-903). Kafka: Partition#isReplicaIsrEligible (3.9-4.4).
 
         A leader's write to ZooKeeper is checked there; the leader's own metadata may stay stale until something else
         changes, since the last UpdateMetadata it receives may be a late copy of an older one.
@@ -117,7 +117,7 @@ class IsrMembership:
         return decide.admits_any_member.yes() or (alive and decide.admits_live_members.yes())
 
     def _is_registered(self, follower: FollowerState) -> bool:
-        """Whether its registration is current (KIP-903). Kafka: Partition#isBrokerEpochIsrEligible (3.9-4.3)."""
+        """Whether its registration is current (KIP-903). Kafka: Partition#isBrokerEpochIsrEligible (3.9-4.4)."""
         if follower.leo == UNKNOWN_LEO:
             return False
         return follower.broker_epoch in (NO_BROKER_EPOCH, self._host.registered_epoch(follower.broker))
@@ -127,7 +127,7 @@ class IsrMembership:
 
         With rule ``isr_join=leader-epoch-start`` it must reach the start offset of the leader epoch (KAFKA-7128): a new
         leader's HW may be below that, with committed records between the two.
-        Kafka: Partition#canAddReplicaToIsr (3.9-4.3), Partition#isFollowerInSync (2.6-4.3).
+        Kafka: Partition#canAddReplicaToIsr (3.9-4.4), Partition#isFollowerInSync (2.6-4.4).
         """
         decide = self._decide
         if (

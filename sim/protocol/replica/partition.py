@@ -190,7 +190,7 @@ class Partition(ReadableReplica):
         return decision.leader_epoch <= self.leader_epoch and decision.partition_epoch < self.partition_epoch
 
     def _adopt(self, decision: LeaderAndIsr) -> None:
-        """Apply leader, ISR and assignment. Kafka: Partition#updateAssignmentAndIsr (2.6-4.3).
+        """Apply leader, ISR and assignment. Kafka: Partition#updateAssignmentAndIsr (2.6-4.4).
 
         With rule ``equal_partition_epoch`` a leader's proposed ISR survives the record of its former proposal, whose
         partition epoch it already has from the response to it.
@@ -210,7 +210,7 @@ class Partition(ReadableReplica):
         self.partition_epoch = decision.partition_epoch
 
     def _cap_min_isr(self) -> None:
-        """Kafka: Partition#effectiveMinIsr (3.9-4.3)."""
+        """Kafka: Partition#effectiveMinIsr (3.9-4.4)."""
         value = self._configured_min_isr
         if len(self.replicas) < value and self.decide.caps_min_isr.yes():
             value = len(self.replicas)
@@ -276,7 +276,7 @@ class Partition(ReadableReplica):
     def _answer_known(self, request: ProduceRequest, error: str, known: Batch | None) -> None:
         """Refuse a batch, or answer a duplicate as if it had been appended now: acks=all waits for the HW.
 
-        Kafka: Log#append (0.10.2-2.6), UnifiedLog#append (3.9-4.3).
+        Kafka: Log#append (0.10.2-2.6), UnifiedLog#append (3.9-4.4).
         """
         reached = self.process.reached
         if known is None:
@@ -310,7 +310,7 @@ class Partition(ReadableReplica):
 
         With rule ``stale_fetch=refused`` such a fetch gets NOT_LEADER_OR_FOLLOWER and does not update the follower's
         state (KAFKA-15221). Called after `check_fetch`.
-        Kafka: Replica#updateFetchStateOrThrow (3.9-4.3).
+        Kafka: Replica#updateFetchStateOrThrow (3.9-4.4).
         """
         if broker_epoch == NO_BROKER_EPOCH or self.process.registered_epoch(follower) <= broker_epoch:
             return False
@@ -321,7 +321,7 @@ class Partition(ReadableReplica):
 
         First its state, then ISR expansion, then the HW, unless rule ``hw_at_fetch`` skips it. With rule
         ``hw_needs_epoch`` a fetch in another leader epoch is ignored.
-        Kafka: Partition#updateFollowerFetchState (2.6-4.3), Partition#updateReplicaLogReadResult (0.10.2-2.0).
+        Kafka: Partition#updateFollowerFetchState (2.6-4.4), Partition#updateReplicaLogReadResult (0.10.2-2.0).
         """
         state = self.followers.states.get(follower)
         if state is None or (leader_epoch != self.leader_epoch and self._ignores_other_epoch()):
@@ -340,7 +340,7 @@ class Partition(ReadableReplica):
         """The error for a fetch from a broker that this leader does not know as a follower.
 
         Checked before reading. A fetch that is not refused gets no records.
-        Kafka: Partition#followerReplicaOrThrow (3.9-4.3).
+        Kafka: Partition#followerReplicaOrThrow (3.9-4.4).
         """
         if not self.is_leader or not self.decide.refuses_unassigned.yes():
             return self.check_fetch(offset, current_leader_epoch, last_epoch)
@@ -442,7 +442,7 @@ class Partition(ReadableReplica):
     def set_min_isr(self, value: int) -> None:
         """``min.insync.replicas`` changed; that does not advance the HW.
 
-        Kafka: UnifiedLog#updateConfig (3.9-4.3), Log#updateConfig (1.1-2.6).
+        Kafka: UnifiedLog#updateConfig (3.9-4.4), Log#updateConfig (1.1-2.6).
         """
         self._configured_min_isr = value
         self._cap_min_isr()
@@ -514,7 +514,7 @@ class Partition(ReadableReplica):
     def _propose(self, isr: tuple[int, ...], *, advances_hw: bool) -> bool:
         """Propose an ISR. Until it is decided the HW waits for members of both ISRs (maximal ISR, KIP-497).
 
-        Kafka: Partition#submitAlterPartition (3.9-4.3), ZkPartitionStateStore#expandIsr (2.6),
+        Kafka: Partition#submitAlterPartition (3.9-4.4), ZkPartitionStateStore#expandIsr (2.6),
         ZkPartitionStateStore#shrinkIsr (2.6), Partition#updateIsr (0.10.2-2.0).
         """
         epochs = self.followers.broker_epochs(isr)
@@ -530,7 +530,7 @@ class Partition(ReadableReplica):
 
         Ignored if something newer came first: other metadata, a newer partition epoch or, if the controller's response
         has one, another leader epoch. An equal partition epoch is that of a no-op change.
-        Kafka: Partition#handleAlterPartitionUpdate (3.9-4.3).
+        Kafka: Partition#handleAlterPartitionUpdate (3.9-4.4).
         """
         if not self.state.pending or partition_epoch < self.partition_epoch:
             return
@@ -547,7 +547,7 @@ class Partition(ReadableReplica):
         A failed ZooKeeper write changes nothing ("skip updating ISR") except perhaps the HW; with a stale partition
         epoch it fails again until the next LeaderAndIsr (KAFKA-2729). Of the controller's errors some undo the
         proposal, most leave it pending until newer metadata arrives, and unknown ones are retried (KIP-497).
-        Kafka: Partition#handleAlterPartitionError (3.9-4.3).
+        Kafka: Partition#handleAlterPartitionError (3.9-4.4).
         """
         state = self.state
         if not state.pending:

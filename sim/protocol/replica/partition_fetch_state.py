@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class ReplicaState(IntEnum):
-    """The state of a fetcher's partition. Kafka: server.ReplicaState (2.6-4.3)."""
+    """The state of a fetcher's partition. Kafka: server.ReplicaState (2.6-4.4)."""
 
     TRUNCATING = 0
     FETCHING = 1

@@ -67,7 +67,7 @@ class ReadableReplica(Replica):
     ) -> str:
         """Check a fetch: leader epoch, leadership, range, then the epoch of the last record.
 
-        Kafka: Partition#fetchRecords (3.9-4.3), Partition#readRecords (2.6-4.3).
+        Kafka: Partition#fetchRecords (3.9-4.4), Partition#readRecords (2.6-4.4).
 
         Returns:
             An error, or `DIVERGING_EPOCH`: then `diverging` gives the response, and the fetch does not update the
@@ -94,7 +94,7 @@ class ReadableReplica(Replica):
         """Compare the epoch of the last record below a fetch offset with this log (KIP-595).
 
         A fetch below the log start is out of range, diverging or not; one beyond the LEO diverges.
-        Kafka: Partition#readRecords (2.6-4.3).
+        Kafka: Partition#readRecords (2.6-4.4).
         """
         log = self.log
         epochs = self.epochs.epochs
@@ -118,11 +118,11 @@ class ReadableReplica(Replica):
         return found, end_offset
 
     def read_uncommitted(self, offset: int) -> Sequence[Batch]:
-        """Batches from an offset on, for a follower. Kafka: UnifiedLog#read (3.9-4.3), Log#read (0.10.2-2.6)."""
+        """Batches from an offset on, for a follower. Kafka: UnifiedLog#read (3.9-4.4), Log#read (0.10.2-2.6)."""
         return self.log.read(offset) if offset < self.log.leo else []
 
     def read_committed(self, offset: int) -> Sequence[Batch]:
-        """Batches from an offset to the HW, for a consumer. Kafka: UnifiedLog#read (3.9-4.3), Log#read (0.10.2-2.6)."""
+        """Batches from an offset to the HW, for a consumer. Kafka: UnifiedLog#read (3.9-4.4), Log#read (0.10.2-2.6)."""
         mutant = self.decide.mutants.read_above_hw
         mutant.took = True
         return self.log.read_up_to(offset, self.log.leo if self.hw < self.log.leo and mutant.differs() else self.hw)
@@ -134,7 +134,7 @@ class ReadableReplica(Replica):
 
         Version 0 (KIP-101) returns no epoch, nor does a leader without version 1 (KIP-279). The epoch check comes
         before the leadership check.
-        Kafka: Partition#lastOffsetForLeaderEpoch (1.1-4.3).
+        Kafka: Partition#lastOffsetForLeaderEpoch (1.1-4.4).
 
         Args:
             current_leader_epoch: the leader epoch in the request.
@@ -159,7 +159,7 @@ class ReadableReplica(Replica):
         """Answer ListOffsets: (error, offset). Latest is the LEO for a replica, the HW for a client (KIP-207 guard).
 
         A record's time is its id: the result is the offset of the first readable record from that time on, or -1.
-        Kafka: Partition#fetchOffsetForTimestamp (2.6-4.3).
+        Kafka: Partition#fetchOffsetForTimestamp (2.6-4.4).
         """
         error = self.fencing.check(current_leader_epoch, self.leader_epoch, client=not replica)
         if not error and not self.is_leader:
@@ -186,7 +186,7 @@ class ReadableReplica(Replica):
         return hides
 
     def _offset_for_time(self, timestamp: int) -> int:
-        """Kafka: UnifiedLog#fetchOffsetByTimestamp (3.9-4.3), Log#fetchOffsetByTimestamp (2.6),
+        """Kafka: UnifiedLog#fetchOffsetByTimestamp (3.9-4.4), Log#fetchOffsetByTimestamp (2.6),
         Log#fetchOffsetsByTimestamp (0.10.2-2.0).
         """
         for batch in self.log.batches:

@@ -33,7 +33,7 @@ class ReplicaHost(Protocol):
 
 
 class Replica:
-    """Log, epoch cache and HW of one partition on one broker. Kafka: UnifiedLog (3.9-4.3), Log (0.10.2-2.6).
+    """Log, epoch cache and HW of one partition on one broker. Kafka: UnifiedLog (3.9-4.4), Log (0.10.2-2.6).
 
     Args:
         name: the partition's name.
@@ -61,7 +61,7 @@ class Replica:
     def append_new(self, first_id: int, count: int, leader_epoch: int, sequence: Sequence = NO_SEQUENCE) -> Batch:
         """Append records as leader; the epoch is added to the cache first. Returns the new batch.
 
-        Kafka: UnifiedLog#append (3.9-4.3), Log#append (0.10.2-2.6).
+        Kafka: UnifiedLog#append (3.9-4.4), Log#append (0.10.2-2.6).
         """
         self.note_epoch(leader_epoch)
         batch = self.log.append_new(first_id, count, leader_epoch, sequence)
@@ -71,7 +71,7 @@ class Replica:
     def note_epoch(self, leader_epoch: int) -> None:
         """Add the start of a leader epoch to the cache, unless it is there; also for a batch that is then refused.
 
-        Kafka: UnifiedLog#assignEpochStartOffset (4.1-4.3), UnifiedLog#maybeAssignEpochStartOffset (3.9),
+        Kafka: UnifiedLog#assignEpochStartOffset (4.1-4.4), UnifiedLog#maybeAssignEpochStartOffset (3.9),
         Log#maybeAssignEpochStartOffset (2.6).
         """
         epochs = self.epochs.epochs
@@ -83,7 +83,7 @@ class Replica:
 
         A batch that begins below the end of an empty log and ends above it restarts the log at its first offset
         (KAFKA-6975).
-        Kafka: Partition#appendRecordsToFollowerOrFutureReplica (1.1-4.3).
+        Kafka: Partition#appendRecordsToFollowerOrFutureReplica (1.1-4.4).
 
         Raises:
             UnexpectedAppendOffsetError: see `Log.append`.
@@ -103,7 +103,7 @@ class Replica:
     def truncate_to(self, offset: int) -> None:
         """Truncate log and cache; the HW is lowered to the LEO if above. Records below the HW are not protected.
 
-        Kafka: UnifiedLog#truncateTo (3.9-4.3), Log#truncateTo (0.10.2-2.6).
+        Kafka: UnifiedLog#truncateTo (3.9-4.4), Log#truncateTo (0.10.2-2.6).
         """
         log = self.log
         if offset < log.leo:
@@ -125,7 +125,7 @@ class Replica:
     def truncate_fully(self, offset: int) -> None:
         """Drop all data and restart at an offset, which becomes the HW (KAFKA-9491).
 
-        Kafka: UnifiedLog#truncateFullyAndStartAt (3.9-4.3), Log#truncateFullyAndStartAt (0.10.2-2.6).
+        Kafka: UnifiedLog#truncateFullyAndStartAt (3.9-4.4), Log#truncateFullyAndStartAt (0.10.2-2.6).
         """
         removed = self.log.truncate_fully(offset)
         self.epochs.clear()
@@ -139,7 +139,7 @@ class Replica:
         """Set the HW within [log start, LEO]; returns whether it changed. Not monotonic: a lower HW of a leader is
         adopted.
 
-        Kafka: UnifiedLog#updateHighWatermark (3.9-4.3), Log#updateHighWatermark (2.6).
+        Kafka: UnifiedLog#updateHighWatermark (3.9-4.4), Log#updateHighWatermark (2.6).
         """
         previous, self.hw = self.hw, self._within_log(hw)
         if self.hw == previous:
@@ -150,7 +150,7 @@ class Replica:
     def advance_log_start(self, offset: int) -> None:
         """Advance the log start, up to the HW (retention, DeleteRecords).
 
-        Kafka: Partition#deleteRecordsOnLeader (1.1-4.3), UnifiedLog#maybeIncrementLogStartOffset (3.9-4.3),
+        Kafka: Partition#deleteRecordsOnLeader (1.1-4.4), UnifiedLog#maybeIncrementLogStartOffset (3.9-4.4),
         Log#maybeIncrementLogStartOffset (1.1-2.6).
         """
         self.apply_leader_offsets(self.hw, offset)

@@ -66,7 +66,7 @@ class FetcherHost(Protocol):
     ) -> FetchRequest:
         """Send a fetch to the leader broker.
 
-        Kafka: RemoteLeaderEndPoint#fetch (3.9-4.3), ReplicaFetcherThread#fetchFromLeader (2.6),
+        Kafka: RemoteLeaderEndPoint#fetch (3.9-4.4), ReplicaFetcherThread#fetchFromLeader (2.6),
         ReplicaFetcherThread#fetch (0.10.2-2.0).
         """
 
@@ -75,7 +75,7 @@ class FetcherHost(Protocol):
     ) -> OffsetsForLeaderEpochRequest:
         """Send OffsetsForLeaderEpoch to the leader broker.
 
-        Kafka: RemoteLeaderEndPoint#fetchEpochEndOffsets (3.9-4.3), ReplicaFetcherThread#fetchEpochEndOffsets (2.6),
+        Kafka: RemoteLeaderEndPoint#fetchEpochEndOffsets (3.9-4.4), ReplicaFetcherThread#fetchEpochEndOffsets (2.6),
         ReplicaFetcherThread#fetchEpochsFromLeader (1.1-2.0).
         """
 
@@ -84,7 +84,7 @@ class FetcherHost(Protocol):
     ) -> ListOffsetsRequest:
         """Send ListOffsets to the leader broker.
 
-        Kafka: RemoteLeaderEndPoint#fetchOffset (3.9-4.3), ReplicaFetcherThread#fetchOffsetFromLeader (2.6),
+        Kafka: RemoteLeaderEndPoint#fetchOffset (3.9-4.4), ReplicaFetcherThread#fetchOffsetFromLeader (2.6),
         ReplicaFetcherThread#earliestOrLatestOffset (0.10.2-2.0).
         """
 
@@ -189,8 +189,8 @@ class ReplicaFetcherThread:
     def step(self, now_us: int) -> None:
         """Send the next request, unless one is in flight.
 
-        Kafka: AbstractFetcherThread#doWork, AbstractFetcherThread#maybeTruncate (1.1-4.3),
-        AbstractFetcherThread#maybeFetch (2.6-4.3).
+        Kafka: AbstractFetcherThread#doWork, AbstractFetcherThread#maybeTruncate (1.1-4.4),
+        AbstractFetcherThread#maybeFetch (2.6-4.4).
         """
         if self.in_flight is not None or self.dead:
             return
@@ -271,8 +271,8 @@ class ReplicaFetcherThread:
     def on_epoch_end_reply(self, reply: OffsetsForLeaderEpochResponse, now_us: int) -> None:
         """Truncate by the leader's response.
 
-        Kafka: AbstractFetcherThread#maybeTruncateToEpochEndOffsets (2.6-4.3),
-        AbstractFetcherThread#truncateToEpochEndOffsets (2.6-4.3), ReplicaFetcherThread#maybeTruncate (1.1-2.0).
+        Kafka: AbstractFetcherThread#maybeTruncateToEpochEndOffsets (2.6-4.4),
+        AbstractFetcherThread#truncateToEpochEndOffsets (2.6-4.4), ReplicaFetcherThread#maybeTruncate (1.1-2.0).
 
         Raises:
             ValueError: the response has a partition that was not requested.
@@ -318,7 +318,7 @@ class ReplicaFetcherThread:
     def _fall_back(self, fetch: PartitionFetchState, offset: int) -> bool:
         """Truncate to the HW, or to where the previous round truncated, because the leader knows no end offset.
 
-        Kafka: AbstractFetcherThread#truncateToHighWatermark (2.6-4.3).
+        Kafka: AbstractFetcherThread#truncateToHighWatermark (2.6-4.4).
         """
         if offset < fetch.replica.log.leo:
             self._host.reached(probes.FALLS_BACK)
@@ -336,7 +336,7 @@ class ReplicaFetcherThread:
     ) -> bool:
         """Truncate; False if the disk fails.
 
-        Kafka: AbstractFetcherThread#doTruncate (2.6-4.3), AbstractFetcherThread#truncate (2.6-4.3).
+        Kafka: AbstractFetcherThread#doTruncate (2.6-4.4), AbstractFetcherThread#truncate (2.6-4.4).
         """
         if self._decide.plugged:
             offset, complete = self._by_plugins(fetch, offset, cause, epoch, end_offset, complete=complete)
@@ -376,7 +376,7 @@ class ReplicaFetcherThread:
     def _complete_truncation(self, fetch: PartitionFetchState) -> None:
         """Complete truncation; later truncations of this epoch count their own rounds.
 
-        Kafka: AbstractFetcherThread#updateFetchOffsetAndMaybeMarkTruncationComplete (2.0-4.3),
+        Kafka: AbstractFetcherThread#updateFetchOffsetAndMaybeMarkTruncationComplete (2.0-4.4),
         AbstractFetcherThread#markTruncationCompleteAndUpdateFetchOffset (1.1).
         """
         fetch.state = FETCHING
@@ -448,7 +448,7 @@ class ReplicaFetcherThread:
         The next fetch shows whether that was enough. If nothing was truncated, as when the epoch cache keeps entries
         without data (rule ``truncate_at_leo=keeps-epochs``), the same exchange would repeat at network speed, so the
         back-off applies.
-        Kafka: AbstractFetcherThread#truncateOnFetchResponse (3.9-4.3).
+        Kafka: AbstractFetcherThread#truncateOnFetchResponse (3.9-4.4).
         """
         assert diverging
         self._host.reached(probes.FETCH_DIVERGES)
@@ -473,7 +473,7 @@ class ReplicaFetcherThread:
         return True
 
     def _give_up(self, name: str) -> None:
-        """Let the thread die, or fail the partition. Kafka: AbstractFetcherThread#markPartitionFailed (2.6-4.3)."""
+        """Let the thread die, or fail the partition. Kafka: AbstractFetcherThread#markPartitionFailed (2.6-4.4)."""
         if self._decide.error_kills_thread.yes():
             self._host.reached(probes.FETCHER_DIES)
             self.dead = True
@@ -483,7 +483,7 @@ class ReplicaFetcherThread:
     # Errors.
 
     def _on_error(self, fetch: PartitionFetchState, name: str, error: str, asked_epoch: int, now_us: int) -> None:
-        """Kafka: AbstractFetcherThread#processFetchRequest, AbstractFetcherThread#handleOutOfRangeError (2.6-4.3)."""
+        """Kafka: AbstractFetcherThread#processFetchRequest, AbstractFetcherThread#handleOutOfRangeError (2.6-4.4)."""
         probe = (probes.EPOCH_ENDS if fetch.state is TRUNCATING else probes.FETCHES).get(error)
         if probe is not None:
             self._host.reached(probe)
@@ -499,7 +499,7 @@ class ReplicaFetcherThread:
             self._delay(fetch, now_us)
 
     def _on_fenced(self, name: str, fetch: PartitionFetchState, now_us: int) -> None:
-        """Fenced: the leader has a newer epoch. Kafka: AbstractFetcherThread#onPartitionFenced (2.6-4.3)."""
+        """Fenced: the leader has a newer epoch. Kafka: AbstractFetcherThread#onPartitionFenced (2.6-4.4)."""
         value = self._decide.fenced_fetcher.pick(_FENCED)
         if value == "retries":
             self._delay(fetch, now_us)
@@ -509,7 +509,7 @@ class ReplicaFetcherThread:
             self.remove(name)
 
     def _fail(self, name: str) -> None:
-        """Kafka: AbstractFetcherThread#markPartitionFailed (2.6-4.3)."""
+        """Kafka: AbstractFetcherThread#markPartitionFailed (2.6-4.4)."""
         self._host.reached(probes.PARTITION_FAILS)
         self.remove(name)
         self.failed.add(name)
@@ -525,7 +525,7 @@ class ReplicaFetcherThread:
 
         If the leader's log ends earlier, halt, or truncate to its LEO without comparing epochs. If it begins later,
         drop everything and start there. Otherwise continue at the own LEO.
-        Kafka: AbstractFetcherThread#fetchOffsetAndTruncate (2.6-4.3), ReplicaFetcherThread#handleOffsetOutOfRange
+        Kafka: AbstractFetcherThread#fetchOffsetAndTruncate (2.6-4.4), ReplicaFetcherThread#handleOffsetOutOfRange
         (0.10.2-2.0).
         """
         request = reply.request
@@ -545,7 +545,7 @@ class ReplicaFetcherThread:
         self.step(now_us)
 
     def _on_latest(self, fetch: PartitionFetchState, leader_leo: int) -> None:
-        """Kafka: AbstractFetcherThread#fetchOffsetAndTruncate (2.6-4.3), ReplicaFetcherThread#handleOffsetOutOfRange
+        """Kafka: AbstractFetcherThread#fetchOffsetAndTruncate (2.6-4.4), ReplicaFetcherThread#handleOffsetOutOfRange
         (0.10.2-2.0).
         """
         replica = fetch.replica
@@ -562,7 +562,7 @@ class ReplicaFetcherThread:
                 self._begin_fetching(fetch)
 
     def _on_earliest(self, fetch: PartitionFetchState, leader_start: int) -> None:
-        """Kafka: AbstractFetcherThread#fetchOffsetAndTruncate (2.6-4.3), ReplicaFetcherThread#handleOffsetOutOfRange
+        """Kafka: AbstractFetcherThread#fetchOffsetAndTruncate (2.6-4.4), ReplicaFetcherThread#handleOffsetOutOfRange
         (0.10.2-2.0).
         """
         if leader_start > fetch.replica.log.leo:

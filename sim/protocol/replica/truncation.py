@@ -10,7 +10,7 @@ def truncation_state(
 ) -> tuple[int, bool]:
     """The truncation that follows from a response to OffsetsForLeaderEpoch.
 
-    Kafka: AbstractFetcherThread#getOffsetTruncationState (2.0-4.3), ReplicaFetcherThread#maybeTruncate (1.1-2.0).
+    Kafka: AbstractFetcherThread#getOffsetTruncationState (2.0-4.4), ReplicaFetcherThread#maybeTruncate (1.1-2.0).
 
     Args:
         epochs: the follower's own cache.

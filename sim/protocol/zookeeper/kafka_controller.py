@@ -49,7 +49,7 @@ class KafkaController:
         """Handle a write refused because there is a newer controller.
 
         Without fencing, only the handler fails and the next event is handled.
-        Kafka: errors.ControllerMovedException (0.10.2-4.3).
+        Kafka: errors.ControllerMovedException (0.10.2-4.4).
         """
         self._host.reached(probes.CONTROLLER_WRITE_REFUSED)
         if self._decide.fences_controller_writes.yes():

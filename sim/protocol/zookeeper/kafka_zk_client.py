@@ -19,7 +19,7 @@ Decide = Callable[[LeaderAndIsr, election.Registry], Change | None]
 
 
 class ControllerMovedError(Exception):
-    """ZooKeeper refused a write of an old controller. Kafka: errors.ControllerMovedException (0.10.2-4.3)."""
+    """ZooKeeper refused a write of an old controller. Kafka: errors.ControllerMovedException (0.10.2-4.4)."""
 
 
 class KafkaZkClient(Protocol):

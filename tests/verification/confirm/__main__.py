@@ -46,6 +46,7 @@ COUNTED: Final = {
     "8bda056d3697": "held empty responses, too, while a disk stalled, so stories were harder to keep",
     "925b1d02593a": "had a function for each way in which a process ends or a link changes",
     "e7ded4aa59a1": "held empty responses, too, while a disk stalled, so stories were harder to keep",
+    "bc48ae963aae": "could not format disks of 4.4",
     "20699c12a031": "reported a difference if a broker with leader epochs truncated to an HW file written late",
 }
 """Former harness whose runs still count -> how it differed."""

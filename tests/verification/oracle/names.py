@@ -29,10 +29,12 @@ from tests.verification.oracle import class_files
 from tests.verification.oracle.releases import RULES
 
 PAGE: Final = ROOT / "sim" / "protocol" / "KAFKA.md"
-RELEASES: Final = {".".join(release.split(".")[: 3 if release.startswith("0") else 2]): release for release in RULES}
-"""By the name that a range gives it: 0.10.2, 1.1, ..."""
+RELEASES: Final[dict[str, list[str]]] = {}
+"""By the name that a range gives them: 0.10.2, 1.1, ..."""
+for _release in RULES:
+    RELEASES.setdefault(".".join(_release.split(".")[: 3 if _release.startswith("0") else 2]), []).append(_release)
 PLANES: Final = {
-    ("3.9", "4.3"): (
+    ("3.9", "4.4"): (
         "sim/protocol/kraft/",
         "sim/hosts/broker_heartbeat_tracker",
         "sim/hosts/controller_quorum",
@@ -41,7 +43,7 @@ PLANES: Final = {
     ("0.10.2", "3.9"): ("sim/protocol/zookeeper/", "sim/hosts/zk_", "sim/hosts/zookeeper"),
 }
 """Releases that have a control plane, and how the paths of its modules begin."""
-ALL: Final = ("0.10.2", "4.3")
+ALL: Final = ("0.10.2", "4.4")
 BEGIN: Final = "Kafka: "
 _ONE: Final = r"[A-Za-z]\w*(?:\.[A-Za-z]\w*)*(?:#\w+)?(?: \(([\d.]+?)(?:-([\d.]+?))?\))?"
 _LIST: Final = re.compile(rf"{BEGIN}({_ONE}(?:, {_ONE})*)\.(?= |$)")
@@ -74,7 +76,7 @@ class Reference:
     def releases(self) -> list[str]:
         """The full names of the releases that it names."""
         names = list(RELEASES)
-        return [RELEASES[name] for name in names[names.index(self.first) : names.index(self.last) + 1]]
+        return [one for name in names[names.index(self.first) : names.index(self.last) + 1] for one in RELEASES[name]]
 
 
 def references(root: Path = ROOT / "sim") -> list[Reference]:
@@ -149,7 +151,7 @@ def page(found: Iterable[Reference]) -> str:
         "# From Kafka to here",
         "",
         "Kafka's classes and methods, the tags of Kafka's repository that have them under this name, and what models",
-        f"them. `make oracle` looks every name up in the jars of {', '.join(RELEASES.values())}.",
+        f"them. `make oracle` looks every name up in the jars of {', '.join(RULES)}.",
         "",
         "`python -m tests.verification.oracle.names` writes this page from docstrings (`Kafka: ...`). It links to",
         "files, not to lines: only an edit of a reference changes it.",
@@ -160,7 +162,8 @@ def page(found: Iterable[Reference]) -> str:
     for kafka, group in groupby(found, key=lambda one: one.kafka):
         same = list(group)
         for (first, last), places in groupby(sorted(same), key=lambda one: (one.first, one.last)):
-            tags = RELEASES[first] if first == last else f"{RELEASES[first]} to {RELEASES[last]}"
+            oldest, newest = RELEASES[first][0], RELEASES[last][-1]
+            tags = oldest if oldest == newest else f"{oldest} to {newest}"
             lines.append(f"| `{kafka}` | {tags} | {', '.join(_link(one) for one in places)} |")
     return "\n".join(lines) + "\n"
 

@@ -7,6 +7,7 @@ from typing import Final
 from sim.protocol.modes import MODES
 from sim.protocol.rules import Rules
 
+_ELR_4_1_1: Final = MODES["elr"].rules.override({"last_known_elr": "lost-leader"})
 RULES: Final[dict[str, Rules]] = {
     "0.10.2.2": MODES["hw"].rules,
     "1.1.1": MODES["kip101"].rules,
@@ -14,10 +15,13 @@ RULES: Final[dict[str, Rules]] = {
     "2.6.0": MODES["kip320"].rules,
     "3.9.0": MODES["kraft"].rules,
     "4.1.0": MODES["elr"].rules,
-    "4.2.1": MODES["elr"].rules.override({"last_known_elr": "lost-leader"}),
+    "4.1.2": _ELR_4_1_1,
+    "4.2.1": _ELR_4_1_1,
+    "4.2.2": _ELR_4_1_1,
     "4.3.1": MODES["elr-4.3"].rules,
+    "4.4.0": MODES["elr-4.3"].rules,
 }
-"""4.2.1 has no mode."""
+"""4.1.2, 4.2.1, 4.2.2 and 4.4.0 have no mode of their own."""
 
 
 def rules(*releases: str) -> dict[str, Rules]:

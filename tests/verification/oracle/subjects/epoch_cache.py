@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sim.protocol.rules import Rules
 
-REFUSES_NEGATIVE: Final = ("3.9.0", "4.1.0", "4.2.1", "4.3.1")
+REFUSES_NEGATIVE: Final = tuple(since("3.9.0"))
 LOOKS_AROUND: Final = REFUSES_NEGATIVE
 
 
