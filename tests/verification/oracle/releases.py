@@ -22,6 +22,8 @@ RULES: Final[dict[str, Rules]] = {
     "4.4.0": MODES["elr-4.3"].rules,
 }
 """4.1.2, 4.2.1, 4.2.2 and 4.4.0 have no mode of their own."""
+LIKE: Final = {"4.1.2": "4.2.1", "4.2.2": "4.2.1", "4.4.0": "4.3.1"}
+"""Release whose answers are not recorded -> the one with the same rules, whose answers are."""
 
 
 def rules(*releases: str) -> dict[str, Rules]:

@@ -39,7 +39,7 @@ def test_a_docstring_may_have_several_references_over_lines() -> None:
     Args: none.
     """
     assert [(one.kafka, one.first, one.last) for one in names.read(text)] == [
-        ("Partition#makeLeader", "0.10.2", "4.3"),
+        ("Partition#makeLeader", "0.10.2", "4.4"),
         ("log.Log.Inner#append", "0.10.2", "2.6"),
         ("UnifiedLog", "4.1", "4.1"),
     ]
@@ -47,7 +47,7 @@ def test_a_docstring_may_have_several_references_over_lines() -> None:
 
 def test_range_left_out_is_that_of_the_control_plane() -> None:
     (one,) = names.read("Kafka: QuorumController#renounce.", "sim/protocol/kraft/some.py", "some")
-    assert one.releases == ["3.9.0", "4.1.0", "4.2.1", "4.3.1"]
+    assert one.releases == ["3.9.0", "4.1.0", "4.1.2", "4.2.1", "4.2.2", "4.3.1", "4.4.0"]
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ The method setMetrics(int) is undefined
     ("arguments", "said"),
     [
         (["--subject", "epoch_cache"], "SUBJECT 'epoch_cache' is none; did you mean 'epoch-cache'?"),
-        (["--release", "4.2"], "release '4.2' of Kafka is not pinned; did you mean '4.2.1'?"),
+        (["--release", "4.2"], "release '4.2' of Kafka is not pinned; did you mean '4.2.2'?"),
         (["--subject", "epoch-cache", "--release", "0.10.2.2"], "RELEASE 0.10.2.2 has no epoch-cache; one of: 1.1.1"),
     ],
 )

@@ -18,16 +18,21 @@ if TYPE_CHECKING:
 
 def test_every_pinned_release_has_a_mode() -> None:
     told = {name: release.mode_of(Release(name, ())) for name in releases.releases()}
-    assert {name: mode.name for name, (mode, _) in told.items() if name < "4.2"} == {
+    assert {name: mode.name for name, (mode, exact) in told.items() if exact} == {
         "0.10.2.2": "hw",
         "1.1.1": "kip101",
         "2.0.0": "kip279",
         "2.6.0": "kip320",
         "3.9.0": "kraft",
         "4.1.0": "elr",
+        "4.3.1": "elr-4.3",
     }
-    assert all(exact for name, (_, exact) in told.items() if name < "4.2")
-    assert not told["4.2.1"][1]
+    assert {name: mode.name for name, (mode, exact) in told.items() if not exact} == {
+        "4.1.2": "elr",
+        "4.2.1": "elr",
+        "4.2.2": "elr",
+        "4.4.0": "elr-4.3",
+    }
 
 
 def test_a_release_before_all_modes_has_the_oldest() -> None:

@@ -27,7 +27,7 @@ def test_every_jar_is_pinned_by_its_content() -> None:
 
 
 def test_a_release_that_is_not_pinned() -> None:
-    with pytest.raises(InputError, match=r"^release '4\.2' of Kafka is not pinned; did you mean '4\.2\.1'\?$"):
+    with pytest.raises(InputError, match=r"^release '4\.2' of Kafka is not pinned; did you mean '4\.2\.2'\?$"):
         releases.class_path("4.2")
 
 

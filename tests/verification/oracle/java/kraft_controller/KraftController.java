@@ -43,7 +43,8 @@ import org.apache.kafka.common.record.internal.MemoryRecords; // from 4.3.0
 import org.apache.kafka.common.record.SimpleRecord; // before 4.3.0
 import org.apache.kafka.common.record.internal.SimpleRecord; // from 4.3.0
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
-import org.apache.kafka.common.utils.LogContext;
+import org.apache.kafka.common.utils.LogContext; // before 4.4.0
+import org.apache.kafka.common.utils.internals.LogContext; // from 4.4.0
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.common.utils.Timer;
 import org.apache.kafka.metadata.BrokerHeartbeatReply;

@@ -5,6 +5,7 @@ import java.lang.reflect.Proxy;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set; // from 4.4.0
 
 import kafka.server.BrokerTopicStats; // before 4.0.0
 import kafka.server.KafkaConfig;
@@ -16,7 +17,7 @@ import org.apache.kafka.storage.internals.log.CleanerConfig;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats; // from 4.0.0
-import scala.collection.immutable.Set$;
+import scala.collection.immutable.Set$; // before 4.4.0
 
 /** LogManager since 3.9. */
 final class Release {
@@ -35,7 +36,8 @@ final class Release {
         return properties;
     }
 
-    static void startLogManager(File folder, KafkaConfig config, Object scheduler) {
+    static void startLogManager(File folder, KafkaConfig config, Object scheduler) { // before 4.4.0
+    static void startLogManager(File folder, KafkaConfig config, Object scheduler) throws Exception { // from 4.4.0
         Object topics = Proxy.newProxyInstance(
             ConfigRepository.class.getClassLoader(), new Class<?>[] {ConfigRepository.class}, (proxy, method, given) -> null);
         new LogManagerBuilder().setLogDirs(List.of(folder)).setConfigRepository((ConfigRepository) topics)
@@ -46,6 +48,7 @@ final class Release {
             .setRetentionCheckMs(config.logCleanupIntervalMs()).setInitialTaskDelayMs(config.logInitialTaskDelayMs())
             .setScheduler((Scheduler) scheduler).setBrokerTopicStats(new BrokerTopicStats(false))
             .setLogDirFailureChannel(new LogDirFailureChannel(1)).setTime(new Clock())
-            .build().startup(Set$.MODULE$.empty(), log -> false);
+            .build().startup(Set$.MODULE$.empty(), log -> false); // before 4.4.0
+            .build().startup(Set.of(), log -> false); // from 4.4.0
     }
 }

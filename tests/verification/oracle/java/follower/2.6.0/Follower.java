@@ -270,7 +270,8 @@ final class Follower extends Following {
 
     void close() {
         fetcher.fetcherStats().unregister();
-        local.closeHandlers();
+        local.closeHandlers(); // before 4.4.0
+        local.closeQuietly(); // from 4.4.0
     }
 
     void own(int count, int epoch) {

@@ -35,7 +35,8 @@ final class Release extends Appending {
     }
 
     void abandon() {
-        log.closeHandlers();
+        log.closeHandlers(); // before 4.4.0
+        log.closeQuietly(); // from 4.4.0
     }
 
     /** An active segment that holds nothing is not rolled, as in Log.maybeRoll. */ // before 2.6.0

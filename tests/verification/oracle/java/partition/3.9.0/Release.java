@@ -16,7 +16,7 @@ import kafka.cluster.DelayedOperations;
 import kafka.cluster.Partition;
 import kafka.cluster.Replica; // before 4.0.0
 import kafka.log.UnifiedLog; // before 4.0.0
-import kafka.server.AlterPartitionManager;
+import kafka.server.AlterPartitionManager; // before 4.4.0
 import kafka.server.RequestLocal; // before 4.0.0
 import kafka.server.metadata.KRaftMetadataCache; // before 4.0.0
 import org.apache.kafka.common.IsolationLevel;
@@ -40,6 +40,7 @@ import org.apache.kafka.storage.internals.log.FetchParams; // before 4.0.0
 import org.apache.kafka.storage.internals.log.LogReadInfo; // before 4.0.0
 import org.apache.kafka.metadata.MetadataCache; // from 4.0.0
 import org.apache.kafka.server.common.TopicIdPartition; // from 4.0.0
+import org.apache.kafka.server.partition.AlterPartitionManager; // from 4.4.0
 import org.apache.kafka.server.replica.Replica; // from 4.0.0
 import org.apache.kafka.server.storage.log.FetchIsolation; // from 4.0.0
 import org.apache.kafka.server.storage.log.FetchParams; // from 4.0.0
@@ -148,8 +149,15 @@ final class Release implements AlterPartitionManager {
 
     void close() {
         Partition.removeMetrics(new TopicPartition("t", 0));
-        log.closeHandlers();
+        log.closeHandlers(); // before 4.4.0
+        log.closeQuietly(); // from 4.4.0
     }
+
+    @Override // from 4.4.0
+    public void start() { } // from 4.4.0
+
+    @Override // from 4.4.0
+    public void shutdown() { } // from 4.4.0
 
     @Override
     public CompletableFuture<LeaderAndIsr> submit(TopicIdPartition name, LeaderAndIsr state, int controllerEpoch) { // before 4.0.0

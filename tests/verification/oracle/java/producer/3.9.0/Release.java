@@ -16,7 +16,8 @@ import org.apache.kafka.common.internals.ClusterResourceListeners;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.AbstractResponse;
 import org.apache.kafka.common.requests.ProduceResponse;
-import org.apache.kafka.common.utils.LogContext;
+import org.apache.kafka.common.utils.LogContext; // before 4.4.0
+import org.apache.kafka.common.utils.internals.LogContext; // from 4.4.0
 
 /** Since 3.9. */
 public final class Release extends Recent {
@@ -30,7 +31,8 @@ public final class Release extends Recent {
     @Override
     TransactionManager transactions() {
         return new TransactionManager(new LogContext(), null, 0, 0, new ApiVersions()); // before 4.0.0
-        return new TransactionManager(new LogContext(), null, 0, 0, new ApiVersions(), false); // from 4.0.0
+        return new TransactionManager(new LogContext(), null, 0, 0, new ApiVersions(), false); // from 4.0.0 before 4.4.0
+        return new TransactionManager(new LogContext(), null, 0, 0, new ApiVersions(), metadata(), false); // from 4.4.0
     }
 
     @Override
@@ -62,7 +64,8 @@ public final class Release extends Recent {
     }
 
     private ProducerMetadata metadata() {
-        return new ProducerMetadata(0, 0, Long.MAX_VALUE, Long.MAX_VALUE, new LogContext(), new ClusterResourceListeners(), time) {
+        return new ProducerMetadata(0, 0, Long.MAX_VALUE, Long.MAX_VALUE, new LogContext(), new ClusterResourceListeners(), time) { // before 4.4.0
+        return new ProducerMetadata(0, 0, Long.MAX_VALUE, Long.MAX_VALUE, new LogContext(), new ClusterResourceListeners()) { // from 4.4.0
             @Override
             public Cluster fetch() {
                 return cluster;
