@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from reports.advice.answers import Answers
+from reports.advice.pool import Pool
 from scenarios.format.cluster_checks import check_as_kafka
 from scenarios.format.scenario import Scenario
 from scenarios.format.schema import read
 from scenarios.properties.releases import Release
-from scenarios.single.run import prepare_process, run
+from scenarios.single.rows import Row
+from scenarios.single.run import run_modes
 from sim.config import KEYS, NEVER, Value, shown
 from sim.errors import InputError
 from sim.protocol.modes import MODES, Mode
@@ -208,34 +211,42 @@ def _changes(scenario: Scenario) -> tuple[Change, ...]:
     return tuple(found)
 
 
-def waves(experiment: Experiment, seeds: int | None, budget_s: float) -> Iterator[Outcome]:
+def waves(experiment: Experiment, seeds: int | None, budget_s: float, pool: Pool) -> Iterator[Outcome]:
     """Run waves of seeds, all changes and modes on the same; after each, the outcome so far.
 
     Args:
         experiment: what to run.
         seeds: number of seeds; None: as many as the time allows, in whole waves.
         budget_s: the time in seconds, if there is no number of seeds.
+        pool: the processes that run them.
     """
-    prepare_process()
     begin = time.monotonic()
     variants = {change.name: experiment.variant(change) for change in experiment.changes}
     cells = {(name, mode.name): Cell() for name in variants for mode in experiment.modes}
+    of_seed = partial(_rows, variants, experiment.modes)
     losing: list[tuple[int, int]] = []
     first = 0
     while seeds is None or first < seeds:
         end = first + WAVE if seeds is None else min(first + WAVE, seeds)
-        for seed in range(first, end):
-            for name, variant in variants.items():
-                for mode in experiment.modes:
-                    row = run(variant, mode, seed).row
-                    _add(cells[name, mode.name], row)
-                    if name == PRESENT and mode is experiment.modes[0] and has_lost(row):
-                        losing.append((row["faults"], seed))
+        for rows in pool.map(of_seed, range(first, end)):
+            for place, row in rows.items():
+                _add(cells[place], row)
+                if place == (PRESENT, experiment.modes[0].name) and has_lost(row):
+                    losing.append((row["faults"], row["seed"]))
         first = end
         yield Outcome(experiment, first, cells, losing)
         used_s = time.monotonic() - begin
         if seeds is None and used_s + used_s * WAVE / first > budget_s:
             return
+
+
+def _rows(variants: Mapping[str, Scenario], modes: Sequence[Mode], seed: int) -> dict[tuple[str, str], Row]:
+    """The rows of a seed, by change and mode."""
+    return {
+        (name, mode.name): row
+        for name, variant in variants.items()
+        for mode, row in zip(modes, run_modes(variant, modes, seed), strict=True)
+    }
 
 
 def has_lost(row: Mapping[str, Any]) -> bool:

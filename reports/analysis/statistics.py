@@ -45,6 +45,27 @@ def upper_bound(n: int) -> float:
     return float(_binomial_test(0, n).proportion_ci(CONFIDENCE, method="exact").high)
 
 
+def weighted_sum(parts: Sequence[tuple[float, int]]) -> tuple[float, float, float]:
+    """A weighted sum of independent counts, with its 95 % interval: the gamma interval of Fay and Feuer (1997).
+
+    With one part, it is Garwood's exact interval for a Poisson count. Binomial counts vary less, so it covers them too.
+
+    Args:
+        parts: weight and count of each.
+
+    Returns:
+        The sum, lower and upper bound.
+    """
+    gamma = _scipy_stats().gamma
+    total = sum(weight * count for weight, count in parts)
+    variance = sum(weight * weight * count for weight, count in parts)
+    tail = (1 - CONFIDENCE) / 2
+    low = float(gamma.ppf(tail, total**2 / variance, scale=variance / total)) if total else 0.0
+    most = max(weight for weight, _ in parts)
+    above, spread = total + most, variance + most**2
+    return total, low, float(gamma.isf(tail, above**2 / spread, scale=spread / above))
+
+
 def mcnemar(only_a: int, only_b: int) -> float:
     """Exact two-sided McNemar test on paired seeds.
 

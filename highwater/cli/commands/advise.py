@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from highwater.cli import losses
 from highwater.cli.cluster import Cluster, cluster_options, told
 from highwater.cli.options import PATH, Command, duration, json_option
 from reports.formatting import percent
@@ -19,15 +21,21 @@ from sim.errors import InputError
 from sim.plurals import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from highwater.cli.console import Ui
     from reports.advice.answers import Answers
     from reports.advice.experiment import Experiment, Outcome
     from reports.advice.findings import Finding, Loss
+    from reports.advice.incidents import Exposure
+    from reports.advice.yearly import Estimate
 
+T = TypeVar("T")
 ADVICE_VERSION: Final = 1
 SCENARIO: Final = "advice.toml"
 LOSS: Final = "loss.json"
 SEEDS_MAX: Final = 100_000
+INCIDENTS_MAX: Final = 10_000_000
 _SCENARIO: Final = re.compile(rb"\Aschema = 1\nname = \"advice")
 _ANSWERS: Final = ("replicas", "racks", "together", "return_s", "flush", "restarts", "moves", "unclean")
 
@@ -45,6 +53,11 @@ _ANSWERS: Final = ("replicas", "racks", "together", "return_s", "flush", "restar
 @cluster_options
 @click.option("--seeds", metavar="N", type=click.IntRange(1, SEEDS_MAX), help="Seeds; by default as many as fit.")
 @click.option("--budget", metavar="TIME", default="2m", help="Time for the runs: 30s, 2m.")
+@click.option("--rates", metavar="FILE|published", help="Estimate losses per partition-year from rates of faults.")
+@click.option(
+    "--incidents", metavar="N", type=click.IntRange(1, INCIDENTS_MAX), help="Incidents simulated for --rates."
+)
+@click.option("--local", metavar="N", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
 @click.option("--output", metavar="DIR", type=PATH, help="Gets the scenario, and the shortest loss.")
 @json_option
 @click.pass_obj
@@ -55,40 +68,65 @@ def command(
     cluster: Cluster,
     seeds: int | None,
     budget: str,
+    rates: str | None,
+    incidents: int | None,
+    local: int,
     output: Path | None,
     as_json: bool,
     **given: str | None,
 ) -> None:
     """Compare your settings with changes of one setting each, and your release with newer ones, on the same seeds.
 
-    Rates are of runs of some minutes with three to six faults each, and not of your cluster's years: they tell which
-    change helps, not how often you will lose records. At a terminal, questions without an answer are asked.
+    Rates in the table are of runs of some minutes with three to six faults each, and not of your cluster's years: they
+    tell which change helps, not how often you will lose records. For that, --rates estimates losses per partition-year.
+    At a terminal, questions without an answer are asked.
     """
-    from reports.advice import experiment, findings
+    from reports.advice import experiment, findings, yearly
+    from reports.advice.pool import Pool
 
     budget_s = duration("--budget", budget)
+    if incidents is not None and rates is None:
+        raise InputError("--incidents needs --rates")
     found = _answers(ui, answers, cluster, given)
     asked = experiment.design(found, cluster.settings({}), cluster.release)
+    exposed = None if rates is None else _exposure(asked, rates)
+    if exposed is not None and seeds is None and incidents is None:
+        budget_s /= 2
     if not as_json:
         _head(ui, asked, cluster)
-    outcome = None
-    for outcome in experiment.waves(asked, seeds, budget_s):  # noqa: B007 - the last one is kept
-        pass
-    assert outcome is not None
+    with Pool(local) as pool:
+        outcome = _last(experiment.waves(asked, seeds, budget_s, pool))
+        estimate = None if exposed is None else _last(yearly.waves(exposed, incidents, budget_s, pool))
     table = findings.findings(outcome)
     loss = findings.shortest_loss(outcome)
     advice = findings.recommendations(outcome)
     files = [] if output is None else _write(output, asked, loss)
     if as_json:
-        ui.json(_as_json(outcome, table, advice, loss, files))
+        ui.json(_as_json(outcome, table, advice, loss, files, estimate))
         return
     _show(ui, outcome, table)
     ui.section("The shortest loss with the present settings")
     _show_loss(ui, loss, output)
     ui.section("Advice")
     ui.lines(f"- {line}" for line in advice)
+    if estimate is not None:
+        losses.show(ui, estimate)
     for file in files:
         ui.note(f"written: {file}")
+
+
+def _last(found: Iterable[T]) -> T:
+    """The last of several, at least one."""
+    (last,) = deque(found, maxlen=1)
+    return last
+
+
+def _exposure(asked: Experiment, rates: str) -> Exposure:
+    """The cluster under the rates of a file, or published ones."""
+    from reports.advice import incidents
+    from reports.advice.rates import find
+
+    return incidents.exposure(asked, find(rates, asked.answers))
 
 
 def _answers(ui: Ui, file: Path | None, cluster: Cluster, given: dict[str, str | None]) -> Answers:
@@ -185,7 +223,12 @@ def _write(output: Path, asked: Experiment, loss: Loss | None) -> list[str]:
 
 
 def _as_json(
-    outcome: Outcome, table: list[Finding], advice: list[str], loss: Loss | None, files: list[str]
+    outcome: Outcome,
+    table: list[Finding],
+    advice: list[str],
+    loss: Loss | None,
+    files: list[str],
+    estimate: Estimate | None,
 ) -> dict[str, Any]:
     from reports.advice.findings import price
 
@@ -199,6 +242,7 @@ def _as_json(
         "prices": {change.name: price(outcome, change) for change in experiment.changes},
         "advice": advice,
         "shortest_loss": None if loss is None else _loss_as_json(loss),
+        "losses_per_partition_year": None if estimate is None else losses.as_json(estimate),
         "files": files,
     }
 

@@ -9,6 +9,7 @@ import pytest
 from reports.advice.answers import Answers, complete
 from reports.advice.experiment import PRESENT, Cell, Change, Outcome, design, waves
 from reports.advice.findings import findings, price, recommendations, shortest_loss
+from reports.advice.pool import Pool
 from scenarios.format.schema import read
 from scenarios.properties.releases import find
 from scenarios.single import recording
@@ -122,7 +123,7 @@ def test_every_change_has_a_price() -> None:
 
 def test_runs_are_those_of_the_scenario_on_the_same_seeds() -> None:
     experiment = design(RACKS, {"min.insync.replicas": 2}, find("3.9"))
-    *_, last = waves(experiment, 3, 1)
+    *_, last = waves(experiment, 3, 1, Pool())
     assert last.seeds == 3
     change, mode = experiment.changes[1], experiment.modes[1]
     rows = [run(experiment.variant(change), mode, seed).row for seed in range(3)]
@@ -132,7 +133,7 @@ def test_runs_are_those_of_the_scenario_on_the_same_seeds() -> None:
 
 def test_the_shortest_loss_still_loses_with_the_present_settings(tmp_path: Path) -> None:
     experiment = design(RACKS, {"min.insync.replicas": 2}, find("3.9"))
-    *_, last = waves(experiment, 6, 1)
+    *_, last = waves(experiment, 6, 1, Pool())
     found = shortest_loss(last)
     assert found is not None
     assert any("loses power" in line for line in found.story)

@@ -5,6 +5,7 @@ import sys
 from math import sqrt
 from statistics import NormalDist
 
+import numpy as np
 import pytest
 
 from reports.analysis import statistics
@@ -74,3 +75,25 @@ def test_missing_scipy_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
     with pytest.raises(InputError, match="pip install scipy"):
         statistics.upper_bound(10)
+
+
+def test_one_count_has_the_exact_poisson_interval() -> None:
+    assert statistics.weighted_sum([(0.5, 10)]) == pytest.approx((5, 4.795389 / 2, 18.39036 / 2), rel=1e-5)
+    assert statistics.weighted_sum([(2.0, 0)]) == pytest.approx((0, 0, 2 * 3.688879), rel=1e-5)
+
+
+def test_without_counts_the_largest_weight_sets_the_upper_bound() -> None:
+    assert statistics.weighted_sum([(2.0, 0), (0.1, 0)]) == statistics.weighted_sum([(2.0, 0)])
+
+
+@pytest.mark.parametrize("shares", [(0.001, 0.01, 0.3), (0.02, 0.9, 0.5), (0.0, 0.005, 1.0), (0.1, 0.1, 0.1)])
+def test_weighted_sums_are_covered(shares: tuple[float, ...]) -> None:
+    weights, runs = (0.2, 0.01, 0.002), (500, 100, 20)
+    true = sum(weight * number * share for weight, number, share in zip(weights, runs, shares, strict=True))
+    generator = np.random.default_rng(1)
+    covered = 0
+    for _ in range(1000):
+        counts = [int(generator.binomial(number, share)) for number, share in zip(runs, shares, strict=True)]
+        _, low, high = statistics.weighted_sum(list(zip(weights, counts, strict=True)))
+        covered += low <= true <= high
+    assert covered >= 940

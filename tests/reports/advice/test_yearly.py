@@ -1,0 +1,100 @@
+"""Losses per partition-year: weights times shares, with an interval."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reports.advice import incidents, yearly
+from reports.advice.answers import Answers
+from reports.advice.experiment import design, has_lost
+from reports.advice.incidents import Stratum
+from reports.advice.pool import Pool
+from reports.advice.rates import ASKED, CAUSES, of_data
+from reports.advice.yearly import Estimate, Tally, Task
+from scenarios.single.run import run_row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.conftest import Call
+
+ANSWERS = Answers(together="everything", racks=1, restarts=0, replicas=2)
+RATES = {name: 0.0 for name in CAUSES if name not in ASKED}
+
+
+def exposed(**a_year: float) -> incidents.Exposure:
+    return incidents.exposure(
+        design(ANSWERS, {}, None), of_data({"batches_per_s": 0.2, "a_year": {**RATES, **a_year}}, ANSWERS)
+    )
+
+
+def made(*parts: tuple[float, int, int], larger: float = 0.0) -> Estimate:
+    """An estimate of made-up strata: incidents a year, simulated ones, and those that lost."""
+    tallies = [Tally(Stratum(f"s{place}", (), a_year), runs, lost) for place, (a_year, runs, lost) in enumerate(parts)]
+    return Estimate(exposed(outages=1), tallies, larger)
+
+
+def test_the_sum_is_of_weights_times_shares() -> None:
+    found, low, high = made((10, 100, 10), (0.5, 50, 50)).losses_a_year
+    assert found == pytest.approx(1.5)
+    assert low < 1.5 < high
+
+
+def test_larger_incidents_count_in_the_upper_end_only() -> None:
+    without, added = made((10, 100, 10)).losses_a_year, made((10, 100, 10), larger=0.25).losses_a_year
+    assert added == (without[0], without[1], without[2] + 0.25)
+
+
+def test_strata_that_decide_are_named() -> None:
+    found = made((100, 1000, 0), (0.5, 50, 50), (0.1, 50, 0))
+    assert found.dominating is not None
+    assert found.dominating.stratum.name == "s1"
+    assert found.widest.stratum.name == "s0"
+    text = "\n".join(yearly.answer(found))
+    assert "Most of it: s1, 0.5 a year (95 %: " in text
+    assert "decided by s0: 1e+02 incidents a year, of which 0 of 1,000 simulated ones lose records" in text
+    assert made((100, 1000, 0)).dominating is None
+
+
+def test_each_wave_shares_runs_by_weight_alone() -> None:
+    strata = [Stratum("", (), a_year) for a_year in (100.0, 1.0, 0.0001)]
+    assert yearly.allocated(strata, 500) == [454, 45, yearly.FEWEST]
+
+
+def test_a_task_counts_the_losses_of_its_runs() -> None:
+    found = exposed(outages=1.0)
+    (stratum, *_), _ = incidents.strata(found)
+    tally = yearly.simulate(Task(found, stratum, 5, 3))
+    rows = [run_row(incidents.draw(found, stratum, seed), found.mode, seed) for seed in (5, 6, 7)]
+    assert (tally.runs, tally.lost) == (3, sum(map(has_lost, rows)))
+    assert tally.lost > 0
+
+
+def test_figures_do_not_depend_on_the_number_of_processes() -> None:
+    found = exposed(outages=1.0)
+    estimates = []
+    for processes in (1, 2):
+        with Pool(processes) as pool:
+            *_, last = yearly.waves(found, 10, 1, pool)
+            estimates.append([(one.stratum.name, one.runs, one.lost) for one in last.tallies])
+    assert estimates[0] == estimates[1]
+
+
+def test_the_command_prints_each_figure_with_its_interval(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    file = tmp_path / "rates.toml"
+    file.write_text(
+        "batches_per_s = 0.1\n[a_year]\n" + "".join(f"{name} = {int(name == 'outages')}\n" for name in RATES)
+    )
+    words = ("advise", "-q", "--replicas", 1, "--racks", 1, "--restarts", 0, "--seeds", 1)
+    called = highwater(*words, "--rates", file, "--incidents", 10)
+    assert called.code == 0
+    assert "Losses per partition-year, by 20 incidents" in called.out
+    assert "times a year (95 %" in called.out
+    assert "process_crashes: 0 a year (the rates file)" in called.out
+    found = highwater(*words, "--rates", file, "--incidents", 10, "--json").json["losses_per_partition_year"]
+    value, low, high = found["losses_a_year"]
+    assert 0 <= low <= value <= high
+    assert {stratum["name"] for stratum in found["strata"]} == {"1 outage", "2 outages"}
