@@ -1,4 +1,4 @@
-"""Highwater as a library: run, sweep, read, compare, shrink, explain, show and draw.
+"""Highwater as a library: run, sweep, read, compare, shrink, explain, show and draw; `highwater.spark` for Spark jobs.
 
 Results display themselves in notebooks. Errors that end a command are raised as `UserError`; messages that a command
 prints on stderr are Python warnings.
@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from highwater import spark
     from highwater.functions import compare, draw, explain, report, rows, run, show, shrink, sweep
     from highwater.results import Comparisons, Drawing, Explanation, Run, Shrunk, Swept
     from sim.errors import InputError, UserError
@@ -31,6 +32,7 @@ __all__ = [
     "run",
     "show",
     "shrink",
+    "spark",
     "sweep",
 ]
 _MODULES = ("highwater.functions", "highwater.results", "sim.errors")
@@ -38,6 +40,8 @@ _MODULES = ("highwater.functions", "highwater.results", "sim.errors")
 
 def __getattr__(name: str) -> object:
     """Import attributes lazily: the command line, a subpackage, must start before its imports."""
+    if name == "spark":
+        return import_module("highwater.spark")
     for module in _MODULES if name in __all__ else ():
         if hasattr(import_module(module), name):
             return getattr(import_module(module), name)

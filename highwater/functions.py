@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from highwater import requests
-from highwater.requests import RunRequest, StoreRequest, SweepRequest
+from highwater.requests import RunRequest, StoreRequest
 from highwater.results import Comparisons, Drawing, Explanation, Run, Shrunk, Swept
 from reports import starts
 from scenarios import paths, plugged
@@ -69,9 +69,13 @@ def sweep(
     modes: str | Iterable[str] = (),
     rules: Mapping[str, str | Sequence[str]] | None = None,
     settings: Mapping[str, object] | None = None,
+    release: str | None = None,
+    server_properties: str | Path | Sequence[str | Path] = (),
+    without_faults: Sequence[str] = (),
     processes: int = 1,
     blows: int = 0,
     reuse: bool | str | Path = True,
+    until: str | Iterable[str] = (),
 ) -> Swept:
     """Run a sweep on this machine, without Spark; the same call resumes an interrupted sweep.
 
@@ -82,10 +86,15 @@ def sweep(
         modes: modes, as a list or as ``hw,kip101``; by default those of each scenario's ``[expect]``.
         rules: rules to override; lists or tuples of values are swept in every combination, as modes of their own.
         settings: settings to override; lists or tuples of values are swept in every combination.
+        release: Kafka's release, such as ``3.9``: its mode, if no modes are given, and its own defaults.
+        server_properties: files with the settings of your brokers and topic, below `settings`.
+        without_faults: kinds of fault that do not strike.
         processes: number of worker processes.
         blows: blows after early warnings; their runs have rows of their own.
         reuse: take a row over from an earlier mode in which the seed has the same history, instead of running it again;
             a sweep's folder: also from its modes.
+        until: rules by which the sweep stops before its last seed, as ``["committed-loss=20", "8h"]``; the first one
+            that is met counts.
 
     Raises:
         UserError: what the command line would refuse.
@@ -94,23 +103,27 @@ def sweep(
     from scenarios.sweep.driver import RESUME, Interrupted, run_sweep
     from scenarios.sweep.folder import open_folder
     from scenarios.sweep.local import LocalBackend
+    from scenarios.sweep.stop_rules import parse
     from scenarios.sweep.store import Store
 
     _check_number("processes", processes)
-    fixed, varied = requests.rule_lists(rules)
-    asked = SweepRequest(
-        [scenarios] if isinstance(scenarios, str) else list(scenarios),
-        requests.seed_range(seeds),
-        modes.split(",") if isinstance(modes, str) else tuple(modes),
-        rules=fixed,
-        varied=varied,
-        settings=requests.setting_lists(settings),
+    asked = requests.sweep_request(
+        scenarios,
+        modes,
+        seeds,
+        rules=rules,
+        settings=settings,
+        release=release,
+        server_properties=server_properties,
+        without_faults=without_faults,
         blows=blows,
-        reuses=reuse is not False,
+        reuse=reuse is not False,
     )
     source = None if isinstance(reuse, bool) else Store(os.fspath(reuse))
+    rules_to_stop = parse(until.split(",") if isinstance(until, str) else until) if until else None
+    backend, folder = LocalBackend(processes), open_folder(str(output))
     try:
-        summary = run_sweep(asked.sweep(), open_folder(str(output)), LocalBackend(processes), reuse=source)
+        summary = run_sweep(asked.sweep(), folder, backend, reuse=source, until=rules_to_stop)
     except Interrupted:
         raise KeyboardInterrupt(RESUME) from None
     return Swept(str(output), dict(summary))

@@ -6,7 +6,7 @@ The command line builds them from its options, `highwater.functions` from its ar
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
@@ -185,6 +185,49 @@ class SweepRequest:
         runs = (self.seeds.stop - self.seeds.start) * combinations * runs_each
         if runs > RUNS_MAX:
             raise InputError(f"--seeds asks for {runs} runs in all; at most {RUNS_MAX} are possible")
+
+
+def sweep_request(
+    scenarios: str | Sequence[str],
+    modes: str | Iterable[str],
+    seeds: str | range,
+    *,
+    rules: Mapping[str, str | Sequence[str]] | None,
+    settings: Mapping[str, object] | None,
+    release: str | None,
+    server_properties: str | Path | Sequence[str | Path],
+    without_faults: Sequence[str],
+    blows: int,
+    reuse: bool,
+) -> SweepRequest:
+    """The request of `highwater.functions.sweep` and `highwater.spark.runs`.
+
+    Raises:
+        InputError: a value is not valid.
+    """
+    from pathlib import Path
+
+    from scenarios.properties import classify, releases
+
+    files = [server_properties] if isinstance(server_properties, str | Path) else server_properties
+    found = classify.read(map(Path, files))
+    chosen = None if release is None else releases.find(release, found.control_plane)
+    named = tuple(modes.split(",") if isinstance(modes, str) and modes else modes)
+    given = setting_lists(settings)
+    found.not_given(given)
+    fixed, varied = rule_lists(rules)
+    return SweepRequest(
+        [scenarios] if isinstance(scenarios, str) else list(scenarios),
+        seed_range(seeds),
+        named or (() if chosen is None else (chosen.mode.name,)),
+        rules=fixed,
+        varied=varied,
+        settings={**{key: (value,) for key, value in found.settings.items()}, **given},
+        blows=blows,
+        release=chosen,
+        reuses=reuse,
+        without_faults=without_faults,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,7 @@ ANYWHERE: dict[str, set[str]] = {
     "highwater": {"click", "rich"},
 }
 ONLY_IN = {
-    "pyspark": {"scenarios.sweep.spark"},
+    "pyspark": {"highwater.spark", "scenarios.sweep.spark"},
     "pyarrow": {
         "highwater.functions",
         "reports.analysis.compare",

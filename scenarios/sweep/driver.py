@@ -17,12 +17,13 @@ from typing import Any, Final, Protocol
 from scenarios import memory
 from scenarios.paths import of_os
 from scenarios.single.rows import ROWS_VERSION
-from scenarios.sweep import claim, manifest, ownership, parts, takeover
+from scenarios.sweep import claim, manifest, ownership, parts, stop_rules, takeover
 from scenarios.sweep.claim import Claim
 from scenarios.sweep.extent import Extent, Piece, merged, split, take, units
 from scenarios.sweep.folder import Folder, open_folder
 from scenarios.sweep.manifest import Manifest, Part
 from scenarios.sweep.parts import RESULTS, wave_path
+from scenarios.sweep.stop_rules import StopRules
 from scenarios.sweep.store import Runs, Store, differences, pieces_in, read_back, read_json, write_json
 from scenarios.sweep.store_checks import check_run
 from scenarios.sweep.summary import Summary
@@ -151,6 +152,7 @@ def run_sweep(
     report: Callable[[Progress], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
     reuse: Store | None = None,
+    until: StopRules | None = None,
 ) -> dict[str, Any]:
     """Run or resume a sweep. Returns the content of ``summary.json``.
 
@@ -164,6 +166,7 @@ def run_sweep(
         report: called a few times a second.
         note: called with notes for the user.
         reuse: another sweep's folder, from which rows are taken over before anything runs.
+        until: rules by which the sweep stops before its last seed; then its seeds are those that have run.
 
     Raises:
         InputError: `output` contains something else, or rows of `reuse` cannot be taken over.
@@ -180,7 +183,7 @@ def run_sweep(
         with _signals() as poll:
             try:
                 job = _Job(sweep, folder, backend, report, note, arguments)
-                job.run(poll, chunks, task_seconds, wave_units, reuse)
+                job.run(poll, chunks, task_seconds, wave_units, reuse, until)
             finally:
                 backend.close()
             return job.finish()
@@ -254,6 +257,7 @@ class _Job:
         self._begun = there is not None
         self._seconds = 0.0
         self._shown = 0
+        self._stopped: str | None = None
         self._claim = _claim(folder)
 
     def run(
@@ -263,8 +267,9 @@ class _Job:
         task_seconds: float,
         wave_units: int | None,
         reuse: Store | None,
+        until: StopRules | None,
     ) -> None:
-        """Take over rows of another folder, then run the missing waves."""
+        """Take over rows of another folder, then run the missing waves, in steps if there are stop rules."""
         for line in self._idle:
             self._note(line)
         _clear_up(self._folder, self._claim.name)
@@ -273,9 +278,31 @@ class _Job:
         self._show(0)
         if reuse is not None:
             self._take_over(poll, reuse)
-        if not self._missing():
-            self._begin()
-            return
+        slots = 0
+        begin = time.monotonic()
+        for extent in self._steps(until, begin):
+            if not extent.minus(self._covered):
+                continue
+            if not slots:
+                slots = self._start(poll)
+            self._run_step(extent, slots, chunks, min(task_seconds, WAVE_SECONDS), wave_units, poll)
+        self._begin()
+
+    def _steps(self, until: StopRules | None, begin: float) -> Iterator[Extent]:
+        """The seeds up to the end of each step, until a stop rule is met. `begin` is when the process began."""
+        sweep, done = self._sweep, Extent()
+        for end in (sweep.end_seed,) if until is None else stop_rules.ends(sweep.first_seed, sweep.end_seed):
+            # Rows of an interrupted step do not count before the step is complete.
+            if until is not None and not sweep.extent().minus(done).overlaps(self._covered):
+                self._stopped = until.met(self._summary.to_json()["results"], time.monotonic() - begin)
+                if self._stopped is not None:
+                    self._asked = self._asked.minus(sweep.extent().minus(done))
+                    return
+            done = Extent((variant, sweep.first_seed, end) for variant in range(len(sweep.variants)))
+            yield done
+
+    def _start(self, poll: Callable[[], None]) -> int:
+        """Start the backend and measure how long a unit takes; return how many tasks run in parallel."""
         if self._backend.name == "spark":
             self._note("starting Spark, which may take a minute")
         slots = self._backend.start(self._folder, poll)
@@ -283,20 +310,32 @@ class _Job:
         self._seconds = _pilot_seconds(self._text, self._missing())
         if (text := long_notice(self._seconds * units(self._missing()) / slots)) is not None:
             self._note(text)
+        return slots
+
+    def _run_step(
+        self,
+        extent: Extent,
+        slots: int,
+        chunks: int | None,
+        task_seconds: float,
+        wave_units: int | None,
+        poll: Callable[[], None],
+    ) -> None:
+        """Run the missing waves of some seeds."""
 
         def plans() -> Iterator[WavePlan]:
-            left = self._missing()
+            left = tuple(extent.minus(self._covered).pieces())
             while left:
                 wanted = wave_units or max(slots, round(WAVE_SECONDS * slots / self._seconds))
                 # A last wave of a few units is not worth its start.
                 head, left = take(left, wanted if wanted * 1.5 < units(left) or wave_units else units(left))
-                yield self._plan(head, chunks, slots, min(task_seconds, WAVE_SECONDS))
+                yield self._plan(head, chunks, slots, task_seconds)
 
         def tick(begun: Iterable[tuple[WavePlan, int]]) -> None:
             poll()
             self._show(round(sum(self._runs(plan) * done / len(plan.chunks) for plan, done in begun)))
 
-        while self._missing():
+        while extent.minus(self._covered):
             since = time.perf_counter()
             for plan in self._backend.run_waves(self._text, self._folder, plans(), tick):
                 done = self._commit(plan)
@@ -384,6 +423,9 @@ class _Job:
         """Write the summary; raises RuntimeError if rows are missing or duplicate."""
         if self._summary.runs != self._sweep.count(self._covered.pieces()):
             raise RuntimeError(f"{self._folder.shown} lacks rows or has duplicates")
+        if self._stopped is not None:
+            self._run["seeds"] = list(dict.fromkeys((first, end) for _, first, end in self._asked.pieces()))
+            write_json(self._folder, ownership.RUN, self._run)
         return self._write_summary(self._summary.exit_code())
 
     def abandon(self, exit_code: int) -> None:
@@ -402,6 +444,8 @@ class _Job:
     def _write_summary(self, exit_code: int) -> dict[str, Any]:
         complete = not self._asked.minus(self._covered)
         summary = {"complete": complete, "exit_code": exit_code, **self._summary.to_json()}
+        if self._stopped is not None:
+            summary |= {"stopped": self._stopped, "runs_asked": self._sweep.count(self._asked.pieces())}
         # The short file first: on a full disk, only it may fit.
         write_json(self._folder, ownership.SUMMARY, summary)
         ownership.write(self._folder, ownership.FAILING, self._summary.failing_lines())

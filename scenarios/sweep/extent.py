@@ -52,6 +52,10 @@ class Extent:
                 left.append((variant, start, end))
         return Extent(left)
 
+    def overlaps(self, other: Extent) -> bool:
+        """Whether both contain some seed of a variant."""
+        return self.minus(other) != self
+
     def has(self, variant: int, seed: int) -> bool:
         """Whether it contains a seed of a variant."""
         return any(first <= seed < end for first, end in self._of(variant))

@@ -6,6 +6,7 @@ The only module that imports pyspark; it is imported on the driver only, when a 
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
 import secrets
@@ -39,9 +40,10 @@ from sim.errors import InputError, StorageError, UnavailableError, UserError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from scenarios.sweep.driver import Tick, WavePlan
+    from scenarios.sweep.extent import Piece
     from scenarios.sweep.folder import Folder
 
 OLDEST: Final = (4, 2)
@@ -127,7 +129,7 @@ class SparkBackend:
             UnavailableError: pyspark, Java or a worker's code is missing or has another version.
             StorageError: executors cannot write to the folder, or write elsewhere.
         """
-        self._spark = _active_session()
+        self._spark = active_session()
         if self._spark is None:
             self._spark = _attended(
                 lambda: new_session(self._master, {"spark.app.name": self._title} | self._conf), poll
@@ -177,7 +179,12 @@ class SparkBackend:
         self._spark = None
 
 
-def _active_session() -> SparkSession | None:
+def active_session() -> SparkSession | None:
+    """The active session; None if there is none.
+
+    Raises:
+        UnavailableError: pyspark or pandas is missing, or pyspark has another version than those supported.
+    """
     for package in ("pyspark", "pandas"):
         if find_spec(package) is None:
             raise UnavailableError(
@@ -385,16 +392,12 @@ def _tag(plan: WavePlan) -> str:
 
 
 def _write_wave(spark: SparkSession, sweep: str, folder: Folder, plan: WavePlan, title: str) -> Future[None]:
-    grid = grid_of(sweep)
-
     def write() -> None:
         spark.addTag(_tag(plan))
         with suppress(Exception):  # With Spark Connect, a session has no context.
             spark.sparkContext.setJobDescription(f"{title}, {plan.wave}")
-        chunks = spark.range(0, len(plan.chunks), 1, len(plan.chunks))
-        rows = chunks.mapInArrow(_mapper(sweep, plan, grid), ddl(grid))
         # Spark has no place for a file's own metadata, but keeps a column's.
-        rows = rows.withMetadata("scenario", _VERSION)
+        rows = data_frame(spark, sweep, plan.chunks, plan.task_seconds).withMetadata("scenario", _VERSION)
         place = f"{folder.spark_uri}/{parts.wave_path(plan.wave)}"
         rows.write.option("compression", "zstd").parquet(place)
 
@@ -407,14 +410,33 @@ def _cancel(spark: SparkSession, tag: str) -> None:
         spark.interruptAll()
 
 
+def data_frame(
+    spark: SparkSession, sweep: str, chunks: Sequence[Sequence[Piece]], task_seconds: float = math.inf
+) -> DataFrame:
+    """The rows of some chunks of a sweep (`Sweep.to_text`), one task each; nothing runs before Spark needs them.
+
+    A task starts no further unit after `task_seconds`. It fails if its worker runs other code than this process.
+    """
+    grid = grid_of(sweep)
+    numbers = spark.range(0, len(chunks), 1, len(chunks))
+    return numbers.mapInArrow(_mapper(sweep, chunks, task_seconds, grid), ddl(grid))
+
+
+def _check_code(sweep: str, expected: str) -> None:
+    """Check that this worker runs the driver's code, with the plug-ins of the sweep."""
+    grid_of(sweep)
+    if code_version() != expected:
+        raise UnavailableError(f"this worker of Spark has other code ({code_version()}) than the driver ({expected})")
+
+
 def _mapper(
-    sweep: str, plan: WavePlan, grid: Sequence[str]
+    sweep: str, chunks: Sequence[Sequence[Piece]], seconds: float, grid: Sequence[str]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    chunks, seconds = list(plan.chunks), plan.task_seconds
-    schema = parts.schema(grid)
+    chunks, schema, code = list(chunks), parts.schema(grid), code_version()
 
     def run_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prepare_process()
+        _check_code(sweep, code)
         for batch in batches:
             for row in batch.to_pylist():
                 rows = rows_of(sweep, chunks[row["id"]], seconds)

@@ -74,6 +74,11 @@ SHOWN_FAILURES: Final = 10
 @click.option(
     "--reuse", metavar="DIR", help="Take rows over from this sweep's folder, where its modes have the same history."
 )
+@click.option(
+    "--until",
+    metavar="RULE,...",
+    help="Stop before the last seed: committed-loss=20 runs, inside=5, width=0.1% of all intervals, or 8h.",
+)
 @click.option("--mixed-builds", is_flag=True, help="Allow Spark workers with another build (plain or compiled).")
 @rule_list_option
 @grid_option
@@ -98,6 +103,7 @@ def command(
     blows: int,
     no_reuse: bool,
     reuse: str | None,
+    until: str | None,
     mixed_builds: bool,
     rules: dict[str, tuple[str, ...]],
     settings: dict[str, tuple[Value, ...]],
@@ -116,8 +122,10 @@ def command(
     from scenarios.single.rows import ROWS_VERSION
     from scenarios.sweep.driver import RESUME, Interrupted, run_sweep
     from scenarios.sweep.folder import open_folder
+    from scenarios.sweep.stop_rules import parse
     from scenarios.sweep.store import Store
 
+    rules_to_stop = None if until is None else parse(until.split(","))
     modes = modes if all_modes else cluster.modes(modes)
     named = () if modes is None else modes.split(",")
     cluster.found.not_given(settings)
@@ -153,7 +161,15 @@ def command(
     try:
         with sweep_progress(ui) as progress:
             summary = run_sweep(
-                sweep, folder, backend, chunks=chunks, task_seconds=length, report=progress, note=ui.note, reuse=source
+                sweep,
+                folder,
+                backend,
+                chunks=chunks,
+                task_seconds=length,
+                report=progress,
+                note=ui.note,
+                reuse=source,
+                until=rules_to_stop,
             )
     except Interrupted:
         ui.warn(f"interrupted: {RESUME}")
@@ -168,6 +184,8 @@ def command(
             ui.line()
             told = f"highwater triage {shlex.quote(folder.shown)} puts them in buckets by cause"
             ui.line(f"Why: {told}, and highwater explain explains one")
+    if "stopped" in summary:
+        ui.note(f"stopped after {summary['runs']:,} runs: {summary['stopped']}")
     for reason in summary["inconclusive"]:
         ui.warn(f"highwater: inconclusive: {reason}")
     return int(summary["exit_code"])

@@ -24,28 +24,15 @@ from scenarios.version import build
 from sim.errors import UnavailableError
 from tests import named
 from tests.scenarios.sweep.here import Here
+from tests.scenarios.sweep.spark_session import SECRET
+from tests.scenarios.sweep.spark_session import session as session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import SparkSession
 
     from scenarios.format.grid import Grid
 
 POWER = named.sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 40)
-SECRET = "hunter2"  # noqa: S105 - a made-up one
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    before = dict(os.environ)
-    pytest.importorskip("pyspark")
-    conf = {"spark.hadoop.fs.s3a.secret.key": SECRET}
-    session = spark.new_session("local[2]", conf)
-    yield session
-    session.stop()
-    os.environ.clear()
-    os.environ.update(before)
 
 
 @pytest.fixture

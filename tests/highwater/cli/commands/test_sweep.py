@@ -109,6 +109,8 @@ def test_spark_is_used_without_local(
         (["powr", "--local", "1"], "did you mean 'power'?"),
         (["power", "--local", "1", "--modes", "kip10"], "did you mean 'kip101'?"),
         (["power", "--local", "1", "--master", "local"], "--local excludes Spark"),
+        (["power", "--local", "1", "--until", "commited-loss=3"], "did you mean 'committed-loss'?"),
+        (["power", "--local", "1", "--until", "8d"], "--until '8d' is not valid"),
         (["power", "--conf", "spark.ssl.keyPassword"], "is not of the form KEY=VALUE"),
         (["power", "--local", "0"], "--local"),
         (["power", "--local", "1", "--set", "acks=1,al"], "acks = 'al' is not valid; did you mean 'all'?"),
@@ -124,6 +126,15 @@ def test_bad_input(highwater: Callable[..., Call], tmp_path: Path, words: list[s
     assert said in call.err
     assert "keyPassword" not in call.err
     assert not (tmp_path / "out").exists()
+
+
+def test_it_says_why_a_sweep_stopped(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    words = ["--modes", "hw", "--seeds", "0..3000", "--local", 1, "--output", tmp_path / "out", "--until", "inside=1"]
+    call = highwater("sweep", "canary", *words, "--json")
+    found = json.loads(call.out)
+    assert (found["complete"], found["runs"]) == (True, 1_000)
+    assert found["stopped"] == "a violation inside the promise in 1,000 runs: --until inside=1 is met"
+    assert f"stopped after 1,000 runs: {found['stopped']}" in call.err
 
 
 def test_lists_of_values_make_a_grid(highwater: Callable[..., Call], asked: dict[str, Any], tmp_path: Path) -> None:
