@@ -91,7 +91,7 @@ def parse(words: Iterable[str]) -> StopRules:
     kinds: dict[str, int] = {}
     width: float | None = None
     seconds: float | None = None
-    problems = []
+    problems: list[str] = []
     for word in words:
         name, equals, value = word.partition("=")
         try:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-ORDER: list[tuple[str, Literal["ascending"]]] = [
+ORDER: list[tuple[str, Literal["ascending", "descending"]]] = [
     (key, "ascending") for key in ("scenario", "mode", "min.insync.replicas", "seed")
 ]
 
