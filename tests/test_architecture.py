@@ -274,8 +274,9 @@ TYPES_IN_CIRCLES = (
     ("sim.protocol.log", "log", "producer_state_manager"),
     ("sim.protocol.replica", "followers", "isr"),
     ("sim.history.steps", "base", "clients", "control_plane", "listener", "log", "processes", "replication"),
+    ("sim.hosts", "hosted_replica", "isr_expiration"),
     ("sim.hosts", "serving", "waiting"),
-    ("sim.hosts", "broker", "control_plane", "isr_expiration", "zk_controller", "zk_messages"),
+    ("sim.hosts", "broker", "control_plane", "zk_controller", "zk_messages"),
     ("sim.hosts", "zk_broker", "zk_client", "zk_shutdown"),
 )
 """Modules of a folder that name one another's types, and import no code in a circle.

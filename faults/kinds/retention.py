@@ -34,7 +34,7 @@ class RetentionFault(FaultKind):
             return False
         partition, _ = found
         partition.log.end_segment(partition.log.log_start)
-        cluster.running[target].storage.delete_segments(cluster.kernel.now_us)
+        cluster.machines.storages[target].delete_segments(cluster.kernel.now_us)
         return True
 
 

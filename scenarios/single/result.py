@@ -108,7 +108,7 @@ def replica_views(cluster: Cluster) -> list[ReplicaView]:
                 replication_offset_checkpoint=storage.hw_file.content,
                 recovery_point_offset_checkpoint=storage.recovery_point_file.content,
                 log_start_offset_checkpoint=storage.log_start_file.content,
-                clean_shutdown_marker=storage.clean_shutdown,
+                clean_shutdown_marker=cluster.machines.directories[broker].clean_shutdown,
             )
         )
     return views

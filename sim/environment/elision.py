@@ -35,6 +35,7 @@ decisions and their tests are in sim/environment/DESIGN.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sim.environment.network import Channel, Node
@@ -58,7 +59,7 @@ class ElidingBroker(Node):
         raise NotImplementedError
 
     def deliver_response(
-        self, request: FetchRequest, result: FetchResult, channel: Channel[Any], arrives_us: int
+        self, request: FetchRequest, results: Sequence[FetchResult], channel: Channel[Any], arrives_us: int
     ) -> None:
         """Schedule the empty response, which is in flight and arrives at `arrives_us`."""
         raise NotImplementedError
@@ -92,25 +93,25 @@ class SessionKeeper(Node):
 
 
 class ElidedFetch(ElidedExchange):
-    """An idle fetch that repeats, with the same result in each empty response. The fetching node implements
+    """An idle fetch that repeats, with the same results in each empty response. The fetching node implements
     `Node.note_elided_rounds`.
 
     Args:
         server: the broker where it waits.
         delayed: the fetch.
-        result: the result in each empty response.
+        results: the results in each empty response.
         there: the connection to the server.
         back: the connection to the fetching node.
         wait_us: how long it waits at the server.
     """
 
-    __slots__ = ("_arrived_us", "_back", "_result", "_server", "_there", "_wait_us", "delayed")
+    __slots__ = ("_arrived_us", "_back", "_results", "_server", "_there", "_wait_us", "delayed")
 
     def __init__(
         self,
         server: ElidingBroker,
         delayed: DelayedFetch,
-        result: FetchResult,
+        results: Sequence[FetchResult],
         there: Channel[Any],
         back: Channel[Any],
         wait_us: int,
@@ -118,7 +119,7 @@ class ElidedFetch(ElidedExchange):
         super().__init__((there, back))
         self._server = server
         self.delayed = delayed
-        self._result = result
+        self._results = results
         self._there = there
         self._back = back
         self._arrived_us = delayed.since_us
@@ -150,7 +151,7 @@ class ElidedFetch(ElidedExchange):
         server.cancel_wait(delayed)
         if phase_us < wait_us + back_us:
             asker.note_elided_rounds(request, arrived_us - there_us, rounds)
-            server.deliver_response(request, self._result, self._back, answered_us)
+            server.deliver_response(request, self._results, self._back, answered_us)
         else:
             asker.note_elided_rounds(request, answered_us, rounds + 1)
             self._there.deliver_at(answered_us + there_us, request)

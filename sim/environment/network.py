@@ -180,8 +180,10 @@ class Node(Receiver):
     def disconnected(self, peer: int) -> None:
         """This node has noticed that its connection to a peer broke."""
 
-    def would_repeat(self, request: Any, hw: int, log_start: int) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether an empty response to this fetch would only make the node send the same fetch again."""
+    def would_repeat(self, request: Any, place: int, hw: int, log_start: int) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether an empty response to this fetch would only make the node send the same fetch again, as far as the
+        position at this place is concerned.
+        """
         return False
 
     def outlasts_timeout(self, peer: int, answered_us: int, period_us: int) -> bool:  # noqa: ARG002 - for subclasses

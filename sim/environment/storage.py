@@ -10,6 +10,7 @@ machine ends.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -96,11 +97,97 @@ class PeriodicFile:
         return max(0, (now_us - self._first_us) // self._interval_us + 1)
 
 
-class Storage:
-    """One broker's disk with one partition's files.
+class LogDirectory:
+    """A broker's log directory: a disk, the files of its replicas, and the marker of a clean shutdown.
 
     Args:
-        settings: its settings.
+        settings: settings of the disk.
+        names: the partitions that may have a replica here.
+        writeback_phase_us: when the kernel's flusher ran first.
+        number: the directory's id, the number of disks that the machine had before.
+
+    Attributes:
+        storages: the files of each replica, by partition.
+        number: see above.
+        clean_shutdown: whether the marker ``.kafka_cleanshutdown`` exists.
+        clean_broker_epoch: the broker epoch in the marker (KIP-966); `NO_BROKER_EPOCH` without a marker or if its
+            process had none.
+    """
+
+    __slots__ = (
+        "_settings",
+        "_writeback_phase_us",
+        "clean_broker_epoch",
+        "clean_shutdown",
+        "number",
+        "storages",
+    )
+
+    def __init__(
+        self, settings: StorageSettings, names: Iterable[str], writeback_phase_us: int = 0, number: int = 0
+    ) -> None:
+        self._settings = settings
+        self._writeback_phase_us = writeback_phase_us
+        self.number = number
+        self.clean_shutdown = True
+        self.clean_broker_epoch = NO_BROKER_EPOCH
+        self.storages = {name: Storage(settings, writeback_phase_us) for name in names}
+
+    def take_marker(self) -> bool:
+        """Remove the marker, with its broker epoch, as a new process does before it loads any log; registration reads
+        the epoch before that. Returns whether there was one.
+
+        Kafka: LogManager#loadLogs, LogManager#readBrokerEpochFromCleanShutdownFiles (3.9-4.4).
+        """
+        clean, self.clean_shutdown = self.clean_shutdown, False
+        self.clean_broker_epoch = NO_BROKER_EPOCH
+        return clean
+
+    def mark_clean(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
+        """Write the marker; `broker_epoch` is that of the process's registration, `NO_BROKER_EPOCH` before it received
+        one.
+
+        Kafka: CleanShutdownFileHandler#write (3.9-4.4).
+        """
+        self.clean_shutdown = True
+        self.clean_broker_epoch = broker_epoch
+
+    def close_unloaded(self, decide: Decisions, broker_epoch: int) -> None:
+        """Shut down in a controlled way before the logs are loaded.
+
+        A marker that existed at start-up is written back. With rule ``clean_shutdown_file=always`` a marker is written
+        in any case, and is wrong: recovery will be skipped although the log was not checked, and a registration with
+        its broker epoch counts as clean (KAFKA-15375). Nothing is flushed.
+        Kafka: LogManager#shutdown.
+
+        Args:
+            decide: the process's rules.
+            broker_epoch: see `mark_clean`.
+        """
+        if self.clean_shutdown or decide.marks_unloaded_clean.yes():
+            self.mark_clean(broker_epoch)
+
+    def corrupt_tails(self, count: int) -> dict[str, list[Batch]]:
+        """Make the newest batches of each log unreadable: see `Storage.corrupt_tail`. Returns them.
+
+        A no-op after a clean shutdown, because LogLoader skips recovery then.
+        """
+        if self.clean_shutdown:
+            return {name: [] for name in self.storages}
+        return {name: storage.corrupt_tail(count) for name, storage in self.storages.items()}
+
+    def new_empty_disk(self) -> LogDirectory:
+        """An empty disk in place of this one."""
+        empty = LogDirectory(self._settings, self.storages, self._writeback_phase_us, self.number + 1)
+        empty.clean_shutdown = False
+        return empty
+
+
+class Storage:
+    """The files of one replica in a log directory.
+
+    Args:
+        settings: settings of the disk.
         writeback_phase_us: when the kernel's flusher ran first.
 
     Attributes:
@@ -110,10 +197,6 @@ class Storage:
         hw_file: ``replication-offset-checkpoint``.
         recovery_point_file: ``recovery-point-offset-checkpoint``.
         log_start_file: ``log-start-offset-checkpoint``.
-        directory: the log directory's id, the number of disks that the machine had before.
-        clean_shutdown: whether the marker ``.kafka_cleanshutdown`` exists.
-        clean_broker_epoch: the broker epoch in the marker (KIP-966); `NO_BROKER_EPOCH` without a marker or if its
-            process had none.
     """
 
     __slots__ = (
@@ -125,9 +208,6 @@ class Storage:
         "_unflushed",
         "_writeback_phase_us",
         "_written_us",
-        "clean_broker_epoch",
-        "clean_shutdown",
-        "directory",
         "epoch_checkpoint",
         "hw_file",
         "log",
@@ -152,9 +232,6 @@ class Storage:
         self.hw_file = PeriodicFile(settings.hw_checkpoint_us)
         self.recovery_point_file = PeriodicFile(settings.recovery_point_us)
         self.log_start_file = PeriodicFile(settings.log_start_us)
-        self.directory = 0
-        self.clean_shutdown = True
-        self.clean_broker_epoch = NO_BROKER_EPOCH
 
     # While a process runs.
 
@@ -273,15 +350,14 @@ class Storage:
         """Whether the whole log was fsynced."""
         return self._synced == len(self._written_us)
 
-    def close_cleanly(self, hw: int | None, broker_epoch: int = NO_BROKER_EPOCH, *, flushes: bool = True) -> None:
-        """Controlled shutdown: flush the log, write all checkpoints, then the marker.
+    def close_cleanly(self, hw: int | None, *, flushes: bool = True) -> None:
+        """Controlled shutdown: flush the log, write all checkpoints; the marker of the directory follows.
 
         Kafka: LogManager#shutdown, ReplicaManager#checkpointHighWatermarks.
 
         Args:
             hw: the HW; None if no LeaderAndIsr had arrived: a broker that knows of no partition leaves the HW file as
                 it is.
-            broker_epoch: of the process's registration, `NO_BROKER_EPOCH` before it received one.
             flushes: whether the log is flushed, as it should be.
         """
         if flushes:
@@ -292,27 +368,6 @@ class Storage:
             self.hw_file.content = hw
         self.recovery_point_file.content = self.recovery_point
         self.log_start_file.content = self._log_start_entry
-        self._mark(broker_epoch)
-
-    def close_unloaded(self, decide: Decisions, broker_epoch: int) -> None:
-        """Shut down in a controlled way before the logs are loaded.
-
-        A marker that existed at start-up is written back. With rule ``clean_shutdown_file=always`` a marker is written
-        in any case, and is wrong: recovery will be skipped although the log was not checked, and a registration with
-        its broker epoch counts as clean (KAFKA-15375). Nothing is flushed.
-        Kafka: LogManager#shutdown.
-
-        Args:
-            decide: the process's rules.
-            broker_epoch: see `close_cleanly`.
-        """
-        if self.clean_shutdown or decide.marks_unloaded_clean.yes():
-            self._mark(broker_epoch)
-
-    def _mark(self, broker_epoch: int) -> None:
-        """Kafka: CleanShutdownFileHandler#write (3.9-4.4)."""
-        self.clean_shutdown = True
-        self.clean_broker_epoch = broker_epoch
 
     def power_lost(self, now_us: int) -> list[Batch]:
         """Lose the suffix of the log that neither fsync nor write-back had reached; returns the lost batches.
@@ -339,12 +394,7 @@ class Storage:
         return lost
 
     def corrupt_tail(self, count: int) -> list[Batch]:
-        """Make the newest batches unreadable, synced or not: recovery truncates before them, by CRC. Returns them.
-
-        A no-op after a clean shutdown, because LogLoader skips recovery then.
-        """
-        if self.clean_shutdown:
-            return []
+        """Make the newest batches unreadable, synced or not: recovery truncates before them, by CRC. Returns them."""
         lost = self._keep_prefix(max(self.log.deleted, len(self._written_us) - count))
         self._synced = min(self._synced, len(self._written_us))
         if lost:
@@ -358,13 +408,6 @@ class Storage:
         """Number of readable batches that were fsynced; later ones are only in the page cache or written back."""
         return max(0, self._synced - len(self.log.below))
 
-    def new_empty_disk(self) -> Storage:
-        """An empty disk in place of this one."""
-        empty = Storage(self._settings, self._writeback_phase_us)
-        empty.clean_shutdown = False
-        empty.directory = self.directory + 1
-        return empty
-
     def delete_log(self, decide: Decisions) -> tuple[Log, LeaderEpochFileCache, int]:
         """Delete the partition's log and checkpoint entries; the partition may be recreated empty. Returns as
         `recover`. Kafka: LogManager#asyncDelete.
@@ -375,21 +418,17 @@ class Storage:
         self.epoch_checkpoint.write([])
         for file in (self.hw_file, self.recovery_point_file, self.log_start_file):
             file.content = None
-        marker = self.clean_shutdown, self.clean_broker_epoch
-        recovered = self.recover(decide)
-        self.clean_shutdown, self.clean_broker_epoch = marker
-        return recovered
+        return self.recover(decide, clean=False)
 
-    def recover(self, decide: Decisions) -> tuple[Log, LeaderEpochFileCache, int]:
-        """Load the log for a new process.
+    def recover(self, decide: Decisions, *, clean: bool) -> tuple[Log, LeaderEpochFileCache, int]:
+        """Load the log for a new process; `clean` is whether the directory had the marker (`LogDirectory.take_marker`).
 
-        The marker is removed, with its broker epoch, before anything is read; registration reads the epoch before that.
         Without the marker, segments are scanned from the one with the recovery point on, and epochs missing from the
         cache are taken from the batches. In any case the cache is cut to [log start, LEO], which is recomputed from the
         data. The log start is that of its file, or where the first segment begins: if the file is out of date, deleted
         records reappear while their segments exist.
         Kafka: LogManager#loadLogs, LogManager#loadLog (1.1-4.4), LogLoader#load (3.9-4.4), LogLoader#recoverLog
-        (3.9-4.4), Log#recoverLog (0.10.2-2.6), LogManager#readBrokerEpochFromCleanShutdownFiles (3.9-4.4).
+        (3.9-4.4), Log#recoverLog (0.10.2-2.6).
 
         Returns:
             Log, epoch cache, and the checkpointed HW (0 without an entry).
@@ -397,8 +436,6 @@ class Storage:
         Raises:
             RecoveryError: overlapping offsets were found, and rule ``overlap_recovery`` is ``fails``.
         """
-        clean, self.clean_shutdown = self.clean_shutdown, False
-        self.clean_broker_epoch = NO_BROKER_EPOCH
         known, checkpoint = self.log, self.log_start_file.content or 0
         segments = known.segments
         log = Log(check_first_offset=decide.checks_first_offset.answer, log_start=max(checkpoint, segments[0]))

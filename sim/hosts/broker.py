@@ -1,43 +1,36 @@
-"""A broker process: a partition and fetchers on a machine's storage, and their messages.
+"""A broker process: replicas and fetchers on a machine's log directory, and their messages.
 
-One object is one incarnation. A crash discards it; only `sim.environment.storage.Storage` survives, and is passed to
-the next incarnation. All protocol decisions are made in `sim.protocol`; this module connects them to messages, time and
-storage. `sim.hosts.zk_broker` and `sim.hosts.kraft_broker` add what is specific to a control plane.
+One object is one incarnation. A crash discards it; only `sim.environment.storage.LogDirectory` survives, and is passed
+to the next incarnation. All protocol decisions are made in `sim.protocol`; this module connects them to messages, time
+and storage. `sim.hosts.zk_broker` and `sim.hosts.kraft_broker` add what is specific to a control plane.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from sim.config import Value
-from sim.environment.elision import ElidedFetch, ElidedPings
+from sim.environment.elision import ElidedPings
 from sim.environment.network import Channel, Network
-from sim.environment.storage import RecoveryError, Storage
+from sim.environment.storage import LogDirectory, RecoveryError
 from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.following import Following
+from sim.hosts.hosted_replica import HostedReplica
 from sim.hosts.isr_expiration import IsrExpiration
+from sim.hosts.serving import UNKNOWN_LEADER
 from sim.hosts.settings import BrokerSettings
 from sim.hosts.zk_controller import noop
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Kernel
 from sim.protocol import probes
-from sim.protocol.batch import Batch
 from sim.protocol.decisions import Decisions
-from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.log.log import Log
-from sim.protocol.messages import (
-    NO_EPOCH,
-    LeaderAndIsr,
-    ProduceResponse,
-)
+from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.replica.become_follower import restarts_fetcher
-from sim.protocol.replica.isr import UNREGISTERED
-from sim.protocol.replica.partition import NO_LEADER, Partition
-from sim.protocol.replica.replica import Replica
 
 SHUTDOWN: Final = "shutdown"
 """Exit reason: controlled shutdown."""
@@ -61,8 +54,7 @@ class Startup:
         self,
         broker: int,
         incarnation: int,
-        topic: str,
-        storage: Storage,
+        directory: LogDirectory,
         decide: Decisions,
         settings: BrokerSettings,
         kernel: Kernel,
@@ -73,8 +65,7 @@ class Startup:
     ) -> None:
         self.broker = broker
         self.incarnation = incarnation
-        self.topic = topic
-        self.storage = storage
+        self.directory = directory
         self.decide = decide
         self.settings = settings
         self.kernel = kernel
@@ -91,19 +82,18 @@ class Broker(Following):
         broker_epoch: of its registration, -1 before the first.
         checkpointing: whether it writes the HW file, which begins with the first decision that it adopts.
         disk_stalled_us: when its disk stalled; None: it works.
+        directory: its log directory.
         zombie: its session expired, and its pings or heartbeats no longer arrive.
     """
 
     __slots__ = (
         "_exits",
-        "_isr_expiration",
         "_loaded",
         "_stalled",
-        "_topic",
         "checkpointing",
+        "directory",
         "disk_stalled_us",
         "incarnation",
-        "storage",
         "zombie",
     )
 
@@ -111,15 +101,14 @@ class Broker(Following):
         super().__init__(startup.broker, startup.decide, startup.settings, startup.kernel, startup.recorder)
         self.network = startup.network
         self.incarnation = startup.incarnation
-        self.storage = startup.storage
+        self.directory = startup.directory
         self.epoch_end_version = 3 if self.decide.validates_position.answer else 2
         self.broker_epoch = -1
         self.zombie = False
         self.disk_stalled_us: int | None = None
-        self._topic = startup.topic
         self._loaded = startup.loaded
         self._exits = startup.exits
-        self._isr_expiration = IsrExpiration(self)
+        self.isr_expiration = IsrExpiration(self)
         self._stalled = False
         self.checkpointing = False
 
@@ -131,19 +120,25 @@ class Broker(Following):
 
     def _load(self, _: object) -> None:
         """Kafka: LogManager#loadLogs."""
-        storage = self.storage
-        clean, known = storage.clean_shutdown, len(storage.epoch_checkpoint.entries)
-        try:
-            log, epochs, hw = storage.recover(self.decide)
-        except RecoveryError as error:
-            self.reached(probes.RECOVERY_FAILS)
-            self.halt(str(error))
-            return
-        if self.incarnation > 1:
-            self._note_recovery(log, hw, clean=clean, epochs=len(epochs.epochs) - known)
-        self.partition = self._hold_partition(log, epochs, hw)
-        storage.log_manager_started(self.kernel.now_us)
-        self._isr_expiration.begin(self.kernel.now_us - 1)  # Scheduled before everything else (ReplicaManager.startup).
+        clean = self.directory.take_marker()
+        replicas: dict[str, HostedReplica] = {}
+        for name, storage in self.directory.storages.items():
+            known = len(storage.epoch_checkpoint.entries)
+            try:
+                log, epochs, hw = storage.recover(self.decide, clean=clean)
+            except RecoveryError as error:
+                self.reached(probes.RECOVERY_FAILS)
+                self.halt(str(error))
+                return
+            if self.incarnation > 1:
+                self._note_recovery(log, hw, clean=clean, epochs=len(epochs.epochs) - known)
+            replicas[name] = HostedReplica(self, name, storage, self._recorder, log, epochs, hw)
+        for replica in replicas.values():
+            replica.storage.log_manager_started(self.kernel.now_us)
+            if self.first is None:
+                self.first = replica
+        self.replicas = replicas
+        self.isr_expiration.begin(self.kernel.now_us - 1)  # Scheduled before everything else (ReplicaManager.startup).
         self._loaded(self)
         self.logs_loaded()
 
@@ -163,38 +158,13 @@ class Broker(Following):
         if epochs:
             reached(probes.CACHE_CUT if epochs < 0 else probes.CACHE_REBUILT)
 
-    def _hold_partition(self, log: Log, epochs: LeaderEpochFileCache, hw: int) -> Partition:
-        settings = self.settings
-        return Partition(
-            self.node,
-            self._topic,
-            log,
-            epochs,
-            hw,
-            self.decide,
-            self,
-            min_insync_replicas=settings.min_insync_replicas,
-            lag_us=settings.lag_us,
-        )
-
-    def _delete_partition(self, partition: Partition) -> None:
-        """Delete log and checkpoints, because the broker is no longer a replica."""
-        self.stop_fetching()
-        partition.stop()
-        self.wake_all()
-        removed = self.storage.log.batches[:]
-        self.partition = self._hold_partition(*self.storage.delete_log(self.decide))
-        step = steps.Deleted(self.node, self.partition, removed)
-        self._recorder.record(step)
-        step.release()
-
     def halt(self, reason: str) -> None:
         """Exit after the current call."""
         self.kernel.call_at(self.kernel.now_us, self.life, self.exit, reason)
 
     def end(self) -> None:
         super().end()
-        self._isr_expiration.end()
+        self.isr_expiration.end()
         self._loaded = self._exits = noop
 
     def exit(self, reason: str) -> None:
@@ -203,8 +173,9 @@ class Broker(Following):
 
     @property
     def leads(self) -> bool:
-        """Whether this broker believes that it leads the partition."""
-        return self.partition is not None and self.partition.is_leader
+        """Whether this broker believes that it leads the first partition."""
+        first = self.first
+        return first is not None and first.partition.is_leader
 
     def on_config_changed(self, change: tuple[str, Value]) -> None:
         """The dynamic configuration changed.
@@ -212,12 +183,11 @@ class Broker(Following):
         Kafka: DynamicConfigManager (0.10.2-2.6), DynamicConfigPublisher#onMetadataUpdate (3.9-4.4).
         """
         key, value = change
-        partition = self.partition
-        assert partition is not None
         if key == "min.insync.replicas":
             assert isinstance(value, int)
             self.settings = replace(self.settings, min_insync_replicas=value)
-            partition.set_min_isr(value)
+            for replica in self.replicas.values():
+                replica.partition.set_min_isr(value)
         elif key == "unclean.leader.election.enable":
             allowed = bool(value)
             self.settings = replace(self.settings, unclean_election=allowed)
@@ -258,39 +228,55 @@ class Broker(Following):
         """Stall the disk, so that events which need the partition wait; or resume it and deliver them."""
         self.end_elision()
         self._stalled = stalled
-        self._isr_expiration.schedule()
+        self.isr_expiration.schedule()
         self._deliver_backlog()
 
     def freeze(self, now_us: int) -> None:
-        if self.leads:
-            self._isr_expiration.schedule()
+        for replica in self.replicas.values():
+            if replica.partition.is_leader:
+                self.isr_expiration.schedule()
         super().freeze(now_us)
 
     def _deliver_backlog(self) -> None:
         """Deliver waiting events in order, until one makes the rest wait again."""
-        partition = self.partition
-        assert partition is not None
-        self._set_waiting(waits=not self.ready or self._stalled or partition.state.locked)
+        self._set_waiting(waits=not self.ready or self._stalled or self._is_locked)
         events = self.backlog.events
         while events and self.waiting is None:
             gate, event = events.popleft()
             self.end_elision()
             event.happen(gate)
 
+    @property
+    def _is_locked(self) -> bool:
+        """Whether the ISR of a partition is being written to ZooKeeper."""
+        return any(replica.partition.state.locked for replica in self.replicas.values())
+
     def _set_waiting(self, *, waits: bool) -> None:
         """Set whether events that need the partition have to wait."""
         if waits != (self.waiting is not None):
             self.network.set_backlog(self, self.backlog if waits else None)
 
-    def _set_metadata(self, state: LeaderAndIsr | None, live: Mapping[int, int]) -> None:
-        """Adopt metadata; if it changes the answer to clients, release elided retries."""
-        before = self.known_leader
-        self.known, self.live = state, live
-        if state is not None and state.leader in live:
-            self.known_leader = (state.leader, state.leader_epoch)
+    def _set_metadata(self, states: Iterable[LeaderAndIsr], live: Mapping[int, int]) -> None:
+        """Adopt new states of partitions, and the live brokers; if that changes the answer to clients, release elided
+        retries.
+        """
+        if live == self.live:
+            about = states
+            for state in states:
+                self.known[state.name] = state
         else:
-            self.known_leader = (NO_LEADER, NO_EPOCH)
-        if self.known_leader != before:
+            self.live = live
+            for state in states:
+                self.known[state.name] = state
+            about = self.known.values()
+        changes = False
+        leaders = self.known_leaders
+        for state in about:
+            leader = (state.leader, state.leader_epoch) if state.leader in live else UNKNOWN_LEADER
+            if leaders.get(state.name, UNKNOWN_LEADER) != leader:
+                leaders[state.name] = leader
+                changes = True
+        if changes:
             self.network.note_broker_change()
 
     def _checkpoint_hw(self, first_us: int) -> None:
@@ -301,97 +287,27 @@ class Broker(Following):
         """
         if not self.checkpointing:
             self.checkpointing = True
-            self.storage.begin_hw_checkpoints(first_us, self.kernel.now_us)
+            for replica in self.replicas.values():
+                replica.storage.begin_hw_checkpoints(first_us, self.kernel.now_us)
 
-    def _become_leader(self, partition: Partition, decision: LeaderAndIsr) -> None:
-        now_us = self.kernel.now_us
-        self.stop_fetching()
-        self._recorder.record(steps.Lead(self.node, partition, decision))
+    def _become_leader(self, replica: HostedReplica, decision: LeaderAndIsr) -> None:
+        now_us, partition = self.kernel.now_us, replica.partition
+        self.stop_fetching(replica.name)
+        replica.recorder.record(steps.Lead(self.node, partition, decision))
         partition.become_leader(decision, now_us)
-        self._isr_expiration.schedule()
+        self.isr_expiration.schedule()
 
-    def _become_follower(self, partition: Partition, decision: LeaderAndIsr) -> None:
+    def _become_follower(self, replica: HostedReplica, decision: LeaderAndIsr) -> None:
+        partition = replica.partition
         restarts = not self.is_fetching_from(decision.leader, partition.name) or restarts_fetcher(
             self.decide, partition.leader, partition.leader_epoch, decision
         )
         partition.become_follower(decision)
-        self.wake_all()
-        self.fetch_from(partition, decision, restarts=restarts)
-
-    def record_ack(self, reply: ProduceResponse) -> None:
-        assert self.partition is not None
-        self._recorder.record(steps.Acknowledges(self.node, reply, self.partition.min_insync_replicas))
-
-    # The ISR.
-
-    def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
-        """See `PartitionHost.propose_isr`."""
-        raise NotImplementedError
-
-    def note_proposal(self, partition: Partition, isr: tuple[int, ...]) -> None:
-        """Prepare for a proposed ISR: make sure that isr-expiration checks again."""
-        self.end_elision()
-        self._isr_expiration.schedule()
-        self._recorder.record(steps.IsrSent(partition, isr))
-
-    def note_laggards(self) -> None:
-        """See `Serving.note_laggards`: isr-expiration checks again."""
-        partition = self.partition
-        assert partition is not None
-        if not self._isr_expiration.scheduled and partition.is_leader and partition.has_laggards:
-            self._isr_expiration.schedule()
-
-    def is_alive(self, broker: int) -> bool:
-        """See `MetadataCache.is_alive`."""
-        return broker in self.live
-
-    def registered_epoch(self, broker: int) -> int:
-        """See `MetadataCache.registered_epoch`."""
-        return self.live.get(broker, UNREGISTERED)
+        replica.wake_all()
+        self.fetch_from(replica, decision, restarts=restarts)
 
     # Controlled shutdown.
 
     def begin_shutdown(self) -> None:
         """Request controlled shutdown from the control plane, then stop."""
         raise NotImplementedError
-
-    # Callbacks from the partition.
-
-    def appended(self, replica: Replica, batch: Batch) -> None:
-        """See `ReplicaHost.appended`: wakes the fetches that wait for data."""
-        self._recorder.record(steps.Append(self.node, replica.log, batch))
-        self.storage.appended(batch, self.kernel.now_us)
-        if not self._isr_expiration.scheduled and self.leads:
-            self._isr_expiration.schedule()
-        self.wake_followers()
-
-    def truncated(self, replica: Replica, removed: list[Batch]) -> None:
-        """See `ReplicaHost.truncated`."""
-        partition = self.partition
-        assert replica is partition is not None
-        self._recorder.truncated(self.node, partition, removed)
-        self.storage.truncated(self.kernel.now_us)
-
-    def hw_moved(self, replica: Replica, previous: int) -> None:
-        """See `ReplicaHost.hw_moved`: wakes consumers, never followers."""
-        partition = self.partition
-        assert replica is partition is not None
-        self.storage.hw_file.catch_up(previous, self.kernel.now_us)
-        self._recorder.record(steps.HighWatermark(self.node, partition, previous))
-        if partition.is_leader:
-            if replica.hw > previous:
-                self.wake_consumers()
-            self.end_elision(ElidedFetch)
-
-    def log_start_moved(self, replica: Replica) -> None:
-        """See `ReplicaHost.log_start_moved`."""
-        self.end_elision()
-        self.storage.log_start_moved(self.kernel.now_us)
-        self._recorder.record(steps.LogStart(self.node, replica.log.log_start))
-        self.network.note_broker_change()  # Where epochs end.
-
-    def replicated(self, partition: Partition, follower: int, leo: int) -> None:
-        """See `PartitionHost.replicated`. A follower whose disk was replaced lags though nothing was appended."""
-        if not self._isr_expiration.scheduled and leo < partition.log.leo:
-            self._isr_expiration.schedule()
-        self._recorder.record(steps.Replicated(self.node, partition.leader_epoch, follower, leo))

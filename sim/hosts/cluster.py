@@ -21,7 +21,7 @@ from sim.hosts.consumer import Consumer
 from sim.hosts.control_plane import CONTROL, ControlPlaneSetup
 from sim.hosts.control_planes import control_plane
 from sim.hosts.links import Links
-from sim.hosts.machines import SILENT, Machines
+from sim.hosts.machines import SILENT, Loss, Machines
 from sim.hosts.producer import Producer
 from sim.hosts.settings import broker_settings, client_settings, heeds_unclean_election
 from sim.hosts.supervisor import Supervisor
@@ -100,7 +100,7 @@ class Cluster:
         self._upgraded = dict(upgraded or {})
         self.running: dict[int, Broker] = {}
         self._ended: list[Broker] = []
-        self.machines = Machines(self, self.settings, streams, kernel, self.recorder)
+        self.machines = Machines(self, self.settings, (TOPIC,), streams, kernel, self.recorder)
         self.links = Links(self.network, self.recorder)
         self._incarnations = dict.fromkeys(self.settings, 0)
         self._stopping: dict[int, bool] = {}
@@ -208,8 +208,7 @@ class Cluster:
         startup = Startup(
             broker,
             self._incarnations[broker],
-            TOPIC,
-            self.machines.storages[broker],
+            self.machines.directories[broker],
             self._decisions(self.rules[broker]),
             self.settings[broker],
             self.kernel,
@@ -280,20 +279,21 @@ class Cluster:
         self.recorder.coverage.reached(probes.SESSION_EXPIRES_ALIVE if alive else probes.SESSION_EXPIRES_DEAD)
         self._supervisor.session_ended(broker)
 
-    def end(self, broker: int, kind: steps.StepKind, loses: Callable[[], list[Batch]] = list) -> bool:
-        """End a process at once; False if none runs. `loses` makes its machine lose batches, and returns them."""
+    def end(self, broker: int, kind: steps.StepKind, loses: Loss = dict) -> bool:
+        """End a process at once; False if none runs. `loses` makes its machine lose batches."""
         process = self.running.pop(broker, None)
         if process is None:
             return False
         self._ended.append(process)
-        if kind is steps.SHUTDOWN and process.partition is not None:
+        if kind is steps.SHUTDOWN and process.first is not None:
             self._close_session(broker, process)
         lost = self.machines.ended(process, kind, loses)
         if self.network.nodes.get(broker) is process:
             self.network.leave(process, silently=kind in SILENT)
         else:
             process.end()
-        self.recorder.record(steps.End(broker, kind, lost, unclean=not self.machines.marked_clean(process)))
+        unclean = not self.machines.marked_clean(process)
+        self.recorder.record(steps.End(broker, kind, lost.get(TOPIC, []), unclean=unclean))
         if self._stopping.pop(broker, False):
             self.kernel.call_at(self.kernel.now_us, ALWAYS, self.start, broker)
         return True

@@ -135,9 +135,9 @@ class Consumer(Client):
         """The leader epoch in requests: that of the metadata the position was set with."""
         return self.leader_epoch if self.decide.fences_clients.answer else NO_EPOCH
 
-    def would_repeat(self, request: FetchRequest, hw: int, log_start: int) -> bool:  # noqa: ARG002
+    def would_repeat(self, request: FetchRequest, place: int, hw: int, log_start: int) -> bool:  # noqa: ARG002
         at = self.cursor
-        position = request.positions[0]
+        position = request.positions[place]
         return (
             request is self._fetch
             and not (self.paused or self.has_error)

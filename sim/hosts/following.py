@@ -12,6 +12,7 @@ from sim.environment.elision import ElidedFetch
 from sim.environment.network import Channel
 from sim.history import steps
 from sim.history.recorder import Recorder
+from sim.hosts.hosted_replica import HostedReplica
 from sim.hosts.serving import Serving
 from sim.hosts.settings import BrokerSettings
 from sim.kernel.scheduler import Call, Event, Gate, Kernel
@@ -30,7 +31,7 @@ from sim.protocol.messages import (
     Position,
     ProduceRequest,
 )
-from sim.protocol.replica.partition import Partition
+from sim.protocol.replica.partition import NO_LEADER
 from sim.protocol.replica.partition_fetch_state import FETCHING
 from sim.protocol.replica.replica import Replica
 from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
@@ -75,7 +76,6 @@ class Following(Serving):
         "_repeated_asks",
         "_sent_us",
         "_timers_set",
-        "decide",
     )
 
     def __init__(
@@ -122,24 +122,24 @@ class Following(Serving):
 
     # The leader that it follows.
 
-    def fetch_from(self, partition: Partition, decision: LeaderAndIsr, *, restarts: bool) -> None:
-        """Fetch from the leader of a decision, which the partition already follows. With `restarts` it truncates and
+    def fetch_from(self, replica: HostedReplica, decision: LeaderAndIsr, *, restarts: bool) -> None:
+        """Fetch from the leader of a decision, which the replica already follows. With `restarts` it truncates and
         restarts even if it already fetches from that leader. Kafka: AbstractFetcherManager#addFetcherForPartitions.
         """
+        partition = replica.partition
         fetcher = self._fetchers.get(decision.leader)
         fetch = fetcher.partitions.get(partition.name) if fetcher else None
         if fetch is None or restarts:
-            self._recorder.record(steps.Follow(self.node, partition, restarts=True))
+            replica.recorder.record(steps.Follow(self.node, partition, restarts=True))
             if fetcher is None:
                 fetcher = self._new_fetcher(decision.leader)
-            # A thread without partitions is shut down (shutdownIdleFetcherThreads); a dead one that keeps its
-            # partitions stays dead.
-            self._fetchers = {decision.leader: fetcher}
+            self._fetchers[decision.leader] = fetcher
             fetcher.remove(partition.name)
+            self._stop_fetching(partition.name, spared=decision.leader)
             self._forget_exchange()
             fetcher.add(partition, decision.leader_epoch, self.kernel.now_us)
         else:
-            self._recorder.record(steps.Follow(self.node, partition, restarts=False))
+            replica.recorder.record(steps.Follow(self.node, partition, restarts=False))
             fetch.leader_epoch = decision.leader_epoch
             if fetch.state is FETCHING:
                 self.truncation_completed(partition, decision.leader_epoch, 0)
@@ -149,9 +149,20 @@ class Following(Serving):
         fetcher = self._fetchers.get(leader)
         return fetcher is not None and name in fetcher.partitions
 
-    def stop_fetching(self) -> None:
-        """Stop following any leader. Kafka: AbstractFetcherManager#removeFetcherForPartitions."""
-        self._fetchers.clear()
+    def stop_fetching(self, name: str) -> None:
+        self._stop_fetching(name, spared=NO_LEADER)
+
+    def _stop_fetching(self, name: str, *, spared: int) -> None:
+        """Remove a partition from the fetchers, except that of one leader. A thread without partitions is shut down; a
+        dead one that keeps its partitions stays dead.
+
+        Kafka: AbstractFetcherManager#shutdownIdleFetcherThreads.
+        """
+        for leader, fetcher in list(self._fetchers.items()):
+            if leader != spared:
+                fetcher.remove(name)
+                if not fetcher.partitions:
+                    del self._fetchers[leader]
 
     def allow_unclean_election(self, *, allowed: bool) -> None:
         """Set whether unclean leader election is allowed."""
@@ -174,9 +185,11 @@ class Following(Serving):
 
     def truncation_completed(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
         """See `FetcherHost.truncation_completed`."""
-        assert replica is self.partition
+        hosted = self.replica(replica.name)
+        assert hosted is not None
+        assert replica is hosted.partition
         self._forget_exchange()
-        self._recorder.record(steps.Settled(self.node, leader_epoch, rounds))
+        hosted.recorder.record(steps.Settled(self.node, leader_epoch, rounds))
 
     def _forget_exchange(self) -> None:
         self._last_exchange = ([], [])
@@ -239,10 +252,16 @@ class Following(Serving):
         request = reply.request
         fetcher = self._fetchers.get(request.leader)
         if fetcher is not None:
-            result = reply.results[0]
-            if result[1] == NOT_LEADER_OR_FOLLOWER:
+            refused = empty = True
+            for result in reply.results:
+                error = result[1]
+                if error != NOT_LEADER_OR_FOLLOWER:
+                    refused = False
+                if error or result[2]:
+                    empty = False
+            if refused and len(fetcher.partitions) <= len(reply.results):
                 self._refused[request.leader] = request.version
-            self._after_empty_response = not (result[1] or result[2])
+            self._after_empty_response = empty
             fetcher.on_fetch_reply(reply, self.kernel.now_us)
             self._after_empty_response = False
 
@@ -330,17 +349,17 @@ class Following(Serving):
 
     # Elision of idle fetches: see `sim.environment.elision`.
 
-    def would_repeat(self, request: FetchRequest, hw: int, log_start: int) -> bool:
-        partition = self.partition
+    def would_repeat(self, request: FetchRequest, place: int, hw: int, log_start: int) -> bool:
+        replica = self.replica(request.positions[place][0])
         if (
-            partition is None
-            or partition.hw != hw
+            replica is None
+            or replica.partition.hw != hw
             or self.waiting is not None
             or request.broker_epoch != self.broker_epoch
         ):
             return False
         fetcher = self._fetchers.get(request.leader)
-        return fetcher is not None and fetcher.would_repeat(request, log_start)
+        return fetcher is not None and fetcher.would_repeat(request, place, log_start)
 
     def outlasts_timeout(self, peer: int, answered_us: int, period_us: int) -> bool:
         timeout_us = self.settings.socket_timeout_us

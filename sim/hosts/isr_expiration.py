@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from sim.kernel.scheduler import Event, Gate
 
 if TYPE_CHECKING:
-    from sim.hosts.broker import Broker
+    from sim.hosts.hosted_replica import HostingBroker
 
 
 class IsrExpiration(Event):
-    """Checks for lagging followers every half ``replica.lag.time.max.ms`` since broker start, while the broker leads.
+    """Checks for lagging followers of the partitions that the broker leads, every half ``replica.lag.time.max.ms``
+    since its start.
 
     Elided while no follower lags and the task is not held back; a held task may find a different state when it runs.
     Kafka: ReplicaManager#maybeShrinkIsr.
@@ -21,8 +22,8 @@ class IsrExpiration(Event):
     elision_safe = True
     needs_partition = True
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker: Broker | None = broker
+    def __init__(self, broker: HostingBroker) -> None:
+        self._broker: HostingBroker | None = broker
         self._began_us = 0
         self.scheduled = False
 
@@ -49,10 +50,11 @@ class IsrExpiration(Event):
         if broker is None:
             return
         self.scheduled = False
-        partition = broker.partition
-        if partition is not None and partition.is_leader:
-            if partition.has_laggards:
-                broker.end_elision()  # Followers' lag depends on elided fetches.
-            partition.shrink_isr(broker.kernel.now_us)
-            if partition.has_laggards or not broker.network.elides:
-                self.schedule()
+        for replica in broker.replicas.values():
+            partition = replica.partition
+            if partition.is_leader:
+                if partition.has_laggards:
+                    broker.end_elision()  # Followers' lag depends on elided fetches.
+                partition.shrink_isr(broker.kernel.now_us)
+                if partition.has_laggards or not broker.network.elides:
+                    self.schedule()

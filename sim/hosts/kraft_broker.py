@@ -13,6 +13,7 @@ from sim.environment.network import Channel
 from sim.history import steps
 from sim.hosts.broker import NOT_REGISTERED, SHUTDOWN, Broker, Startup
 from sim.hosts.control_plane import CONTROL
+from sim.hosts.hosted_replica import HostedReplica
 from sim.hosts.peers import QuorumSessions
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Event, Gate, IdleCall
@@ -34,7 +35,6 @@ from sim.protocol.kraft.quorum_messages import (
 )
 from sim.protocol.messages import NO_BROKER_EPOCH
 from sim.protocol.replica.become_follower import stops_fetcher
-from sim.protocol.replica.partition import Partition
 
 FIRST_ASSIGN_RETRY_US: Final = 100_000
 LONGEST_ASSIGN_RETRY_US: Final = 10_000_000
@@ -108,7 +108,8 @@ class KRaftBroker(Broker):
         self._received = 0
         """Number of metadata records received without a gap."""
         self._wants_shut_down = False
-        self._assigning = False
+        self._assigning: set[str] = set()
+        """Partitions whose log directory is being reported."""
         self._sender = AlterPartitionManager(self)
         self._alter_request: AlterPartitionRequest | None = None
 
@@ -131,7 +132,7 @@ class KRaftBroker(Broker):
     def start(self) -> None:
         """Register and load the logs; the broker is reachable meanwhile. Kafka: BrokerServer#startup."""
         self.network.join(self)
-        self._previous_broker_epoch = self.storage.clean_broker_epoch
+        self._previous_broker_epoch = self.directory.clean_broker_epoch
         self._lifecycle.start()
         super().start()
 
@@ -148,7 +149,7 @@ class KRaftBroker(Broker):
     def send_registration(self) -> None:
         """See `LifecycleHost.send_registration`."""
         request = BrokerRegistrationRequest(
-            self.node, self.incarnation, self._previous_broker_epoch, self.storage.directory
+            self.node, self.incarnation, self._previous_broker_epoch, self.directory.number
         )
         self.to_control(request)
         self._await_answer(request, self.kernel.now_us)
@@ -184,7 +185,7 @@ class KRaftBroker(Broker):
         self._publish()
 
     def close_unloaded(self) -> None:
-        self.storage.close_unloaded(self.decide, self.broker_epoch)
+        self.directory.close_unloaded(self.decide, self.broker_epoch)
 
     @property
     def metadata_offset(self) -> int:
@@ -308,7 +309,7 @@ class KRaftBroker(Broker):
 
         Kafka: BrokerMetadataPublisher#onMetadataUpdate.
         """
-        if self.partition is None or self.broker_epoch < 0:
+        if self.first is None or self.broker_epoch < 0:
             return
         if not self.ready:
             if self._received < self.broker_epoch:
@@ -329,24 +330,30 @@ class KRaftBroker(Broker):
     def _replay(self) -> None:
         """Replay received records, then act on the resulting state. Kafka: BrokerMetadataPublisher#onMetadataUpdate."""
         image = self.image
-        partition = self.partition
-        assert partition is not None
         changed: dict[str, Any] = {}
+        names: dict[str, None] = {}
         fresh = self._log[image.offset : self._received]
         self._recorder.record(steps.Metadata(steps.REPLAYED_METADATA, self.node, image.offset, fresh))
         for record in fresh:
             image.replay(record)
-            if isinstance(record, ConfigRecord):
+            if isinstance(record, PartitionRegistration):
+                names[record.name] = None
+            elif isinstance(record, ConfigRecord):
                 changed[record.key] = record.value
         for key, value in changed.items():
             self.on_config_changed((key, value))
         live = {broker: entry.broker_epoch for broker, entry in image.brokers.items() if not entry.fenced}
-        state = image.partitions.get(partition.name)
-        if live != self.live or state is not self.known:
-            moved = state is not self.known
-            self._set_metadata(state, live)
-            if moved and state is not None:
-                self._apply_decision(state)
+        states = [image.partitions[name] for name in names]
+        if states or live != self.live:
+            self._set_metadata(states, live)
+        if len(states) > 1:
+            states.sort(key=self._follows)
+        for state in states:
+            self._apply_decision(state)
+
+    def _follows(self, state: PartitionRegistration) -> bool:
+        """The order of new states: a broker first leads, then follows."""
+        return state.leader != self.node
 
     def is_alive(self, broker: int) -> bool:
         """See `MetadataCache.is_alive`: neither fenced nor shutting down (KIP-841)."""
@@ -360,73 +367,80 @@ class KRaftBroker(Broker):
         Kafka: ReplicaManager#applyDelta, ReplicaManager#applyLocalLeadersDelta,
         ReplicaManager#applyLocalFollowersDelta.
         """
-        partition = self.partition
-        assert partition is not None
+        replica = self.replica(state.name)
+        assert replica is not None
+        partition = replica.partition
         if self.node not in state.replicas:
-            self._delete_replica(partition)
+            self._delete_replica(replica)
             return
         if state.partition_epoch < partition.partition_epoch:
             return
-        if not self._assigning and self._directory_differs(state) and self.decide.knows_directories.yes():
-            self._assigning = True
-            self._assign_directory(FIRST_ASSIGN_RETRY_US)
+        name = state.name
+        if name not in self._assigning and self._directory_differs(state) and self.decide.knows_directories.yes():
+            self._assigning.add(name)
+            self._assign_directory((name, FIRST_ASSIGN_RETRY_US))
         if state.leader == self.node:
             if state.leader_epoch > partition.leader_epoch:
-                self._become_leader(partition, state)
+                self._become_leader(replica, state)
             else:
                 partition.become_leader(state, self.kernel.now_us)
-                self._isr_expiration.schedule()
+                self.isr_expiration.schedule()
             self.network.note_broker_change()
         elif stops_fetcher(self.node, state, shutting_down=self._wants_shut_down):
-            self._await_leader(partition, state)
+            self._await_leader(replica, state)
         elif state.leader_epoch > partition.leader_epoch:
-            self._become_follower(partition, state)
+            self._become_follower(replica, state)
         else:
             partition.become_follower(state)
         self._checkpoint_hw(self._published_us)
 
-    def _await_leader(self, partition: Partition, state: PartitionRegistration) -> None:
+    def _await_leader(self, replica: HostedReplica, state: PartitionRegistration) -> None:
         """Stop fetching: there is no leader, or the broker shuts down and has left the ISR (see `stops_fetcher`)."""
-        self.stop_fetching()
-        partition.become_follower(state)
-        self.wake_all()
-        self._recorder.record(steps.Follow(self.node, partition, restarts=True))
+        self.stop_fetching(replica.name)
+        replica.partition.become_follower(state)
+        replica.wake_all()
+        replica.recorder.record(steps.Follow(self.node, replica.partition, restarts=True))
 
-    def _delete_replica(self, partition: Partition) -> None:
+    def _delete_replica(self, replica: HostedReplica) -> None:
         """Delete the log, because the broker is no longer a replica. Kafka: ReplicaManager#stopPartitions."""
+        partition = replica.partition
         if partition.leader_epoch < 0 and not partition.log.leo:
             return
-        self._delete_partition(partition)
+        replica.delete()
 
     # Log directories.
 
     def _directory_differs(self, state: PartitionRegistration) -> bool:
         """Whether the replica's log directory differs from the one in the metadata."""
         place = state.directories.get(self.node, FIRST_DIRECTORY)
-        return self.node in state.replicas and place != self.storage.directory
+        return self.node in state.replicas and place != self.directory.number
 
-    def _assign_directory(self, retry_us: int) -> None:
-        """Report the log directory until the metadata has it. Kafka: AssignmentsManager#onAssignment."""
-        partition = self.partition
-        state = self.known
-        if partition is None or not isinstance(state, PartitionRegistration) or not self._directory_differs(state):
-            self._assigning = False
+    def _assign_directory(self, entry: tuple[str, int]) -> None:
+        """Report the log directory of a replica until the metadata has it; the entry has its name, and the time until
+        the report is repeated.
+
+        Kafka: AssignmentsManager#onAssignment.
+        """
+        name, retry_us = entry
+        state = self.known.get(name)
+        if not isinstance(state, PartitionRegistration) or not self._directory_differs(state):
+            self._assigning.discard(name)
             return
-        request = AssignReplicasToDirsRequest(self.node, self.broker_epoch, partition.name, self.storage.directory)
-        self.to_control(request)
-        self.kernel.call_at(
-            self.kernel.now_us + retry_us, self.life, self._assign_directory, min(2 * retry_us, LONGEST_ASSIGN_RETRY_US)
-        )
+        self.to_control(AssignReplicasToDirsRequest(self.node, self.broker_epoch, name, self.directory.number))
+        later = name, min(2 * retry_us, LONGEST_ASSIGN_RETRY_US)
+        self.kernel.call_at(self.kernel.now_us + retry_us, self.life, self._assign_directory, later)
 
     # AlterPartition.
 
     @property
     def changes_isr(self) -> bool:
-        return bool(self._sender.pending) or (self.partition is not None and bool(self.partition.state.pending))
+        if self._sender.pending:
+            return True
+        return any(replica.partition.state.pending for replica in self.replicas.values())
 
-    def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
-        """See `PartitionHost.propose_isr`: send an AlterPartition to the controller."""
-        self.note_proposal(partition, isr)
+    def propose_isr(self, replica: HostedReplica, isr: tuple[int, ...]) -> None:
+        """See `Broker.propose_isr`: send an AlterPartition to the controller."""
+        partition = replica.partition
         known = partition.state.broker_epochs
         epochs = {member: known.get(member, NO_BROKER_EPOCH) for member in isr}
         epochs[self.node] = self.broker_epoch
@@ -466,7 +480,7 @@ class KRaftBroker(Broker):
             return
         self._alter_request = None
         self._sender.on_reply(reply.error, reply.results, self.kernel.now_us)
-        self._isr_expiration.schedule()
+        self.isr_expiration.schedule()
         self.network.note_broker_change()
 
     # Controlled shutdown.
@@ -480,9 +494,9 @@ class KRaftBroker(Broker):
 
     def on_get_replica_log_info(self, request: GetReplicaLogInfoRequest) -> None:
         """Answer the controller with the log end offset and last epoch."""
-        partition = self.partition
-        assert partition is not None
-        last_epoch, leo = partition.log.end
+        replica = self.replica(request.name)
+        assert replica is not None
+        last_epoch, leo = replica.partition.log.end
         state = self.image.partitions.get(request.name)
         leader_epoch = state.leader_epoch if state is not None else -1
         self.to_control(GetReplicaLogInfoResponse(request, self.broker_epoch, last_epoch, leo, leader_epoch))

@@ -6,16 +6,16 @@ DelayedFetch). A new HW completes only consumers' fetches: an idle follower lear
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-from sim.environment.elision import ElidedFetch, ElidingBroker
+from sim.environment.elision import ElidedFetch
 from sim.environment.network import Channel
+from sim.hosts.hosted_replica import HostedReplica, HostingBroker
 from sim.hosts.settings import BrokerSettings
 from sim.hosts.waiting import PartitionBacklog
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Backlog, Event, Gate, Kernel
-from sim.protocol.batch import Batch
 from sim.protocol.log.leader_epoch_file_cache import UNDEFINED
 from sim.protocol.messages import (
     DIVERGING_EPOCH,
@@ -23,7 +23,6 @@ from sim.protocol.messages import (
     NONE,
     NOT_LEADER_OR_FOLLOWER,
     UNKNOWN_TOPIC_OR_PARTITION,
-    Diverging,
     FetchRequest,
     FetchResponse,
     FetchResult,
@@ -35,13 +34,14 @@ from sim.protocol.messages import (
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
     ProduceRequest,
-    ProduceResponse,
 )
 from sim.protocol.replica.delayed_fetch import DelayedFetch
 from sim.protocol.replica.partition import NO_LEADER, Partition
 
 NO_BACKLOG: Final = Backlog()
 """The backlog of an ended process."""
+UNKNOWN_LEADER: Final = (NO_LEADER, NO_EPOCH)
+"""Leader and leader epoch of a partition for which a broker knows none."""
 
 
 class _FetchExpiry(Event):
@@ -66,52 +66,53 @@ def _arrival(delayed: DelayedFetch) -> tuple[int, int]:
     return delayed.since_us, delayed.request.node
 
 
-class Serving(ElidingBroker):
+class Serving(HostingBroker):
     """The part of a broker that answers requests. Kafka: KafkaApis, ReplicaManager.
 
     Attributes:
-        partition: the partition, once the log is loaded; requests arrive only after that.
+        first: the replica of the cluster's first partition, mostly the only one; None until the logs are loaded.
         broker_epoch: of its registration, -1 before the first: until then it answers no requests.
-        known: the partition's state in its metadata, None before any arrived.
-        live: registered brokers with their broker epochs, in its metadata.
-        known_leader: leader and leader epoch in its answers to clients; no leader if it does not know the leader to be
-            alive.
-        backlog: events that wait for the partition; in force (`Node.waiting`) from the start.
+        known: the partitions' states in its metadata.
+        known_leaders: by partition, leader and leader epoch in its answers to clients; no leader if it does not know
+            the leader to be alive.
+        backlog: events that wait for the partitions; in force (`Node.waiting`) from the start.
         epoch_end_version: newest version of OffsetsForLeaderEpoch that it supports for clients.
     """
 
     __slots__ = (
-        "_delayed_consumers",
-        "_delayed_followers",
         "backlog",
         "broker_epoch",
         "epoch_end_version",
-        "kernel",
+        "first",
         "known",
-        "known_leader",
-        "live",
-        "partition",
-        "reached",
-        "settings",
+        "known_leaders",
     )
-
-    reached: Callable[[int], None]
 
     def __init__(self, broker: int, settings: BrokerSettings, kernel: Kernel) -> None:
         super().__init__(broker)
         self.settings = settings
         self.kernel = kernel
-        self.partition: Partition | None = None
+        self.first: HostedReplica | None = None
+        self.replicas = {}
         self.epoch_end_version = 3
         self.broker_epoch = -1
-        self.known: LeaderAndIsr | None = None
-        self.live: Mapping[int, int] = {}
-        self.known_leader = (NO_LEADER, NO_EPOCH)
+        self.known: dict[str, LeaderAndIsr] = {}
+        self.live = {}
+        self.known_leaders: dict[str, tuple[int, int]] = {}
         self.backlog: Backlog = PartitionBacklog(self)
         self.waiting = self.backlog
         self.update_gate()
-        self._delayed_followers: list[DelayedFetch] = []
-        self._delayed_consumers: list[DelayedFetch] = []
+
+    @property
+    def partition(self) -> Partition | None:
+        """The first partition; None until the logs are loaded."""
+        first = self.first
+        return None if first is None else first.partition
+
+    def replica(self, name: str) -> HostedReplica | None:
+        """The replica of a partition; None if there is none."""
+        first = self.first
+        return first if first is not None and first.name == name else self.replicas.get(name)
 
     def receive_other(self, message: Event) -> None:
         """Dispatch a message of a type that `Following.receive` does not.
@@ -131,29 +132,17 @@ class Serving(ElidingBroker):
     def end(self) -> None:
         """See `Node.end`. References back to this process are dropped, so that the garbage collector is not needed."""
         super().end()
-        self.partition = None
+        self.first = None
+        for replica in self.replicas.values():
+            replica.end()
+        self.replicas.clear()
         self.backlog = NO_BACKLOG
-
-    def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
-        """See `ProduceHost.answer_produce`; acks=0 is never answered."""
-        if request.acks:
-            reply = ProduceResponse(request, error, base_offset, self.kernel.now_us)
-            if request.acks < 0 and not error:
-                self.record_ack(reply)
-            self._reply(request.client, reply)
-
-    def record_ack(self, reply: ProduceResponse) -> None:
-        """Called before a success for acks=all is sent."""
-        raise NotImplementedError
-
-    def note_laggards(self) -> None:
-        """Called when a member of the ISR may have begun to lag although nothing was appended."""
-        raise NotImplementedError
 
     def on_produce(self, request: ProduceRequest) -> None:
         """Handle a Produce request. Kafka: ReplicaManager#appendRecords."""
-        assert self.partition is not None
-        self.partition.produce(request, self.kernel.now_us)
+        replica = self.replica(request.name)
+        assert replica is not None
+        replica.partition.produce(request, self.kernel.now_us)
 
     def on_fetch(self, request: FetchRequest) -> None:
         """Handle a Fetch request: answer at once with data or an error, otherwise let the fetch wait.
@@ -162,50 +151,86 @@ class Serving(ElidingBroker):
         Kafka: ReplicaManager#fetchMessages, ReplicaManager#readFromLog (3.9-4.4), ReplicaManager#readFromLocalLog
         (0.10.2-2.6).
         """
-        partition = self.partition
-        assert partition is not None
-        _, offset, epoch, last_epoch = request.positions[0]
+        if len(request.positions) != 1:
+            self._on_fetch_of_several(request)
+            return
+        name, offset, epoch, last_epoch = request.positions[0]
+        replica = self.replica(name)
+        assert replica is not None
+        partition = replica.partition
         if request.replica >= 0 and request.replica not in partition.followers.states:
-            self._answer_unassigned(request)
+            self._answer_unassigned(replica, request)
             return
         error = partition.check_fetch(offset, epoch, last_epoch, request.replica < 0)
         if error:
             if request.replica >= 0 and error != DIVERGING_EPOCH:
                 partition.note_refused_fetch(request.replica)
-                self.note_laggards()
-            self._refuse_fetch(request, error)
+                replica.note_laggards()
+            self._reply_fetch(request, replica.refusal(error, last_epoch))
             return
         now_us = self.kernel.now_us
         if request.replica < 0:
             if offset < partition.hw:
-                self._reply_fetch(request, NONE, partition.read_committed(offset))
+                self._reply_fetch(request, replica.result(NONE, partition.read_committed(offset)))
             else:
                 delayed = DelayedFetch(request, now_us)
-                self._delayed_consumers.append(delayed)
+                replica.consumers.append(delayed)
                 self._await_expiry(delayed)
             return
         if partition.is_stale(request.replica, request.broker_epoch):
-            self._refuse_fetch(request, NOT_LEADER_OR_FOLLOWER)
+            self._reply_fetch(request, replica.result(NOT_LEADER_OR_FOLLOWER, []))
             return
         if offset < partition.log.leo:
-            self._reply_fetch(request, NONE, partition.read_uncommitted(offset))
+            self._reply_fetch(request, replica.result(NONE, partition.read_uncommitted(offset)))
             partition.follower_fetched(request.replica, request.broker_epoch, offset, request.leader_epochs[0], now_us)
         else:
             delayed = DelayedFetch(request, now_us)
-            self._delayed_followers.append(delayed)
+            replica.followers.append(delayed)
             partition.follower_fetched(request.replica, request.broker_epoch, offset, request.leader_epochs[0], now_us)
             self._await_expiry(delayed)
 
-    def _answer_unassigned(self, request: FetchRequest) -> None:
+    def _answer_unassigned(self, replica: HostedReplica, request: FetchRequest) -> None:
         """Answer a fetch from a broker that is not a follower here: refuse it, or let it wait in vain."""
-        assert self.partition is not None
         _, offset, epoch, last_epoch = request.positions[0]
-        error = self.partition.check_unassigned(offset, epoch, last_epoch)
+        error = replica.partition.check_unassigned(offset, epoch, last_epoch)
         if error:
-            self._refuse_fetch(request, error)
+            self._reply_fetch(request, replica.refusal(error, last_epoch))
         else:
             delayed = DelayedFetch(request, self.kernel.now_us)
-            self._delayed_followers.append(delayed)
+            replica.followers.append(delayed)
+            self._await_expiry(delayed)
+
+    def _on_fetch_of_several(self, request: FetchRequest) -> None:
+        """Handle a follower's fetch of several partitions: answer it at once if one of them has records, an error or
+        another epoch. The followers' states are updated after all were read.
+        """
+        now_us = self.kernel.now_us
+        delayed = DelayedFetch(request, now_us)
+        results: list[FetchResult] = []
+        counted: list[tuple[HostedReplica, int, int]] = []
+        waits = True
+        for position, leader_epoch in zip(request.positions, request.leader_epochs, strict=True):
+            replica = self.replica(position[0])
+            if replica is None:
+                results.append((position[0], UNKNOWN_TOPIC_OR_PARTITION, [], -1, -1, -1, None))
+                waits = False
+                continue
+            result, counts = replica.read_for_follower(request, position)
+            results.append(result)
+            if result[1] or result[2] or result[6]:
+                waits = False
+            if counts:
+                counted.append((replica, position[1], leader_epoch))
+        if waits:
+            for position in request.positions:
+                replica = self.replica(position[0])
+                assert replica is not None
+                replica.followers.append(delayed)
+        else:
+            self.reply(request.node, FetchResponse(request, results))
+        for replica, offset, leader_epoch in counted:
+            replica.partition.follower_fetched(request.replica, request.broker_epoch, offset, leader_epoch, now_us)
+        if waits and delayed.waits:
             self._await_expiry(delayed)
 
     def _await_expiry(self, delayed: DelayedFetch) -> None:
@@ -232,7 +257,7 @@ class Serving(ElidingBroker):
             self.cancel_wait(delayed)
             channel: Channel[Any] | None = self.out.get(request.node) or self.reach(request.node)
             if channel is not None:
-                channel.send_beside(FetchResponse(request, [self._empty_result]))
+                channel.send_beside(FetchResponse(request, self._empty_results(request)))
 
     # Elision of idle fetches: see `sim.environment.elision`.
 
@@ -246,20 +271,23 @@ class Serving(ElidingBroker):
             return False
         request = delayed.request
         network = self.network
-        partition = self.partition
-        assert partition is not None
         asker = network.nodes.get(request.node)
-        if asker is None or not asker.would_repeat(request, partition.hw, partition.log.log_start):
+        if asker is None or not network.is_steady(self.node, request.node):
             return False
-        if not network.is_steady(self.node, request.node):
-            return False
-        _, offset, epoch, last_epoch = request.positions[0]
-        if request.replica >= 0 and not partition.fetch_is_noop(request.replica, offset, request.leader_epochs[0]):
-            return False
-        if delayed.since_us < self.kernel.now_us and partition.check_fetch(
-            offset, epoch, last_epoch, request.replica < 0
-        ):
-            return False  # The fetch was accepted and would be refused now.
+        for place, (name, offset, epoch, last_epoch) in enumerate(request.positions):
+            replica = self.replica(name)
+            assert replica is not None
+            partition = replica.partition
+            if not asker.would_repeat(request, place, partition.hw, partition.log.log_start):
+                return False
+            if request.replica >= 0 and not partition.fetch_is_noop(
+                request.replica, offset, request.leader_epochs[place]
+            ):
+                return False
+            if delayed.since_us < self.kernel.now_us and partition.check_fetch(
+                offset, epoch, last_epoch, request.replica < 0
+            ):
+                return False  # The fetch was accepted and would be refused now.
         if not network.elides:
             network.idle_messages += 2
             return False
@@ -270,39 +298,43 @@ class Serving(ElidingBroker):
         answer_us = wait_us + back.longest_us
         if not asker.outlasts_timeout(self.node, delayed.since_us + answer_us, there.longest_us + answer_us):
             return False
-        ElidedFetch(self, delayed, self._empty_result, there, back, wait_us).begin()
+        ElidedFetch(self, delayed, self._empty_results(request), there, back, wait_us).begin()
         return True
 
-    @property
-    def _empty_result(self) -> FetchResult:
-        """The empty result of a fetch that timed out."""
-        partition = self.partition
-        assert partition is not None
-        log_start, epoch = partition.log.log_start, partition.leader_epoch
-        return partition.name, NONE, [], partition.hw, log_start, epoch, partition.agrees
+    def _empty_results(self, request: FetchRequest) -> list[FetchResult]:
+        """The empty results of a fetch that timed out."""
+        results: list[FetchResult] = []
+        for name, _, _, _ in request.positions:
+            replica = self.replica(name)
+            assert replica is not None
+            results.append(replica.result(NONE, []))
+        return results
 
     def note_elided_fetches(self, delayed: DelayedFetch, at_us: int) -> None:
         delayed.since_us = at_us
-        replica = delayed.request.replica
-        if replica >= 0:
-            assert self.partition is not None
-            self.partition.followers.states[replica].note_elided_fetches(at_us)
+        follower = delayed.request.replica
+        if follower >= 0:
+            for name, _, _, _ in delayed.request.positions:
+                replica = self.replica(name)
+                assert replica is not None
+                replica.partition.followers.states[follower].note_elided_fetches(at_us)
 
     def resume_wait(self, delayed: DelayedFetch, expires_us: int) -> None:
         self.kernel.schedule_first(expires_us, self.life, _FetchExpiry(self, delayed))
 
     def deliver_response(
-        self, request: FetchRequest, result: FetchResult, channel: Channel[Any], arrives_us: int
+        self, request: FetchRequest, results: Sequence[FetchResult], channel: Channel[Any], arrives_us: int
     ) -> None:
-        channel.deliver_at(arrives_us, FetchResponse(request, [result]))
+        channel.deliver_at(arrives_us, FetchResponse(request, results))
 
     def cancel_wait(self, delayed: DelayedFetch) -> None:
         delayed.waits = False
-        fetches = self._delayed_followers if delayed.request.replica >= 0 else self._delayed_consumers
-        fetches.remove(delayed)
+        for name, _, _, _ in delayed.request.positions:
+            replica = self.replica(name)
+            assert replica is not None
+            replica.cancel_wait(delayed)
 
-    def _take_delayed(self, fetches: list[DelayedFetch]) -> list[DelayedFetch]:
-        """Take all waiting fetches off the list, in order of arrival; those that arrived together by node id."""
+    def answer_waiting(self, fetches: list[DelayedFetch]) -> None:
         if self.life.elided:
             for delayed in fetches[:]:
                 for exchange in self.life.elided[:]:
@@ -311,96 +343,63 @@ class Serving(ElidingBroker):
                         exchange.end(self.kernel.now_us)
         waiting = sorted(fetches, key=_arrival) if len(fetches) > 1 else fetches[:]
         fetches.clear()
-        return waiting
+        for delayed in waiting:
+            self._answer_fetch(delayed)
 
     def _answer_fetch(self, delayed: DelayedFetch) -> None:
-        """Answer a fetch that waited, with current data. Kafka: DelayedFetch#onComplete."""
+        """Answer a fetch that waited, with current data; it may still be on the lists of other partitions.
+
+        Kafka: DelayedFetch#onComplete.
+        """
         delayed.waits = False
         request = delayed.request
-        partition = self.partition
-        assert partition is not None
-        _, offset, epoch, last_epoch = request.positions[0]
-        assigned = request.replica < 0 or request.replica in partition.followers.states
-        if assigned:
-            error = partition.check_fetch(offset, epoch, last_epoch, request.replica < 0)
-        else:
-            error = partition.check_unassigned(offset, epoch, last_epoch)
-        if error:
-            self._refuse_fetch(request, error)
-        elif request.replica < 0:
-            self._reply_fetch(request, NONE, partition.read_committed(offset))
-        elif not assigned:
-            self._reply_fetch(request, NONE, [])
-        else:
-            self._reply_fetch(request, NONE, partition.read_uncommitted(offset))
+        several = len(request.positions) != 1
+        results: list[FetchResult] = []
+        for position in request.positions:
+            replica = self.replica(position[0])
+            assert replica is not None
+            if several and delayed in replica.followers:
+                replica.followers.remove(delayed)
+            results.append(replica.read(request, position))
+        self.reply(request.node, FetchResponse(request, results))
 
-    def wake_followers(self) -> None:
-        """Answer waiting fetches of followers, because there is data."""
-        if self._delayed_followers:
-            for delayed in self._take_delayed(self._delayed_followers):
-                self._answer_fetch(delayed)
-
-    def wake_consumers(self) -> None:
-        """Answer waiting fetches of consumers, because the HW rose."""
-        if self._delayed_consumers:
-            for delayed in self._take_delayed(self._delayed_consumers):
-                self._answer_fetch(delayed)
-
-    def wake_all(self) -> None:
-        """Answer all waiting fetches, mostly with an error, because leadership changed."""
-        self.wake_followers()
-        self.wake_consumers()
-
-    def _refuse_fetch(self, request: FetchRequest, error: str) -> None:
-        """Answer a fetch that `Partition.check_fetch` refused: with an error, or with where the logs diverge."""
-        if error == DIVERGING_EPOCH:
-            assert self.partition is not None
-            self._reply_fetch(request, NONE, [], self.partition.diverging(request.positions[0][3]))
-        else:
-            self._reply_fetch(request, error, [])
-
-    def _reply_fetch(
-        self, request: FetchRequest, error: str, batches: Sequence[Batch], diverging: Diverging = None
-    ) -> None:
-        partition = self.partition
-        assert partition is not None
-        log_start, epoch = partition.log.log_start, partition.leader_epoch
-        result = (partition.name, error, batches, partition.hw, log_start, epoch, diverging or partition.agrees)
-        self._reply(request.node, FetchResponse(request, [result]))
+    def _reply_fetch(self, request: FetchRequest, result: FetchResult) -> None:
+        self.reply(request.node, FetchResponse(request, [result]))
 
     def on_epoch_end(self, request: OffsetsForLeaderEpochRequest) -> None:
         """Handle an OffsetsForLeaderEpoch request.
 
         Kafka: KafkaApis#handleOffsetForLeaderEpochRequest (1.1-4.4), ReplicaManager#lastOffsetForLeaderEpoch (1.1-4.4).
         """
-        assert self.partition is not None
         results = []
         for name, current_epoch, epoch in request.asks:
-            if name == self.partition.name:
-                answer = self.partition.end_offset_for(
+            replica = self.replica(name)
+            if replica is not None:
+                answer = replica.partition.end_offset_for(
                     current_epoch, epoch, with_epoch=request.with_epoch, client=not request.leader_epochs
                 )
             else:
                 answer = (UNKNOWN_TOPIC_OR_PARTITION, *UNDEFINED)
             results.append((name, *answer))
-        self._reply(request.node, OffsetsForLeaderEpochResponse(request, results))
+        self.reply(request.node, OffsetsForLeaderEpochResponse(request, results))
 
     def on_list_offsets(self, request: ListOffsetsRequest) -> None:
         """Handle a ListOffsets request of a client or an out-of-range follower.
 
         Kafka: KafkaApis#handleListOffsetRequest (1.1-4.4), ReplicaManager#fetchOffsetForTimestamp (2.6-4.4).
         """
-        partition = self.partition
-        assert partition is not None
+        replica = self.replica(request.name)
+        assert replica is not None
+        partition = replica.partition
         error, offset = partition.list_offset(request.timestamp, request.leader_epoch, replica=request.replica >= 0)
-        reply = ListOffsetsResponse(request, error, offset, partition.leader_epoch)
-        self._reply(request.node, reply)
+        self.reply(request.node, ListOffsetsResponse(request, error, offset, partition.leader_epoch))
 
     def on_metadata(self, request: MetadataRequest) -> None:
         """Handle a Metadata request. Kafka: KafkaApis#handleTopicMetadataRequest."""
-        self._reply(request.node, MetadataResponse(request, *self.known_leader))
+        leader, leader_epoch = self.known_leaders.get(request.name, UNKNOWN_LEADER)
+        self.reply(request.node, MetadataResponse(request, leader, leader_epoch))
 
-    def _reply(self, node: int, reply: Message) -> None:
+    def reply(self, node: int, reply: Message) -> None:
         channel = self.out.get(node) or self.reach(node)
         if channel is not None:
             channel.send(reply)

@@ -10,6 +10,7 @@ from typing import Final
 from sim.config import Value
 from sim.environment.network import Channel
 from sim.hosts.broker import REFUSED, SHUTDOWN, Broker, Startup
+from sim.hosts.hosted_replica import HostedReplica
 from sim.hosts.peers import ZooKeeperSessions
 from sim.hosts.zk_client import ZooKeeperClient
 from sim.hosts.zk_controller import ControllerModule
@@ -51,7 +52,6 @@ from sim.protocol.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from sim.protocol.replica.partition import Partition
 from sim.protocol.zookeeper.election import BrokerInfo
 
 ISR_CHECK_US: Final = 2_500_000
@@ -282,7 +282,7 @@ class ZooKeeperBroker(Broker):
             else:
                 assert isinstance(request, StopReplicaRequest)
                 self.stop_replica(request)
-        self._reply(batch.controller, ControlResponse(self.node, batch))
+        self.reply(batch.controller, ControlResponse(self.node, batch))
 
     def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> str:
         """Handle LeaderAndIsr; returns an error, if any. Kafka: ReplicaManager#becomeLeaderOrFollower (0.10.2-4.1)."""
@@ -304,30 +304,30 @@ class ZooKeeperBroker(Broker):
             if sent < self._metadata_sent and self.decide.takes_last_sent_metadata.yes():
                 return error
             self._metadata_sent = sent
-            self._set_metadata(request.state, request.live)
+            self._set_metadata((request.state,), request.live)
         return error
 
     def stop_replica(self, request: StopReplicaRequest) -> str:
         """Handle StopReplica: stop following or delete the replica; returns an error. Kafka:
         ReplicaManager#stopReplicas.
         """
-        partition = self.partition
-        assert partition is not None
+        replica = self.replica(request.state.name)
+        assert replica is not None
         error = self._check_control(request)
         # Negative epochs: the topic is deleted, or the sender gives none.
-        is_older = 0 <= request.state.leader_epoch < partition.leader_epoch
+        is_older = 0 <= request.state.leader_epoch < replica.partition.leader_epoch
         if not error and is_older and self.decide.checks_stop_replica.yes():
             error = FENCED_LEADER_EPOCH
         if not error:
             if request.delete:
-                self._delete_partition(partition)
+                replica.delete()
             else:
-                self.stop_fetching()
+                self.stop_fetching(replica.name)
         return error
 
     def on_scripted_decision(self, decision: ScriptedDecision) -> None:
         """Handle a script's decision, which replaces the controller's."""
-        self._set_metadata(decision.state, decision.live)
+        self._set_metadata((decision.state,), decision.live)
         self._apply_decision(decision.state)
 
     def _check_control(self, request: AbstractControlRequest) -> str:
@@ -349,31 +349,31 @@ class ZooKeeperBroker(Broker):
         A decision is also ignored if it has no leader, or one that is not alive in this broker's metadata.
         Kafka: ReplicaManager#makeLeaders (0.10.2-4.1), ReplicaManager#makeFollowers (0.10.2-4.1).
         """
-        partition = self.partition
-        assert partition is not None
-        if decision.leader_epoch <= partition.leader_epoch or self.node not in decision.replicas:
+        replica = self.replica(decision.name)
+        assert replica is not None
+        if decision.leader_epoch <= replica.partition.leader_epoch or self.node not in decision.replicas:
             self.reached(probes.DECISION_OUTDATED)
             return
         if decision.leader == self.node:
             self._decided_by = decision.controller_epoch
-            self._become_leader(partition, decision)
+            self._become_leader(replica, decision)
             self.network.note_broker_change()
         elif decision.leader in self.live:
             self._decided_by = decision.controller_epoch
-            self._become_follower(partition, decision)
+            self._become_follower(replica, decision)
         else:
             self.reached(probes.DECISION_DEAD_LEADER)
         self._checkpoint_hw(self.kernel.now_us)
 
     # The ISR.
 
-    def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
-        """See `PartitionHost.propose_isr`: write the ISR to ZooKeeper, conditional on the version this leader knows.
+    def propose_isr(self, replica: HostedReplica, isr: tuple[int, ...]) -> None:
+        """See `Broker.propose_isr`: write the ISR to ZooKeeper, conditional on the version this leader knows.
 
         Kafka: ZkPartitionStateStore#expandIsr (2.6), ZkPartitionStateStore#shrinkIsr (2.6), Partition#updateIsr
         (0.10.2-2.0).
         """
-        self.note_proposal(partition, isr)
+        partition = replica.partition
         known = LeaderAndIsr(
             partition.name, self.node, partition.leader_epoch, isr, partition.partition_epoch, (), self._decided_by
         )
@@ -403,7 +403,7 @@ class ZooKeeperBroker(Broker):
                 self._announce_after(now_us)
             self._isr_changed_us = now_us
             partition.isr_persisted(state.isr, state.partition_epoch, now_us)
-            self._isr_expiration.schedule()
+            self.isr_expiration.schedule()
             self.network.note_broker_change()
         self._deliver_backlog()
 

@@ -234,11 +234,18 @@ class ReplicaFetcherThread:
         elif wake_us:
             self._host.wake_fetcher(self, wake_us)
 
-    def would_repeat(self, request: FetchRequest, log_start: int) -> bool:
-        """Whether an empty response with this HW and log start leads to the same fetch again."""
-        if request is not self.in_flight or self.dead or len(self.partitions) != 1 or not self.session.is_open:
+    def would_repeat(self, request: FetchRequest, place: int, log_start: int) -> bool:
+        """Whether an empty response with this HW and log start leads to the same fetch again, as far as the position at
+        this place is concerned.
+        """
+        if (
+            request is not self.in_flight
+            or self.dead
+            or len(self.partitions) != len(request.positions)
+            or not self.session.is_open
+        ):
             return False
-        position, epoch = request.positions[0], request.leader_epochs[0]
+        position, epoch = request.positions[place], request.leader_epochs[place]
         fetch = self.partitions.get(position[0])
         return (
             fetch is not None

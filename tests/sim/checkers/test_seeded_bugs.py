@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scenarios.format.scenario import Scenario
+    from sim.hosts.hosted_replica import HostedReplica
     from sim.protocol.batch import Batch
     from sim.protocol.decisions import Decisions
     from sim.protocol.log.log import Log
@@ -51,8 +52,10 @@ def forgets_the_end(partition: Partition, timestamp: int, epoch: int, *, replica
     return NONE, partition.log.leo if replica else partition.hw // 2
 
 
-def takes_the_hw_from_the_leo(storage: Storage, decide: Decisions) -> tuple[Log, LeaderEpochFileCache, int]:
-    log, epochs, _ = original_recover(storage, decide)
+def takes_the_hw_from_the_leo(
+    storage: Storage, decide: Decisions, *, clean: bool
+) -> tuple[Log, LeaderEpochFileCache, int]:
+    log, epochs, _ = original_recover(storage, decide, clean=clean)
     return log, epochs, log.leo
 
 
@@ -76,8 +79,8 @@ def waits_for_nobody(partition: Partition, decision: LeaderAndIsr, now_us: int) 
         state.in_isr = state.in_maximal_isr = False
 
 
-def leads_as_well(broker: Broker, partition: Partition, decision: LeaderAndIsr) -> None:
-    broker._become_leader(partition, decision)
+def leads_as_well(broker: Broker, replica: HostedReplica, decision: LeaderAndIsr) -> None:
+    broker._become_leader(replica, decision)
 
 
 def elects_nobody(*_: object, **__: object) -> None:

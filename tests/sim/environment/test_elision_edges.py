@@ -39,7 +39,8 @@ def waiting(small: World, node: int) -> DelayedFetch:
     leader = small.cluster.leader
     assert leader is not None
     small.cluster.network.nodes[node].end_elision()
-    fetches = leader._delayed_followers + leader._delayed_consumers
+    assert leader.first is not None
+    fetches = leader.first.followers + leader.first.consumers
     (delayed,) = (one for one in fetches if one.request.node == node)
     return delayed
 
@@ -134,7 +135,7 @@ def test_faults_at_the_time_of_a_ping(moment: str, delay_us: int, target: int) -
     for elision in (True, False):
         small = world(elision=elision)
         cluster, process = small.cluster, small.cluster.running[2]
-        at_us = process._isr_expiration._began_us + 1 + 5 * process.settings.ping_us + delay_us
+        at_us = process.isr_expiration._began_us + 1 + 5 * process.settings.ping_us + delay_us
         if moment == "arrives":
             at_us += process.out[0].usual_us
         found.append(then(small, at_us, lambda: cluster.links.cut(2, 0) if target else cluster.pause(0)))  # noqa: B023
@@ -196,7 +197,7 @@ def test_request_over_a_slow_connection_is_repeated_with_a_ping(late_us: int) ->
         for ends in ((0, 1), (1, 0)):
             cluster.network.add_latency(*ends, 1_500_000)
         interval_us = leader.settings.ping_us
-        ping_us = leader._isr_expiration._began_us + 1 + 5 * interval_us
+        ping_us = leader.isr_expiration._began_us + 1 + 5 * interval_us
         round_us = leader.out[0].usual_us + cluster.control.out[1].usual_us
         small.run((ping_us - round_us + late_us - cluster.kernel.now_us) / 1e6)
         answers: list[int] = []
@@ -250,7 +251,7 @@ def written_at_checks(*, elision: bool) -> list[Shown]:
     half_us = leader.settings.lag_us // 2
     for place in range(20):
         check_us = kernel.now_us + 20_000
-        check_us += half_us - (check_us - leader._isr_expiration._began_us) % half_us
+        check_us += half_us - (check_us - leader.isr_expiration._began_us) % half_us
         sent_us = check_us - cluster.producer.out[leader.node].usual_us
         for number, at_us in enumerate((sent_us - 100, sent_us)):
             send = ProducerBatch(100 + 2 * place + number, 1, -1, at_us)
@@ -276,7 +277,7 @@ def test_a_refused_fetch_makes_a_member_of_the_isr_lag() -> None:
         small.write(seconds=60)
         leader = small.cluster.leader
         assert leader is not None
-        assert leader._isr_expiration.scheduled is not elision
+        assert leader.isr_expiration.scheduled is not elision
         request = waiting(small, FOLLOWER).request
         ((name, offset, epoch, last_epoch),) = request.positions
         refused = FetchRequest(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.config import NEVER, resolve
-from sim.environment.storage import PeriodicFile, RecoveryError, Storage
+from sim.environment.storage import LogDirectory, PeriodicFile, RecoveryError, Storage
 from sim.hosts.settings import broker_settings
 from sim.protocol.batch import Batch
 from sim.protocol.decisions import Decisions
@@ -32,15 +32,19 @@ class Machine:
 
     def __init__(self, rules: Rules = KIP101, **config: Value) -> None:
         keys = {key.replace("_", "."): value for key, value in config.items()}
-        self.storage = Storage(broker_settings(resolve(keys)).storage)
+        self.directory = LogDirectory(broker_settings(resolve(keys)).storage, ("t-0",))
         self.decide = Decisions(rules)
         self.now_us = 0
         self.next_id = 0
         self.epoch = 0
         self.start()
 
+    @property
+    def storage(self) -> Storage:
+        return self.directory.storages["t-0"]
+
     def start(self) -> None:
-        log, epochs, hw = self.storage.recover(self.decide)
+        log, epochs, hw = self.storage.recover(self.decide, clean=self.directory.take_marker())
         self.replica = Replica("t-0", log, epochs, hw, self.decide, self)
         self.storage.log_manager_started(self.now_us)
         self.storage.begin_hw_checkpoints(self.now_us, self.now_us)
@@ -82,6 +86,7 @@ class Machine:
     def shut_down(self) -> None:
         self.kill()
         self.storage.close_cleanly(self.replica.hw)
+        self.directory.mark_clean()
 
     @property
     def bases(self) -> list[int]:
@@ -285,7 +290,7 @@ def test_tail_is_not_looked_at_after_a_clean_shutdown() -> None:
     machine = Machine()
     machine.write()
     machine.shut_down()
-    assert machine.storage.corrupt_tail(1) == []
+    assert machine.directory.corrupt_tails(1) == {"t-0": []}
 
 
 def test_an_empty_disk_has_neither_log_nor_checkpoints() -> None:
@@ -293,7 +298,7 @@ def test_an_empty_disk_has_neither_log_nor_checkpoints() -> None:
     machine.write(5)
     machine.replica.set_hw(5)
     machine.shut_down()
-    machine.storage = machine.storage.new_empty_disk()
+    machine.directory = machine.directory.new_empty_disk()
     machine.start()
     assert (machine.bases, machine.replica.log.leo, machine.replica.hw) == ([], 0, 0)
     assert machine.storage.epoch_checkpoint.entries == []
@@ -307,24 +312,25 @@ def test_a_shutdown_without_partitions_keeps_the_hw_file() -> None:
     machine.shut_down()
     machine.replica.set_hw(5)
     machine.storage.close_cleanly(None)
+    machine.directory.mark_clean()
     assert machine.storage.hw_file.content == 3
-    assert machine.storage.clean_shutdown
+    assert machine.directory.clean_shutdown
 
 
 def test_the_marker_carries_the_broker_epoch_until_logs_are_loaded() -> None:
     machine = Machine()
-    machine.storage.close_cleanly(0, 7)
-    assert machine.storage.clean_broker_epoch == 7
+    machine.directory.mark_clean(7)
+    assert machine.directory.clean_broker_epoch == 7
     machine.start()
-    assert machine.storage.clean_broker_epoch == NO_BROKER_EPOCH
-    machine.storage.close_cleanly(0)
-    assert (machine.storage.clean_shutdown, machine.storage.clean_broker_epoch) == (True, NO_BROKER_EPOCH)
+    assert machine.directory.clean_broker_epoch == NO_BROKER_EPOCH
+    machine.directory.mark_clean()
+    assert (machine.directory.clean_shutdown, machine.directory.clean_broker_epoch) == (True, NO_BROKER_EPOCH)
 
 
 def test_a_disk_that_replaces_another_has_no_marker() -> None:
     machine = Machine()
-    machine.storage.close_cleanly(0, 7)
-    other = machine.storage.new_empty_disk()
+    machine.directory.mark_clean(7)
+    other = machine.directory.new_empty_disk()
     assert (other.clean_shutdown, other.clean_broker_epoch) == (False, NO_BROKER_EPOCH)
 
 
@@ -332,14 +338,14 @@ def test_a_deletion_while_a_process_runs_writes_no_marker() -> None:
     machine = Machine()
     machine.write(3)
     machine.storage.delete_log(machine.decide)
-    assert (machine.storage.clean_shutdown, machine.storage.clean_broker_epoch) == (False, NO_BROKER_EPOCH)
+    assert (machine.directory.clean_shutdown, machine.directory.clean_broker_epoch) == (False, NO_BROKER_EPOCH)
 
 
 def test_a_stop_before_loading_restores_the_clean_shutdown_marker() -> None:
     machine = Machine(KRAFT)
-    machine.storage.close_cleanly(0, 7)
-    machine.storage.close_unloaded(Decisions(KRAFT), 8)
-    assert (machine.storage.clean_shutdown, machine.storage.clean_broker_epoch) == (True, 8)
+    machine.directory.mark_clean(7)
+    machine.directory.close_unloaded(Decisions(KRAFT), 8)
+    assert (machine.directory.clean_shutdown, machine.directory.clean_broker_epoch) == (True, 8)
 
 
 @pytest.mark.parametrize(("rule", "trusted"), [("always", True), ("loaded-only", False)])
@@ -350,8 +356,8 @@ def test_rule_decides_whether_a_lying_marker_is_left(rule: str, *, trusted: bool
     machine.write()
     assert machine.lose_power()
     machine.storage.epoch_checkpoint.write([])
-    machine.storage.close_unloaded(Decisions(rules), 8)
-    assert machine.storage.clean_broker_epoch == (8 if trusted else NO_BROKER_EPOCH)
+    machine.directory.close_unloaded(Decisions(rules), 8)
+    assert machine.directory.clean_broker_epoch == (8 if trusted else NO_BROKER_EPOCH)
     machine.start()
     assert machine.bases == [0]
     # Nobody has looked at what is there: it is not scanned, and the epochs that it names are not taken.
@@ -493,14 +499,14 @@ def test_the_high_watermark_file_lags_behind_and_a_shutdown_writes_it() -> None:
 
 def test_the_marker_is_written_by_a_shutdown_and_removed_by_a_start() -> None:
     machine = Machine()
-    assert not machine.storage.clean_shutdown
+    assert not machine.directory.clean_shutdown
     machine.kill()
-    assert not machine.storage.clean_shutdown
+    assert not machine.directory.clean_shutdown
     machine.start()
     machine.shut_down()
-    assert machine.storage.clean_shutdown
+    assert machine.directory.clean_shutdown
     machine.start()
-    assert not machine.storage.clean_shutdown
+    assert not machine.directory.clean_shutdown
 
 
 def test_epochs_missing_from_the_file_are_taken_from_the_batches() -> None:

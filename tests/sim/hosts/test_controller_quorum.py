@@ -84,8 +84,8 @@ def test_a_controlled_shutdown_hands_over_and_closes_the_log_cleanly() -> None:
     world.run(5)
     assert 1 not in world.cluster.running
     assert (state(world).leader, state(world).isr, state(world).elr) == (2, (2, 3), ())
-    storage = world.cluster.machines.storages[1]
-    assert (storage.clean_shutdown, storage.clean_broker_epoch) == (True, epoch)
+    directory = world.cluster.machines.directories[1]
+    assert (directory.clean_shutdown, directory.clean_broker_epoch) == (True, epoch)
     world.cluster.shut_down(2)
     world.run(5)
     assert (state(world).isr, state(world).elr) == ((3,), (2,))
@@ -94,7 +94,7 @@ def test_a_controlled_shutdown_hands_over_and_closes_the_log_cleanly() -> None:
     assert state(world).isr == (3,)  # The session of who has stopped is open yet.
     world.run(12)
     assert state(world).isr == (2, 3)
-    assert storage.clean_broker_epoch == epoch
+    assert directory.clean_broker_epoch == epoch
 
 
 @pytest.mark.parametrize(("kill", "elr"), [(True, ()), (False, (2,))])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sim.hosts.cluster import TOPIC
 from tests.sim.world import World
 
 SHORT = {"zookeeper.session.timeout.ms": 3_000, "sim.heartbeat.interval.ms": 1_000, "sim.supervisor.restart.ms": 1_000}
@@ -166,7 +167,7 @@ def test_a_leader_that_shuts_down_hands_over_first() -> None:
     assert world.of("elected")[-1]["t"] < world.of("shutdown", broker=1)[0]["t"]
     assert isr(world) == (2, 3)
     assert world.cluster.control.state.leader_epoch == 1  # Nothing more to do when its session was closed.
-    assert world.cluster.machines.storages[1].clean_shutdown
+    assert world.cluster.machines.directories[1].clean_shutdown
 
 
 def test_controlled_shutdown_tries_three_times_without_a_controller() -> None:
@@ -203,9 +204,7 @@ def test_a_lagging_member_leaves_the_isr_and_others_learn_of_it_later() -> None:
     assert world.process(1).module.controller.context.state.isr == (1, 2, 3)
     world.run(8)
     assert set(world.process(1).module.controller.context.state.isr) == {1, 2}
-    known = world.cluster.running[2].known
-    assert known is not None
-    assert known.isr == (1, 2)
+    assert world.cluster.running[2].known[TOPIC].isr == (1, 2)
 
 
 def test_a_leader_that_missed_a_change_cannot_write_the_isr() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sim.errors import InputError
+from sim.hosts.cluster import TOPIC
 from sim.protocol.batch import Batch
 from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.quorum_messages import BrokerRegistrationRequest, BrokerRegistrationResponse
@@ -273,7 +274,7 @@ def epoch_0_not_recovered(rules: Rules) -> Scene:
     storage = world.cluster.machines.storages[2]
     storage.epoch_checkpoint.write([])
     decide = Decisions(rules)
-    _, epochs, _ = storage.recover(decide)
+    _, epochs, _ = storage.recover(decide, clean=False)
     return epochs.latest, decide
 
 
@@ -330,8 +331,8 @@ def request_of_former_controller(rules: Rules) -> Scene:
     world = World("kip320-repaired", rules=rules.as_dict()).ready()
     one = world.process(2)
     epoch = world.process(world.cluster.controller).module.controller.context.epoch
-    assert one.known is not None
-    return one.update_metadata(UpdateMetadataRequest(epoch - 1, one.broker_epoch, one.known, one.live, 1)), one.decide
+    late = UpdateMetadataRequest(epoch - 1, one.broker_epoch, one.known[TOPIC], one.live, 1)
+    return one.update_metadata(late), one.decide
 
 
 def preferred_leader_outside_isr(rules: Rules) -> Scene:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from sim.config import resolve
-from sim.environment.storage import Storage
+from sim.environment.storage import LogDirectory, Storage
 from sim.hosts.settings import broker_settings
 from sim.protocol.batch import Batch
 from sim.protocol.decisions import Decisions
@@ -136,9 +136,15 @@ def entries_answering(answers: Mapping[str, Any], asked: int, latest: int, leo: 
 _MISSING: Final = object()
 
 
+def make_directory() -> LogDirectory:
+    """A machine's empty log directory, with default settings and one replica."""
+    return LogDirectory(broker_settings(resolve()).storage, ("0",))
+
+
 def make_storage() -> Storage:
-    """A machine's empty disk, with default settings."""
-    return Storage(broker_settings(resolve()).storage)
+    """The files of a replica in an empty log directory, with default settings."""
+    (storage,) = make_directory().storages.values()
+    return storage
 
 
 def fill(storage: Storage, batches: list[Batch]) -> None:

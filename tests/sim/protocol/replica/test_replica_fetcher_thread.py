@@ -545,9 +545,9 @@ def test_a_truncation_that_changes_nothing_is_not_repeated_at_once() -> None:
 def test_only_a_fetch_that_was_agreed_with_goes_round() -> None:
     follower = Follower({1: 2}, ON_FETCH, hw=2).follow()
     follower.brings(diverging=(1, 1))
-    assert not follower.fetcher.would_repeat(follower.asked, 0)
+    assert not follower.fetcher.would_repeat(follower.asked, 0, 0)
     follower.brings(hw=1)
-    assert follower.fetcher.would_repeat(follower.asked, 0)
+    assert follower.fetcher.would_repeat(follower.asked, 0, 0)
 
 
 @pytest.mark.parametrize(

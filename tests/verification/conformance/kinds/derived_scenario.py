@@ -52,8 +52,7 @@ class Scenario:
             self.replica = self._load()
 
     def _load(self) -> Replica:
-        self.storage.clean_shutdown = True
-        log, epochs, hw = self.storage.recover(Decisions(self.rules))
+        log, epochs, hw = self.storage.recover(Decisions(self.rules), clean=True)
         return Replica(NAME, log, epochs, hw, Decisions(self.rules), RecordingHost())
 
     def truncate(self, op: Fields) -> None:

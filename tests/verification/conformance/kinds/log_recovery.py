@@ -20,8 +20,8 @@ from tests.verification.conformance.world import (
     batches_of,
     entries_of,
     fill,
+    make_directory,
     make_partition,
-    make_storage,
     record_id,
     records,
 )
@@ -42,7 +42,8 @@ class Machine:
         if not given.get("intact", True):
             raise TableError("nothing on a disk is ever torn")
         batches = batches_of(given.get("log", ())) or records(given.get("records", given.get("leo", 0)), 0)
-        self.storage = make_storage()
+        self.directory = make_directory()
+        (self.storage,) = self.directory.storages.values()
         fill(self.storage, batches)
         file = given.get("epoch_file_after_loss", entries_of(batches))
         self.storage.epoch_checkpoint.write([(epoch, start) for epoch, start in file])
@@ -51,8 +52,7 @@ class Machine:
     @cached_property
     def partition(self) -> Partition:
         """The leading partition of the process that uses the disk, for operations on a log in use."""
-        self.storage.clean_shutdown = True
-        log, epochs, _ = self.storage.recover(Decisions(self.rules))
+        log, epochs, _ = self.storage.recover(Decisions(self.rules), clean=True)
         partition = make_partition(log, epochs, self.rules, hw=self.hw)
         brokers = (LEADER, FOLLOWER)
         partition.become_leader(LeaderAndIsr("0", LEADER, epochs.latest or 0, brokers, 0, brokers), 0)
@@ -83,22 +83,22 @@ class Machine:
 
     def load(self, op: Fields) -> Seen:
         """Start a process. It treats the shutdown as clean if it does not scan the log."""
-        storage = self.storage
-        storage.clean_shutdown = op.get("clean_shutdown_file", storage.clean_shutdown)
+        storage, directory = self.storage, self.directory
+        directory.clean_shutdown = op.get("clean_shutdown_file", directory.clean_shutdown)
         fill(self.storage, records(1, 0))
         storage.recovery_point = 0
-        storage.recover(Decisions(self.rules))
-        return Seen(had_clean_shutdown=storage.recovery_point == 1, file_exists_after_load=storage.clean_shutdown)
+        storage.recover(Decisions(self.rules), clean=directory.take_marker())
+        return Seen(had_clean_shutdown=storage.recovery_point == 1, file_exists_after_load=directory.clean_shutdown)
 
     def fail_to_load(self, op: Fields) -> Seen:
         """Start a process that cannot read the log."""
-        self.storage.clean_shutdown = op["clean_shutdown_file"]
+        self.directory.clean_shutdown = op["clean_shutdown_file"]
         skip_if_compiled()
         with patch.object(Log, "reload", side_effect=RecoveryError("unreadable")):
             try:
-                self.storage.recover(Decisions(self.rules))
+                self.storage.recover(Decisions(self.rules), clean=self.directory.take_marker())
             except RecoveryError:
-                return Seen(file_exists_after=self.storage.clean_shutdown)
+                return Seen(file_exists_after=self.directory.clean_shutdown)
         raise AssertionError("an unreadable log was loaded")
 
     def reopen(self, op: Fields) -> Seen:
@@ -107,11 +107,11 @@ class Machine:
         What is not readable is as many batches as given, the newest.
         """
         storage = self.storage
-        storage.clean_shutdown = op["clean_shutdown"]
         storage.recovery_point_file.content = op.get("recovery_point", storage.recovery_point)
         storage.log_start_file.content = op.get("log_start")
-        storage.corrupt_tail(op.get("unreadable_at_the_end", 0))
-        log, epochs, hw = storage.recover(Decisions(self.rules))
+        self.directory.clean_shutdown = op["clean_shutdown"]
+        self.directory.corrupt_tails(op.get("unreadable_at_the_end", 0))
+        log, epochs, hw = storage.recover(Decisions(self.rules), clean=self.directory.take_marker())
         return Seen(
             leo=log.leo,
             log_start=log.log_start,
@@ -124,17 +124,19 @@ class Machine:
         """Shut a broker down before its logs are loaded."""
         broker = LoadingBroker(self.rules, clean=self.previous_shutdown != "unclean")
         broker.shut_down()
-        return Seen(clean_shutdown_file=broker.storage.clean_shutdown)
+        return Seen(clean_shutdown_file=broker.directory.clean_shutdown)
 
     def shut_down(self, op: Fields) -> Seen:
         """Shut down a broker with that many directories. A machine has one, so each directory is a machine."""
-        storages = [make_storage() for _ in range(self.directories)]
-        for storage in storages:
-            storage.recover(Decisions(self.rules))
-            storage.close_cleanly(0, op["broker_epoch"])
-        epochs = {storage.clean_broker_epoch for storage in storages}
+        directories = [make_directory() for _ in range(self.directories)]
+        for directory in directories:
+            (storage,) = directory.storages.values()
+            storage.recover(Decisions(self.rules), clean=directory.take_marker())
+            storage.close_cleanly(0)
+            directory.mark_clean(op["broker_epoch"])
+        epochs = {directory.clean_broker_epoch for directory in directories}
         return Seen(
-            clean_shutdown_file_in_every_dir=all(storage.clean_shutdown for storage in storages),
+            clean_shutdown_file_in_every_dir=all(directory.clean_shutdown for directory in directories),
             broker_epoch_read_back=epochs.pop() if len(epochs) == 1 else NO_BROKER_EPOCH,
         )
 

@@ -43,10 +43,10 @@ class Driver:
         self._is_down = False
         self._storage = Storage(SETTINGS)
         self._rolls = False
-        self._replica = self._load()
+        self._replica = self._load(clean=True)
 
-    def _load(self) -> Replica:
-        log, epochs, hw = self._storage.recover(Decisions(self._rules))
+    def _load(self, *, clean: bool) -> Replica:
+        log, epochs, hw = self._storage.recover(Decisions(self._rules), clean=clean)
         return Replica("t", log, epochs, hw, Decisions(self._rules), self)
 
     # As `sim.hosts.broker` does it.
@@ -140,7 +140,7 @@ class Driver:
             return self._stop("ends below its start")
         self._storage.process_ended(replica.hw, 0)
         self._storage.close_cleanly(replica.hw)
-        self._replica = self._load()
+        self._replica = self._load(clean=True)
         return None
 
     def _crash(self, lost: int, recovery_point: int, start: int, hw: int) -> str | None:
@@ -160,7 +160,7 @@ class Driver:
         knows_epochs = bool(storage.epoch_checkpoint.entries)
         begins_anew = self._ends_below(0, start)
         try:
-            self._replica = self._load()
+            self._replica = self._load(clean=False)
         except RecoveryError:
             return self._stop("fails")
         epochs = self._replica.epochs

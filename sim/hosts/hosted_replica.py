@@ -1,0 +1,295 @@
+"""One of a broker's replicas: its partition, its files, and the requests that wait for it.
+
+A broker hosts one for each partition. It is the host of its partition (`PartitionHost`); what concerns the broker as a
+whole (registration, metadata, fetchers, connections) stays in `sim.hosts.broker.Broker`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from sim.environment.elision import ElidedFetch, ElidingBroker
+from sim.environment.storage import Storage
+from sim.history import steps
+from sim.history.recorder import Recorder
+from sim.hosts.settings import BrokerSettings
+from sim.kernel.message import Message
+from sim.kernel.scheduler import Kernel
+from sim.protocol.batch import Batch
+from sim.protocol.decisions import Decisions
+from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
+from sim.protocol.log.log import Log
+from sim.protocol.messages import (
+    DIVERGING_EPOCH,
+    NONE,
+    NOT_LEADER_OR_FOLLOWER,
+    Diverging,
+    FetchRequest,
+    FetchResult,
+    Position,
+    ProduceRequest,
+    ProduceResponse,
+)
+from sim.protocol.replica.delayed_fetch import DelayedFetch
+from sim.protocol.replica.isr import UNREGISTERED
+from sim.protocol.replica.partition import Partition
+from sim.protocol.replica.replica import Replica
+
+if TYPE_CHECKING:
+    from sim.hosts.isr_expiration import IsrExpiration
+
+
+class HostingBroker(ElidingBroker):
+    """A broker as its replicas see it.
+
+    Attributes:
+        decide: its rules.
+        isr_expiration: shrinks the ISRs of the partitions that it leads.
+        live: registered brokers with their broker epochs, in its metadata.
+        replicas: its replicas by partition; none until the logs are loaded.
+    """
+
+    __slots__ = ("decide", "isr_expiration", "kernel", "live", "reached", "replicas", "settings")
+
+    decide: Decisions
+    isr_expiration: IsrExpiration
+    kernel: Kernel
+    live: Mapping[int, int]
+    reached: Callable[[int], None]
+    replicas: dict[str, HostedReplica]
+    settings: BrokerSettings
+
+    def answer_waiting(self, fetches: list[DelayedFetch]) -> None:
+        """Answer all fetches of a list of waiting ones, in order of arrival; those that arrived together by node id."""
+        raise NotImplementedError
+
+    def reply(self, node: int, reply: Message) -> None:
+        """Send a response."""
+        raise NotImplementedError
+
+    def stop_fetching(self, name: str) -> None:
+        """Stop following the leader of a partition. Kafka: AbstractFetcherManager#removeFetcherForPartitions."""
+        raise NotImplementedError
+
+    def propose_isr(self, replica: HostedReplica, isr: tuple[int, ...]) -> None:
+        """Propose an ISR to the control plane; see `PartitionHost.propose_isr`."""
+        raise NotImplementedError
+
+    def is_alive(self, broker: int) -> bool:
+        """See `MetadataCache.is_alive`."""
+        return broker in self.live
+
+
+class HostedReplica:
+    """A replica on a broker; see the module.
+
+    Args:
+        broker: the broker.
+        name: the partition.
+        storage: the replica's files.
+        log: its log, as recovery left it.
+        epochs: its epoch cache.
+        hw: the checkpointed HW.
+
+    Attributes:
+        partition: state and leadership of the replica; another object after the replica was deleted.
+        consumers: waiting fetches of consumers.
+        followers: waiting fetches of followers; one of several partitions waits in each of them.
+        recorder: records the partition's steps.
+    """
+
+    __deletable__ = ("partition",)
+    __slots__ = ("broker", "consumers", "followers", "name", "partition", "reached", "recorder", "storage")
+
+    reached: Callable[[int], None]
+
+    def __init__(
+        self,
+        broker: HostingBroker,
+        name: str,
+        storage: Storage,
+        recorder: Recorder,
+        log: Log,
+        epochs: LeaderEpochFileCache,
+        hw: int,
+    ) -> None:
+        self.broker = broker
+        self.name = name
+        self.storage = storage
+        self.recorder = recorder
+        self.reached = broker.reached
+        self.followers: list[DelayedFetch] = []
+        self.consumers: list[DelayedFetch] = []
+        self.partition = self._hold(log, epochs, hw)
+
+    def _hold(self, log: Log, epochs: LeaderEpochFileCache, hw: int) -> Partition:
+        settings, broker = self.broker.settings, self.broker
+        return Partition(
+            broker.node,
+            self.name,
+            log,
+            epochs,
+            hw,
+            broker.decide,
+            self,
+            min_insync_replicas=settings.min_insync_replicas,
+            lag_us=settings.lag_us,
+        )
+
+    def end(self) -> None:
+        """Drop references back to this replica, so that the garbage collector is not needed."""
+        del self.partition
+
+    def delete(self) -> None:
+        """Delete log and checkpoints, because the broker is no longer a replica."""
+        broker = self.broker
+        broker.stop_fetching(self.name)
+        self.partition.stop()
+        self.wake_all()
+        removed = self.storage.log.batches[:]
+        self.partition = self._hold(*self.storage.delete_log(broker.decide))
+        step = steps.Deleted(broker.node, self.partition, removed)
+        self.recorder.record(step)
+        step.release()
+
+    # Fetches.
+
+    def read(self, request: FetchRequest, position: Position) -> FetchResult:
+        """The result of a fetch that waited. Kafka: DelayedFetch#onComplete."""
+        partition = self.partition
+        _, offset, epoch, last_epoch = position
+        assigned = request.replica < 0 or request.replica in partition.followers.states
+        if assigned:
+            error = partition.check_fetch(offset, epoch, last_epoch, request.replica < 0)
+        else:
+            error = partition.check_unassigned(offset, epoch, last_epoch)
+        if error:
+            return self.refusal(error, last_epoch)
+        if request.replica < 0:
+            return self.result(NONE, partition.read_committed(offset))
+        return self.result(NONE, partition.read_uncommitted(offset) if assigned else [])
+
+    def read_for_follower(self, request: FetchRequest, position: Position) -> tuple[FetchResult, bool]:
+        """The result for a follower's fetch that has just arrived, and whether it counts for the follower's state."""
+        partition = self.partition
+        _, offset, epoch, last_epoch = position
+        if request.replica not in partition.followers.states:
+            error = partition.check_unassigned(offset, epoch, last_epoch)
+            return (self.refusal(error, last_epoch) if error else self.result(NONE, [])), False
+        error = partition.check_fetch(offset, epoch, last_epoch)
+        if error:
+            if error != DIVERGING_EPOCH:
+                partition.note_refused_fetch(request.replica)
+                self.note_laggards()
+            return self.refusal(error, last_epoch), False
+        if partition.is_stale(request.replica, request.broker_epoch):
+            return self.result(NOT_LEADER_OR_FOLLOWER, []), False
+        return self.result(NONE, partition.read_uncommitted(offset)), True
+
+    def result(self, error: str, batches: Sequence[Batch], diverging: Diverging = None) -> FetchResult:
+        """A fetch result with the current HW, log start and leader epoch."""
+        partition = self.partition
+        log_start, epoch = partition.log.log_start, partition.leader_epoch
+        return self.name, error, batches, partition.hw, log_start, epoch, diverging or partition.agrees
+
+    def refusal(self, error: str, last_epoch: int) -> FetchResult:
+        """The result of a fetch that `Partition.check_fetch` refused: an error, or where the logs diverge."""
+        if error == DIVERGING_EPOCH:
+            return self.result(NONE, [], self.partition.diverging(last_epoch))
+        return self.result(error, [])
+
+    def cancel_wait(self, delayed: DelayedFetch) -> None:
+        """Take a fetch off the list of those that wait."""
+        (self.followers if delayed.request.replica >= 0 else self.consumers).remove(delayed)
+
+    def wake_followers(self) -> None:
+        """Answer waiting fetches of followers, because there is data."""
+        if self.followers:
+            self.broker.answer_waiting(self.followers)
+
+    def wake_consumers(self) -> None:
+        """Answer waiting fetches of consumers, because the HW rose."""
+        if self.consumers:
+            self.broker.answer_waiting(self.consumers)
+
+    def wake_all(self) -> None:
+        """Answer all waiting fetches, mostly with an error, because leadership changed."""
+        self.wake_followers()
+        self.wake_consumers()
+
+    # Callbacks from the partition.
+
+    def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
+        """See `ProduceHost.answer_produce`; acks=0 is never answered."""
+        if request.acks:
+            broker = self.broker
+            reply = ProduceResponse(request, error, base_offset, broker.kernel.now_us)
+            if request.acks < 0 and not error:
+                self.recorder.record(steps.Acknowledges(broker.node, reply, self.partition.min_insync_replicas))
+            broker.reply(request.client, reply)
+
+    def appended(self, replica: Replica, batch: Batch) -> None:
+        """See `ReplicaHost.appended`: wakes the fetches that wait for data."""
+        broker = self.broker
+        self.recorder.record(steps.Append(broker.node, replica.log, batch))
+        self.storage.appended(batch, broker.kernel.now_us)
+        if not broker.isr_expiration.scheduled and self.partition.is_leader:
+            broker.isr_expiration.schedule()
+        if self.followers:
+            broker.answer_waiting(self.followers)
+
+    def truncated(self, replica: Replica, removed: list[Batch]) -> None:
+        """See `ReplicaHost.truncated`."""
+        partition = self.partition
+        assert replica is partition
+        self.recorder.truncated(self.broker.node, partition, removed)
+        self.storage.truncated(self.broker.kernel.now_us)
+
+    def hw_moved(self, replica: Replica, previous: int) -> None:
+        """See `ReplicaHost.hw_moved`: wakes consumers, never followers."""
+        partition, broker = self.partition, self.broker
+        assert replica is partition
+        self.storage.hw_file.catch_up(previous, broker.kernel.now_us)
+        self.recorder.record(steps.HighWatermark(broker.node, partition, previous))
+        if partition.is_leader:
+            if replica.hw > previous:
+                self.wake_consumers()
+            broker.end_elision(ElidedFetch)
+
+    def log_start_moved(self, replica: Replica) -> None:
+        """See `ReplicaHost.log_start_moved`."""
+        broker = self.broker
+        broker.end_elision()
+        self.storage.log_start_moved(broker.kernel.now_us)
+        self.recorder.record(steps.LogStart(broker.node, replica.log.log_start))
+        broker.network.note_broker_change()  # Where epochs end.
+
+    def replicated(self, partition: Partition, follower: int, leo: int) -> None:
+        """See `PartitionHost.replicated`. A follower whose disk was replaced lags though nothing was appended."""
+        broker = self.broker
+        if not broker.isr_expiration.scheduled and leo < partition.log.leo:
+            broker.isr_expiration.schedule()
+        self.recorder.record(steps.Replicated(broker.node, partition.leader_epoch, follower, leo))
+
+    def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
+        """See `PartitionHost.propose_isr`; isr-expiration checks again."""
+        broker = self.broker
+        broker.end_elision()
+        broker.isr_expiration.schedule()
+        self.recorder.record(steps.IsrSent(partition, isr))
+        broker.propose_isr(self, isr)
+
+    def note_laggards(self) -> None:
+        """Let isr-expiration check again, because a member of the ISR may lag although nothing was appended."""
+        partition, expiration = self.partition, self.broker.isr_expiration
+        if not expiration.scheduled and partition.is_leader and partition.has_laggards:
+            expiration.schedule()
+
+    def is_alive(self, broker: int) -> bool:
+        """See `MetadataCache.is_alive`."""
+        return self.broker.is_alive(broker)
+
+    def registered_epoch(self, broker: int) -> int:
+        """See `MetadataCache.registered_epoch`."""
+        return self.broker.live.get(broker, UNREGISTERED)
