@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sim.hosts.cluster import TOPIC
 from sim.protocol.messages import LATEST, NO_EPOCH, FetchRequest, FetchResponse, ProduceRequest, ProduceResponse
 from tests.verification.conformance.cases import Fields, TableError
 from tests.verification.conformance.driving import Kind, Matching, Seen
@@ -97,14 +98,14 @@ class Requests:
         epoch = epoch_of(op.get("current_leader_epoch"))
         op.get("max_wait_ms")  # It is over only after what comes next.
         replica = FOLLOWER if op["by"] == "follower" else -1
-        request = FetchRequest(ASKER, LEADER, replica, -1, [("", 0, epoch, NO_EPOCH)], [self.leader_epoch])
+        request = FetchRequest(ASKER, LEADER, replica, -1, [(TOPIC, 0, epoch, NO_EPOCH)], [self.leader_epoch])
         broker.asker.send(LEADER, request)
         broker.pass_time(SECOND_US // 10)
         return Seen(answered=bool(broker.asker.answers))
 
     def produce(self, op: Fields) -> Seen:
         """Write to a leader without followers, or to one with all of them."""
-        request = ProduceRequest(ASKER, "", record_id(0, self.leader_epoch), 1, op["acks"])
+        request = ProduceRequest(ASKER, TOPIC, record_id(0, self.leader_epoch), 1, op["acks"])
         if self.running is None:
             broker = self._leading()
             broker.asker.send(LEADER, request)
