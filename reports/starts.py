@@ -22,7 +22,7 @@ HISTORY: Final = re.compile(rb"\A[a-z0-9.-]+, mode \S+, seed \d+: ")
 DESCRIPTION: Final = re.compile(rb"\ATopic: highwater\t")
 REVIEW: Final = re.compile(rb"\A# Review of ")
 REVIEW_PAGE: Final = re.compile(rb'<meta name="generator" content="Highwater review">')
-REVIEWED: Final = re.compile(rb'\Aschema = 1\nname = "(rolling-(up|down)grade|back)"\n')
+REVIEWED: Final = re.compile(rb'\Aschema = 1\nname = "([a-z0-9.-]+-(up|down)grade|back)"\n')
 """A review, as Markdown and HTML, and the files of its upgrade and downgrade."""
 SCRIPT: Final = re.compile(rb"\nShrunk from a run of ")
 LOG: Final = re.compile(rb"\ADumping broker-\d+/")

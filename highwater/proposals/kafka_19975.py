@@ -186,10 +186,11 @@ class CompletionShrinksIsr(Checker):
         before, self._before = self._before, step
         if before is None or not (before.state.adding or before.state.removing):
             return
-        state = step.state
-        target = [broker for broker in before.state.replicas if broker not in before.state.removing]
-        if state.adding or state.removing or set(state.replicas) != set(target):
-            return
+        state, replicas = step.state, before.state.replicas
+        target = [broker for broker in replicas if broker not in before.state.removing]
+        former = [broker for broker in replicas if broker not in before.state.adding]
+        if state.adding or state.removing or set(state.replicas) != set(target) or target == former:
+            return  # In progress, or cancelled: then the former replicas are left, which may be those of the target.
         self.decided = True
         was, size = len(before.state.isr), len(state.isr)
         if size < min(was, len(target)):

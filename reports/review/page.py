@@ -2,34 +2,56 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Final
 
 from reports.analysis import sentences
 from reports.analysis.sentences import LOSSES, MEASURES
 from reports.formatting import number, share
 from reports.review.document import Block, Commands, Heading, Items, Table, Text
-from reports.review.review import LIVENESS
+from reports.review.result import (
+    BREAKS_UPGRADE,
+    COSTS,
+    HARMLESS,
+    LIVENESS,
+    LOSES,
+    UNPROVEN,
+    UNTESTED,
+    summed,
+)
+from reports.review.review import command, word
+from scenarios.version import build, code_version
 from sim.plurals import counted
 from sim.protocol.rules import RULES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from reports.analysis.compare import Difference
-    from reports.review.review import Review, Swept
-    from sim.protocol.modes import Mode
+    from reports.review.result import Counts, Review, Swept
 
-CONFORMANCE: Final = (
-    "Cases of Kafka's unit tests and recorded vectors are in the source tree, not in the installed package, and run "
-    "with the rules of their releases. In a checkout, put the changed rules into the release's mode in "
-    "sim/protocol/modes.py; each case that fails then is one that the proposal changes."
-)
+SHOWN: Final = 12
+"""Most cases that are listed."""
+NAME_MAX: Final = 24
+"""A longer name of a mode is `PROPOSAL` on the page, below the title."""
+PROPOSAL: Final = "the proposal"
+VERDICTS: Final = {
+    LOSES: "{mode} breaks its promise where {base} keeps it.",
+    BREAKS_UPGRADE: "{mode} keeps its promise, but not while brokers are upgraded to it from {base}, or back.",
+    UNPROVEN: "Inconclusive: {mode} shows violations that {base} does not, on so few seeds that they may be chance.",
+    UNTESTED: "Inconclusive: {mode} and {base} never acted differently, so nothing was tested.",
+    COSTS: "{mode} keeps what {base} keeps, and costs availability.",
+    HARMLESS: "No violation of {mode} was found that {base} does not have, and no loss of availability.",
+}
 
 
 def title(review: Review) -> str:
     """The title."""
     return f"Review of {review.mode.name} against {review.base.name}"
+
+
+def label(review: Review) -> str:
+    """The mode's name on the page."""
+    return review.mode.name if len(review.mode.name) <= NAME_MAX else PROPOSAL
 
 
 def blocks(review: Review) -> Iterator[Block]:
@@ -38,83 +60,135 @@ def blocks(review: Review) -> Iterator[Block]:
         yield Text(review.claim, quoted=True)
     yield Items(list(answer(review)))
     yield from _rules(review)
+    yield from _claim(review)
     yield from _stories(review)
+    yield from _conformance(review)
+    yield from _violations(review)
     yield from _losses(review)
     yield from _moved(review)
     yield from _liveness(review)
     yield from _availability(review)
     yield from _warnings(review)
-    yield from _effects(review)
-    yield Heading("Conformance with Kafka's own tests")
-    yield Text(CONFORMANCE)
-    yield Commands([".venv/bin/python -m pytest -q tests/verification/conformance"])
-    if review.skipped:
-        yield Heading("What was not done")
-        yield Items(review.skipped)
+    yield from _tested(review)
+    yield from _repeats(review)
 
 
 def answer(review: Review) -> Iterator[str]:
     """The answer in sentences, the most serious first."""
-    mode, base = review.mode.name, review.base.name
-    seeds = sum(one.pair.n for one in review.swept)
+    mode, base = label(review), review.base.name
+    yield _begun(VERDICTS[review.verdict].format(mode=mode, base=base))
+    if review.claim_kind:
+        yield _claim_holds(review)
     if review.lost:
-        told = sentences.joined([f"{kind} on {counted(n, 'seed')}" for kind, n in review.lost.items()], "and")
-        yield f"{mode} breaks its promise where {base} does not: {told}, of {seeds:,} in random scenarios."
+        yield f"Inside the promise, {_kinds(review.lost)} of {review.seeds:,} of random scenarios, only with {mode}."
     if review.broken:
-        told = sentences.joined([f"{kind} on {counted(n, 'seed')}" for kind, n in review.broken.items()], "and")
-        yield f"A rolling upgrade or downgrade breaks the promise where {base} alone does not: {told}."
+        seeds = sum(one.pair.n for one in review.moved)
+        yield (
+            f"Brokers that are upgraded or downgraded one after the other: {_kinds(review.broken)} of {seeds:,}, and "
+            f"not with {base} alone."
+        )
     if worse := [story.scenario for story in review.stories if story.worse]:
         yield f"Scripted scenarios that end worse: {sentences.joined(worse, 'and')}."
     if better := [story.scenario for story in review.stories if story.better]:
         yield f"Scripted scenarios that end better: {sentences.joined(better, 'and')}."
-    if not review.is_worse:
-        bound = f" (with 95 % confidence, fewer than one in {seeds // 3:,})" if seeds >= 30 else ""
-        yield f"No violation inside the promise is new, on {seeds:,} seeds of random scenarios{bound}."
-    if saved := _only_base(review):
-        told = sentences.joined([f"{kind} on {counted(n, 'seed')}" for kind, n in saved.items()], "and")
-        yield f"{base} breaks its promise where {mode} does not: {told}."
-    costs = [(one, cost) for one in review.swept for cost in one.costs]
-    if costs:
-        worse_in = sorted({one.name for one, cost in costs if _more(one, cost, review.mode) > 0})
-        better_in = sorted({one.name for one, cost in costs if _more(one, cost, review.mode) < 0})
-        if worse_in:
-            yield f"{mode} costs availability in {sentences.joined(worse_in, 'and')}."
-        if better_in:
-            yield f"{mode} gains availability in {sentences.joined(better_in, 'and')}."
-    else:
-        yield "Availability does not differ beyond chance."
+    for kind, one in review.unproven.items():
+        yield _unproven(review, kind, one)
+    if not review.is_worse and not review.unproven:
+        bound = f" (with 95 % confidence, fewer than one in {review.seeds // 3:,})" if review.seeds >= 30 else ""
+        yield f"No violation inside the promise is new, on {review.seeds:,} seeds of random scenarios{bound}."
+    if review.saved:
+        yield f"Inside the promise, {_kinds(review.saved)} only with {base}."
+    yield from _prices(review)
     touched = sum(one.touched for one in review.swept)
     yield (
-        f"The rules that differ had an effect in {share(touched, seeds)} of these runs; in all others both modes have "
-        "the same history."
+        f"The rules that differ had an effect in {share(touched, review.seeds)} of the runs of random scenarios; in "
+        "all others both modes have the same history."
+    )
+    if not isinstance(review.conformance, str) and review.conformance.changes:
+        yield f"Kafka's own tests and recorded answers that would change: {review.conformance.changes}."
+
+
+def _begun(text: str) -> str:
+    return text[:1].upper() + text[1:] if text.startswith(PROPOSAL) else text
+
+
+def _kinds(found: Mapping[str, Counts]) -> str:
+    return sentences.joined([f"{kind} on {counted(one.only_mode, 'seed')}" for kind, one in found.items()], "and")
+
+
+def _claim_holds(review: Review) -> str:
+    kind, mode = review.claim_kind, label(review)
+    runs = summed(one.claim for one in review.swept)
+    where = [f"{runs.only_mode:,} seeds of random scenarios"] if runs.only_mode else []
+    where += [f"scripted scenario {name}" for name in review.claim_stories]
+    if where:
+        return f"The claim does not hold: {mode} shows {kind} where {review.base.name} does not ({', '.join(where)})."
+    shown = runs.both + runs.only_base
+    rest = f", except where {review.base.name} does so, too" if shown else ""
+    return f"No run contradicts the claim: {mode} never shows {kind}{rest}."
+
+
+def _unproven(review: Review, kind: str, one: Counts) -> str:
+    text = f"{kind} on {counted(one.only_mode, 'seed')} only with {label(review)}"
+    if one.again is None:
+        return f"{text}."
+    base, mode, n = one.again
+    return (
+        f"{text}: of {n} runs with the same faults and other latencies, {mode} show it with {label(review)}, {base} "
+        f"with {review.base.name}."
     )
 
 
-def _only_base(review: Review) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _prices(review: Review) -> Iterator[str]:
+    mode = label(review)
+    largest: dict[str, tuple[float, str]] = {}
+    better = set()
     for one in review.swept:
-        for kind, n in one.only_base.items():
-            found[kind] = found.get(kind, 0) + n
-    return dict(sorted(found.items()))
-
-
-def _more(one: Swept, cost: Difference, mode: Mode) -> float:
-    """By how much a measure is higher in the mode."""
-    return -cost.mean if one.pair.a != mode.name else cost.mean
-
-
-def _word(mode: Mode) -> str:
-    return mode.source or mode.name
+        for cost in one.costs:
+            what, scale, unit = MEASURES.get(cost.measure, (cost.measure, 1, ""))
+            more = review.more(one, cost) / scale
+            if more < 0:
+                better.add(one.name)
+            elif more > largest.get(one.name, (0.0, ""))[0]:
+                largest[one.name] = more, f"{one.name} ({number(more, '+')} {unit} a run: {what})"
+    if largest:
+        yield f"{mode} costs availability in {sentences.joined([text for _, text in largest.values()], 'and')}."
+    if better:
+        yield f"{mode} gains availability in {sentences.joined(sorted(better), 'and')}."
+    if review.waits.is_sure:
+        waits = counted(review.waits.only_mode, "seed")
+        yield f"Only with {mode} the partition waits for an operator at the end: on {waits}."
+    if not largest and not better:
+        yield "Availability does not differ beyond chance."
 
 
 def _rules(review: Review) -> Iterator[Block]:
-    yield Heading("Rules that differ")
+    yield Heading("What is proposed")
+    yield Text(f"{review.mode.summary[:1].upper()}{review.mode.summary[1:]}.")
     rows = [
         (name, before, after, RULES[name].meaning.split(": ")[0].split(". ")[0], RULES[name].source)
         for name, before, after in review.rules
     ]
-    yield Table(["rule", review.base.name, review.mode.name, "what it decides", "source"], rows)
-    yield Commands([shlex.join(["highwater", "modes", "show", _word(review.mode)])])
+    yield Table(["rule", review.base.name, label(review), "what it decides", "source"], rows)
+    yield Commands([command("modes", "show", word(review.mode))])
+
+
+def _claim(review: Review) -> Iterator[Block]:
+    if not review.claim_kind:
+        return
+    yield Heading("The claim")
+    yield Text(f"It is contradicted by {review.claim_kind}. {_claim_holds(review)}")
+    rows = [
+        (one.name, one.pair.n, one.claim.both, one.claim.only_base, one.claim.only_mode)
+        for one in review.swept
+        if one.claim.both or one.claim.only_base or one.claim.only_mode
+    ]
+    if rows:
+        yield Table(["scenario", "seeds", "both", f"only {review.base.name}", f"only {label(review)}"], rows)
+    lines = [one.claim.replay for one in review.swept if one.claim.replay]
+    lines += [command("run", name, "--mode", word(review.mode)) for name in review.claim_stories]
+    if lines:
+        yield Commands(lines)
 
 
 def _stories(review: Review) -> Iterator[Block]:
@@ -124,41 +198,88 @@ def _stories(review: Review) -> Iterator[Block]:
         yield Text(f"None of {review.story_count}: each violates the same in both modes, or nothing.")
         return
     rows = [(one.scenario, one.base, one.mode) for one in review.stories]
-    yield Table(["scenario", review.base.name, review.mode.name], rows)
+    yield Table(["scenario", review.base.name, label(review)], rows)
     yield Text(
-        f"{others} others end alike. A step that did not occur means that the script does not fit the changed protocol."
+        f"{others} others end alike. A step that did not occur means that the script does not fit the changed "
+        "protocol. Each command shows both runs side by side, and marks the first step that differs."
     )
-    yield Commands([line for one in review.stories for line in one.commands])
+    yield Commands([one.command for one in review.stories])
+
+
+def _conformance(review: Review) -> Iterator[Block]:
+    yield Heading("Kafka's own tests, and answers of its classes")
+    found = review.conformance
+    if isinstance(found, str):
+        yield Text(f"Not tried: {found}.")
+        return
+    answers = sum(one.run for one in found.answers)
+    releases = sentences.joined(sorted({one.release for one in found.answers}), "and")
+    yield Text(
+        f"{found.case_count:,} cases of Kafka's unit tests and {answers:,} recorded answers of its classes (of "
+        f"{releases}) say something about this change, because the rules of their release agree with "
+        f"{review.base.name} where the modes differ. {len(found.cases)} and {found.changes - len(found.cases)} of "
+        "these change."
+    )
+    if found.cases:
+        rows = [(one.source or "-", one.id, one.told) for one in found.cases[:SHOWN]]
+        yield Table(["test", "case", f"with {label(review)}"], rows)
+        if len(found.cases) > SHOWN:
+            yield Text(f"And {len(found.cases) - SHOWN} more.")
+    changed = [one for one in found.answers if one.changed]
+    if changed:
+        counts = [(one.subject, one.release, one.run, one.changed) for one in changed]
+        yield Table(["class", "release", "recorded", "changed"], counts)
+        first = min(changed, key=lambda one: len(one.case))
+        yield Text(
+            f"The shortest one ({first.subject}, {first.release}): the operations, the state that Kafka has after the "
+            f"last one, and that of {label(review)}. tests/verification/oracle tells what the fields are."
+        )
+        yield Commands([first.case, first.kafka, first.mode])
+
+
+def _violations(review: Review) -> Iterator[Block]:
+    yield Heading("Violations inside the promise, in random scenarios")
+    rows = [
+        (one.name, kind, one.pair.n, counts.both, counts.only_base, counts.only_mode)
+        for one in review.swept
+        for kind, counts in one.inside.items()
+        if counts.only_base or counts.only_mode
+    ]
+    if not rows:
+        yield Text("Both modes have the same ones on the same seeds, or none.")
+        return
+    yield Table(["scenario", "kind", "seeds", "both", f"only {review.base.name}", f"only {label(review)}"], rows)
+    yield Text(
+        "A rule that moves messages moves some violations to other seeds. What counts is a kind that the base never "
+        "shows, or a split so uneven that chance would make it in less than one of a hundred cases. The first seed of "
+        "each kind, replayed and explained:"
+    )
+    every = [counts for one in review.swept for counts in one.inside.values() if counts.only_mode]
+    yield Commands([line for counts in every for line in (counts.replay, counts.explain) if line])
 
 
 def _losses(review: Review) -> Iterator[Block]:
-    yield Heading("Losses on the same seeds of random scenarios")
-    mode, base = review.mode.name, review.base.name
+    yield Heading("Lost records, inside and outside the promise")
+    mode, base = label(review), review.base.name
     rows = []
     for one in review.swept:
         for kind in one.pair.kinds:
-            if kind.kind in LOSSES and (kind.both or kind.only_a or kind.only_b):
+            if kind.kind in LOSSES and (kind.only_a or kind.only_b):
                 of = {one.pair.a: kind.only_a, one.pair.b: kind.only_b}
-                rows.append((one.name, kind.kind, one.pair.n, kind.both, of[base], of[mode], f"{kind.p:.2g}"))
-    if rows:
-        yield Table(["scenario", "kind", "seeds", "both", f"only {base}", f"only {mode}", "p"], rows)
-        yield Text("Inside and outside the promise together: a p below 0.05 in one of many rows may be chance.")
-    else:
-        yield Text("No run lost a record in either mode.")
-    inside = [
-        (one.name, kind, one.only_base.get(kind, 0), one.only_mode.get(kind, 0))
-        for one in review.swept
-        for kind in sorted({*one.only_base, *one.only_mode})
-    ]
-    if inside:
-        yield Text("Violations inside the promise, on seeds on which only one mode has them:")
-        yield Table(["scenario", "kind", f"only {base}", f"only {mode}"], inside)
+                only = of[base], of[review.mode.name]
+                rows.append((one.name, kind.kind, one.pair.n, kind.both, *only, f"{kind.p:.2g}"))
+    if not rows:
+        yield Text("On each seed, both modes lose records or neither does.")
+        return
+    yield Table(["scenario", "kind", "seeds", "both", f"only {base}", f"only {mode}", "p"], rows)
+    yield Text(
+        "A p below 0.05 in one of many rows may be chance. In scenarios that are not listed the same seeds lose."
+    )
     for one in review.swept:
         for example in one.answer.examples:
-            yield Text(f"{one.name}: the smallest seed on which only {example.side} loses records is {example.seed}:")
+            side = mode if example.side == review.mode.name else example.side
+            yield Text(f"{one.name}: the smallest seed on which only {side} loses records is {example.seed}:")
             yield Commands([line for line in (example.replay, example.show) if line])
-    yield Text("To repeat the sweeps:")
-    yield Commands([line for one in review.swept for line in one.commands])
 
 
 def _moved(review: Review) -> Iterator[Block]:
@@ -167,15 +288,26 @@ def _moved(review: Review) -> Iterator[Block]:
     yield Heading("Upgrade and downgrade, with both versions running")
     yield Text(
         "Brokers begin in one mode and restart, one after the other, in the other, among faults. Only violations "
-        "inside the promise count "
-        f"that {review.base.name} alone does not have on this seed."
+        f"inside the promise count that {review.base.name} alone does not have on this seed."
     )
     rows = [
-        (one.name, one.pair.n, ", ".join(f"{kind}: {n}" for kind, n in sorted(one.only_mode.items())) or "none")
+        (
+            one.name,
+            one.pair.n,
+            one.touched,
+            ", ".join(f"{kind}: {counts.only_mode}" for kind, counts in one.inside.items() if counts.only_mode)
+            or "none",
+            ", ".join(f"{kind}: {counts.only_base}" for kind, counts in one.inside.items() if counts.only_base)
+            or "none",
+        )
         for one in review.moved
     ]
-    yield Table(["scenario", "seeds", "new violations inside the promise"], rows)
-    yield Commands([line for one in review.moved for line in one.commands])
+    yield Table(["scenario", "seeds", "with an effect of the rules", "only mixed", f"only {review.base.name}"], rows)
+    if not any(one.touched for one in review.moved):
+        yield Text("The rules had no effect in any of these runs: mixed versions were not tested.")
+    lines = [counts.replay for one in review.moved for counts in one.inside.values() if counts.replay]
+    if lines:
+        yield Commands(lines)
 
 
 def _liveness(review: Review) -> Iterator[Block]:
@@ -191,26 +323,27 @@ def _liveness(review: Review) -> Iterator[Block]:
             if any(counts):
                 rows.append((one.name, kind, *counts))
     if rows:
-        yield Table(["scenario", "outcome", f"runs of {base}", f"of {mode}"], rows)
+        yield Table(["scenario", "outcome", f"runs of {base}", f"of {label(review)}"], rows)
     else:
         yield Text("Every run took writes again after its faults were healed, in both modes.")
 
 
 def _availability(review: Review) -> Iterator[Block]:
     yield Heading("Availability")
-    rows = []
-    for one in review.swept:
-        for cost in one.costs:
-            what, scale, unit = MEASURES.get(cost.measure, (cost.measure, 1, ""))
-            assert cost.low is not None
-            assert cost.high is not None
-            more = _more(one, cost, review.mode) / scale
-            half = (cost.high - cost.low) / 2 / scale
-            rows.append((one.name, f"{what}, {unit}", f"{number(more, '+')} (+- {number(half)})"))
+    rows = [_cost(review, one, cost) for one in review.swept for cost in one.costs]
     if rows:
-        yield Table(["scenario", "mean of a run", f"{review.mode.name} - {review.base.name}, 95 % interval"], rows)
+        yield Table(["scenario", "mean of a run", f"{label(review)} - {review.base.name}, 95 % interval"], rows)
     else:
         yield Text("No measure differs by more than 1.8 times its 95 % interval, the bound for so many comparisons.")
+
+
+def _cost(review: Review, one: Swept, cost: Difference) -> tuple[str, str, str]:
+    what, scale, unit = MEASURES.get(cost.measure, (cost.measure, 1, ""))
+    assert cost.low is not None
+    assert cost.high is not None
+    more = review.more(one, cost) / scale
+    half = (cost.high - cost.low) / 2 / scale
+    return one.name, f"{what}, {unit}", f"{number(more, '+')} (+- {number(half)})"
 
 
 def _warnings(review: Review) -> Iterator[Block]:
@@ -223,16 +356,46 @@ def _warnings(review: Review) -> Iterator[Block]:
             if pair[0] != pair[1]:
                 rows.append((one.name, kind, *pair))
     if rows:
-        yield Table(["scenario", "early warning", f"runs of {review.base.name}", f"of {review.mode.name}"], rows)
+        yield Table(["scenario", "early warning", f"runs of {review.base.name}", f"of {label(review)}"], rows)
     else:
         yield Text("Both modes raise the same early warnings in the same number of runs.")
 
 
-def _effects(review: Review) -> Iterator[Block]:
-    yield Heading("Where the rules had an effect")
+def _tested(review: Review) -> Iterator[Block]:
+    yield Heading("What was tested, and what was not")
     names = [name for name, *_ in review.rules]
-    rows = [(one.name, one.pair.n, *(one.effects[name] for name in names)) for one in [*review.swept, *review.moved]]
+    every = [*review.swept, *review.moved]
+    rows = [(one.name, one.pair.n, *(one.effects[name] for name in names)) for one in every]
+    yield Text("Runs in which a rule was asked where the modes answer differently:")
     yield Table(["scenario", f"runs of {review.base.name}", *names], rows)
-    never = [name for name in names if not any(one.effects[name] for one in [*review.swept, *review.moved])]
+    never = [name for name in names if not any(one.effects[name] for one in every)]
     if never:
         yield Text(f"Never asked where the modes differ: {', '.join(never)}. Nothing here tests these.")
+    if idle := _idle(every):
+        yield Text(
+            f"Checks that never had anything to decide: {', '.join(idle)}. Their silence says nothing about this "
+            "proposal."
+        )
+    else:
+        yield Text("Every check had something to decide in some run.")
+    if review.skipped:
+        yield Items(review.skipped)
+    yield Text(
+        "Not part of a review: real brokers (highwater confirm plays a scripted scenario on them), and what Highwater "
+        "does not model. A clean review bounds how often violations occur under random faults, and proves nothing."
+    )
+
+
+def _idle(swept: Iterable[Swept]) -> list[str]:
+    counts: dict[str, int] = {}
+    for one in swept:
+        for check, runs in one.checks.items():
+            counts[check] = counts.get(check, 0) + runs
+    return sorted(check for check, runs in counts.items() if not runs)
+
+
+def _repeats(review: Review) -> Iterator[Block]:
+    yield Heading("To repeat the sweeps")
+    yield Commands([one.command for one in [*review.swept, *review.moved]])
+    yield Text("highwater compare, triage and explain take the folder of each.")
+    yield Text(f"Code version {code_version()}, {build()}. The review took {review.seconds:.0f} s.")

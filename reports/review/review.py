@@ -1,7 +1,8 @@
 """A mode reviewed against another one: what a KIP's author wants to know before the vote.
 
-Scripted scenarios run in both modes. Then all random scenarios that fit run on the same seeds in both, as many as the
-time allows, and two more in which brokers are upgraded from the base to the mode, and back, one after the other.
+Scripted scenarios and Kafka's own cases run in both modes. Then all random scenarios that fit run on the same seeds in
+both, as many as the time allows, and others in which brokers are upgraded from the base to the mode, and back, one
+after the other.
 """
 
 from __future__ import annotations
@@ -9,132 +10,49 @@ from __future__ import annotations
 import shlex
 import time
 from collections import Counter
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from reports import starts
-from reports.analysis import paired
-from scenarios import paths
+from reports.analysis import coverage_table, paired
+from reports.review import conformance
+from reports.review.pace import Pace, Run
+from reports.review.result import Counts, Review, StoryEnd, Swept
+from scenarios import paths, plugged
 from scenarios.format import catalogue
 from scenarios.format.cluster_checks import check_control_plane
-from scenarios.single.run import run_modes, run_row
+from scenarios.single.ended_run import replay_line
+from scenarios.single.run import run, run_row
+from scenarios.sweep import local
 from scenarios.sweep.driver import run_sweep
-from scenarios.sweep.local import LocalBackend
 from scenarios.sweep.store import Store
 from scenarios.sweep.units import Sweep
-from sim.errors import InputError
+from sim.checkers.registry import FINDINGS
+from sim.errors import InputError, did_you_mean
+from sim.plurals import counted
 from sim.protocol.decisions import to_values
 from sim.protocol.modes import MODES, changed
+from sim.protocol.probes import CHECK
 from sim.protocol.rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
-    from reports.analysis.compare import Difference, Group, Pair
     from scenarios.format.scenario import Scenario
     from sim.protocol.modes import Mode
 
-PILOT: Final = 3
-"""Seeds that tell how long a scenario takes."""
-LEAST: Final = 20
-"""Fewest seeds of a scenario, whatever the time."""
-MOST: Final = 100_000
-LIVENESS: Final = ("no-progress", "stuck-replica")
-SURE: Final = 1.8
-"""Multiple of the 95 % interval's half beyond which a difference in availability counts: a review makes a hundred such
-comparisons, of which five would exceed the interval by chance."""
-UPGRADE: Final = "rolling-upgrade"
-DOWNGRADE: Final = "rolling-downgrade"
+ROLLING: Final = "rolling"
+UPGRADE: Final = "-upgrade"
+DOWNGRADE: Final = "-downgrade"
+"""Ends of the names of scenarios in which brokers are upgraded, or downgraded."""
 LATER: Final = "99"
 """Release of the mode to which a downgraded broker returns: brokers restart in a later one."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoryEnd:
-    """How a scripted scenario ends in both modes; `worse` and `better` are about violations inside the promise."""
-
-    scenario: str
-    base: str
-    mode: str
-    commands: tuple[str, str]
-    worse: bool
-    better: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Swept:
-    """A random scenario on the same seeds in both modes.
-
-    Attributes:
-        effects: differing rule -> runs of the base in which the mode's value would have acted differently.
-        touched: runs of the base in which any of them would have.
-        only_mode: kinds inside the promise -> seeds on which only the mode shows them; `only_base` likewise.
-    """
-
-    name: str
-    answer: paired.Answer
-    pair: Pair
-    groups: dict[str, Group]
-    effects: dict[str, int]
-    touched: int
-    only_mode: dict[str, int]
-    only_base: dict[str, int]
-    commands: tuple[str, ...]
-
-    @property
-    def costs(self) -> list[Difference]:
-        """Measures of availability that surely differ."""
-        return [
-            one
-            for one in self.pair.availability
-            if one.low is not None and one.high is not None and abs(one.mean) > SURE * (one.high - one.low) / 2
-        ]
-
-
-@dataclass(slots=True)
-class Review:
-    """A finished review.
-
-    Attributes:
-        rules: rules that differ: name, value of the base, of the mode.
-        stories: number of scripted scenarios that ran, and those that end otherwise.
-        swept: random scenarios.
-        moved: upgrade and downgrade.
-        skipped: what was not done, and why.
-    """
-
-    base: Mode
-    mode: Mode
-    claim: str
-    rules: list[tuple[str, str, str]] = field(default_factory=list)
-    story_count: int = 0
-    stories: list[StoryEnd] = field(default_factory=list)
-    swept: list[Swept] = field(default_factory=list)
-    moved: list[Swept] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
-
-    @property
-    def lost(self) -> dict[str, int]:
-        """Kind of violation inside the promise -> seeds on which only the mode shows it."""
-        return _summed(self.swept)
-
-    @property
-    def broken(self) -> dict[str, int]:
-        """The same for brokers that are upgraded or downgraded."""
-        return _summed(self.moved)
-
-    @property
-    def is_worse(self) -> bool:
-        """Whether the mode breaks its promise where the base does not."""
-        return bool(self.lost or self.broken or any(story.worse for story in self.stories))
-
-
-def _summed(swept: Sequence[Swept]) -> dict[str, int]:
-    found: Counter[str] = Counter()
-    for one in swept:
-        found.update(one.only_mode)
-    return dict(sorted(found.items()))
+FEW: Final = 8
+"""A kind that the base never shows, and the mode on fewer seeds, is tried with other latencies."""
+VARIANTS: Final = 24
+"""Other latencies that are tried with the same faults."""
+STALLED: Final = "stalled"
 
 
 def review(
@@ -143,10 +61,12 @@ def review(
     folder: Path,
     *,
     claim: str = "",
+    claim_kind: str = "",
     budget_s: float = 600.0,
     seeds: int | None = None,
     processes: int = 1,
     scenarios: Sequence[str] = (),
+    conforms: bool = True,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Review:
     """Review a mode against another.
@@ -154,35 +74,68 @@ def review(
     Args:
         mode: the mode.
         base: the mode that it is compared with.
-        folder: gets the sweeps, and the scenarios of upgrade and downgrade.
+        folder: gets the sweeps, and the scenarios of upgrades and downgrades.
         claim: what the author claims.
-        budget_s: time for random scenarios.
+        claim_kind: the kind of violation or early warning that contradicts the claim.
+        budget_s: time of the whole review.
         seeds: seeds of each random scenario; None: as many as the time allows.
         processes: number of worker processes.
         scenarios: only these random scenarios; empty: all that fit.
+        conforms: whether Kafka's own cases are tried.
         tell: called with what is done next.
 
     Raises:
-        InputError: the modes have the same rules, or another control plane.
+        InputError: the modes have the same rules, or another control plane; or there is no such kind.
     """
+    pace = Pace(budget_s, processes)
     mine, theirs = mode.rules.as_dict(), base.rules.as_dict()
     rules = [(name, theirs[name], mine[name]) for name in RULES if mine[name] != theirs[name]]
     if not rules:
         raise InputError(f"{mode.name} and {base.name} have the same rules: there is nothing to review")
     if mode.rules.control_plane != base.rules.control_plane:
         raise InputError(f"{mode.name} and {base.name} have different control planes: no scenario compares them")
-    found = Review(base, mode, claim, rules)
+    if claim_kind and claim_kind not in FINDINGS:
+        raise InputError(f"{claim_kind!r} is no kind of violation or warning{did_you_mean(claim_kind, FINDINGS)}")
+    found = Review(base, mode, claim, claim_kind, rules)
     tell("scripted scenarios")
     _run_stories(found)
-    drawn = [load for load in _fitting(base) if load.faults is not None and (load.name in scenarios or not scenarios)]
-    moves = list(_moves(found, folder))
-    runs = [(scenario, (base, mode), scenario.name) for scenario in drawn]
-    runs += [(scenario, modes, scenario.name) for scenario, modes in moves]
-    numbers = _numbers(runs, budget_s * processes) if seeds is None else [seeds] * len(runs)
-    for (scenario, modes, name), number in zip(runs, numbers, strict=True):
-        tell(f"{name}, {number:,} seeds")
-        swept = _sweep(found, folder / name, scenario, modes, number, processes)
-        (found.moved if name in (UPGRADE, DOWNGRADE) else found.swept).append(swept)
+    if conforms:
+        tell("Kafka's own tests and recorded answers")
+        found.conformance = conformance.changed(base, mode)
+    else:
+        found.conformance = "Kafka's own tests were not asked for"
+    drawn = [
+        Run(load, (base, mode))
+        for load in _fitting(base)
+        if load.faults is not None and (load.name in scenarios or not scenarios)
+    ]
+
+    def sweep(one: Run, number: int, into: list[Swept]) -> None:
+        name = one.scenario.name
+        tell(f"{name}, {counted(number, 'seed')}")
+        begin_s = time.perf_counter()
+        into.append(_sweep(found, folder / name, one, number, processes))
+        pace.learn(one, number, time.perf_counter() - begin_s)
+
+    if seeds is None:
+        tell("a few seeds of each random scenario")
+        differing = {(name, value) for name, _, value in rules}
+        pace.try_out(drawn, differing)
+        moves = list(_moves(found, folder, drawn))
+        pace.try_out(moves, differing)
+        ahead = pace.in_order([*drawn, *moves])
+        while ahead:
+            sweep(ahead[0], pace.seeds(ahead), found.moved if ahead[0] in moves else found.swept)
+            del ahead[0]
+    else:
+        for one in drawn:
+            sweep(one, seeds, found.swept)
+            one.touched = found.swept[-1].touched / seeds
+        for one in _moves(found, folder, drawn):
+            sweep(one, seeds, found.moved)
+    for results in (found.swept, found.moved):
+        results.sort(key=lambda swept: swept.name)
+    found.seconds = time.perf_counter() - pace.begin_s
     return found
 
 
@@ -196,19 +149,38 @@ def _fitting(base: Mode) -> Iterator[Scenario]:
         yield scenario
 
 
+def word(mode: Mode) -> str:
+    """A mode as the command line takes it."""
+    return mode.source or mode.name
+
+
+def command(*words: str) -> str:
+    """A command line, with the plug-ins that are loaded."""
+    return shlex.join(["highwater", *words, *plugged.options()])
+
+
 def _run_stories(found: Review) -> None:
     for scenario in _fitting(found.base):
         if scenario.drawn or scenario.broker_modes:
             continue
         found.story_count += 1
         rows = [run_row(scenario, mode, 0) for mode in (found.base, found.mode)]
+        if [found.claim_kind in _kinds(row, *_ALL) for row in rows] == [False, True]:
+            found.claim_stories.append(scenario.name)
         told = [_ending(row) for row in rows]
         if told[0] != told[1]:
-            words = [mode.source or mode.name for mode in (found.base, found.mode)]
-            commands = [shlex.join(["highwater", "run", scenario.name, "--mode", word]) for word in words]
-            inside = [set(filter(None, row["violations_inside"].split(","))) for row in rows]
+            inside = [_kinds(row, "violations_inside") for row in rows]
             worse, better = bool(inside[1] - inside[0]), bool(inside[0] - inside[1])
-            found.stories.append(StoryEnd(scenario.name, told[0], told[1], (commands[0], commands[1]), worse, better))
+            words = "show", scenario.name, "--mode", word(found.base), "--against", word(found.mode)
+            shown = command(*words, "--output", f"{scenario.name}.html")
+            found.stories.append(StoryEnd(scenario.name, told[0], told[1], shown, worse, better))
+
+
+_ALL: Final = ("violations", "warnings")
+
+
+def _kinds(row: dict[str, Any], *columns: str) -> set[str]:
+    return {kind for column in columns for kind in filter(None, row[column].split(","))}
 
 
 def _ending(row: dict[str, Any]) -> str:
@@ -220,13 +192,16 @@ def _ending(row: dict[str, Any]) -> str:
     return ", ".join(kinds) or str(row["verdict"])
 
 
-def _moves(found: Review, folder: Path) -> Iterator[tuple[Scenario, tuple[Mode, Mode]]]:
-    """Scenarios in which brokers begin in one of the modes and restart in the other, and the modes to compare."""
+def _moves(found: Review, folder: Path, drawn: Sequence[Run]) -> Iterator[Run]:
+    """Scenarios in which brokers begin in one of the modes and restart in the other, and the modes to compare.
+
+    Besides rolling restarts, the random scenario in which the rules have an effect most often.
+    """
     base, mode = found.base, found.mode
     if MODES.get(base.name) != base or base.place >= mode.place:
         found.skipped.append(
             f"Upgrade and downgrade were not tried: {mode.name} does not come after {base.name}, or {base.name} is no "
-            "mode of Highwater."
+            "mode that a scenario can name."
         )
         return
     try:
@@ -234,76 +209,129 @@ def _moves(found: Review, folder: Path) -> Iterator[tuple[Scenario, tuple[Mode, 
     except InputError as error:
         found.skipped.append(f"Upgrade and downgrade were not tried: {error}.")
         return
-    yield _written(folder / f"{UPGRADE}.toml", UPGRADE, base.name, base), (base, mode)
     file = folder / "back.toml"
     text = f'schema = 1\nname = "back"\ntitle = "{base.name} again, after a downgrade"\nbase = "{base.name}"\n'
     paths.write(file, f'{text}release = "{LATER}"\n', starts.REVIEWED)
-    yield _written(folder / f"{DOWNGRADE}.toml", DOWNGRADE, named.name, base), (base, catalogue.mode(str(file)))
+    back = catalogue.mode(str(file))
+    most = max(drawn, key=lambda one: one.touched, default=None)
+    for name in {ROLLING: 0, **({most.scenario.name: 0} if most and most.touched else {})}:
+        yield Run(_written(folder, name, UPGRADE, base.name, base), (base, mode))
+        yield Run(_written(folder, name, DOWNGRADE, named.name, base), (base, back))
 
 
-def _written(file: Path, name: str, older: str, base: Mode) -> Scenario:
-    """`rolling` with brokers that begin in another mode, as a file."""
+def _written(folder: Path, name: str, end: str, older: str, base: Mode) -> Scenario:
+    """A random scenario with brokers that begin in another mode, as a file."""
     lines = []
-    for line in catalogue.text("rolling").splitlines():
+    for line in catalogue.text(name).splitlines():
         if line.startswith("[expect]"):
             lines += [line, f'"{base.name}" = "may-violate"', ""]
             break
         if line.startswith("name ="):
-            line = f'name = "{name}"'
-        elif line.startswith("brokers.upgraded_from"):
-            line = f'brokers.upgraded_from = ["{older}"]'
-        lines.append(line)
+            lines.append(f'name = "{name}{end}"')
+        elif not line.startswith("brokers.upgraded_from"):
+            lines.append(line)
+        if line.startswith("brokers.count"):
+            lines.append(f'brokers.upgraded_from = ["{older}"]')
+    file = folder / f"{name}{end}.toml"
     paths.write(file, "\n".join(lines), starts.REVIEWED)
     return replace(catalogue.load(str(file)), source=str(file))
 
 
-def _numbers(runs: Sequence[tuple[Scenario, tuple[Mode, Mode], str]], budget_s: float) -> list[int]:
-    """Seeds of each scenario, so that all take the same share of the time."""
-    found = []
-    for scenario, modes, _ in runs:
-        begin = time.perf_counter()
-        for seed in range(PILOT):
-            for _row in run_modes(scenario, modes, seed):
-                pass
-        each_s = (time.perf_counter() - begin) / PILOT
-        number = max(LEAST, min(MOST, int(budget_s / len(runs) / each_s)))
-        digits = 10 ** max(0, len(str(number)) - 2)
-        found.append(number // digits * digits)
-    return found
-
-
-def _sweep(
-    found: Review, folder: Path, scenario: Scenario, modes: tuple[Mode, Mode], number: int, processes: int
-) -> Swept:
-    run_sweep(Sweep((scenario,), {scenario.name: modes}, 0, number), str(folder), LocalBackend(processes))
+def _sweep(found: Review, folder: Path, one: Run, number: int, processes: int) -> Swept:
+    scenario, modes = one.scenario, one.modes
+    run_sweep(Sweep((scenario,), {scenario.name: modes}, 0, number), str(folder), local.LocalBackend(processes))
     stores = Store(str(folder)), Store(str(folder))
     (answer,) = paired.of_stores(stores, None, [mode.name for mode in modes])
     (pair,) = answer.comparison.pairs
-    rows = stores[0].rows(["mode", "seed", "violations_inside", "decided"])
-    inside: dict[str, dict[int, frozenset[str]]] = {mode.name: {} for mode in modes}
-    effects: Counter[str] = Counter()
-    touched = 0
-    differing = {(name, value) for name, _, value in found.rules}
-    for mode, seed, kinds, decided in zip(*rows.values(), strict=True):
-        inside[mode][seed] = frozenset(filter(None, kinds.split(",")))
-        if mode == found.base.name:
-            asked = {name for name, _ in to_values(int(decided, 16)) & differing}
-            effects.update(asked)
-            touched += bool(asked)
-    first, second = (inside[mode.name] for mode in modes)
-    only = Counter(kind for seed, kinds in second.items() for kind in kinds - first.get(seed, frozenset()))
-    other = Counter(kind for seed, kinds in first.items() for kind in kinds - second.get(seed, frozenset()))
-    words = ",".join(mode.source or mode.name for mode in modes)
+    rows = _Rows(found, one, folder, stores[0])
     where = scenario.source or scenario.name
-    sweep = ["highwater", "sweep", where, "--modes", words, "--seeds", f"0..{number}", "--output", str(folder)]
+    sweep = ["sweep", where, "--modes", ",".join(map(word, modes)), "--seeds", f"0..{number}", "--output", str(folder)]
     return Swept(
         scenario.name,
         answer,
         pair,
         {group.name: group for group in answer.comparison.groups},
-        {name: effects[name] for name, *_ in found.rules},
-        touched,
-        dict(only),
-        dict(other),
-        (shlex.join([*sweep, "--local", str(processes)]), shlex.join(["highwater", "compare", str(folder)])),
+        {name: rows.effects[name] for name, *_ in found.rules},
+        rows.touched,
+        {kind: rows.counts(kind, rows.inside) for kind in sorted({kind for of in rows.inside for kind in of})},
+        rows.counts(STALLED, rows.verdicts),
+        rows.counts(found.claim_kind, rows.all) if found.claim_kind else Counts(),
+        _checks(stores[0]),
+        command(*sweep, "--local", str(processes)),
     )
+
+
+def _checks(store: Store) -> dict[str, int]:
+    """Checker, by its first kind -> runs in which it had something to decide."""
+    groups = coverage_table.read(store).groups
+    return {name: sum(runs.values()) for group in groups if group.name == CHECK for name, runs in group.probes.items()}
+
+
+Seeds = tuple[dict[str, set[int]], dict[str, set[int]]]
+"""Word -> seeds of the base with it; the same of the mode."""
+
+
+class _Rows:
+    """The rows of a sweep in two modes.
+
+    Attributes:
+        inside: kinds of violation inside the promise -> seeds; so for `all`, with early warnings, and `verdicts`.
+        effects: differing rule -> runs of the base in which it would have acted differently.
+        touched: runs of the base in which any would.
+    """
+
+    def __init__(self, found: Review, one: Run, folder: Path, store: Store) -> None:
+        self._one = one
+        self._folder = folder
+        self.inside: Seeds = {}, {}
+        self.all: Seeds = {}, {}
+        self.verdicts: Seeds = {}, {}
+        self.effects = Counter[str]()
+        self.touched = 0
+        self._digests: dict[int, str] = {}
+        differing = {(name, value) for name, _, value in found.rules}
+        columns = ["mode", "seed", "violations_inside", "violations", "warnings", "verdict", "decided", "digest"]
+        for mode, seed, inside, outside, warnings, verdict, decided, digest in zip(
+            *store.rows(columns).values(), strict=True
+        ):
+            place = int(mode != one.modes[0].name)
+            for seeds, words in (
+                (self.inside, inside),
+                (self.all, f"{outside},{warnings}"),
+                (self.verdicts, verdict),
+            ):
+                for kind in filter(None, words.split(",")):
+                    seeds[place].setdefault(kind, set()).add(seed)
+            if place:
+                self._digests[seed] = digest
+                continue
+            asked = {name for name, _ in to_values(int(decided, 16)) & differing}
+            self.effects.update(asked)
+            self.touched += bool(asked)
+
+    def counts(self, kind: str, seeds: Seeds) -> Counts:
+        """The seeds with a word; the first that only the mode has is replayed."""
+        base, mode = (of.get(kind, set()) for of in seeds)
+        only = mode - base
+        if not only:
+            return Counts(len(base & mode), len(base - mode))
+        first = min(only)
+        own = self._one.modes[1]
+        replay = replay_line(self._one.scenario, own, first, {}, self._digests[first])
+        explain = command("explain", str(self._folder), "--mode", own.name, "--seed", str(first))
+        again = None
+        if seeds is self.inside and not base and len(only) < FEW:
+            again = self._again(kind, first)
+        return Counts(len(base & mode), len(base - mode), len(only), again, replay, explain)
+
+    def _again(self, kind: str, seed: int) -> tuple[int, int, int]:
+        """In how many runs with other latencies, and the faults of a seed, either mode shows a kind."""
+        from scenarios.single import recording  # Imports pydantic, which only this call needs.
+
+        scenario, modes = self._one.scenario, self._one.modes
+        recorded = recording.of_run(scenario, run(scenario, modes[1], seed)).scenario
+        shown = [
+            sum(kind in _kinds(run_row(recorded, mode, other), "violations_inside") for other in range(VARIANTS))
+            for mode in modes
+        ]
+        return shown[0], shown[1], VARIANTS

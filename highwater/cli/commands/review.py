@@ -22,11 +22,17 @@ if TYPE_CHECKING:
 @click.option("--against", metavar="BASE", required=True, help="The mode to compare it with.")
 @click.option("--claim", metavar="TEXT", default="", help="What is claimed of it; quoted on the page.")
 @click.option(
+    "--claim-kind",
+    metavar="KIND",
+    default="",
+    help="The kind of violation or early warning that contradicts the claim.",
+)
+@click.option(
     "--budget",
     metavar="TIME",
     default="10m",
     show_default=True,
-    help="For random scenarios, as many seeds as it allows.",
+    help="Time of the whole review: as many seeds of random scenarios as it allows.",
 )
 @click.option("--seeds", metavar="N", type=click.IntRange(1, 1_000_000), help="Seeds of each, in place of --budget.")
 @click.option("--scenarios", metavar="A,B", help="Only these random scenarios; by default all that fit.")
@@ -38,6 +44,7 @@ def command(
     mode: str,
     against: str,
     claim: str,
+    claim_kind: str,
     budget: str,
     seeds: int | None,
     scenarios: str | None,
@@ -46,12 +53,13 @@ def command(
 ) -> int:
     """Review MODE (a name or a .toml file) against a base: what a KIP's author wants to know before the vote.
 
-    Rules that differ, scripted scenarios that end otherwise, losses on the same seeds of all random scenarios, upgrade
-    and downgrade, liveness, availability, early warnings, and the commands that repeat each part. Exit code 1: it
-    breaks its promise where the base does not.
+    Rules that differ, scripted scenarios and Kafka's own tests that end otherwise, violations on the same seeds of all
+    random scenarios, upgrade and downgrade, liveness, availability, early warnings, and the commands that repeat each
+    part. Exit code 1: it breaks its promise where the base does not; 3: inconclusive.
     """
     from reports.review import page
     from reports.review.document import to_html, to_markdown
+    from reports.review.result import UNPROVEN, UNTESTED
     from reports.review.review import review
     from scenarios.format import catalogue
 
@@ -69,6 +77,7 @@ def command(
         base,
         output,
         claim=claim,
+        claim_kind=claim_kind,
         budget_s=limit_s,
         seeds=seeds,
         processes=local,
@@ -81,4 +90,6 @@ def command(
     for line in page.answer(found):
         ui.line(line)
     ui.line(f"written to {files[0]} and {files[1]}")
-    return exit_codes.UNEXPECTED if found.is_worse else exit_codes.EXPECTED
+    if found.is_worse:
+        return exit_codes.UNEXPECTED
+    return exit_codes.INCONCLUSIVE if found.verdict in (UNPROVEN, UNTESTED) else exit_codes.EXPECTED

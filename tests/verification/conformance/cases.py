@@ -74,11 +74,12 @@ class Fields(Mapping[str, Any]):
 
 @dataclass(frozen=True)
 class Case:
-    """One case of a table."""
+    """One case of a table; `source` is the test of Kafka's that it was read from, if there is one."""
 
     table: str
     id: str
     kind: str
+    source: str
     given: Mapping[str, Any]
     ops: tuple[Mapping[str, Any], ...]
     applies_to: frozenset[str]
@@ -119,10 +120,18 @@ def _read(path: Path) -> Iterator[Case]:
             path.stem,
             content["id"],
             content.get("kind", table["area"]),
+            _source(content),
             content["given"],
             tuple(content.get("ops") or content.get("steps") or [_only_op(content)]),
             frozenset(content.get("applies_to", ())),
         )
+
+
+def _source(content: Mapping[str, Any]) -> str:
+    source = content.get("source")
+    if not isinstance(source, dict):
+        return ""
+    return ".".join(source[part] for part in ("class", "method") if source.get(part))
 
 
 def _only_op(content: Mapping[str, Any]) -> dict[str, Any]:

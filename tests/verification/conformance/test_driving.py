@@ -21,7 +21,7 @@ EMPTY: dict[str, Any] = {"entries": []}
 
 
 def _run(*ops: dict[str, Any], given: dict[str, Any] = EMPTY, kind: str = "leader_epoch_cache") -> int:
-    return run_case(Case("table", "case", kind, given, ops, frozenset()), KINDS[kind], LATEST)
+    return run_case(Case("table", "case", kind, "", given, ops, frozenset()), KINDS[kind], LATEST)
 
 
 def test_expectations_are_counted() -> None:

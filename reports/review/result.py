@@ -1,0 +1,231 @@
+"""What a review has found, and its verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from reports.analysis.statistics import mcnemar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from reports.analysis import paired
+    from reports.analysis.compare import Difference, Group, Pair
+    from reports.review.conformance import Conformance
+    from sim.protocol.modes import Mode
+
+LIVENESS: Final = ("no-progress", "stuck-replica")
+SURE: Final = 1.8
+"""Multiple of the 95 % interval's half beyond which a difference in availability counts: a review makes a hundred such
+comparisons, of which five would exceed the interval by chance."""
+CHANCE: Final = 0.01
+"""If base and mode violate the same, the seeds that only one of them shows are less likely than this so uneven."""
+
+LOSES: Final = "breaks its promise"
+BREAKS_UPGRADE: Final = "breaks the promise while brokers of both modes run"
+UNPROVEN: Final = "shows a violation that may be chance"
+UNTESTED: Final = "was not tested"
+COSTS: Final = "costs availability"
+HARMLESS: Final = "is not worse"
+"""Verdicts, the most serious first."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoryEnd:
+    """How a scripted scenario ends in both modes; `worse` and `better` are about violations inside the promise."""
+
+    scenario: str
+    base: str
+    mode: str
+    command: str
+    worse: bool
+    better: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Seeds on which a kind of violation inside the promise was found: in both modes, or in one of them only.
+
+    Attributes:
+        again: if the base never shows it, and the mode on few seeds: (base, mode, n), how many of n other latencies
+            show it with the faults of the first; None if that was not tried.
+        replay: the command that replays the first seed which only the mode shows; so for `explain`.
+    """
+
+    both: int = 0
+    only_base: int = 0
+    only_mode: int = 0
+    again: tuple[int, int, int] | None = None
+    replay: str = ""
+    explain: str = ""
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the mode shows it more often, not by chance."""
+        if self.only_mode <= self.only_base:
+            return False
+        if self.both or self.only_base or self.again is None:
+            return mcnemar(self.only_base, self.only_mode) < CHANCE or not (self.both or self.only_base)
+        base, mode, _ = self.again
+        return mcnemar(base, mode) < CHANCE
+
+
+def summed(counts: Iterable[Counts]) -> Counts:
+    """The counts of several scenarios."""
+    every = list(counts)
+    first = next((one for one in every if one.only_mode), Counts())
+    return Counts(
+        sum(one.both for one in every),
+        sum(one.only_base for one in every),
+        sum(one.only_mode for one in every),
+        next((one.again for one in every if one.again), None),
+        first.replay,
+        first.explain,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """A random scenario on the same seeds in both modes.
+
+    Attributes:
+        effects: differing rule -> runs of the base in which the mode's value would have acted differently.
+        touched: runs of the base in which any of them would have.
+        inside: kind of violation inside the promise -> seeds.
+        stalled: seeds on which the partition waits for an operator at the end.
+        claim: seeds on which the kind was found that contradicts the claim.
+        checks: checker, by its first kind -> runs in which it had something to decide.
+        command: repeats it.
+    """
+
+    name: str
+    answer: paired.Answer
+    pair: Pair
+    groups: dict[str, Group]
+    effects: dict[str, int]
+    touched: int
+    inside: dict[str, Counts]
+    stalled: Counts
+    claim: Counts
+    checks: dict[str, int]
+    command: str
+
+    @property
+    def costs(self) -> list[Difference]:
+        """Measures of availability that surely differ."""
+        return [
+            one
+            for one in self.pair.availability
+            if one.low is not None and one.high is not None and abs(one.mean) > SURE * (one.high - one.low) / 2
+        ]
+
+
+@dataclass(slots=True)
+class Review:
+    """A finished review.
+
+    Attributes:
+        claim: what its author claims, and in `claim_kind` the kind of violation or warning that contradicts it.
+        rules: rules that differ: name, value of the base, of the mode.
+        story_count: number of scripted scenarios that ran; `stories` are those that end otherwise.
+        claim_stories: scripted scenarios that contradict the claim in the mode, and not in the base.
+        conformance: cases of Kafka's own that change; or why that is not known.
+        swept: random scenarios.
+        moved: upgrades and downgrades.
+        skipped: what was not done, and why.
+        seconds: how long it took.
+    """
+
+    base: Mode
+    mode: Mode
+    claim: str = ""
+    claim_kind: str = ""
+    rules: list[tuple[str, str, str]] = field(default_factory=list)
+    story_count: int = 0
+    stories: list[StoryEnd] = field(default_factory=list)
+    claim_stories: list[str] = field(default_factory=list)
+    conformance: Conformance | str = ""
+    swept: list[Swept] = field(default_factory=list)
+    moved: list[Swept] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def seeds(self) -> int:
+        """Seeds of random scenarios, without upgrades."""
+        return sum(one.pair.n for one in self.swept)
+
+    @property
+    def inside(self) -> dict[str, Counts]:
+        """Kind of violation inside the promise -> seeds, over all random scenarios."""
+        return _by_kind(self.swept)
+
+    @property
+    def lost(self) -> dict[str, Counts]:
+        """Kinds inside the promise that the mode shows more often, not by chance."""
+        return {kind: one for kind, one in self.inside.items() if one.is_sure}
+
+    @property
+    def broken(self) -> dict[str, Counts]:
+        """The same for brokers that are upgraded or downgraded."""
+        return {kind: one for kind, one in _by_kind(self.moved).items() if one.is_sure}
+
+    @property
+    def unproven(self) -> dict[str, Counts]:
+        """Kinds that the base never shows, and the mode on so few seeds that it may be chance."""
+        found = {**_by_kind(self.moved), **self.inside}
+        return {
+            kind: one for kind, one in found.items() if one.only_mode and not (one.both or one.only_base or one.is_sure)
+        }
+
+    @property
+    def saved(self) -> dict[str, Counts]:
+        """Kinds inside the promise that the base shows more often, not by chance."""
+        turned = {
+            kind: Counts(one.both, one.only_mode, one.only_base) for kind, one in self.inside.items() if one.only_base
+        }
+        return {kind: one for kind, one in turned.items() if one.is_sure}
+
+    @property
+    def touched(self) -> int:
+        """Runs of the base in which the mode's rules would have acted differently."""
+        return sum(one.touched for one in [*self.swept, *self.moved])
+
+    def more(self, one: Swept, cost: Difference) -> float:
+        """By how much a measure is higher in the mode."""
+        return -cost.mean if one.pair.a != self.mode.name else cost.mean
+
+    @property
+    def costly(self) -> list[tuple[Swept, Difference]]:
+        """Measures of availability that are surely worse in the mode."""
+        return [(one, cost) for one in self.swept for cost in one.costs if self.more(one, cost) > 0]
+
+    @property
+    def waits(self) -> Counts:
+        """Seeds on which the partition waits for an operator at the end."""
+        return summed(one.stalled for one in self.swept)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict: one of the constants of this module."""
+        if self.lost or any(story.worse for story in self.stories):
+            return LOSES
+        if self.broken:
+            return BREAKS_UPGRADE
+        if self.unproven:
+            return UNPROVEN
+        if not (self.touched or self.stories):
+            return UNTESTED
+        return COSTS if self.costly or self.waits.is_sure else HARMLESS
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the mode breaks its promise where the base does not."""
+        return self.verdict in (LOSES, BREAKS_UPGRADE)
+
+
+def _by_kind(swept: Sequence[Swept]) -> dict[str, Counts]:
+    kinds = Counter(kind for one in swept for kind in one.inside)
+    return {kind: summed(one.inside[kind] for one in swept if kind in one.inside) for kind in sorted(kinds)}
