@@ -8,7 +8,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PLAIN := $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 DEMO ?= store/demo
-DRAWN := chaos elr-chaos messages operations partitions power reassignments rolling sessions
+DRAWN := chaos elr-chaos messages operations overtaking partitions power reassignments rolling sessions
 # The demo leaves out the shortest loss, which checks the checkers, and variants of one finding.
 SCRIPTED := $(filter-out $(DRAWN) canary forgotten-expansion-%,$(basename $(notdir $(wildcard scenarios/files/*.toml))))
 
@@ -125,6 +125,7 @@ hunt: venv
 	$(BIN)/python -m tests.verification.hunt.elision --scenario reassignments --modes elr-4.3,elr-repaired --seeds 4000
 	$(BIN)/python -m tests.verification.hunt.elision --scenario operations --modes kraft,elr,elr-4.3,elr-repaired --seeds 3000
 	$(BIN)/python -m tests.verification.hunt.elision --scenario messages --modes kip320,kraft,elr-4.3,elr-repaired --seeds 3000
+	$(BIN)/python -m tests.verification.hunt.elision --scenario overtaking --modes kip320,kraft,elr-4.3,elr-repaired --seeds 3000
 	$(BIN)/python -m tests.verification.hunt.deciding
 	$(BIN)/python -m tests.verification.hunt.copies
 	$(BIN)/python -m tests.verification.hunt.causal

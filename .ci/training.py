@@ -18,6 +18,7 @@ RUNS: Final = {
     "reassignments": ("elr-4.3",),
     "operations": ("elr-4.3",),
     "messages": ("kip320", "elr-4.3"),
+    "overtaking": ("kip320", "elr-4.3"),
 }
 SEEDS: Final = range(1_000, 1_012)
 

@@ -35,6 +35,8 @@ class FaultBounds:
         moving_percent: share of incidents of reassignments (`faults.stories.reassignments`).
         operating_percent: share of incidents that mix requests of an administrator with stops and stalls of machines
             (`faults.stories.operations`).
+        overtaking_percent: share of incidents in which single messages are outdated when they arrive
+            (`faults.stories.overtaking`).
     """
 
     horizon_us: int
@@ -52,6 +54,7 @@ class FaultBounds:
     standing_percent: int = 0
     moving_percent: int = 0
     operating_percent: int = 0
+    overtaking_percent: int = 0
 
 
 SHARES: Final = (
@@ -61,6 +64,7 @@ SHARES: Final = (
     "standing_percent",
     "moving_percent",
     "operating_percent",
+    "overtaking_percent",
 )
 """Shares of incidents, which add up to at most 100."""
 

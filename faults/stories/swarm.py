@@ -18,7 +18,7 @@ from faults.kind import Role
 from faults.kinds.controlled_restart import ControlledRestart
 from faults.kinds.registry import KINDS, LINKS, kinds_with
 from faults.plan import CONTROLLER, ISR_MEMBER, LAST_TARGET, LEADER, STEP_BROKER, Fault, Plan, Trigger
-from faults.stories import last_replica, operations, reassignments
+from faults.stories import last_replica, operations, overtaking, reassignments
 from sim.config import NEVER
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.scheduler import BudgetError
@@ -31,12 +31,14 @@ ROLLING: Final = "rolling"
 STANDING: Final = "standing"
 MOVING: Final = "moving"
 OPERATING: Final = "operating"
+OVERTAKING: Final = "overtaking"
 SIZES: Final = {
     BURST: (2, 3),
     CHAIN: (3, 5),
     STANDING: (2, 4),
     MOVING: (reassignments.LEAST, 7),
     OPERATING: (operations.LEAST, 8),
+    OVERTAKING: (overtaking.LEAST, 5),
 }
 """Bounds of the number of faults of an incident."""
 BURST_GAPS_US: Final = (0, 50_000, 3_000_000)
@@ -221,6 +223,7 @@ def draw_incidents(
             (STANDING, bounds.standing_percent),
             (MOVING, bounds.moving_percent),
             (OPERATING, bounds.operating_percent),
+            (OVERTAKING, bounds.overtaking_percent),
         ):
             if 0 <= percent < share:
                 style = other
@@ -322,12 +325,14 @@ def _draw_requests(
     limits: Limits,
     last_us: int,
 ) -> list[Fault]:
-    """Draw an incident of reassignments or operations; no faults if the incident has another style, or cannot be."""
+    """Draw an incident of reassignments, operations or overtaking; no faults if its style is another."""
     at_us = incident.at_us
     if incident.style == MOVING and incident.faults >= reassignments.LEAST and reassignments.MOVES in possible:
         return reassignments.draw(streams(f"moving:{first}"), incident.faults, possible, limits, at_us, last_us)
     if incident.style == OPERATING and incident.faults >= operations.LEAST and len(limits.brokers) > 1:
         return operations.draw(streams(f"operating:{first}"), incident.faults, kinds, limits, at_us, last_us)
+    if incident.style == OVERTAKING and incident.faults >= overtaking.LEAST and len(limits.brokers) > 1:
+        return overtaking.draw(streams(f"overtaking:{first}"), incident.faults, kinds, limits, at_us, last_us)
     return []
 
 

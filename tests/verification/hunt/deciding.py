@@ -55,6 +55,7 @@ SCENARIOS = tuple(
         "elr-chaos",
         "messages",
         "operations",
+        "overtaking",
         "reassignments",
         "partitions",
         "power",
