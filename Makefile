@@ -15,7 +15,7 @@ SCRIPTED := $(filter-out $(DRAWN) canary forgotten-expansion-%,$(basename $(notd
 # What is compiled or lies beside it, and what makes it so.
 PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports highwater -type f ! -name '*.pyc')
 
-.PHONY: venv demo docs test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-reuse hunt-settings hunt-shrink hunt-catalogue hunt-stores marks attack fuzz explore distances oracle oracle-record audit-histories confirm clean
+.PHONY: venv demo docs test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-reuse hunt-settings hunt-shrink hunt-catalogue hunt-stores marks attack fuzz claims explore distances oracle oracle-record audit-histories confirm clean
 
 venv: .venv/installed
 
@@ -138,6 +138,10 @@ hunt-reuse: build/compiled/done
 	rm -rf build/compiled/tests
 	cp -r tests build/compiled
 	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m tests.verification.hunt.reusing $(if $(ROWS),--rows $(ROWS))
+
+# A quarter of an hour: all claims, judged by SEEDS= (0..2000) of the compiled build.
+claims: build/compiled/done
+	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m highwater claims --seeds $(or $(SEEDS),0..2000)
 
 # Half an hour or more: CPU seconds until random runs find each known failure, compiled, in one process. ONLY= chooses cases by a
 # part of their names, SECONDS= bounds each of the five ranges of seeds.

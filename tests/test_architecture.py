@@ -104,7 +104,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("scenarios.format",),
     ("scenarios.single",),
     ("scenarios.shrinking", "scenarios.sweep"),
-    ("scenarios.zoo",),
+    ("scenarios.claims", "scenarios.zoo"),
     ("scenarios.exploring",),
     ("scenarios.exploring.zookeeper",),
     ("reports",),

@@ -29,6 +29,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "draw": "Draw one run as an SVG picture",
         "shrink": "Find the smallest run that fails for the same cause",
         "explore": "Try every order of events in a small KRaft cluster",
+        "claims": "List what Kafka promises of data, and whether it holds",
         "zoo": "List mutants of the protocol, or find them with random runs",
     },
     "Real brokers and this machine": {
@@ -65,6 +66,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "draw": "highwater draw store/power --seed 20 --mode hw --output power-20.svg",
     "shrink": "highwater shrink store/power --seed 20 --mode hw",
     "explore": "highwater explore --mode kraft --losses 0 --fences 0",
+    "claims": "highwater claims acks-all",
     "zoo list": "highwater zoo list",
     "zoo show": "highwater zoo show join-below-hw",
     "zoo hunt": "highwater zoo hunt join-below-hw --seeds 0..2000",

@@ -1,0 +1,172 @@
+"""Claims: what Kafka's code, manual and KIPs say of replicated data, and which runs would contradict it.
+
+A claim names violations that would break it, and the scenarios, modes and settings in which to look for them. It is
+*broken* if one of these runs shows such a violation, *held* if none of many does, and *untested* if no run here can
+decide it, with the reason.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import Any, Final
+
+from scenarios.format.catalogue import load
+from scenarios.single.run import prepare_process, run_row
+from sim.errors import InputError, did_you_mean
+from sim.protocol.modes import mode as mode_named
+
+BROKEN: Final = "broken"
+HELD: Final = "held"
+UNTESTED: Final = "untested"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Runs that may contradict a claim.
+
+    Attributes:
+        scenario: the scenario; a scripted one runs once.
+        mode: the mode.
+        kinds: kinds of violation or early warning that contradict the claim.
+        promised: whether only violations inside the mode's promise do.
+        settings: settings that differ from the scenario's.
+        seed: the only seed to run, of a random scenario that is known to contradict; None: those asked for.
+    """
+
+    scenario: str
+    mode: str
+    kinds: tuple[str, ...]
+    promised: bool = True
+    settings: tuple[tuple[str, Any], ...] = ()
+    seed: int | None = None
+
+    @property
+    def runs(self) -> tuple[str, str, tuple[tuple[str, Any], ...]]:
+        """What distinguishes its runs from others."""
+        return self.scenario, self.mode, self.settings
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of Kafka.
+
+    Attributes:
+        name: a short name.
+        sentence: the sentence, as Kafka has it.
+        source: where it stands, with the release or KIP.
+        means: what it promises to a user, in our words.
+        verdict: what is known: `BROKEN`, `HELD` or `UNTESTED`.
+        evidence: the runs to look at; none if it is untested.
+        why: why it is untested, or how it is broken.
+    """
+
+    name: str
+    sentence: str
+    source: str
+    means: str
+    verdict: str
+    evidence: tuple[Evidence, ...]
+    why: str = ""
+
+
+@dataclass(slots=True)
+class Judgement:
+    """What runs said of a claim.
+
+    Attributes:
+        runs: number of runs that could have contradicted it.
+        seeds: scenario, mode and seed of the runs that did, with the kinds of violation; at most `SEEDS_MAX`.
+        broken_in: number of runs that contradict it.
+    """
+
+    claim: Claim
+    runs: int
+    broken_in: int
+    seeds: list[tuple[str, str, int, tuple[str, ...]]]
+
+    @property
+    def verdict(self) -> str:
+        """The verdict of these runs alone."""
+        if not self.claim.evidence:
+            return UNTESTED
+        return BROKEN if self.broken_in else HELD
+
+    @property
+    def expected(self) -> bool:
+        """Whether these runs say what is known of the claim."""
+        return self.verdict == self.claim.verdict
+
+
+SEEDS_MAX: Final = 5
+
+
+@cache
+def claims() -> tuple[Claim, ...]:
+    """All claims, in the order of the file."""
+    data = tomllib.loads((resources.files(__package__) / "claims.toml").read_text(encoding="utf-8"))
+    return tuple(_claim(entry) for entry in data["claims"])
+
+
+def _claim(entry: dict[str, Any]) -> Claim:
+    evidence = tuple(
+        Evidence(**{**one, "kinds": tuple(one["kinds"]), "settings": tuple(one.get("settings", {}).items())})
+        for one in entry.pop("evidence", ())
+    )
+    return Claim(**entry, evidence=evidence)
+
+
+def named(names: Sequence[str]) -> list[Claim]:
+    """The claims of these names; all without any.
+
+    Raises:
+        InputError: there is no such claim.
+    """
+    known = {claim.name: claim for claim in claims()}
+    for name in names:
+        if name not in known:
+            raise InputError(f"unknown claim {name!r}{did_you_mean(name, known)}")
+    return [known[name] for name in dict.fromkeys(names)] or list(known.values())
+
+
+def judge(chosen: Sequence[Claim], seeds: range) -> Iterator[Judgement]:
+    """Judge claims by runs: random scenarios with these seeds, scripted ones once. Equal runs are shared."""
+    prepare_process()
+    rows: dict[tuple[str, str, tuple[tuple[str, Any], ...], int], Mapping[str, Any]] = {}
+
+    def row(one: Evidence, seed: int) -> Mapping[str, Any]:
+        key = (*one.runs, seed)
+        if key not in rows:
+            # Strict, so that an early warning counts as a violation.
+            scenario = replace(load(one.scenario).with_settings(dict(one.settings)), strict=True)
+            found = run_row(scenario, mode_named(one.mode), seed)
+            rows[key] = {name: found[name] for name in ("violations", "violations_inside", "verdict")}
+        return rows[key]
+
+    for claim in chosen:
+        found = Judgement(claim, 0, 0, [])
+        for one in claim.evidence:
+            for seed in _seeds(one, seeds):
+                _look(found, one, seed, row(one, seed))
+        yield found
+
+
+def _seeds(one: Evidence, seeds: range) -> Sequence[int]:
+    if one.seed is not None:
+        return [one.seed]
+    return seeds if load(one.scenario).drawn else [0]
+
+
+def _look(found: Judgement, one: Evidence, seed: int, row: Mapping[str, Any]) -> None:
+    if row["verdict"] == "error":
+        return
+    found.runs += 1
+    seen = row["violations_inside" if one.promised else "violations"].split(",")
+    kinds = tuple(kind for kind in one.kinds if kind in seen)
+    if kinds:
+        found.broken_in += 1
+        if len(found.seeds) < SEEDS_MAX:
+            found.seeds.append((one.scenario, one.mode, seed, kinds))
