@@ -70,6 +70,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "zoo list": "highwater zoo list",
     "zoo show": "highwater zoo show join-below-hw",
     "zoo hunt": "highwater zoo hunt join-below-hw --seeds 0..2000",
+    "zoo count": "highwater zoo count elr-chaos messages --seeds 0..20",
     "audit": "highwater audit /var/lib/kafka/__cluster_metadata-0",
     "confirm": "highwater confirm last-replica-standing --kafka 4.1.0",
     "kafka list": "highwater kafka list",
