@@ -2,7 +2,8 @@
 
 Operations: ``register broker clean directory`` (a new incarnation; whether it names the epoch of the former; the log
 directory that it has, 0 unless told), ``assign topic broker`` (it tells that its replica is there), ``again broker``
-(the same one registers again), ``heartbeat broker ago want-fence want-shut-down`` (it has read what was
+(the same one registers again), ``unregister broker``, ``heartbeat broker ago want-fence want-shut-down`` (it has read
+what was
 committed so many operations ago), ``time ms`` (sessions of 9 s are looked at every ms), ``create topic replicas``,
 ``alter topic isr sender leader-epoch partition-epoch`` (sender 0 is the leader; what is added to the epochs), ``elect
 topic kind``, ``reassign topic replicas``, ``cancel topic``, ``set key value`` (of all topics), ``elr level``,
@@ -113,6 +114,12 @@ class Host:
         reply = self.controller.register(broker, known.incarnation, -1, known.directory)
         self._sessions.note_reregistration(broker)
         return reply.error
+
+    def unregister(self, broker: int) -> Any:
+        error = self.controller.unregister(broker)
+        if not error:
+            self._sessions.unregistered(broker)
+        return error
 
     def heartbeat(self, broker: int, ago: int, want_fence: int, want_shut_down: int) -> Any:
         known = self.controller.image.brokers.get(broker)
@@ -244,6 +251,7 @@ _WEIGHTS: Final = {
     "heartbeat": 30,
     "register": 10,
     "again": 2,
+    "unregister": 2,
     "assign": 2,
     "time": 8,
     "alter": 20,
@@ -289,8 +297,8 @@ def _drawn(rng: Random, name: str, brokers: list[int], replicas: dict[str, list[
             wanted = rng.sample(brokers, rng.choice((1, 2, 3, 3)))
             replicas[topic] = [*wanted, *(one for one in replicas[topic] if one not in wanted)]
             return [[name, topic, wanted]]
-        case "again" | "cancel":
-            return [[name, broker if name == "again" else topic]]
+        case "again" | "unregister" | "cancel":
+            return [[name, topic if name == "cancel" else broker]]
         case "set":
             key = rng.choice((MIN_ISR, MIN_ISR, UNCLEAN_ELECTION))
             return [[name, key, rng.choice((1, 2, 3)) if key == MIN_ISR else rng.random() < 0.5]]

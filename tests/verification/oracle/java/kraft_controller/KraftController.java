@@ -34,6 +34,7 @@ import org.apache.kafka.common.metadata.PartitionChangeRecord;
 import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.metadata.RegisterBrokerRecord;
 import org.apache.kafka.common.metadata.TopicRecord;
+import org.apache.kafka.common.metadata.UnregisterBrokerRecord;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Errors;
@@ -132,6 +133,7 @@ public final class KraftController implements Subject {
             case "register": return register(Integer.parseInt(first), Subject.number(operation.get(2)), false,
                 operation.size() > 3 ? Subject.number(operation.get(3)) : 0);
             case "again": return register(Integer.parseInt(first), 0, true, 0);
+            case "unregister": take(replication.unregisterBroker(Integer.parseInt(first)).records()); return "NONE";
             case "assign": return assign(first, Subject.number(operation.get(2)));
             case "heartbeat": return heartbeat(operation);
             case "time": return passTime(Integer.parseInt(first));
@@ -178,6 +180,8 @@ public final class KraftController implements Subject {
             cluster.replay((RegisterBrokerRecord) record, offset);
         } else if (record instanceof BrokerRegistrationChangeRecord) {
             cluster.replay((BrokerRegistrationChangeRecord) record);
+        } else if (record instanceof UnregisterBrokerRecord) {
+            cluster.replay((UnregisterBrokerRecord) record);
         } else if (record instanceof ConfigRecord) {
             configurations.replay((ConfigRecord) record);
         } else if (record instanceof FeatureLevelRecord) {
