@@ -24,6 +24,8 @@ REVIEW: Final = re.compile(rb"\A# Review of ")
 REVIEW_PAGE: Final = re.compile(rb'<meta name="generator" content="Highwater review">')
 REVIEWED: Final = re.compile(rb'\Aschema = 1\nname = "([a-z0-9.-]+-(up|down)grade|back)"\n')
 """A review, as Markdown and HTML, and the files of its upgrade and downgrade."""
+TICKET: Final = re.compile(rb"(<!--|#|//) Written by highwater ticket ")
+"""A ticket, and the script and test that repeat it."""
 SCRIPT: Final = re.compile(rb"\nShrunk from a run of ")
 LOG: Final = re.compile(rb"\ADumping broker-\d+/")
 CHECKPOINT: Final = re.compile(rb"\A0\n\d+\n")

@@ -35,6 +35,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Real brokers and this machine": {
         "audit": "Check a KRaft cluster: what is at risk, what happened",
         "confirm": "Play a scripted scenario on real brokers and compare",
+        "ticket": "Write a failure on real brokers for Kafka's developers",
         "kafka": "List or fetch releases of Kafka",
         "doctor": "Check this machine, or a sweep's folder",
         "spark-package": "Pack Highwater for the workers of a Spark cluster",
@@ -73,6 +74,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "zoo count": "highwater zoo count elr-chaos messages --seeds 0..20",
     "audit": "highwater audit /var/lib/kafka/__cluster_metadata-0",
     "confirm": "highwater confirm last-replica-standing --kafka 4.1.0",
+    "ticket": "highwater ticket reassignment-back --output store/ticket",
     "kafka list": "highwater kafka list",
     "kafka fetch": "highwater kafka fetch 4.1.0",
     "doctor": "highwater doctor store/power",

@@ -50,6 +50,7 @@ ELSEWHERE = (
     "spark-package",
     "spark://host:7077",
     "confirm",
+    "ticket",
     "kafka",
     "audit",
     "settings",

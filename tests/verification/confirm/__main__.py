@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
+from reports.brokers.tickets.story import CONFIRMED
 from tests.places import ROOT
 from tests.verification.confirm.entries import ENTRIES, WITHOUT, Entry
 
@@ -69,10 +70,12 @@ def main() -> int:
         help="run what lacks so many good runs of this harness in the file, round by round",
     )
     parser.add_argument("--output", type=Path, default=RUNS, help="add a line for each run to this file")
-    parser.add_argument("--table", action="store_true", help="run nothing: write that file's table into the page")
+    parser.add_argument("--table", action="store_true", help="run nothing: write its table and counts for tickets")
     arguments = parser.parse_args()
     if arguments.table:
-        PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8"), table(_read(arguments.output))), encoding="utf-8")
+        lines = _read(arguments.output)
+        PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8"), table(lines)), encoding="utf-8")
+        CONFIRMED.write_text(confirmed(lines), encoding="utf-8")
         return 0
     failed = 0
     wanted = [
@@ -161,6 +164,17 @@ def table(lines: Iterable[Mapping[str, Any]]) -> str:
         rows.append(f"| `{scenario}` | {', '.join(good) or '-'} | {'; '.join(bad)} | {max(days, default='-')} |")
     rows += [f"| `{scenario}` | - | {reason} | |" for scenario, reason in WITHOUT.items()]
     return "\n".join(rows) + "\n"
+
+
+def confirmed(lines: Iterable[Mapping[str, Any]]) -> str:
+    """What tickets need of the runs: scenario -> release -> how many agreed, of how many, and the last day."""
+    found: dict[str, dict[str, list[Any]]] = {}
+    for line in lines:
+        if is_present(line):
+            entry = found.setdefault(line["scenario"], {}).setdefault(line["release"], [0, 0, ""])
+            entry[:] = [entry[0] + (line["code"] == 0), entry[1] + 1, max(entry[2], line["day"])]
+    texts = [f" {json.dumps(scenario)}: {json.dumps(releases)}" for scenario, releases in sorted(found.items())]
+    return '{"schema_version": 1, "scenarios": {\n' + ",\n".join(texts) + "\n}}\n"
 
 
 def renewed(page: str, new: str) -> str:

@@ -9,12 +9,14 @@ import pytest
 from reports.brokers.confirm import actions
 from reports.brokers.confirm.release import Release, mode_of
 from reports.brokers.kafka import releases
+from reports.brokers.tickets.story import CONFIRMED
 from scenarios.format.catalogue import load, names
 from scenarios.single.script import RulesInForce
 from tests.verification.confirm.__main__ import (
     COUNTED,
     PAGE,
     RUNS,
+    confirmed,
     fastest,
     file_of,
     harness,
@@ -86,6 +88,12 @@ def test_the_page_has_the_table_of_the_runs() -> None:
     """Write it by ``python -m tests.verification.confirm --table`` if it has not."""
     page = PAGE.read_text(encoding="utf-8")
     assert renewed(page, table(map(json.loads, RUNS.read_text(encoding="utf-8").splitlines()))) == page
+
+
+def test_tickets_have_the_counts_of_the_runs() -> None:
+    """Write them by ``python -m tests.verification.confirm --table`` if they have not."""
+    lines = [json.loads(line) for line in RUNS.read_text(encoding="utf-8").splitlines()]
+    assert CONFIRMED.read_text(encoding="utf-8") == confirmed(lines)
 
 
 def test_a_table_takes_the_place_of_the_one_before() -> None:

@@ -3,8 +3,8 @@
 Operations: ``register broker clean directory`` (a new incarnation; whether it names the epoch of the former; the log
 directory that it has, 0 unless told), ``assign topic broker`` (it tells that its replica is there), ``again broker``
 (the same one registers again), ``unregister broker``, ``heartbeat broker ago want-fence want-shut-down`` (it has read
-what was
-committed so many operations ago), ``time ms`` (sessions of 9 s are looked at every ms), ``create topic replicas``,
+what was committed so many operations ago), ``time ms`` (sessions of 9 s are looked at every ms), ``create topic
+replicas``,
 ``alter topic isr sender leader-epoch partition-epoch`` (sender 0 is the leader; what is added to the epochs), ``elect
 topic kind``, ``reassign topic replicas``, ``cancel topic``, ``set key value`` (of all topics), ``elr level``,
 ``balance``, ``check-unclean``, ``fail-over``; ``segment`` (Kafka alone: its metadata log). Each takes 1 ms. An event

@@ -1,0 +1,1 @@
+"""Tickets: a failure of Kafka, written for its developers."""

@@ -1,0 +1,69 @@
+"""Rules by which findings come about: what Kafka's code does there, and what its developers know of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A rule that decides whether a story fails.
+
+    Attributes:
+        kafka: the deciding methods, as in KAFKA.md.
+        text: what they do.
+        upstream: tickets and pull requests about it, as far as they could be searched.
+    """
+
+    kafka: tuple[str, ...]
+    text: str
+    upstream: str
+
+
+CAUSES: Final[dict[str, Cause]] = {
+    "elr_outside_assignment": Cause(
+        ("PartitionChangeBuilder#maybePopulateTargetElr",),
+        "If the new ISR has fewer than min.insync.replicas members, it adds the old ISR to the old ELR, without "
+        "dropping brokers that the assignment no longer has. A removed replica deletes its log and stays eligible.",
+        "We found no ticket. On trunk of 2026-08-23 the method is the same.",
+    ),
+    "reassignment_completes": Cause(
+        ("PartitionReassignmentReplicas#maybeCompleteReassignment",),
+        "Since 4.3.0, a reassignment that removes no more replicas than it adds completes when the added replicas are "
+        "in the ISR. Other replicas of the new assignment may be missing from it, and min.insync.replicas is not "
+        "consulted.",
+        "KAFKA-15665: PR 14604 asked for min.insync.replicas (closed), PR 15359 for all targets (3.8). KAFKA-19975 (PR "
+        '21114, 4.3.0) asks for less: "this is safe because completing the reassignment would not decrease the ISR '
+        'size".',
+    ),
+    "resubmitted_reassignment": Cause(
+        ("ReplicationControlManager#changePartitionReassignment",),
+        "It sets the lists of adding and removing replicas only if they are not empty. A reassignment that replaces "
+        "one under way and adds nothing keeps the list of the former one.",
+        "We found no ticket.",
+    ),
+    "directory_assignment": Cause(
+        ("ReplicationControlManager#handleAssignReplicasToDirs",),
+        "Up to 4.2, it builds the partition's change without setEligibleLeaderReplicasEnabled. So the change empties "
+        "the ELR, whichever broker has assigned a directory.",
+        "Repaired in 4.3.0 by PR 20716, which makes the flag an argument of the constructor.",
+    ),
+    "equal_partition_epoch": Cause(
+        ("Partition#makeLeader",),
+        "It ignores a record only if the record's partition epoch is lower than the leader's. A record with an equal "
+        "epoch replaces the partition's state, and with it a proposed ISR that is under way.",
+        'Equal epochs are accepted since KAFKA-13790 (PR 12085): "we accept an update from the metadata log with the '
+        'same partition epoch". We found no ticket for the consequence. Near: KAFKA-12686 (PR 12181), KAFKA-19996 (PR '
+        "23024, open).",
+    ),
+    "epoch_recorded_at": Cause(
+        ("UnifiedLog#maybeIncrementLogStartOffset", "LeaderEpochFileCache#endOffsetFor"),
+        "DeleteRecords removes entries below the new log start from the epoch cache and its file at once, but the log "
+        "start is written once a minute. After a kill, the log begins at its former start, and the cache does not. "
+        "Asked for an epoch before its first entry, the leader answers with that entry's start (since KAFKA-7415).",
+        "We found no ticket. LeaderEpochFileCache says: \"it's guaranteed that the checkpoint file always has no "
+        'missing entries".',
+    ),
+}
+"""Rule -> cause."""

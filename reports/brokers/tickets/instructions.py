@@ -1,0 +1,93 @@
+"""A script's lines as instructions to a person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from sim.history import steps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from reports.brokers.tickets.story import Story
+    from scenarios.format.scenario import Pattern
+
+
+def instructions(story: Story) -> list[str]:
+    """One sentence or two for each line of the script that does something."""
+    brokers = _listed(range(1, story.replicas + 1))
+    found = [f"Create a topic of one partition with replicas on brokers {brokers}, and wait until all are in the ISR."]
+    for line in story.lines:
+        said = _ACTIONS[line.do](line.params) if line.do in _ACTIONS else f"{line.do} {dict(line.params)}."
+        parts = [_wait(line.when), said]
+        if text := " ".join(filter(None, parts)):
+            found.append(text)
+    return found
+
+
+def _wait(pattern: Pattern | None) -> str:
+    if pattern is None:
+        return ""
+    match pattern.step:
+        case steps.ISR.name:
+            return f"Wait until the ISR is {_listed(pattern.isr or ())}."
+        case steps.DELETED.name:
+            return f"Wait until broker {pattern.broker} has deleted its log."
+        case steps.LEAD.name:
+            return f"Wait until broker {pattern.broker} leads."
+        case steps.SESSION_END.name:
+            return f"Wait until the session of broker {pattern.broker} has expired."
+        case steps.UNFENCED.name:
+            return f"Wait until broker {pattern.broker} is unfenced."
+        case steps.SHUTDOWN.name:
+            return f"Wait until broker {pattern.broker} has ended."
+    return ""
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _produce(params: Mapping[str, Any]) -> str:
+    return f"Produce {params['batch']} with acks={params.get('acks', 'all')}."
+
+
+def _link(word: str) -> Callable[[Mapping[str, Any]], str]:
+    def said(params: Mapping[str, Any]) -> str:
+        if "from" not in params:
+            return f"{word} all links."
+        arrow = "and" if params.get("both_ways", True) else "to"
+        late = f" by {params['by_ms']} ms" if "by_ms" in params else ""
+        ends = [end if end == "control" else f"broker {end}" for end in (params["from"], params["to"])]
+        return f"{word} the link {'between' if arrow == 'and' else 'from'} {ends[0]} {arrow} {ends[1]}{late}."
+
+    return said
+
+
+_ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "produce": _produce,
+    "controlled-restart": lambda params: f"Stop broker {params['broker']} (SIGTERM).",
+    "kill": lambda params: f"Kill broker {params['broker']} (SIGKILL).",
+    "start": lambda params: f"Start broker {params['broker']}.",
+    "reassignment": lambda params: f"Reassign the partition to brokers {_listed(params['replicas'])}.",
+    "reassignment-cancel": lambda _: "Cancel the reassignment.",
+    "cut": _link("Cut"),
+    "slow": _link("Delay"),
+    "heal": _link("Heal"),
+    "pause": lambda params: f"Pause broker {params['node']} (SIGSTOP).",
+    "resume": lambda params: f"Resume broker {params['node']} (SIGCONT).",
+    "power-loss": lambda params: (
+        f"Let brokers {_listed(params['brokers'])} lose power: kill them, and cut their logs to what they had flushed."
+    ),
+    "disk-replaced": lambda params: f"Kill broker {params['broker']}, and give it an empty disk, formatted anew.",
+    "set-config": lambda params: " ".join(f"Set {key} = {value}." for key, value in params["config"].items()),
+    "delete-records": lambda params: f"Delete all records below offset {params['offset']} (DeleteRecords).",
+    "metadata-lag": lambda params: (
+        f"Let metadata reach broker {params['broker']} late, by {params['by_ms']} ms. All its other requests pass."
+    ),
+    "disk-stall": lambda params: (
+        f"Let appends of broker {params['broker']} stall for {params['for_ms'] / 1000:g} s, as on a disk that hangs."
+    ),
+    "wait": lambda _: "",
+    "pause-consumer": lambda _: "",
+}

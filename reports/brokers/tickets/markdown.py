@@ -1,0 +1,108 @@
+"""A ticket as Markdown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.brokers.tickets.causes import CAUSES
+from reports.brokers.tickets.instructions import instructions
+from reports.evidence.markdown import escaped
+from sim.plurals import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from reports.brokers.tickets.story import Story, Tried
+
+_EXPECTED: Final = {
+    "committed-loss": "Every record that was acknowledged with acks=all is in the leader's log.",
+    "exposed-loss": "What a consumer was shown stays readable.",
+    "divergence": "Replicas in the ISR hold the same record at each offset.",
+    "no-progress": "With all brokers alive, the partition has a leader and its reassignment completes.",
+    "hw-regression": "The high watermark does not go back.",
+}
+
+
+def markdown(story: Story, confirmed: Mapping[str, Any] | None, files: Mapping[str, str]) -> str:
+    """The ticket.
+
+    Args:
+        story: the story.
+        confirmed: what ``highwater confirm --json`` printed; None: brokers were not run for this ticket.
+        files: what repeats it -> its file.
+    """
+    return "\n".join(_lines(story, confirmed, files)) + "\n"
+
+
+def _lines(story: Story, confirmed: Mapping[str, Any] | None, files: Mapping[str, str]) -> Iterator[str]:
+    scenario = story.scenario
+    yield f"# {escaped(scenario.title)}"
+    yield from ("", f"<!-- Written by highwater ticket {scenario.name} -->", "")
+    yield " ".join(scenario.description.partition("\n\n")[0].split())
+    yield from ("", "## Affected releases", "")
+    yield "Brokers of each release went through these steps, and agreed with the simulation in as many runs as stated."
+    yield from ("", "| Kafka | runs that agreed | outcome | last run |", "|---|---|---|---|")
+    for one in story.tried:
+        yield f"| {one.release} | {one.agreed} of {one.runs} | {_outcome(one)} | {one.day} |"
+    yield from ("", "## Configuration", "")
+    plane = "KRaft, one controller" if story.mode.rules.control_plane == "kraft" else "ZooKeeper"
+    elr = ", eligible.leader.replicas.version=1" if story.mode.rules.elr == "on" else ""
+    yield f"{counted(scenario.brokers, 'broker')}, {plane}{elr}; a topic of one partition."
+    yield from ("", *(f"    {key}={_value(value)}" for key, value in scenario.config.items() if not _is_harness(key)))
+    yield from ("", "## Steps", "")
+    yield from (f"{number}. {text}" for number, text in enumerate(instructions(story), start=1))
+    yield from ("", "## Expected", "")
+    expected = dict.fromkeys(one["kind"] for one in story.result.violations)
+    yield from (f"- {_EXPECTED.get(kind, kind)}" for kind in expected)
+    yield from ("", "## Actual", "")
+    yield from (f"- {_violated(one)}" for one in story.result.violations)
+    yield from ("", "## Transcripts", "")
+    yield from _transcripts(story, confirmed)
+    yield from ("", "## What decides in Kafka's code", "")
+    for rule in story.rules():
+        cause = CAUSES[rule]
+        yield f"- {', '.join(f'`{name}`' for name in cause.kafka)}: {cause.text}"
+    yield from ("", "## Known upstream", "")
+    yield from (f"- {CAUSES[rule].upstream}" for rule in story.rules())
+    yield from ("", "## Repeat it", "")
+    yield from (f"- {what}: {file}" for what, file in files.items())
+    yield f"- `highwater confirm {scenario.name} --kafka {story.release}` performs it on brokers, with proxies between."
+
+
+def _outcome(one: Tried) -> str:
+    if not one.agreed:
+        return "not confirmed"
+    return f"**{', '.join(one.violations)}**" if one.fails else "as expected"
+
+
+def _violated(violation: Mapping[str, Any]) -> str:
+    return f"{violation['kind']}: {escaped(str(violation['detail']))}"
+
+
+def _is_harness(key: str) -> bool:
+    """Whether a setting makes a scenario faster, and decides nothing."""
+    return key == "replica.socket.timeout.ms"
+
+
+def _value(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_SHOWN: Final = ("partition ", "log of broker ", "epoch cache of broker ", "verdict")
+
+
+def _transcripts(story: Story, confirmed: Mapping[str, Any] | None) -> Iterator[str]:
+    if confirmed is None:
+        yield "Steps of the simulation (in s); brokers were not run for this ticket."
+        yield ""
+        yield from (f"    {one['met_at_us'] / 1e6:10.3f}  {one['text']}" for one in story.result.story)
+        return
+    run = confirmed["runs"][-1]
+    kafka = confirmed["kafka"]
+    agrees = "agree in each compared line" if run["agrees"] else "DIFFER"
+    yield f"Simulation and brokers of {kafka} {agrees}. Leader epochs are counted from 0."
+    yield from ("", f"| | simulation | Kafka {kafka} |", "|---|---|---|")
+    for row in run["rows"]:
+        if row["what"].startswith(_SHOWN) or "acknowledged" in row["what"] or row["what"].startswith("story: "):
+            cells = (row["what"].removeprefix("story: "), row["simulated"], row["real"])
+            yield f"| {' | '.join(escaped(cell) for cell in cells)} |"

@@ -1,0 +1,242 @@
+"""A shell script that repeats a story with Kafka's own tools, on a fresh cluster on loopback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from faults.kind import node_of
+from reports.brokers.confirm.proxy import CONTROL
+from sim.config import Value
+from sim.errors import InputError
+from sim.history import steps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from reports.brokers.tickets.story import Story
+    from scenarios.format.scenario import Pattern, ScriptLine
+
+_BROKER_KEYS: Final = ("min.insync.replicas", "auto.leader.rebalance.enable", "unclean.leader.election.enable")
+_END: Final = """\
+[ $failed = 0 ] && echo "KEPT: $acknowledged"
+exit $failed
+"""
+SESSION_MS: Final = 9_000
+LONG_MS: Final = 60_000
+"""Where a paused follower has to stay in the ISR."""
+_LAG_MS: Final = 30_000
+
+
+def shell(story: Story) -> str:
+    """The script.
+
+    Raises:
+        InputError: a line of the story has no counterpart among Kafka's tools.
+    """
+    return _Writer(story).text()
+
+
+class _Writer:
+    """Translates a script line by line.
+
+    A cut link to a follower outside the ISR becomes a throttle, one to a member of the ISR a pause of that member.
+    """
+
+    def __init__(self, story: Story) -> None:
+        self._story = story
+        self._paused: int | None = None
+        self._divergence = False
+        self._now_us = 0
+        self._deleted = False
+
+    def text(self) -> str:
+        story = self._story
+        body = [self._line(line, at_us) for line, at_us in zip(story.lines, story.times, strict=True)]
+        ids = range(1, story.scenario.brokers + 1)
+        settings = story.result.settings
+        own = {key: settings[key] for key in _BROKER_KEYS if key in settings}
+        paused = self._paused is not None
+        elr = story.mode.rules.elr == "on"
+        values = {
+            "title": story.scenario.title,
+            "release": story.release,
+            "name": story.scenario.name,
+            "brokers": " ".join(map(str, ids)),
+            "servers": ",".join(f"127.0.0.1:$((base + {one}))" for one in ids),
+            "session_ms": LONG_MS if paused else SESSION_MS,
+            "lag_ms": 4 * LONG_MS if paused else _LAG_MS,
+            "properties": "\n".join(f"{key}={_shown(found)}" for key, found in own.items()),
+            "feature": "--feature eligible.leader.replicas.version=1 " if elr else "",
+            "assignment": ":".join(map(str, range(1, story.replicas + 1))),
+            "topic_configs": f"--config min.insync.replicas={_shown(own['min.insync.replicas'])} ",
+            "isr": " ".join(map(str, range(1, story.replicas + 1))),
+            "judged": " ".join([] if self._deleted else story.batches) or '""',
+        }
+        foot = _part("foot", values) + (_part("divergence", values) if self._deleted else "") + _END
+        return _part("head", values) + "\n".join(filter(None, body)) + "\n" + foot
+
+    def _line(self, line: ScriptLine, at_us: int) -> str:
+        self._now_us = at_us
+        wait = self._wait(line.when) if line.when is not None else []
+        return "\n".join([*wait, *self._act(line)])
+
+    def _wait(self, pattern: Pattern) -> list[str]:
+        broker = pattern.broker
+        match pattern.step:
+            case steps.ISR.name:
+                isr = " ".join(map(str, sorted(pattern.isr or ())))
+                return [f'note "wait until the ISR is {isr}"', f'await 120 "the ISR is {isr}" isr_is "{isr}"']
+            case steps.DELETED.name:
+                return [f'await 120 "broker {broker} deletes its log" has_no_log {broker}']
+            case steps.LEAD.name if broker:
+                return [f'await 120 "broker {broker} leads" leader_is {broker}']
+            case steps.SESSION_END.name:
+                return [f'await 180 "broker {broker} leads no longer" leader_is_not {broker}', "sleep 2"]
+            case steps.HW.name | steps.FOLLOW.name:
+                return ["sleep 3"]
+        return ["sleep 2"]  # Acknowledgements, ends and starts of brokers are waited for where they are asked for.
+
+    def _act(self, line: ScriptLine) -> list[str]:
+        acting = _ACTIONS.get(line.do)
+        if acting is None:
+            raise InputError(
+                f"{self._story.scenario.name}: {line.do} has no counterpart among Kafka's tools; "
+                f"repeat it by highwater confirm {self._story.scenario.name} --kafka {self._story.release}"
+            )
+        return acting(self, line.params)
+
+    # Actions.
+
+    def produce(self, params: Mapping[str, Any]) -> list[str]:
+        """A producer of its own for each batch."""
+        acks = str(params.get("acks", self._story.result.settings["acks"]))
+        batch = params["batch"]
+        return [f'note "produce {batch}, acks={acks}"', f"produce {batch} {acks}"]
+
+    def stop(self, params: Mapping[str, Any]) -> list[str]:
+        """A clean end."""
+        return [f'note "stop broker {params["broker"]}"', f"stop {params['broker']}"]
+
+    def kill(self, params: Mapping[str, Any]) -> list[str]:
+        """Who was paused because of the killed broker goes on."""
+        said = [f'note "kill broker {params["broker"]}"', f"crash {params['broker']}"]
+        if self._paused is not None and self._paused != params["broker"]:
+            said.append(f'kill -CONT "$(node {self._paused})"')
+        return said
+
+    def start(self, params: Mapping[str, Any]) -> list[str]:
+        """Waits until it is unfenced."""
+        return [f'note "start broker {params["broker"]}"', f"run {params['broker']}"]
+
+    def reassign(self, params: Mapping[str, Any]) -> list[str]:
+        """By the Admin client."""
+        replicas = ",".join(map(str, params["replicas"]))
+        return [f'note "reassign to {replicas}"', f"reassign {replicas}", "describe"]
+
+    def cancel(self, _: Mapping[str, Any]) -> list[str]:
+        """By the Admin client."""
+        return ['note "cancel the reassignment"', "reassign", "describe"]
+
+    def cut(self, params: Mapping[str, Any]) -> list[str]:
+        """A throttle, or a pause."""
+        ends = {node_of(params["from"]), node_of(params["to"])}
+        leader, isr = self._state()
+        if CONTROL in ends or leader not in ends:
+            raise InputError(f"{self._story.scenario.name}: a cut link without the leader has no counterpart")
+        (follower,) = ends - {leader}
+        if follower not in isr:
+            return ['note "throttle replication"', "throttle"]
+        self._paused = follower
+        return [f'note "pause broker {follower}"', f'kill -STOP "$(node {follower})"', "sleep 2"]
+
+    def heal(self, _: Mapping[str, Any]) -> list[str]:
+        """Ends the throttle."""
+        return [] if self._paused is not None else ['note "end the throttle"', "unthrottle"]
+
+    def pause(self, params: Mapping[str, Any]) -> list[str]:
+        """SIGSTOP."""
+        return [f'note "pause broker {params["node"]}"', f'kill -STOP "$(node {params["node"]})"']
+
+    def resume(self, params: Mapping[str, Any]) -> list[str]:
+        """SIGCONT."""
+        return [f'note "resume broker {params["node"]}"', f'kill -CONT "$(node {params["node"]})"', "sleep 10"]
+
+    def lose_power(self, params: Mapping[str, Any]) -> list[str]:
+        """Kills, and cuts logs."""
+        brokers = list(params["brokers"])
+        ends = " ".join(f"{one}:{self._lost_from(one)}" for one in brokers)
+        ids = " ".join(map(str, brokers))
+        return [f'note "brokers {ids} lose power, and what they have not flushed"', f"lose_power {ends}"]
+
+    def replace(self, params: Mapping[str, Any]) -> list[str]:
+        """A new disk."""
+        broker = params["broker"]
+        return [f'note "broker {broker} gets a new disk"', f"replace_disk {broker}"]
+
+    def set(self, params: Mapping[str, Any]) -> list[str]:
+        """Of the topic."""
+        return [f"set_topic {key}={_shown(found)}" for key, found in params["config"].items()]
+
+    def delete(self, params: Mapping[str, Any]) -> list[str]:
+        """DeleteRecords."""
+        self._deleted = True
+        return ['note "delete all records"', f"delete_records {params['offset'] + 1} # The filler is one more."]
+
+    def nothing(self, _: Mapping[str, Any]) -> list[str]:
+        """What only the simulation needs."""
+        return []
+
+    # The simulation.
+
+    def _state(self) -> tuple[int, tuple[int, ...]]:
+        leader, isr = 1, tuple(range(1, self._story.replicas + 1))
+        for step in self._story.trace:
+            if step["t"] > self._now_us:
+                break
+            if step["step"] == steps.ELECTED.name:
+                leader = step["broker"]
+            elif step["step"] == steps.ISR.name:
+                isr = tuple(step["isr"])
+        return leader, isr
+
+    def _lost_from(self, broker: int) -> str:
+        """The first batch that a broker lacks when it has recovered."""
+        recovered = next(
+            step["offset"]
+            for step in self._story.trace
+            if step["t"] > self._now_us and step["step"] == steps.RECOVERED.name and step["broker"] == broker
+        )
+        return next((batch for batch, record in self._story.batches.items() if record >= recovered), "")
+
+
+_ACTIONS: Final[Mapping[str, Callable[[_Writer, Mapping[str, Any]], list[str]]]] = {
+    "produce": _Writer.produce,
+    "controlled-restart": _Writer.stop,
+    "kill": _Writer.kill,
+    "start": _Writer.start,
+    "reassignment": _Writer.reassign,
+    "reassignment-cancel": _Writer.cancel,
+    "cut": _Writer.cut,
+    "heal": _Writer.heal,
+    "pause": _Writer.pause,
+    "resume": _Writer.resume,
+    "power-loss": _Writer.lose_power,
+    "disk-replaced": _Writer.replace,
+    "set-config": _Writer.set,
+    "delete-records": _Writer.delete,
+    "pause-consumer": _Writer.nothing,
+    "wait": _Writer.nothing,
+}
+
+
+def _part(name: str, values: Mapping[str, object]) -> str:
+    """A part of all scripts, with this story's values."""
+    text = Path(__file__).with_name(f"{name}.sh").read_text(encoding="utf-8")
+    for key, value in values.items():
+        text = text.replace(f"@{key}@", str(value))
+    return text
+
+
+def _shown(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,131 @@
+"""A story to be told in a ticket: the scenario in one mode, its simulated run, and the rules that decide it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.brokers.confirm.comparison import times_us
+from reports.brokers.confirm.release import Release, mode_of
+from reports.brokers.tickets.causes import CAUSES
+from scenarios.format import catalogue
+from scenarios.single.run import run
+from scenarios.single.script import RulesInForce
+from sim.config import integer
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from scenarios.format.scenario import Scenario, ScriptLine, StoryLine
+    from scenarios.single.result import RunResult
+    from sim.protocol.modes import Mode
+
+CONFIRMED: Final = Path(__file__).with_name("confirmed.json")
+"""Recorded runs on brokers: scenario -> release -> how many agreed with the simulation, of how many, the last day."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A release on whose brokers a story was performed.
+
+    Attributes:
+        violations: those of the release's mode, inside its promise; brokers that agreed have them, too.
+        agreed: runs that agreed with the simulation, of `runs`.
+    """
+
+    release: str
+    mode: Mode
+    violations: tuple[str, ...]
+    agreed: int
+    runs: int
+    day: str
+
+    @property
+    def fails(self) -> bool:
+        """Whether the simulation, and brokers that agree with it, violate something."""
+        return bool(self.violations)
+
+
+@dataclass(frozen=True)
+class Story:
+    """A story: the scenario in the mode of the newest release on which it fails."""
+
+    scenario: Scenario
+    mode: Mode
+    release: str
+    result: RunResult
+    lines: list[ScriptLine]
+    expected: list[StoryLine]
+    tried: list[Tried]
+
+    @property
+    def trace(self) -> list[dict[str, Any]]:
+        """The steps of the run."""
+        return list(self.result.trace or ())
+
+    @property
+    def times(self) -> list[int]:
+        """When each line of the script was performed."""
+        return times_us(self.trace, self.lines, self.batches)
+
+    @property
+    def batches(self) -> dict[str, int]:
+        """Batch -> its first record."""
+        sends = [line.params for line in self.lines if line.do == "produce"]
+        firsts = accumulate((params.get("records", 1) for params in sends), initial=0)
+        return {params["batch"]: first for params, first in zip(sends, firsts, strict=False)}
+
+    @property
+    def replicas(self) -> int:
+        """Number of the partition's replicas at first."""
+        return integer(self.result.settings, "default.replication.factor")
+
+    def rules(self) -> list[str]:
+        """The rules that decide it: those that break the repaired mode, or that tell kept from lost releases."""
+        scenario = self.scenario
+        repaired = [name for name in ("elr-repaired", "kraft-repaired") if name in scenario.broken_by]
+        named = [rule for name in repaired or scenario.broken_by for rule in scenario.broken_by[name]]
+        return [rule for rule in CAUSES if rule in named]
+
+
+def read_tried() -> dict[str, dict[str, list[Any]]]:
+    """The recorded runs: scenario -> release -> ``[agreed, runs, day]``."""
+    found: dict[str, dict[str, list[Any]]] = json.loads(CONFIRMED.read_text(encoding="utf-8"))["scenarios"]
+    return found
+
+
+def tell(name: str) -> Story:
+    """The story of a scenario.
+
+    Raises:
+        InputError: there is no such scenario, no run on brokers is recorded, or no release fails.
+    """
+    scenario = catalogue.load(name)
+    if scenario.drawn or not scenario.script:
+        raise InputError(f"{scenario.name} has no script: a ticket needs a story (see 'highwater shrink')")
+    recorded = read_tried().get(scenario.name, {})
+    tried = [_tried(scenario, release, *recorded[release]) for release in sorted(recorded, key=_place)]
+    failing = [one for one in tried if one.fails and one.agreed]
+    if not tried:
+        raise InputError(f"{scenario.name}: no run on brokers is recorded; known are {', '.join(sorted(read_tried()))}")
+    if not failing:
+        raise InputError(f"{scenario.name}: no recorded release of Kafka fails in it")
+    newest = failing[-1]
+    rules = newest.mode.rules
+    force = RulesInForce(rules, dict.fromkeys(range(1, scenario.brokers + 1), rules))
+    lines = [line for line in scenario.script if force.fit(line.rules, None)]
+    expected = [line for line in scenario.story if force.fit(line.rules, line.pattern.broker)]
+    result = run(scenario, newest.mode, 0, {}, trace=True)
+    return Story(scenario, newest.mode, newest.release, result, lines, expected, tried)
+
+
+def _tried(scenario: Scenario, release: str, agreed: int, runs: int, day: str) -> Tried:
+    mode, _ = mode_of(Release(release, ()))
+    kinds = str(run(scenario, mode, 0, {}).row["violations_inside"]).split(",")
+    return Tried(release, mode, tuple(filter(None, kinds)), agreed, runs, day)
+
+
+def _place(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))

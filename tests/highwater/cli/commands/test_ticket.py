@@ -1,0 +1,35 @@
+"""``highwater ticket``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.conftest import Call
+
+
+def test_a_ticket_is_printed_or_written(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    printed = highwater("ticket", "reassignment-stuck")
+    assert printed.code == 0
+    assert printed.out.startswith("# ")
+    written = highwater("ticket", "reassignment-stuck", "--output", str(tmp_path / "t"))
+    assert written.code == 0
+    assert (tmp_path / "t" / "reassignment-stuck.md").read_text(encoding="utf-8") == printed.out
+    assert (tmp_path / "t" / "reassignment-stuck.sh").stat().st_mode & 0o100
+    assert highwater("ticket", "reassignment-stuck", "--output", str(tmp_path / "t")).code == 0
+
+
+def test_files_of_others_are_kept(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    (tmp_path / "reassignment-stuck.md").write_text("mine", encoding="utf-8")
+    call = highwater("ticket", "reassignment-stuck", "--output", str(tmp_path))
+    assert call.code == 2
+    assert "this command did not write it" in call.err
+
+
+def test_a_story_that_is_none(highwater: Callable[..., Call]) -> None:
+    call = highwater("ticket", "reassignment-bakc")
+    assert call.code == 2
+    assert "did you mean 'reassignment-back'" in call.err

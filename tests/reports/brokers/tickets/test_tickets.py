@@ -1,0 +1,113 @@
+"""Stories written for Kafka's developers: what a ticket says, and the script that repeats it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reports.brokers.tickets.causes import CAUSES
+from reports.brokers.tickets.shell import shell
+from reports.brokers.tickets.story import read_tried, tell
+from reports.brokers.tickets.ticket import read_confirmed, ticket
+from sim.errors import InputError
+from sim.protocol.rules import RULES
+from tests.verification.oracle import names
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FINDINGS = (
+    *("reassignment-back", "reassignment-cancelled", "reassignment-to-one", "reassignment-again"),
+    *("reassignment-shrinks-isr", "reassignment-cancelled-power-loss", "elr-outside-assignment", "reassignment-stuck"),
+    *("directory-assignment", "stale-log-start"),
+)
+"""Stories that Kafka's own tools can repeat."""
+
+
+def test_every_cause_is_a_rule_with_kafkas_names() -> None:
+    known = {one.kafka for one in names.references()} | set(names.sources())
+    for rule, cause in CAUSES.items():
+        assert rule in RULES
+        assert set(cause.kafka) <= known, rule
+
+
+@pytest.mark.parametrize("name", FINDINGS)
+def test_a_finding_has_a_ticket_with_a_script(name: str, tmp_path: Path) -> None:
+    written = ticket(name)
+    text, script = written.files[f"{name}.md"], written.files[f"{name}.sh"]
+    assert not written.notes
+    assert f"highwater confirm {name} --kafka {written.story.release}" in text
+    for rule in written.story.rules():
+        assert all(f"`{kafka}`" in text for kafka in CAUSES[rule].kafka)
+    for one in written.story.tried:
+        assert f"| {one.release} | {one.agreed} of {one.runs} |" in text
+    assert not re.search("@[a-z_]+@", script)
+    (tmp_path / "story.sh").write_text(script, encoding="utf-8")
+    assert subprocess.run(["bash", "-n", str(tmp_path / "story.sh")], check=False).returncode == 0
+
+
+def test_the_newest_release_that_fails_is_told() -> None:
+    assert tell("reassignment-back").release == "4.4.0"
+    assert tell("directory-assignment").release.startswith("4.2.")
+    kept = [one.release for one in tell("directory-assignment").tried if not one.fails]
+    assert kept[0] == "4.3.1"
+
+
+def test_steps_of_the_script_are_those_of_the_story() -> None:
+    script = shell(tell("reassignment-back"))
+    wanted = ("produce m2 all", "stop 2", "reassign 2,3", "has_no_log 1", "throttle", "reassign 1,2", "stop 3", "run 2")
+    places = [script.rindex(f"\n{step}") if "has" not in step else script.rindex(step) for step in wanted]
+    assert places == sorted(places)
+
+
+def test_a_member_of_the_isr_is_paused_where_a_link_is_cut() -> None:
+    script = shell(tell("stale-log-start"))
+    assert 'kill -STOP "$(node 2)"' in script
+    assert (
+        script.index('kill -STOP "$(node 2)"') < script.index("produce m1 1") < script.index('kill -CONT "$(node 2)"')
+    )
+    assert "broker.session.timeout.ms=60000" in script
+
+
+def test_power_is_lost_back_to_what_the_simulation_kept() -> None:
+    assert "lose_power 4:m2 5:" in shell(tell("reassignment-shrinks-isr"))
+
+
+def test_what_kafkas_tools_cannot_do_is_said() -> None:
+    written = ticket("forgotten-expansion")
+    assert list(written.files) == ["forgotten-expansion.md"]
+    assert "metadata-lag has no counterpart among Kafka's tools" in written.notes[0]
+    assert "Partition#makeLeader" in written.files["forgotten-expansion.md"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("power", "power has no script"),
+        ("mixed-versions", "no run on brokers is recorded; known are "),
+        ("kip966-walk", "no recorded release of Kafka fails in it"),
+    ],
+)
+def test_a_story_without_a_failure_on_brokers(name: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        tell(name)
+
+
+def test_the_brokers_transcript_is_that_of_a_run(tmp_path: Path) -> None:
+    row = {"what": "partition 1", "simulated": "leader 1", "real": "leader 2", "agrees": False, "compared": True}
+    run = {"scenario": "reassignment-back", "kafka": "4.4.0", "runs": [{"agrees": False, "rows": [row]}]}
+    text = ticket("reassignment-back", run).files["reassignment-back.md"]
+    assert "| partition 1 | leader 1 | leader 2 |" in text
+    assert "brokers of 4.4.0 DIFFER" in text
+    with pytest.raises(InputError, match="the run is of reassignment-back, not of reassignment-again"):
+        ticket("reassignment-again", run)
+    (tmp_path / "run.json").write_text("[]", encoding="utf-8")
+    with pytest.raises(InputError, match=r"run\.json is not what 'highwater confirm --json' prints"):
+        read_confirmed(tmp_path / "run.json")
+
+
+def test_recorded_runs_name_scenarios_and_releases() -> None:
+    assert {"4.3.1", "4.4.0"} <= read_tried()["reassignment-back"].keys()
