@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports.evidence import shrunk_run
 from reports.evidence.story import head
-from reports.formatting import percent, plain, seconds
+from reports.formatting import percent, plain, seconds, side
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -84,8 +84,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         lines = _lines(head(self.row))
-        sides = {True: "inside", False: "outside"}
-        found = [(one["kind"], sides[one["inside"]], seconds(one["at_us"]), one["detail"]) for one in self.violations]
+        found = [(one["kind"], side(one["inside"]), seconds(one["at_us"]), one["detail"]) for one in self.violations]
         return lines + (_table(["kind", "promise", "at", "detail"], found) if found else "")
 
 

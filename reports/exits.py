@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from scenarios.single.rows import STORY_ERROR
+from scenarios.single.rows import is_internal
 from sim.exit_codes import DIGEST_DIFFERS, EXPECTED, INCONCLUSIVE, INTERNAL, UNEXPECTED
 
 _PRECEDENCE: Final = (INTERNAL, DIGEST_DIFFERS, UNEXPECTED, INCONCLUSIVE, EXPECTED)
@@ -18,7 +18,7 @@ def worst(codes: Iterable[int]) -> int:
 
 def of_row(row: Mapping[str, Any]) -> int:
     """Exit code of a single run."""
-    if row["verdict"] == "error" and not row["error"].startswith(STORY_ERROR):
+    if row["verdict"] == "error" and is_internal(row["error"]):
         return INTERNAL
     if not row["expected"]:
         return UNEXPECTED

@@ -33,6 +33,16 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{share * 100:.3g} %"
 
 
+def side(inside: bool | None) -> str:
+    """The side of the promise; None: the run ended with an error, and is not judged."""
+    return "not judged" if inside is None else "inside" if inside else "outside"
+
+
+def side_of_promise(inside: bool | None) -> str:
+    """`side`, for sentences."""
+    return side(inside) if inside is None else f"{side(inside)} the promise"
+
+
 LEAST: Final = 20
 """Fewer cases have no share that would mean anything."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 import sys
 import traceback
 from collections.abc import Iterable
@@ -68,6 +69,16 @@ def hashes() -> dict[str, str]:
 def options() -> list[str]:
     """The words of a command line that loads the same."""
     return [word for one in LOADED.values() if one.word for word in ("--plugin", one.word)]
+
+
+def command(words: Iterable[str]) -> str:
+    """A command line of Highwater, which loads the same plug-ins: what is copied from output has to be complete."""
+    return shlex.join(["highwater", *words, *options()])
+
+
+def remembered() -> list[str]:
+    """`options`, with absolute paths: for a command line that is run again in another folder."""
+    return [str(Path(word).absolute()) if word.endswith(".py") else word for word in options()]
 
 
 def hash_of(sources: dict[str, str]) -> str:

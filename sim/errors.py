@@ -45,6 +45,10 @@ class StorageError(UserError):
     exit_code = exit_codes.UNREADABLE
 
 
+class PluginError(Exception):
+    """A plug-in's code answers what is impossible; it ends the run with verdict ``error``."""
+
+
 def did_you_mean(value: str, valid: Iterable[str]) -> str:
     """A hint at the nearest valid word.
 

@@ -15,6 +15,7 @@ import click
 from click.shell_completion import shell_complete
 
 from highwater.cli.console import Ui, to_nowhere
+from highwater.cli.nearby import with_hint
 from highwater.cli.options import SuggestingGroup, forget_plugins, load_installed
 from highwater.cli.overview import GROUPS
 from scenarios import memory
@@ -107,7 +108,7 @@ def _ended(ui: Ui, words: Sequence[str]) -> int:
         code = _called(ui, words)
         sys.stdout.flush()
     except UserError as error:
-        return _refused(ui, error.exit_code, *error.problems)
+        return _refused(ui, error.exit_code, *map(with_hint, error.problems))
     except click.Abort:
         raise
     except click.ClickException as error:

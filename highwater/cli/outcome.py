@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from highwater.cli.outline import expectation
 from reports.evidence.outcome import waits_for
 from reports.evidence.story import batches, head
-from reports.formatting import pairs, seconds
+from reports.formatting import pairs, seconds, side
 from sim.config import shown
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ MOST_ROWS: Final = 1_000
 
 def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
     """Print a run of a scenario."""
+    if ui.verbose and result.traceback:
+        ui.warn(result.traceback.rstrip())
     first, *rest = head(result.row)
     ui.line(first, style="bold")
     ui.lines(rest)
@@ -83,8 +85,7 @@ def _section(ui: Ui, title: str, headers: list[str], rows: Iterable[tuple[object
 
 
 def _violation(violation: Mapping[str, Any]) -> tuple[object, ...]:
-    promise = "inside" if violation["inside"] else "outside"
-    return violation["kind"], promise, seconds(violation["at_us"]), violation["detail"]
+    return violation["kind"], side(violation["inside"]), seconds(violation["at_us"]), violation["detail"]
 
 
 def _fault(fault: Mapping[str, Any]) -> tuple[object, ...]:

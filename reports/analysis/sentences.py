@@ -90,16 +90,41 @@ def about(comparison: Comparison, kind: str | None = None) -> str:
 
 
 def first(comparison: Comparison, kind: str | None = None) -> str:
-    """The result in one to three sentences: how often, how often inside the promise, and the cost of safety."""
-    kind = about(comparison, kind)
-    return " ".join([_often(comparison, kind), *_inside(comparison, kind), *_costs(comparison)])
+    """The result in one to three sentences: how often, how often inside the promise, and the cost of safety; and one
+    for each other kind of a plug-in that occurred.
+    """
+    chosen = about(comparison, kind)
+    others = [] if kind else [one for one in _of_plugins(comparison) if one != chosen]
+    return " ".join(
+        [
+            _often(comparison, chosen),
+            *_inside(comparison, chosen),
+            *(_of_plugin(comparison, one) for one in others),
+            *_costs(comparison),
+        ]
+    )
+
+
+def _of_plugins(comparison: Comparison) -> list[str]:
+    """Kinds of violation of plug-ins that occurred."""
+    kinds = dict.fromkeys(rate.kind for group in comparison.groups for rate in group.rates if rate.k)
+    return [kind for kind in kinds if kind in VIOLATIONS and kind not in DOES and not VIOLATIONS[kind].is_warning]
+
+
+def _of_plugin(comparison: Comparison, kind: str) -> str:
+    inside = sum(_rate(group, kind).inside for group in comparison.groups)
+    return f"{_shares(comparison, kind)}; {f'{inside:,} runs' if inside else 'none of it'} inside the promise."
 
 
 def _often(comparison: Comparison, kind: str) -> str:
+    return f"{_on(comparison)} {_shares(comparison, kind)}."
+
+
+def _shares(comparison: Comparison, kind: str) -> str:
     first, *others = in_order(comparison)
     parts = [f"{_named(comparison, first)} {does(kind)} in {_share(_rate(first, kind), ' of runs')}"]
     parts += [f"{_named(comparison, group)} in {_share(_rate(group, kind))}" for group in others]
-    return f"{_on(comparison)} {joined(parts, 'and')}."
+    return joined(parts, "and")
 
 
 def in_order(comparison: Comparison) -> list[Group]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.formatting import pairs
+from reports.formatting import pairs, side_of_promise
 from sim.history.steps import STEPS
 from sim.plurals import counted
 
@@ -42,6 +42,8 @@ def outcome(row: Mapping[str, Any]) -> str:
 def _promise(row: Mapping[str, Any]) -> str:
     """Which violations are inside the promise; without any, whether the faults were."""
     inside = row["violations_inside"]
+    if row["verdict"] == "error":
+        return "not judged by the mode's promise"
     if not row["violations"]:
         return f"faults {'inside' if row['inside'] else 'outside'} the mode's promise"
     if inside in ("", row["violations"]):
@@ -92,8 +94,8 @@ def _fields(step: Mapping[str, Any]) -> str:
 
 def violation_line(violation: Mapping[str, Any], what: str = "VIOLATION") -> str:
     """One violation or early warning, marked to stand out."""
-    promise = "inside" if violation["inside"] else "outside"
-    return f"*** {what} {violation['kind']} ({promise} the promise): {violation['detail']}"
+    promise = side_of_promise(violation["inside"])
+    return f"*** {what} {violation['kind']} ({promise}): {violation['detail']}"
 
 
 def batches(log: Iterable[tuple[int, int, int, int]]) -> str:

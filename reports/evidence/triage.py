@@ -14,7 +14,6 @@ kind was examined.
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections import Counter, deque
 from concurrent.futures.process import BrokenProcessPool
@@ -25,6 +24,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.formatting import LEAST, percent, share
+from scenarios import plugged
 from scenarios.format.blow import parse
 from scenarios.format.grid import words as point_words
 from scenarios.shrinking.advice import advice
@@ -196,7 +196,7 @@ def failures(store: Store, kind: str | None = None) -> list[Failure]:
     if not store.covered:
         raise store.no_rows()
     if not rows:
-        raise NoFailureError(f"{store.folder.shown}: no run violated anything")
+        raise NoFailureError(f"{store.folder.shown}: no run that came to its end violated anything")
     if kind is not None and kind not in kinds:
         raise NoFailureError(f"--kind {kind!r} was violated in no run{did_you_mean(kind, kinds)}")
     about = [row for row in rows if kind is None or kind in row["violations"].split(",")]
@@ -371,7 +371,7 @@ def explains(bucket: Bucket, folder: str, *, several: bool) -> str:
         words += ["--set", pair]
     if one.blow:
         words += ["--blow", one.blow]
-    return shlex.join(["highwater", "explain", *words, "--kind", one.kind])
+    return plugged.command(["explain", *words, "--kind", one.kind])
 
 
 def _cases(store: Store, chosen: Iterable[Failure]) -> dict[Failure, Case]:

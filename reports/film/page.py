@@ -20,7 +20,7 @@ from reports.drawing.svg import to_svg
 from reports.evidence.markdown import story_as_markdown
 from reports.evidence.sentences import sentence
 from reports.film.film import Film, as_json, first_difference
-from reports.formatting import seconds
+from reports.formatting import seconds, side_of_promise
 from sim.history import steps
 
 CURVE_NOTE: Final = (
@@ -126,7 +126,7 @@ def _aside(number: int, run: dict[str, Any]) -> str:
 
 
 def _mark(number: int, mark: dict[str, Any]) -> str:
-    promise = "inside" if mark["inside"] else "outside"
+    promise = side_of_promise(mark["inside"])
     css = "violation" if mark["violation"] else "warning"
     cause = (
         f'<button type="button" class="cause" data-run="{number}" data-frame="{mark["cause"]}">Show its cause</button>'
@@ -135,7 +135,7 @@ def _mark(number: int, mark: dict[str, Any]) -> str:
     )
     return (
         f'<div><button type="button" class="mark {css}" data-run="{number}" data-frame="{mark["frame"]}">'
-        f"<time>{seconds(mark['at'])}</time><b>{escape(mark['kind'])}</b> ({promise} the promise): "
+        f"<time>{seconds(mark['at'])}</time><b>{escape(mark['kind'])}</b> ({promise}): "
         f"{escape(mark['detail'])}</button>{cause}</div>"
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -23,7 +22,7 @@ from reports.evidence.triage import Bucket
 from reports.formatting import LEAST, number, part_of, percent, plain, seconds, share
 from reports.page import plots
 from reports.versions import version
-from scenarios import memory
+from scenarios import memory, plugged
 from scenarios.sweep.store import Store, read_json
 from sim.config import shown
 from sim.errors import InputError
@@ -333,9 +332,9 @@ def _coverage(store: Store) -> coverage_table.CoverageReport | None:
 
 def _reproduce(store: Store) -> Iterator[tuple[str, str]]:
     """Commands that reproduce the sweep, and what each gives."""
-    run, here = store.run, shlex.quote(store.folder.shown)
+    run, here = store.run, store.folder.shown
     scenarios = store.sweep.scenarios
-    words = ["highwater", "sweep", *(scenario.source or scenario.name for scenario in scenarios)]
+    words = ["sweep", *(scenario.source or scenario.name for scenario in scenarios)]
     if (
         len({tuple(store.sweep.names(scenario)) for scenario in scenarios}) == 1
     ):  # Otherwise they are those of [expect].
@@ -349,10 +348,10 @@ def _reproduce(store: Store) -> Iterator[tuple[str, str]]:
     words += ["--strict"] if any(scenario.strict for scenario in scenarios) else []
     for seeds in _seeds(store).split(", "):
         said = f"every row of these seeds, on any machine, with code {run['code_version']}"
-        yield f"{shlex.join([*words, '--seeds', seeds])} --output {here}", said
-    yield f"highwater compare {here}", "every rate, interval and p"
+        yield plugged.command([*words, "--seeds", seeds, "--output", here]), said
+    yield plugged.command(["compare", here]), "every rate, interval and p"
     for key in store.grid:
-        yield f"highwater compare {here} --by {key}", f"the values of {key} on the same seeds"
-    yield f"highwater coverage {here}", "what was reached"
-    yield f"highwater triage {here}", "more causes of failures"
-    yield f"highwater report {here} -o report.html --triage N", "this page, of N failures"
+        yield plugged.command(["compare", here, "--by", key]), f"the values of {key} on the same seeds"
+    yield plugged.command(["coverage", here]), "what was reached"
+    yield plugged.command(["triage", here]), "more causes of failures"
+    yield plugged.command(["report", here, "-o", "report.html", "--triage", "N"]), "this page, of N failures"

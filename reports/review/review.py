@@ -7,7 +7,6 @@ after the other.
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections import Counter
 from dataclasses import replace
@@ -156,7 +155,7 @@ def word(mode: Mode) -> str:
 
 def command(*words: str) -> str:
     """A command line, with the plug-ins that are loaded."""
-    return shlex.join(["highwater", *words, *plugged.options()])
+    return plugged.command(words)
 
 
 def _run_stories(found: Review) -> None:

@@ -52,6 +52,8 @@ def text(name_or_path: str) -> str:
     load(name_or_path)
     if paths.is_path(name_or_path):
         return paths.read(Path(name_or_path), paths.SCENARIO_BYTES).decode("utf-8-sig")
+    if name_or_path in ADDED:
+        return ADDED[name_or_path]
     return (_folder() / f"{name_or_path}.toml").read_text("utf-8")
 
 

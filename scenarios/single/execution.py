@@ -121,6 +121,7 @@ class Execution:
         self.warmup_elections = 0
         self.inside = True
         self.stalled = False
+        self.traceback = ""
         self.exhausted = False
         self.inside_unclean = self.inside_lossy = UNKNOWN
         self._blows_end_us = 0

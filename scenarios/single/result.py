@@ -65,6 +65,7 @@ class RunResult:
         horizon_us: when a drawn run was healed; None in a scripted one.
         older: brokers that began in an older mode.
         stalled: whether there was no leader in the end, and the rules wait for an operator.
+        traceback: of the exception that ended it with verdict ``error``; empty without one.
     """
 
     row: Row
@@ -85,6 +86,7 @@ class RunResult:
     horizon_us: int | None = None
     older: Mapping[int, str] = field(default_factory=dict)
     stalled: bool = False
+    traceback: str = ""
 
 
 def replica_views(cluster: Cluster) -> list[ReplicaView]:
@@ -133,8 +135,14 @@ def partition_view(cluster: Cluster, rules: Rules) -> PartitionView:
     )
 
 
-def entries(found: Sequence[Violation]) -> list[dict[str, Any]]:
-    """Violations or warnings as plain data."""
+def entries(found: Sequence[Violation], *, judged: bool) -> list[dict[str, Any]]:
+    """Violations or warnings as plain data; `inside` is None in a run that is not judged (`EndedRun.judged`)."""
     return [
-        {"kind": entry.kind, "inside": entry.inside, "at_us": entry.at_us, "detail": entry.detail} for entry in found
+        {
+            "kind": entry.kind,
+            "inside": entry.inside if judged else None,
+            "at_us": entry.at_us,
+            "detail": entry.detail,
+        }
+        for entry in found
     ]

@@ -29,9 +29,16 @@ UNKNOWN: Final = -1
 """Value of a numeric column that an older row lacks or that the mode does not have; not the same as 0."""
 STORY_ERROR: Final = "not as told: "
 """Prefix of `error` if a script or story step did not occur: the scenario's error, not the program's."""
+PLUGIN_ERROR: Final = " (plug-in"
+"""In `error` if a plug-in's code raised it, or answered what is impossible."""
 
 Cell = bool | int | str
 Row = dict[str, Any]
+
+
+def is_internal(error: str) -> bool:
+    """Whether an error of a run is one of Highwater's own code, and neither the scenario's nor a plug-in's."""
+    return not error.startswith(STORY_ERROR) and PLUGIN_ERROR not in error
 
 
 class ColumnGroup(Enum):
@@ -155,11 +162,16 @@ def _columns() -> tuple[Column, ...]:
             "boolean",
             "the verdict is as `[expect]` says; for an exhausted run: nothing so far contradicts it",
         ),
-        Column("inside", "boolean", "the mode's promise covers every record acknowledged with acks=all"),
+        Column(
+            "inside",
+            "boolean",
+            "the mode's promise covers every record acknowledged with acks=all; false after an error",
+        ),
         Column(
             "inside_unclean",
             "int",
-            "1 or 0: `inside` if unclean ends count as damage; -1: a mode without ELR",
+            "1 or 0: `inside` if unclean ends count as damage; -1: a mode without ELR, or an error",
+            lambda run: run.inside_unclean if run.judged else UNKNOWN,
             group=ColumnGroup.DAMAGE,
             since=4,
         ),
@@ -167,6 +179,7 @@ def _columns() -> tuple[Column, ...]:
             "inside_lossy",
             "int",
             "as `inside_unclean`, if only ends that lost the record count as damage",
+            lambda run: run.inside_lossy if run.judged else UNKNOWN,
             group=ColumnGroup.DAMAGE,
             since=4,
         ),
@@ -174,8 +187,8 @@ def _columns() -> tuple[Column, ...]:
         Column(
             "violations_inside",
             "string",
-            "the kinds of `violations` that are inside the promise",
-            lambda run: _words([entry.kind for entry in run.findings.violations if entry.inside]),
+            "the kinds of `violations` that are inside the promise; empty after an error, which is not judged",
+            lambda run: _words([entry.kind for entry in run.findings.violations if entry.inside and run.judged]),
         ),
         Column(
             "warnings",

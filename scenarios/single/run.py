@@ -17,10 +17,11 @@ from scenarios.single import reuse, rows
 from scenarios.single.ended_run import EndedRun
 from scenarios.single.execution import Execution
 from scenarios.single.result import RunResult, entries, partition_view, replica_views
-from scenarios.single.rows import STORY_ERROR, Row
+from scenarios.single.rows import PLUGIN_ERROR, STORY_ERROR, Row
 from scenarios.single.script import StoryError
 from scenarios.version import check_build
 from sim.checkers.registry import LIVENESS
+from sim.errors import PluginError
 from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
 from sim.kernel.scheduler import BudgetError, Kernel
@@ -31,6 +32,10 @@ SECOND_EVERY: Final = 4
 LIVES: Final = frozenset([finding.kind for finding in LIVENESS])
 """Violations that are about convergence only: such a run may still lose records after a blow."""
 Watch = Callable[[Cluster], Callable[[Shown], None]]
+
+
+_MESSAGE: Final = 250
+"""Most characters of an exception's message, and of the line that raised it."""
 
 
 class MutantsSeen(NamedTuple):
@@ -51,8 +56,11 @@ def _first_lines(error: BaseException) -> str:
     """
     if isinstance(error, StoryError):
         return f"{STORY_ERROR}{error}"
+    text = " ".join(f"{type(error).__name__}: {error}".split())[:_MESSAGE]
     if where := plugged.last_line(error):
-        return " ".join(f"{type(error).__name__}: {error} (plug-in, {where})".split())[:500]
+        return f"{text}{PLUGIN_ERROR}, {where[:_MESSAGE]})"
+    if isinstance(error, PluginError):
+        return f"{text}{PLUGIN_ERROR})"
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} (at {PurePath(frame.filename).name}:{frame.lineno} in {frame.name})"[:500]
 
@@ -82,6 +90,7 @@ def _execute(
         raise  # Not a result of the run.
     except (Exception, SystemExit) as failure:  # A plug-in may call sys.exit.
         error = _first_lines(failure)
+        one.traceback = "".join(traceback.format_exception(failure))
     return one, error
 
 
@@ -242,16 +251,17 @@ def run(
 
 
 def _result(run: Execution, error: str, trace: list[Shown] | None) -> RunResult:
+    ended = EndedRun(run, error)
     return RunResult(
-        row=rows.row(EndedRun(run, error)),
+        row=rows.row(ended),
         trace=trace,
         partition=partition_view(run.cluster, run.rules),
         mode=run.mode,
         faults=run.injection.to_json(),
         plan=run.plan.to_json(),
         story=[{"text": text, "met_at_us": at_us} for text, at_us in run.story.met],
-        violations=entries(run.cluster.recorder.history.findings.violations),
-        warnings=entries(run.cluster.recorder.history.findings.warnings),
+        violations=entries(run.cluster.recorder.history.findings.violations, judged=ended.judged),
+        warnings=entries(run.cluster.recorder.history.findings.warnings, judged=ended.judged),
         replicas=replica_views(run.cluster),
         metrics=run.cluster.recorder.metrics.series(),
         window_us=run.cluster.recorder.availability.window_us,
@@ -261,4 +271,5 @@ def _result(run: Execution, error: str, trace: list[Shown] | None) -> RunResult:
         horizon_us=run.horizon_us if run.scenario.drawn else None,
         older=run.older,
         stalled=run.stalled,
+        traceback=run.traceback,
     )

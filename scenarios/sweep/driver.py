@@ -470,7 +470,8 @@ def _sweep_in(folder: Folder, run: dict[str, Any]) -> dict[str, Any] | None:
     if there_is:
         there = check_run(f"{folder.shown}/{ownership.RUN}", read_json(folder, ownership.RUN))
         if problems := list(differences(there, run)):
-            raise InputError(*(f"{folder.shown} holds another sweep: {problem}" for problem in problems))
+            lines = [f"{folder.shown} holds another sweep: {problem}" for problem in problems]
+            raise InputError(*lines[:-1], f"{lines[-1]}; choose another --output")
         return there
     return None
 

@@ -12,10 +12,13 @@ import pyarrow.compute as pc
 
 from scenarios.format.scenario import Expectation, Scenario
 from scenarios.single import coverage_column as coverage
-from scenarios.single.rows import BY_DAMAGE, ROUNDS, ROWS_VERSION, STORY_ERROR, UNKNOWN, Row
+from scenarios.single.rows import BY_DAMAGE, ROUNDS, ROWS_VERSION, UNKNOWN, Row, is_internal
+from scenarios.sweep.error_groups import ErrorGroups
 from scenarios.sweep.extent import Extent
 from scenarios.sweep.units import Sweep
 from sim import exit_codes
+from sim.protocol.decisions import added_that_decided
+from sim.protocol.rules import ADDED_VALUES
 
 if TYPE_CHECKING:
     from scenarios.sweep.store import Store
@@ -199,8 +202,10 @@ class Summary:
         self._counts = {key: _Counts() for key in self._order}
         self._blows = {key: _BlowCounts() for key in self._order}
         self._reached = {mode.name: coverage.Reached() for modes in sweep.modes.values() for mode in modes}
+        self._decided = {key: Counter[tuple[str, str]]() for key in self._order}
         self._failing: list[tuple[int, int, str, Row]] = []
-        self._story_errors = 0
+        self._internal_errors = 0
+        self._errors = ErrorGroups()
         self.failing = 0
         self.runs = 0
         self.runs_asked = sweep.count((asked or sweep.extent()).pieces())
@@ -222,6 +227,8 @@ class Summary:
         sums = decided.group_by(list(self._key), use_threads=False).aggregate([(name, "sum") for name in ROUNDS])
         for total in sums.to_pylist():
             self._of(total).rounds.update({name: total[f"{name}_sum"] for name in ROUNDS})
+        if ADDED_VALUES:
+            self._add_decided(decided.select([*self._key, "decided"]))
         self._note_failing(rows.filter(pc.field("verdict") != "ok").select([*_FAILING, *self._sweep.grid]))
 
     def _add_blows(self, rows: pa.Table) -> None:
@@ -234,11 +241,21 @@ class Summary:
         failing = rows.filter((pc.field("violations_inside") != "") | undecided)
         self._note_failing(failing.select([*_FAILING, *_OF_BLOW, *self._sweep.grid]))
 
+    def _add_decided(self, rows: pa.Table) -> None:
+        """Count the runs in which plug-ins' rule values decided something."""
+        for group in rows.group_by([*self._key, "decided"]).aggregate([([], "count_all")]).to_pylist():
+            modes = self._sweep.modes[group["scenario"]]
+            mode = next(mode for mode in modes if mode.name == group["mode"]).override(self._sweep.rules)
+            found = added_that_decided(mode.rules, int(group["decided"], 16))
+            self._decided[self._key_of(group)].update(dict.fromkeys(found, group["count_all"]))
+
     def _note_failing(self, rows: pa.Table) -> None:
         """Keep the first `FAILING_MAX`, ordered by seed, then by the order of runs, then by blows."""
         self.failing += len(rows)
         found = rows.to_pylist()
-        self._story_errors += sum(row["error"].startswith(STORY_ERROR) for row in found)
+        for row in found:
+            self._errors.add(row)
+            self._internal_errors += row["verdict"] == "error" and is_internal(row["error"])
         self._failing += ((row["seed"], self._order[self._key_of(row)], row.get("blow", ""), row) for row in found)
         self._failing.sort(key=lambda one: one[:3])
         del self._failing[FAILING_MAX:]
@@ -269,6 +286,7 @@ class Summary:
                 **self._counts[self._sweep.key(variant, mode)].to_json(),
                 "expectation": _expectation(variant, mode).verdict,
                 "met": self._met(variant, mode),
+                **({"decided": self._by_plugins(variant, mode)} if ADDED_VALUES else {}),
                 **({"blows": self._blows[self._sweep.key(variant, mode)].to_json()} if self._sweep.blows else {}),
             }
             for variant, mode in self._pairs()
@@ -279,11 +297,21 @@ class Summary:
             "runs_asked": self.runs_asked,
             "results": results,
             "inconclusive": self.inconclusive(),
+            "errors": [group.to_json() for group in self._errors.groups()],
             "failing": self.failing,
             "failing_listed": len(self._failing),
             "failing_capped": self.failing > len(self._failing),
             "coverage": reached,
         }
+
+    def _by_plugins(self, variant: Scenario, name: str) -> list[dict[str, Any]]:
+        """For each rule value of a plug-in, whether it is in force, and the runs in which it decided something."""
+        (mode,) = [mode for mode in self._sweep.modes[variant.name] if mode.name == name]
+        rules, counts = mode.override(self._sweep.rules).rules, self._decided[self._sweep.key(variant, name)]
+        return [
+            {"rule": rule, "value": value, "in_force": rules.value(rule) == value, "runs": counts[rule, value]}
+            for rule, value in ADDED_VALUES
+        ]
 
     def _pairs(self) -> Iterator[tuple[Scenario, str]]:
         for variant in self._sweep.variants:
@@ -315,10 +343,10 @@ class Summary:
         return "".join(f"{line}\n" for line in lines).encode()
 
     def exit_code(self) -> int:
-        """The sweep's exit code, once it is complete; a story that did not happen is unexpected."""
-        if self.errors() > self._story_errors:
+        """The sweep's exit code, once it is complete; an error of a scenario or of a plug-in is unexpected."""
+        if self._internal_errors:
             return exit_codes.INTERNAL
-        if self._story_errors or any(self._met(scenario, mode) is False for scenario, mode in self._pairs()):
+        if self.errors() or any(self._met(scenario, mode) is False for scenario, mode in self._pairs()):
             return exit_codes.UNEXPECTED
         return exit_codes.INCONCLUSIVE if self.inconclusive() else exit_codes.EXPECTED
 

@@ -24,6 +24,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from typing import Final, TypeVar, final
 
+from sim.errors import PluginError
 from sim.protocol.mutants import Mutations
 from sim.protocol.rules import ADDED_VALUES, RULES, Rules, built_in
 
@@ -202,7 +203,7 @@ class Decisions:
             at: the situation.
 
         Raises:
-            TypeError: a function's answer is of another type.
+            PluginError: a function's answer is of another type.
         """
         for added in ADDED_VALUES.values():
             function = added.functions.get(point)
@@ -212,7 +213,7 @@ class Decisions:
             if self.rules.value(added.rule) == added.value:
                 given = function(answer, at)
                 if not is_alike(given, answer):
-                    raise TypeError(f"{point} of {added.rule}={added.value} answers {given!r}, where {answer!r} was")
+                    raise PluginError(f"{point} of {added.rule}={added.value} answers {given!r}, where {answer!r} was")
                 if given != answer:
                     self._noted |= _MASKS[added.rule] & ~bit
                     answer = given
@@ -301,6 +302,19 @@ def decided(tables: Iterable[Decisions]) -> int:
         for mask in _MASKS.values():
             if found & mask:
                 found |= mask
+    return found
+
+
+def added_that_decided(rules: Rules, bits: int) -> list[tuple[str, str]]:
+    """The plug-ins' values that answered otherwise than the values that they are like in a run with these rules, or,
+    not in force, would have; (rule, value) pairs. A value beside another plug-in's value of its rule is not judged.
+    """
+    found = []
+    for (rule, value), added in ADDED_VALUES.items():
+        own = rules.value(rule)
+        other = added.like if own == value else value
+        if own in (value, added.like) or (rule, own) not in ADDED_VALUES:
+            found += [(rule, value)] if bits >> _PLACES[rule, other] & 1 else []
     return found
 
 

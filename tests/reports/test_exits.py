@@ -29,5 +29,15 @@ def test_a_single_run(verdict: str, expected: bool, code: int) -> None:
     assert exits.of_row({"verdict": verdict, "expected": expected, "error": ""}) == code
 
 
+def test_an_error_of_a_plugin_is_no_internal_error() -> None:
+    errors = {
+        "KeyError: 1 (plug-in, a.py:1 in f: g())": 1,
+        "PluginError: f answers 2 (plug-in)": 1,
+        "KeyError: 1 (at a)": 70,
+    }
+    for error, code in errors.items():
+        assert exits.of_row({"verdict": "error", "expected": False, "error": error}) == code
+
+
 def test_a_story_that_did_not_happen_is_the_scenarios_mistake() -> None:
     assert exits.of_row({"verdict": "error", "expected": False, "error": f"{STORY_ERROR}story did not happen"}) == 1

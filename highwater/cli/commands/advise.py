@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import sys
 from collections import deque
 from pathlib import Path
@@ -15,7 +14,7 @@ from highwater.cli import losses
 from highwater.cli.cluster import Cluster, cluster_options, told
 from highwater.cli.options import PATH, Command, duration, json_option
 from reports.formatting import percent
-from scenarios import paths
+from scenarios import paths, plugged
 from sim.config import shown
 from sim.errors import InputError
 from sim.plurals import counted
@@ -209,7 +208,7 @@ def _show_loss(ui: Ui, loss: Loss | None, output: Path | None) -> None:
     if output is None:
         ui.line("With --output DIR, it can be run again, shown and explained")
     else:
-        ui.line(f"highwater show {shlex.quote(str(output / LOSS))} writes it as a page to step through")
+        ui.line(f"{plugged.command(['show', str(output / LOSS)])} writes it as a page to step through")
 
 
 def _write(output: Path, asked: Experiment, loss: Loss | None) -> list[str]:

@@ -12,14 +12,18 @@ from highwater.cli.tables import Markdown, Terminal
 from reports.analysis import compare, paired, sentences
 from reports.analysis.sentences import RATE, in_order, rate_cells
 from reports.formatting import number, percent
+from scenarios.sweep import error_groups
 from sim import exit_codes
 from sim.config import shown
 from sim.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from highwater.cli.console import Ui
     from highwater.requests import StoreRequest
     from reports.analysis.compare import Comparison, Difference, Group, Pair
+    from scenarios.sweep.error_groups import ErrorGroup
     from scenarios.sweep.store import Store
 
 NAMES: Final = 14
@@ -60,6 +64,7 @@ def command(
     kinds = None if kind is None else [sentences.check_kind(kind)]
     store = asked.store()
     comparisons = compare.of_store(store, by, kinds)
+    errors = error_groups.of_store(store)
     shortcomings = store.shortcomings()
     ui.caution(shortcomings)
     said = [sentences.first(comparison, kind) for comparison in comparisons]
@@ -67,7 +72,8 @@ def command(
         data = compare.as_json(comparisons)
         for comparison, sentence in zip(data["comparisons"], said, strict=True):
             comparison["said"] = sentence
-        ui.json({**data, **({"blows": _blows(store)} if store.sweep.blows else {}), "shortcomings": shortcomings})
+        blows = {"blows": _blows(store)} if store.sweep.blows else {}
+        ui.json({**data, **blows, "errors": [group.to_json() for group in errors], "shortcomings": shortcomings})
     else:
         paper = Markdown(ui) if form == "markdown" else Terminal(ui)
         for comparison, sentence in zip(comparisons, said, strict=True):
@@ -80,10 +86,12 @@ def command(
             ]
             paper.title("Runs with blows, which are in no rate above")
             paper.table("", headers, rows, headers[4:])
+        _show_errors(paper, errors)
         if not brief:
             paper.title("How to read it")
             paper.items(sentences.LEGEND)
-    return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED
+    is_empty = not any(group.runs for comparison in comparisons for group in comparison.groups)
+    return exit_codes.INCONCLUSIVE if shortcomings or is_empty else exit_codes.EXPECTED
 
 
 def _two(ui: Ui, asked: StoreRequest, other: str, kind: str | None, *, brief: bool, form: str, as_json: bool) -> int:
@@ -92,6 +100,7 @@ def _two(ui: Ui, asked: StoreRequest, other: str, kind: str | None, *, brief: bo
         sentences.check_kind(kind)
     stores, modes = asked.pair(other)
     answers = paired.of_stores(stores, kind, modes)
+    errors = [group for store in stores for group in error_groups.of_store(store)]
     shortcomings = [problem for store in stores for problem in store.shortcomings()]
     ui.caution(shortcomings)
     if as_json:
@@ -100,7 +109,7 @@ def _two(ui: Ui, asked: StoreRequest, other: str, kind: str | None, *, brief: bo
             comparison["said"] = answer.said
             comparison["differs"] = list(answer.differs)
             comparison["examples"] = [asdict(example) for example in answer.examples]
-        ui.json({**data, "shortcomings": shortcomings})
+        ui.json({**data, "errors": [group.to_json() for group in errors], "shortcomings": shortcomings})
     else:
         paper = Markdown(ui) if form == "markdown" else Terminal(ui)
         for answer in answers:
@@ -112,10 +121,20 @@ def _two(ui: Ui, asked: StoreRequest, other: str, kind: str | None, *, brief: bo
                 _show_availability(paper, "mode", groups)
                 for pair in answer.comparison.pairs:
                     _show_pair(paper, "mode", pair)
+        _show_errors(paper, errors)
         if not brief:
             paper.title("How to read it")
             paper.items(sentences.LEGEND)
     return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED
+
+
+def _show_errors(paper: Terminal, groups: Sequence[ErrorGroup]) -> None:
+    """Show why runs ended with an error, and one run of each sort."""
+    if groups:
+        paper.title("Errors")
+        first, *rest = error_groups.told(groups)
+        paper.text(first)
+        paper.commands(line.strip() for line in rest)
 
 
 def show_answer(paper: Terminal, answer: paired.Answer) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +14,7 @@ from highwater.cli.commands.shrink import progress
 from highwater.cli.options import Command, evidence_options, failed_run_options
 from reports.evidence import folder as evidence
 from reports.formatting import seconds
+from scenarios import plugged
 from sim import exit_codes
 from sim.errors import InputError
 
@@ -115,7 +115,7 @@ def command(
         _show_remedies(ui, explained.remedies)
         ui.line()
         ui.line(f"Replay: {result.row['replay']}")
-        ui.line(f"Picture: highwater draw {shlex.quote(str(place.path / evidence.PLAN))} --output run.svg")
+        ui.line(f"Picture: {plugged.command(['draw', str(place.path / evidence.PLAN), '--output', 'run.svg'])}")
         ui.line(f"written to {place.path}")
 
 

@@ -17,7 +17,7 @@ from highwater.cli.options import PATH, Command, json_option, rule_option, set_o
 from reports import exits, starts
 from reports.evidence import folder as evidence
 from reports.evidence import outcome as single
-from scenarios import paths
+from scenarios import paths, plugged
 from sim.errors import InputError, UserError
 from sim.protocol.modes import MODES
 
@@ -205,7 +205,8 @@ class _Job:
         pairs += [("--set", word) for word in self.origin.scenario.overrides]
         pairs += [("--without-fault", kind) for kind in self.origin.scenario.without_faults]
         options = (word for pair in pairs for word in pair)
-        return word, "--mode", row["mode"], "--seed", str(row["seed"]), *options, *(["--strict"] if self.strict else [])
+        rest = (*options, *plugged.remembered(), *(["--strict"] if self.strict else []))
+        return word, "--mode", row["mode"], "--seed", str(row["seed"]), *rest
 
 
 def _last_failed(ui: Ui, names: Sequence[str]) -> list[_Job]:

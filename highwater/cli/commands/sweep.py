@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -14,11 +13,14 @@ from highwater.cli.cluster import Cluster, cluster_options
 from highwater.cli.options import Command, grid_option, json_option, rule_list_option, strict_option, without_option
 from highwater.requests import SweepRequest, seed_range
 from reports.formatting import percent
+from scenarios import plugged
 from sim import exit_codes
 from sim.config import shown
 from sim.errors import InputError, parse_pairs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from highwater.cli.console import Ui
     from scenarios.sweep.driver import Backend
     from scenarios.sweep.folder import Folder
@@ -31,6 +33,7 @@ CHUNKS_MAX: Final = 1_000_000
 PROCESSES_MAX: Final = 1_024
 ANSWERED_MOST: Final = 200_000
 """Largest number of runs to compare at the end of a sweep; reading more rows takes seconds."""
+CHANGED: Final = "runs that it changes"
 SHOWN_FAILURES: Final = 10
 """Replay commands to show, at most; rows hold all of them."""
 
@@ -178,12 +181,14 @@ def command(
         ui.json({"schema_version": ROWS_VERSION, **summary})
     elif brief:
         _answer(ui, folder, summary)
+        ui.lines(_errors(summary))
     else:
         _show(ui, folder, summary)
-        if summary["failing"] and any(scenario.drawn for scenario in sweep.scenarios):
+        errors = sum(result["verdicts"]["error"] for result in summary["results"])
+        if summary["failing"] > errors and any(scenario.drawn for scenario in sweep.scenarios):
             ui.line()
-            told = f"highwater triage {shlex.quote(folder.shown)} puts them in buckets by cause"
-            ui.line(f"Why: {told}, and highwater explain explains one")
+            line = plugged.command(["triage", folder.shown])
+            ui.line(f"Why: {line} puts them in buckets by cause, and highwater explain explains one")
     if "stopped" in summary:
         ui.note(f"stopped after {summary['runs']:,} runs: {summary['stopped']}")
     for reason in summary["inconclusive"]:
@@ -225,7 +230,7 @@ def _answer(ui: Ui, folder: Folder, summary: dict[str, Any]) -> None:
     from scenarios.sweep.store import Store
 
     if summary["runs"] > ANSWERED_MOST:
-        ui.line(f"highwater compare {shlex.quote(folder.shown)} compares the modes")
+        ui.line(f"{plugged.command(['compare', folder.shown])} compares the modes")
         return
     try:
         for comparison in compare.of_store(Store(folder)):
@@ -262,8 +267,31 @@ def _show(ui: Ui, folder: Folder, summary: dict[str, Any]) -> None:
         if shown_rows:
             ui.line()
             ui.table([*key, *filter(None, [label]), *columns], shown_rows, numbers=columns)
+    _show_decided(ui, key, results)
+    if errors := list(_errors(summary)):
+        ui.line()
+        ui.lines(errors)
     if summary["failing"]:
         _show_failing(ui, folder, summary["failing"])
+
+
+def _show_decided(ui: Ui, key: list[str], results: list[dict[str, Any]]) -> None:
+    """Show in how many runs the rule values of plug-ins decided something."""
+    rows = [
+        (*_key(result), f"{one['rule']}={one['value']}", "yes" if one["in_force"] else "no", one["runs"])
+        for result in results
+        for one in result.get("decided", ())
+    ]
+    if rows:
+        ui.line()
+        ui.table([*key, "rule value of a plug-in", "in force", CHANGED], rows, numbers=[CHANGED])
+        ui.line(f"{CHANGED}: the value answered otherwise than the one that it is like; not in force, it would have")
+
+
+def _errors(summary: dict[str, Any]) -> Iterator[str]:
+    from scenarios.sweep.error_groups import ErrorGroup, told
+
+    return told([ErrorGroup(**group) for group in summary.get("errors", ())])
 
 
 def _show_failing(ui: Ui, folder: Folder, count: int) -> None:
@@ -274,7 +302,10 @@ def _show_failing(ui: Ui, folder: Folder, count: int) -> None:
     sorts = {
         (run["scenario"], run["mode"], run["verdict"], *run["kinds_inside"], "/", *run["kinds"]): run
         for run in reversed(runs)
+        if run["verdict"] != "error"  # These are grouped by their errors.
     }
+    if not sorts:
+        return
     ui.line()
     ui.line(
         f"{count} runs violated, stalled, failed or were exhausted; {file} has a replay command for each. Some of them:"

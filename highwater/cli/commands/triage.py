@@ -54,6 +54,7 @@ def command(
     those of all failures. The smallest seed of each bucket is shrunk, for at most 40 buckets.
     """
     from reports.evidence import triage
+    from scenarios.sweep import error_groups
     from scenarios.sweep.store import Runs
 
     store = asked.store()
@@ -62,14 +63,19 @@ def command(
     try:
         found = triage.triage(store, most, kind, local, all_but_known=all_but_known, tell=tell, tell_shrunk=tell_shrunk)
     except triage.NoFailureError as error:
-        if not (shortcomings := store.shortcomings()):
+        shortcomings, errors = store.shortcomings(), error_groups.of_store(store)
+        if not shortcomings and not errors:
             raise
         ui.caution((*shortcomings, *error.problems))
+        for line in error_groups.told(errors):
+            ui.warn(line)
         return exit_codes.INCONCLUSIVE
+    errors = error_groups.of_store(store)
     shortcomings = store.shortcomings()
     ui.caution(shortcomings)
     if as_json:
-        ui.json({**triage.as_json(found), "shortcomings": shortcomings})
+        told = [group.to_json() for group in errors]
+        ui.json({**triage.as_json(found), "errors": told, "shortcomings": shortcomings})
     else:
         ui.line(found.said, style="bold")
         for side, inside in (("Inside the promise", True), ("Outside the promise", False)):
@@ -86,6 +92,9 @@ def command(
         _show_smallest(ui, found, asked.folder, several=len(store.sweep.scenarios) > 1)
         for line in found.unexplained:
             ui.line(f"not examined: {line}")
+        if errors:
+            ui.line()
+            ui.lines(error_groups.told(errors))
     return exit_codes.INCONCLUSIVE if shortcomings else exit_codes.EXPECTED
 
 

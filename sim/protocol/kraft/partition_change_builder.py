@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
+from sim.errors import PluginError
 from sim.protocol import probes
 from sim.protocol.decision_points import (
     ELIGIBLE_REPLICAS,
@@ -239,7 +240,7 @@ class PartitionChangeBuilder:
         return NOBODY
 
     def _elect_by_plugins(self, leader: int, *, unclean: bool, probe: int) -> ElectionResult:
-        """The leader, as rule values of plug-ins decide; raises ValueError if one cannot lead."""
+        """The leader, as rule values of plug-ins decide; raises PluginError if one cannot lead."""
         state = self.state
         candidates = tuple([broker for broker in self.replicas if self._acceptable(broker)])
         at = Election(
@@ -258,7 +259,7 @@ class PartitionChangeBuilder:
         if elected == NO_LEADER:
             return NOBODY
         if elected not in candidates:
-            raise ValueError(f"a plug-in elects broker {elected}, of the candidates {list(candidates)}")
+            raise PluginError(f"a plug-in elects broker {elected}, of the candidates {list(candidates)}")
         if elected in (self.isr or self.elr):
             probe = probes.ELECTED_FROM_ISR if self.isr else probes.ELECTED_FROM_ELR
             return ElectionResult(elected, unclean=False, probe=probe)

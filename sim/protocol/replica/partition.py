@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from sim.errors import PluginError
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.decision_points import (
@@ -403,7 +404,7 @@ class Partition(ReadableReplica):
         """The offset to raise the HW to, as rule values of plug-ins decide; the HW if it stays.
 
         Raises:
-            ValueError: it is above the LEO.
+            PluginError: it is above the LEO.
         """
         state, mutant = self.state, self.decide.mutants.hw_ignores_min_isr
         if (
@@ -424,7 +425,7 @@ class Partition(ReadableReplica):
         )
         answer = self.decide.by_plugins(HIGH_WATERMARK, max(candidate, self.hw), at)
         if answer > self.log.leo:
-            raise ValueError(f"a plug-in raises the HW to {answer}, above the LEO {self.log.leo}")
+            raise PluginError(f"a plug-in raises the HW to {answer}, above the LEO {self.log.leo}")
         return answer
 
     def _seen_followers(self) -> tuple[Follower, ...]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from sim.errors import PluginError
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.decision_points import BY_EPOCH, BY_FETCH, BY_HW, FALLS_BACK, OUT_OF_RANGE, TRUNCATION, Truncation
@@ -359,7 +360,7 @@ class ReplicaFetcherThread:
     def _by_plugins(
         self, fetch: PartitionFetchState, offset: int, cause: str, epoch: int, end_offset: int, *, complete: bool
     ) -> tuple[int, bool]:
-        """The truncation, as rule values of plug-ins decide; raises ValueError if one is below the log start."""
+        """The truncation, as rule values of plug-ins decide; raises PluginError if one is below the log start."""
         replica = fetch.replica
         log_start = replica.log.log_start
         at = Truncation(
@@ -375,7 +376,7 @@ class ReplicaFetcherThread:
         answer = self._decide.by_plugins(TRUNCATION, (offset, complete), at)
         if answer != (offset, complete):
             if answer[0] < log_start:
-                raise ValueError(f"a plug-in truncates to {answer[0]}, below the log start {log_start}")
+                raise PluginError(f"a plug-in truncates to {answer[0]}, below the log start {log_start}")
             if cause == BY_EPOCH:
                 fetch.fetch_offset = answer[0]
         return answer

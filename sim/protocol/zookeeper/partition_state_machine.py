@@ -5,6 +5,7 @@ The election algorithms are in `sim.protocol.zookeeper.election`.
 
 from __future__ import annotations
 
+from sim.errors import PluginError
 from sim.protocol import probes
 from sim.protocol.decision_points import LEADER, Election
 from sim.protocol.decisions import Decisions
@@ -101,7 +102,7 @@ class PartitionStateMachine:
         if elected == 0:
             return None
         if elected not in candidates:
-            raise ValueError(f"a plug-in elects broker {elected}, of the candidates {list(candidates)}")
+            raise PluginError(f"a plug-in elects broker {elected}, of the candidates {list(candidates)}")
         if elected not in state.isr:
             return elected, (elected,)
         return elected, tuple([member for member in state.isr if member in willing])

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from scenarios.format import plugins
 from scenarios.sweep.store import Store
 from sim.protocol.decision_points import POINTS
 from tests.places import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from typing import Any
 
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 PAGE = (ROOT / "notebooks" / "guide" / "plugins.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", PAGE, re.M | re.S))
 EXAMPLE = ROOT / "tests" / "fixtures" / "max_of_both.py"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_loaded() -> Iterator[None]:
+    yield
+    plugins.ensure([])
 
 
 @pytest.fixture
@@ -107,6 +114,33 @@ def test_a_changed_plugin_is_refused_as_other_code(tmp_path: Path, highwater: Ca
     highwater(*words, "--plugin", str(plugin))
     plugin.write_text(f"{text}\n# changed\n")
     call = highwater(*words, "--plugin", str(plugin))
-    assert (call.code, call.err) == (2, f"highwater: {folder} holds another sweep: plug-in mine has changed\n")
+    assert (call.code, call.err) == (
+        2,
+        f"highwater: {folder} holds another sweep: plug-in mine has changed; choose another --output\n",
+    )
     call = highwater("compare", folder)
     assert (call.code, call.err) == (2, "highwater: the sweep has plug-in mine: load it with --plugin\n")
+
+
+def test_errors_of_a_plugin_are_told_by_sweep_compare_and_triage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, highwater: Callable[..., Call]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(
+        "from highwater.plugin import Checker, Plugin, warning\n\nAPI_VERSION = 1\n\n\n"
+        "class Mine(Checker):\n    FINDINGS = (warning('mine'),)\n\n"
+        "    def on_ack(self, step):\n        raise ValueError(step.offset)\n\n\nPLUGIN = Plugin(checkers=[Mine])\n"
+    )
+    plugin = ("--plugin", "mine.py")
+    line = "(plug-in, mine.py:10 in on_ack: raise ValueError(step.offset))"
+    swept = highwater("sweep", "chaos", "--mode", "hw", "--seeds", "0..3", "--local", "1", "--output", "out", *plugin)
+    compared = highwater("compare", "out", *plugin)
+    triaged = highwater("triage", "out", *plugin)
+    assert (swept.code, compared.code, triaged.code) == (1, 3, 3)
+    for text in (swept.out, compared.out, triaged.err):
+        assert text.count(line) == 1
+        assert "3 runs: ValueError: " in text
+        assert "highwater replay chaos --mode hw --seed 0 --plugin mine.py --expect-digest " in text
+    again = highwater("run", "chaos", "--mode", "hw", "--seed", "0", "-v", *plugin)
+    assert again.code == 1
+    assert "raise ValueError(step.offset)\nValueError: " in again.err

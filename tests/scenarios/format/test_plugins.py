@@ -200,6 +200,28 @@ PLUGIN = Plugin(checkers=[Mine])
     assert row["error"] == "KeyError: 'nothing' (plug-in, mine.py:9 in __init__: raise KeyError(\"nothing\"))"
 
 
+def test_an_error_is_not_judged_by_the_promise(tmp_path: Path) -> None:
+    text = """
+class Mine(Checker):
+    FINDINGS = (Finding("mine", ALWAYS),)
+
+    def on_ack(self, step):
+        self._violates("mine", step.at_us, "detail", [step.first_id])
+
+    def final(self, end):
+        raise KeyError("nothing")
+
+PLUGIN = Plugin(checkers=[Mine])
+"""
+    with plugins.loaded(written(tmp_path, HEAD + text)):
+        result = run(catalogue.load("chaos"), MODES["kip320"], 0)
+    row = result.row
+    assert (row["verdict"], row["violations"]) == ("error", "mine")
+    assert (row["inside"], row["violations_inside"]) == (False, "")
+    assert {violation["inside"] for violation in result.violations} == {None}
+    assert result.traceback.endswith("    raise KeyError(\"nothing\")\nKeyError: 'nothing'\n")
+
+
 def test_a_kind_that_is_not_declared_is_an_error(tmp_path: Path) -> None:
     text = """
 class Mine(Checker):
@@ -229,7 +251,7 @@ PLUGIN = Plugin(faults=[Mine])
         chaos = catalogue.load("chaos")
         assert chaos.faults is not None
         row = run_row(replace(chaos, faults=replace(chaos.faults, kinds=("mine",))), MODES["kip320"], 0)
-    assert row["error"].startswith("TypeError: fault mine: strike returned None and not whether it took effect")
+    assert row["error"].startswith("PluginError: fault mine: strike returned None and not whether it took effect")
 
 
 def test_an_answer_of_another_type_is_an_error(tmp_path: Path) -> None:
@@ -238,7 +260,7 @@ PLUGIN = Plugin(rules=[Rule("mine", {"no": {}, "yes": {"high_watermark": lambda 
 """
     with plugins.loaded(written(tmp_path, HEAD + text)):
         row = run(catalogue.load("chaos"), MODES["kraft"].override({"mine": "yes"}), 0).row
-    assert row["error"].startswith("TypeError: high_watermark of mine=yes answers ")
+    assert row["error"].startswith("PluginError: high_watermark of mine=yes answers ")
 
 
 # What is refused.

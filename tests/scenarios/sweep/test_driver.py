@@ -506,6 +506,11 @@ LOST = {"verdict": "violation", "violations": "committed-loss,divergence", "viol
         ("clean", [row(**LOST, expected=False)], 1),
         ("may-violate", [row(), row("kip101", verdict="error", expected=False, vacuous=True)], 70),
         ("may-violate", [row(), row(verdict="error", expected=False, error=f"{rows.STORY_ERROR}no step")], 1),
+        (
+            "may-violate",
+            [row(), row(verdict="error", expected=False, error="KeyError: 1 (plug-in, a.py:1 in f: x)")],
+            1,
+        ),
         ("may-violate", [row(count_all=189), row(vacuous=True, count_all=10)], 3),
         ("may-violate", [row(count_all=190), row(vacuous=True, count_all=10)], 0),
         ("violates", [row(vacuous=True)], 1),
