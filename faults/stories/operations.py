@@ -63,6 +63,11 @@ def draw(stream: Stream, faults: int, kinds: Sequence[str], limits: Limits, at_u
     requests = [kind for kind in kinds if kind in REQUESTS]
     moves = [kind for kind in requests if kind.startswith(MOVES)]
     lives = [kind for kind in kinds if kind not in REQUESTS]
+    possible = limits.bounds.kinds
+    if not any(KINDS[kind].moves_leader for kind in lives):
+        lives += [kind for kind in possible if kind not in REQUESTS and KINDS[kind].moves_leader]
+    if moves and MOVES not in moves and MOVES in possible:  # A cancellation alone has nothing to cancel.
+        moves.append(MOVES)
     strikes = [kind for kind in WHILE_DOWN if kind in kinds]
     wanted = limits.brokers
     now_us = at_us
@@ -84,6 +89,16 @@ def draw(stream: Stream, faults: int, kinds: Sequence[str], limits: Limits, at_u
             strike = _strike(stream, kind, limits, now_us, _target(stream, limits), choice(stream, LASTS_US))
             plan.append(_aimed(stream, strike, limits, last_us))
         now_us = min(now_us + integer(stream, *choice(stream, GAPS_US)), last_us)
+    return _with_election(plan)
+
+
+def _with_election(plan: list[Fault]) -> list[Fault]:
+    """The faults, of which one that moves leadership strikes the leader: the first one, if none does."""
+    moving = [
+        place for place, fault in enumerate(plan) if KINDS[fault.kind].moves_leader and fault.kind not in REQUESTS
+    ]
+    if moving and not any(plan[place].targets == (LEADER,) for place in moving):
+        plan[moving[0]] = plan[moving[0]].with_targets((LEADER,))
     return plan
 
 

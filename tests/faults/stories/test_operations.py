@@ -8,7 +8,7 @@ import pytest
 
 from faults.bounds import Limits
 from faults.kinds.registry import KINDS, LINKS
-from faults.plan import FOLLOWERS, LAST_TARGET, Fault
+from faults.plan import FOLLOWERS, LAST_TARGET, LEADER, Fault
 from faults.stories import operations
 from faults.stories.reassignments import MOVES
 from faults.stories.swarm import OPERATING, draw_incidents, draw_plan
@@ -100,3 +100,17 @@ def test_operation_incidents_do_not_depend_on_other_incidents() -> None:
         again = Streams(seed)
         assert draw_plan(again, within(mix), draw_incidents(again, mix, WINDOW_US)) == plan
     assert told > 30
+
+
+def test_each_incident_has_a_fault_that_ends_the_leadership() -> None:
+    for seed in range(100):
+        moving = [
+            fault for fault in draw(seed) if KINDS[fault.kind].moves_leader and fault.kind not in operations.REQUESTS
+        ]
+        assert not moving or any(fault.targets == (LEADER,) for fault in moving)
+
+
+def test_seeds_that_stop_no_leader_and_move_no_replica_get_what_the_scenario_has() -> None:
+    own = replace(LIMITS, bounds=replace(LIMITS.bounds, kinds=("kill", "cut", MOVES, "reassignment-cancel")))
+    kinds = {fault.kind for seed in range(50) for fault in draw(seed, kinds=("cut", "reassignment-cancel"), limits=own)}
+    assert kinds == {"kill", "cut", MOVES, "reassignment-cancel"}
