@@ -69,6 +69,7 @@ from sim.protocol.decision_points import (
     IsrJoin,
     IsrLeave,
     Reassignment,
+    ReplicaStart,
     Truncation,
 )
 
@@ -122,6 +123,7 @@ __all__ = [
     "Param",
     "Plugin",
     "Reassignment",
+    "ReplicaStart",
     "Rule",
     "RuleValue",
     "RunEnd",

@@ -20,6 +20,7 @@ ISR_LEAVE: Final = "isr_leave"
 ISR_ACCEPTED: Final = "isr_accepted"
 HIGH_WATERMARK: Final = "high_watermark"
 END_OFFSET_HIDDEN: Final = "end_offset_hidden"
+REPLICA_START: Final = "replica_start"
 LEADER: Final = "leader"
 ELIGIBLE_REPLICAS: Final = "elr"
 LAST_KNOWN_REPLICAS: Final = "last_known_elr"
@@ -212,6 +213,21 @@ class EndOffsetHidden(NamedTuple):
     min_isr: int
 
 
+class ReplicaStart(NamedTuple):
+    """A follower whose LEO is below the leader's log start asks where to begin. The answer is the offset at which it
+    begins, without any records: the log start or above, and not above the HW.
+
+    Attributes:
+        log_start: the leader's log start.
+        hw: its HW.
+        leo: its LEO.
+    """
+
+    log_start: int
+    hw: int
+    leo: int
+
+
 class Election(NamedTuple):
     """A controller elects a leader. The answer is the leader, 0 for none; a member of `candidates`.
 
@@ -308,6 +324,7 @@ POINTS: Final = {
         DecisionPoint(ISR_ACCEPTED, ("isr_eligibility", "isr_floor"), "bool", IsrAccepted),
         DecisionPoint(HIGH_WATERMARK, ("hw_needs_min_isr",), "int", HighWatermark),
         DecisionPoint(END_OFFSET_HIDDEN, ("list_offsets_guard",), "bool", EndOffsetHidden),
+        DecisionPoint(REPLICA_START, ("out_of_range",), "int", ReplicaStart),
         DecisionPoint(
             LEADER, ("unclean_recovery", "last_known_leader", "missed_bounce", "preferred_election"), "int", Election
         ),

@@ -16,12 +16,14 @@ from sim.protocol.decision_points import (
     HIGH_WATERMARK,
     ISR_JOIN,
     ISR_LEAVE,
+    REPLICA_START,
     EndOffsetHidden,
     EpochRecorded,
     Follower,
     HighWatermark,
     IsrJoin,
     IsrLeave,
+    ReplicaStart,
 )
 from sim.protocol.decisions import Decisions
 from sim.protocol.log import producer_state_manager
@@ -435,6 +437,13 @@ class Partition(ReadableReplica):
                 for state in self.followers.states.values()
             ]
         )
+
+    def start_for_replica(self) -> int:
+        start, hw = self.log.log_start, self.hw
+        answer = self.decide.by_plugins(REPLICA_START, start, ReplicaStart(start, hw, self.log.leo))
+        if not start <= answer <= max(start, hw):
+            raise ValueError(f"a plug-in lets a replica begin at {answer}: the log start is {start}, the HW {hw}")
+        return answer
 
     def hides_end_offset(self, *, hides: bool) -> bool:
         at = EndOffsetHidden(self.hw, self.log.leo, self.epoch_start, self.state.isr, self.min_insync_replicas)

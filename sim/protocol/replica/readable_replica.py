@@ -167,7 +167,7 @@ class ReadableReplica(Replica):
         if error:
             return error, -1
         if timestamp == EARLIEST:
-            return NONE, self.log.log_start
+            return NONE, self.start_for_replica() if replica and self.decide.plugged else self.log.log_start
         if replica:
             return NONE, self.log.leo
         hides = self.hw < self.epoch_start and self.decide.guards_list_offsets.yes()
@@ -180,6 +180,10 @@ class ReadableReplica(Replica):
         mutant = self.decide.mutants.list_offsets_above_hw
         mutant.took = True
         return NONE, self.log.leo if self.hw < self.log.leo and mutant.differs() else self.hw
+
+    def start_for_replica(self) -> int:
+        """Where a replica begins whose LEO is below the log start, as rule values of plug-ins decide."""
+        return self.log.log_start
 
     def hides_end_offset(self, *, hides: bool) -> bool:
         """Whether ListOffsets gets OFFSET_NOT_AVAILABLE, as rule values of plug-ins decide."""
