@@ -17,7 +17,16 @@ NAMES: Final = {"zookeeper": "ZooKeeper", "kraft": "KRaft"}
 
 
 def check_control_plane(scenario: Scenario, modes: Collection[Mode]) -> None:
-    """Check that modes have the control plane of all brokers with their own mode; raises InputError otherwise."""
+    """Check that modes have the control plane of all brokers with their own mode, and one that keeps several partitions
+    if there are any; raises InputError otherwise.
+    """
+    misfits = [mode.name for mode in modes if mode.rules.control_plane == "zookeeper"]
+    if misfits and scenario.partitions > 1:
+        fits = [name for name, mode in MODES.items() if mode.rules.control_plane == "kraft"]
+        raise InputError(
+            f"{scenario.name} does not run in {', '.join(misfits)}: it has {scenario.partitions} partitions, and "
+            f"several are modelled under {NAMES['kraft']} only; modes under {NAMES['kraft']}: {', '.join(fits)}"
+        )
     own = {**scenario.broker_modes, **(scenario.recorded.older if scenario.recorded is not None else {})}
     for broker, own_mode in sorted(own.items()):
         plane = mode_named(own_mode).rules.control_plane

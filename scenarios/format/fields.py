@@ -27,6 +27,11 @@ MAX_BROKERS: Final = 99
 DYNAMIC: Final = ("min.insync.replicas", "unclean.leader.election.enable", "eligible.leader.replicas.version")
 """Topic keys and the feature level that may be changed at run time."""
 _FACTOR: Final = "default.replication.factor"
+OF_TOPIC: Final = ("min.insync.replicas",)
+"""Topic keys that a topic may set for itself."""
+MAX_PARTITIONS: Final = 200
+TOPIC_MAX: Final = 100
+"""Longest name of a topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,9 @@ def gather(data: Mapping[str, Any]) -> Facts:
     if isinstance(count, Mapping):
         count = count.get("count")
     config = dict(flatten(_table(data, "config")))
-    factors = [config.get(_FACTOR, 1), *_items(dict(flatten(_table(data, "draw"))).get(_FACTOR))]
+    topics = [topic for topic in _items(data.get("topics")) if isinstance(topic, Mapping)]
+    own = [topic["replication_factor"] for topic in topics[:1] if "replication_factor" in topic]
+    factors = [*own, config.get(_FACTOR, 1), *_items(dict(flatten(_table(data, "draw"))).get(_FACTOR))]
     lines = [line for line in _items(data.get("script")) if isinstance(line, Mapping)]
     brokers = count if isinstance(count, int) else MAX_BROKERS
     if "topology" in data or any(line.get("do") == "reassignment" for line in lines):
@@ -239,6 +246,36 @@ def dynamic(settings: dict[str, Value], _: Facts) -> dict[str, Value]:
         if key not in DYNAMIC:
             raise ValueError(f"{key} cannot be changed while brokers run{did_you_mean(key, DYNAMIC)}")
     return settings
+
+
+def factor(value: int, facts: Facts) -> int:
+    """A topic's replication factor."""
+    if value > facts.brokers:
+        raise ValueError(f"there are only {facts.brokers} brokers")
+    return value
+
+
+def of_topic(settings: dict[str, Value], _: Facts) -> dict[str, Value]:
+    """Settings of a topic."""
+    for key in settings:
+        if key not in OF_TOPIC:
+            raise ValueError(f"{key} is not modelled for single topics{did_you_mean(key, OF_TOPIC)}")
+    return settings
+
+
+def topics(values: list[Any], facts: Facts) -> list[Any]:
+    """Topics of different names, of which a script that is the control plane can decide for the only partition."""
+    twice = [name for name, count in Counter(topic.name for topic in values).items() if count > 1]
+    if twice:
+        raise InputError(f"topics: two topics are called {twice[0]!r}")
+    partitions = sum(topic.partitions for topic in values)
+    if partitions > MAX_PARTITIONS:
+        raise InputError(f"topics: {partitions} partitions are more than {MAX_PARTITIONS}")
+    if facts.scripted and partitions > 1:
+        raise InputError(f'topics: control = "scripted" decides for one partition, and there are {partitions}')
+    if values and values[0].idle:
+        raise InputError(f"topics: {values[0].name!r} is the first, which the workload writes to, and cannot be idle")
+    return values
 
 
 def acks(value: object, _: Facts) -> Value:

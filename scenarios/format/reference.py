@@ -14,7 +14,7 @@ from typing import Any, Final
 from faults.bounds import FaultBounds
 from scenarios.format.actions import ACTIONS
 from scenarios.format.json_schema import json_schema
-from scenarios.format.scenario import AlsoOccurs, Bursts, FinalLog, Pattern, Scenario
+from scenarios.format.scenario import AlsoOccurs, Bursts, FinalLog, Pattern, Scenario, Topic
 from sim.environment.topology import Topology
 
 _ATTRIBUTE: Final = re.compile(r"^    ?(\w+): (.*)$")
@@ -47,6 +47,7 @@ _OWN: Final = {
     "config": "settings of all brokers and clients",
     "workload": "random batches: `[workload]` below; without it, the script sends all batches",
     "topology": "racks, power domains and hosts of brokers: `[topology]` below",
+    "topics": "the topics: `[[topics]]` below; without it, one with one partition",
     "faults": "random faults: `[faults]` below",
     "control": "`real`: ZooKeeper or KRaft, as in the mode; `scripted`: the script is the control plane",
     "broken_by": "clean mode with rule values with which an expected kind occurs: each alone, or together",
@@ -94,6 +95,7 @@ def reference() -> str:
         "`[brokers.2]` has settings of broker 2, and its `mode` if that is another one.\n",
         _table("`[topology]`", tables["_Topology"], {**attributes(Topology), **_LATENCIES}),
         "A group is a name with its brokers: `racks = { a = [1, 2], b = [3] }`. Racks name all brokers or none.\n",
+        _table("`[[topics]]`", tables["_Topic"], attributes(Topic)),
         _table("`[workload]`", tables["_Workload"], attributes(Bursts)),
         _table("`[faults]`", tables["_Faults"], {**attributes(FaultBounds), "kinds": _KINDS}),
         _script(tables),

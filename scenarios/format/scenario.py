@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
@@ -43,6 +43,25 @@ class Bursts:
     records: tuple[int, int]
     acks_one_every: int = 0
     near_percent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic of the cluster. Script, faults and most columns of a row are about the first partition of the first one.
+
+    Attributes:
+        name: its name.
+        partitions: number of its partitions.
+        replication_factor: number of replicas of each partition; None: ``default.replication.factor``.
+        idle: whether nothing is written to it, or read, before everything is healed.
+        config: its own ``min.insync.replicas``, which replaces that of ``[config]``.
+    """
+
+    name: str
+    partitions: int = 1
+    replication_factor: int | None = None
+    idle: bool = False
+    config: Mapping[str, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +209,7 @@ class Scenario:
             mask one another, together.
         also: other kinds that are known to occur.
         topology: racks, power domains and hosts of brokers; None: there are none.
+        topics: the topics; empty: one with one partition, as `config` says.
         settle_us: time for convergence beyond the default deadline.
         source: its word on the command line: name, or path of its file.
         overrides: ``key=value`` words that override `config`, for the replay line.
@@ -219,6 +239,7 @@ class Scenario:
     broken_by: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     also: tuple[AlsoOccurs, ...] = ()
     topology: Topology | None = None
+    topics: tuple[Topic, ...] = ()
     settle_us: int = 0
     source: str = ""
     overrides: tuple[str, ...] = ()
@@ -249,6 +270,11 @@ class Scenario:
         """Whether faults are random or were recorded; a scripted scenario is the same at every seed."""
         return self.faults is not None or self.recorded is not None
 
+    @property
+    def partitions(self) -> int:
+        """Number of partitions."""
+        return sum(topic.partitions for topic in self.topics) or 1
+
     def counts(self, warning: str) -> bool:
         """Whether an early warning of this kind counts as a violation: with `strict`, or if an expectation names it."""
         return self.strict or any(warning in expectation.kinds for expectation in self.expect.values())
@@ -259,6 +285,8 @@ class Scenario:
         del plain["recorded"], plain["blows"]
         if self.topology is None:
             del plain["topology"]
+        if not self.topics:
+            del plain["topics"]
         if not self.without_faults:
             del plain["without_faults"]
         return {"schema_version": SCENARIO_VERSION, **plain}
@@ -301,9 +329,15 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
     plain["overrides"] = tuple(plain.get("overrides", ()))
     if plain.get("topology") is not None:
         plain["topology"] = topology_from_json(plain["topology"])
+    plain["topics"] = topics_from_json(plain.get("topics", ()))
     plain["without_faults"] = tuple(plain.get("without_faults", ()))
     plain["also"] = tuple(AlsoOccurs(**_tuples(value)) for value in plain["also"])
     return Scenario(**plain)
+
+
+def topics_from_json(data: Iterable[Mapping[str, Any]]) -> tuple[Topic, ...]:
+    """Read the topics of `Scenario.to_json`."""
+    return tuple([Topic(**topic) for topic in data])
 
 
 def topology_from_json(data: Mapping[str, Any]) -> Topology:

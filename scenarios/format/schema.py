@@ -199,6 +199,18 @@ class _Topology(Table):
     latency_between_racks_us: Annotated[int, Field(ge=0, le=MINUTE_US)] = 0
 
 
+class _Topic(Table):
+    name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]+$", max_length=fields.TOPIC_MAX)]
+    partitions: Annotated[int, Field(ge=1, le=fields.MAX_PARTITIONS)] = 1
+    replication_factor: Annotated[int, Field(ge=1), _check(fields.factor)] | None = None
+    idle: bool = False
+    config: Annotated[
+        _Settings,
+        _check(fields.of_topic),
+        WithJsonSchema(json_parts.settings(fields.OF_TOPIC)),
+    ] = {}
+
+
 class _Workload(Table):
     bursts: Pair
     batches: Pair
@@ -337,6 +349,7 @@ class _File(Table):
     config: Settings = {}
     draw_config: Draws = Field(default={}, alias="draw")
     topology: _Topology | None = None
+    topics: Annotated[list[_Topic], _check(fields.topics)] = []
     workload: _Workload | None = None
     faults: _Faults | None = None  # type: ignore[valid-type]
     script: list[Annotated[Union[tuple(LINES.values())], Field(discriminator="do")]] = []  # type: ignore[valid-type]  # noqa: UP007
@@ -350,6 +363,7 @@ class _File(Table):
 TABLES: Final[dict[str, type[Table]]] = {
     "": _File,
     "topology": _Topology,
+    "topics": _Topic,
     "workload": _Workload,
     "faults": _Faults,
     "when": _Pattern,

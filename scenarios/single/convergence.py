@@ -12,16 +12,18 @@ Nothing polls: the control plane's decisions, the write and the read trigger the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
 from sim.history.findings import Violation
 from sim.history.steps import Converged
-from sim.hosts.cluster import Cluster
+from sim.hosts.broker import Broker
+from sim.hosts.cluster import Cluster, ClusterPartition
 from sim.kernel.scheduler import ALWAYS
 from sim.protocol.batch import Batch
 from sim.protocol.client.sender import ProducerBatch
+from sim.protocol.messages import LeaderAndIsr
 
 RETRY_US: Final = 5_000_000
 """Time until a validation that did not show convergence is repeated."""
@@ -30,82 +32,117 @@ ATTEMPT_US: Final = 60_000_000
 
 
 class Convergence:
-    """Waits for convergence of a healed cluster and validates it, by writes of records from `first_id` on; then stops
-    the kernel.
+    """Waits for convergence of a healed cluster, and stops the kernel when each partition has converged.
+
+    `partitions` has the convergence of each of them.
     """
 
     def __init__(self, cluster: Cluster, first_id: int) -> None:
         self._cluster = cluster
-        self._next_id = first_id
-        self._writing = False
-        self._awaited = -1
-        self.converged = False
-        self.acked = False
+        self.partitions = [PartitionConvergence(cluster, one, first_id, self._note) for one in cluster.partitions]
 
     def begin(self) -> None:
         """Start watching."""
         self._cluster.control.changed = self._check
         self._check()
 
-    def _is_whole(self) -> bool:
-        cluster = self._cluster
-        return sorted(cluster.control.state.isr) == sorted(cluster.replicas) and all(
-            broker in cluster.running for broker in cluster.replicas
-        )
+    @property
+    def converged(self) -> bool:
+        """Whether all partitions have converged."""
+        return all(one.converged for one in self.partitions)
 
     def _check(self) -> None:
+        for one in self.partitions:
+            one.check()
+
+    def _note(self) -> None:
+        """A partition has converged."""
+        if self.converged:
+            self._cluster.kernel.stop()
+
+
+class PartitionConvergence:
+    """Waits for convergence of a partition and validates it, by writes of records from `first_id` on; then calls
+    `done`.
+    """
+
+    def __init__(self, cluster: Cluster, partition: ClusterPartition, first_id: int, done: Callable[[], None]) -> None:
+        self._cluster = cluster
+        self._partition = partition
+        self.name = partition.name
+        self._done = done
+        self._next_id = first_id
+        self._writing = False
+        self._awaited = -1
+        self.converged = False
+        self.acked = False
+
+    @property
+    def _state(self) -> LeaderAndIsr:
+        return self._cluster.control.state_of(self._partition.name)
+
+    @property
+    def _leader(self) -> Broker | None:
+        return self._cluster.leader_of(self._partition.name)
+
+    def _is_whole(self) -> bool:
+        running, state = self._cluster.running, self._state
+        return sorted(state.isr) == sorted(state.replicas) and all(broker in running for broker in state.replicas)
+
+    def check(self) -> None:
         """Write once the ISR is full."""
         if not self._writing and not self.converged and self._is_whole():
             self._writing = True
             record = self._next_id
             self._next_id += 1
             kernel = self._cluster.kernel
-            self._cluster.producer.send(ProducerBatch(record, 1, -1, kernel.now_us, partial(self._written, record)))
+            self._partition.producer.send(ProducerBatch(record, 1, -1, kernel.now_us, partial(self._written, record)))
             kernel.call_at(kernel.now_us + ATTEMPT_US, ALWAYS, self._give_up, record)
 
     def _give_up(self, record: int) -> None:
         if self._writing and record == self._next_id - 1:
             self._writing = False
-            self._check()
+            self.check()
 
     def _written(self, record: int, offset: int) -> None:
         self.acked = True
         self._awaited = record
-        validator = self._cluster.validator(offset, self._read)
+        validator = self._partition.validator(offset, self._read)
         validator.fetch()
 
     def _read(self, batches: Sequence[Batch]) -> None:
         self._writing = False
-        led = self._cluster.leader is not None  # A leader that knows the latest decision.
+        led = self._leader is not None  # A leader that knows the latest decision.
         whole = led and self._is_whole() and batches[0].first_id == self._awaited and self._have_equal_ends()
         if whole and not (self._unsettled_brokers() or self._unsettled_work()):
             self.converged = True
-            self._cluster.recorder.record(Converged(0))
-            self._cluster.kernel.stop()
+            self._partition.recorder.record(Converged(0))
+            self._done()
         kernel = self._cluster.kernel
-        kernel.call_at(kernel.now_us + RETRY_US, ALWAYS, lambda _: self._check(), None)
+        kernel.call_at(kernel.now_us + RETRY_US, ALWAYS, lambda _: self.check(), None)
 
     def _have_equal_ends(self) -> bool:
-        partitions = [self._cluster.running[broker].partition for broker in self._cluster.replicas]
-        return len({partition.log.leo if partition else -1 for partition in partitions}) == 1
+        running, name = self._cluster.running, self._partition.name
+        replicas = [running[broker].replica(name) for broker in self._state.replicas]
+        return len({replica.partition.log.leo if replica else -1 for replica in replicas}) == 1
 
     def _unsettled_brokers(self) -> str:
         cluster = self._cluster
         return cluster.control.unsettled_brokers(cluster.settings, cluster.running)
 
     def _unsettled_work(self) -> str:
-        cluster = self._cluster
-        return cluster.control.unsettled_work(cluster.leader, writes_answered=cluster.producer.idle)
+        idle = self._partition.producer.idle
+        return self._cluster.control.unsettled_work(self._state, self._leader, writes_answered=idle)
 
     def failure(self, now_us: int) -> Violation | None:
         """The violation at the deadline: no-progress or stuck-replica; None if converged."""
         if self.converged:
             return None
-        cluster = self._cluster
-        if cluster.leader is None:
+        if self._leader is None:
             return Violation("no-progress", now_us, "no leader at the deadline after healing")
-        missing = [broker for broker in cluster.replicas if broker not in cluster.control.state.isr]
-        down = [broker for broker in cluster.replicas if broker not in cluster.running]
+        state = self._state
+        missing = [broker for broker in state.replicas if broker not in state.isr]
+        down = [broker for broker in state.replicas if broker not in self._cluster.running]
         if missing or down:
             detail = f"at the deadline after healing, out of the ISR: {missing}, not running: {down}"
             return Violation("stuck-replica", now_us, detail)

@@ -67,8 +67,10 @@ def draw_sends(
     moments: Sequence[int] = (),
     record_budget: int = NEVER,
     state_budget: int = NEVER,
+    *,
+    stream: str = "workload",
 ) -> list[ProducerBatch]:
-    """Draw all batches of a run, from the stream ``workload``: ordered by time, their record ids ascend in that order
+    """Draw all batches for a partition, from the named stream: ordered by time, their record ids ascend in that order
     from 0.
 
     Bursts start within the window, some of them near `moments`, the times of incidents. Batches have these acks, unless
@@ -77,7 +79,7 @@ def draw_sends(
     Raises:
         BudgetError: the draw exceeds a budget, of records or of bursts and batches; memory stays below it.
     """
-    stream = streams("workload")
+    source = streams(stream)
     batches: list[tuple[int, int]] = []
     fewest, most = bursts.bursts
     shortest, longest = bursts.batches
@@ -86,35 +88,35 @@ def draw_sends(
     near_percent, acks_one_every = bursts.near_percent, bursts.acks_one_every
     earliest_us, latest_us = window_us
     before_us, after_us = NEAR_US
-    number = integer(stream, fewest, most)
+    number = integer(source, fewest, most)
     records = 0
     if number > state_budget:
         raise _too_many(state_budget)
     for _ in range(number):
-        at_us = integer(stream, earliest_us, latest_us)
-        near_us = integer(stream, before_us, after_us)
-        near = stream.random() * 100 < near_percent
-        moment = stream.random()
+        at_us = integer(source, earliest_us, latest_us)
+        near_us = integer(source, before_us, after_us)
+        near = source.random() * 100 < near_percent
+        moment = source.random()
         if near and moments:
             at_us = max(earliest_us, moments[int(moment * len(moments))] + near_us)
-        slowest_ms = integer(stream, least_ms, most_ms)
-        largest = integer(stream, smallest, greatest)
-        length = integer(stream, shortest, longest)
+        slowest_ms = integer(source, least_ms, most_ms)
+        largest = integer(source, smallest, greatest)
+        length = integer(source, shortest, longest)
         if records + length * smallest > record_budget:
             raise _too_much(record_budget)
         if len(batches) + length > state_budget:
             raise _too_many(state_budget)
         for _ in range(length):
-            count = integer(stream, smallest, largest)
+            count = integer(source, smallest, largest)
             records += count
             if records > record_budget:
                 raise _too_much(record_budget)
             batches.append((at_us, count))
-            at_us += 1_000 * integer(stream, least_ms, slowest_ms)
+            at_us += 1_000 * integer(source, least_ms, slowest_ms)
     sends: list[ProducerBatch] = []
     next_id = 0
     for at_us, count in sorted(batches):
-        rare = acks_one_every > 0 and stream.random() * acks_one_every < 1
+        rare = acks_one_every > 0 and source.random() * acks_one_every < 1
         sends.append(ProducerBatch(next_id, count, 1 if rare else acks, at_us))
         next_id += count
     return sends

@@ -20,8 +20,8 @@ from faults.promise.promise import UNKNOWN, Promise, elects_uncleanly
 from faults.stories import next_blow
 from scenarios.format.blow import Blow
 from scenarios.format.scenario import Continuation, PlannedSend, Scenario
-from scenarios.single.convergence import Convergence
-from scenarios.single.draws import draw
+from scenarios.single.convergence import Convergence, PartitionConvergence
+from scenarios.single.draws import FIRST_BURST_US, draw, draw_sends
 from scenarios.single.script import VALIDATION_IDS, RulesInForce, Script, Story, StoryError, check_final_logs
 from scenarios.single.standstill import needless_wait
 from sim.checkers.checker import RunEnd
@@ -31,15 +31,17 @@ from sim.history import step_probes
 from sim.history.availability import Waiting, waiting
 from sim.history.findings import Violation
 from sim.history.recorder import Recorder
-from sim.hosts.cluster import Cluster
+from sim.hosts.cluster import TOPIC, Cluster, ClusterPartition, TopicPartition
 from sim.hosts.settings import acks_number, convergence_deadline_us
 from sim.kernel.scheduler import ALWAYS, BudgetError, Environment, Kernel, PriorityKernel, ShuffledKernel
 from sim.kernel.streams import Streams, choice
 from sim.protocol.client.sender import ProducerBatch
+from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.modes import Mode, Promised
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import Rules
 
+FACTOR: Final = "default.replication.factor"
 END_US: Final = 1 << 62
 """Latest time: steps store their time in 64 bits, and some deadlines are "never" away."""
 CLIENTS_BEGIN_US: Final = 500_000
@@ -70,7 +72,8 @@ class Execution:
         self.overrides = overrides
         self.streams = Streams(seed)
         self.drawn = self._draw_settings()
-        self.config = resolve(scenario.config, self.drawn)
+        first = of_first_topic(scenario)
+        self.config = resolve(scenario.config, self.drawn, first)
         in_force = mode.override(overrides)
         self.rules, self.promised = in_force.rules, in_force.promise
         brokers = broker_count(scenario, self.config)
@@ -84,7 +87,11 @@ class Execution:
             broker_rules[broker] = mode_named(name).rules.override(overrides)
         self.kernel = kernel or self._kernel()
         recorder = Recorder(self.kernel, integer(self.config, "sim.record.budget"))
+        names, further = partitions(scenario, resolve(scenario.config, self.drawn))
+        for name in names[1:]:
+            recorder.add_partition(name)
         self.checkers = Checkers(recorder)
+        self.further_checkers = {name: Checkers(one) for name, one in recorder.further.items()}
         if step_probes.ADDED:
             probes = step_probes.StepProbes(recorder.coverage)
             recorder.attach_to(probes.kinds, probes)
@@ -92,7 +99,7 @@ class Execution:
             brokers=brokers,
             config=self.config,
             broker_config={
-                broker: resolve(scenario.config, self.drawn, keys)
+                broker: resolve(scenario.config, self.drawn, keys, first)
                 for broker, keys in scenario.broker_config.items()
                 if broker in broker_rules
             },
@@ -102,6 +109,8 @@ class Execution:
             scripted=scenario.control == "scripted",
             first=scenario.first,
             topology=scenario.topology,
+            name=names[0],
+            further=further,
             kernel=self.kernel,
             streams=self.streams,
             recorder=recorder,
@@ -130,6 +139,8 @@ class Execution:
         """See `Cluster.dispose`."""
         self.cluster.dispose()
         self.checkers.dispose()
+        for checkers in self.further_checkers.values():
+            checkers.dispose()
 
     def _draw_settings(self) -> dict[str, Value]:
         keys = self.scenario.draw_config
@@ -174,7 +185,7 @@ class Execution:
         history = self.cluster.recorder.history
         for kind, at_us in warnings:
             self.kernel.run_until(at_us)
-            promise = self._promise(self.promised)
+            promise = self._promise(self.promised, self.cluster.recorder)
             there = [one for one in history.findings.warnings if one.at_us == at_us and one.kind == kind]
             found.append(not history.findings.violations and any(promise.covers(one) for one in there))
         return found
@@ -204,11 +215,14 @@ class Execution:
         cluster = self.cluster
         self.warmup_elections = cluster.recorder.counts.elections
         cluster.recorder.availability.begin(self.kernel.now_us)
-        cluster.producer.begin()
-        cluster.consumer.begin()
-        if self.scenario.drawn:
-            first_us = self.kernel.now_us + cluster.consumer.settings.end_offsets_us
-            cluster.consumer.ask_regularly_from(first_us)
+        for partition in cluster.partitions:
+            partition.producer.begin()
+            if partition.idle:
+                continue
+            partition.consumer.begin()
+            if self.scenario.drawn:
+                first_us = self.kernel.now_us + partition.consumer.settings.end_offsets_us
+                partition.consumer.ask_regularly_from(first_us)
 
     @property
     def horizon_us(self) -> int:
@@ -236,6 +250,9 @@ class Execution:
                 self.kernel.call_at(at_us, ALWAYS, self._continue, recorded.continued)
         self.injection.schedule(self.plan)
         self.cluster.producer.schedule(self.sends)
+        for partition in self.cluster.partitions[1:]:
+            if not partition.idle:
+                partition.producer.schedule(self._drawn_for(partition))
 
     def _continue(self, how: Continuation) -> None:
         """Diverge from the recording from now on."""
@@ -289,6 +306,21 @@ class Execution:
             integer(config, "sim.state.budget"),
         )
 
+    def _drawn_for(self, partition: ClusterPartition) -> list[ProducerBatch]:
+        """The batches for a partition besides the first, from a stream of its own: they do not depend on the plan."""
+        workload, config = self.scenario.workload, self.config
+        if workload is None:
+            return []
+        return draw_sends(
+            self.streams,
+            workload,
+            (FIRST_BURST_US, self.horizon_us),
+            acks_number(str(config["acks"])),
+            record_budget=integer(config, "sim.record.budget"),
+            state_budget=integer(config, "sim.state.budget"),
+            stream=f"workload:{partition.name}",
+        )
+
     def _without(self, plan: Plan) -> Plan:
         """A plan without the kinds of fault that the user excludes."""
         excluded = self.scenario.without_faults
@@ -305,24 +337,36 @@ class Execution:
 
     def _check(self) -> None:
         """The final checks, then the labels."""
-        cluster, now_us = self.cluster, self.kernel.now_us
-        leader = cluster.leader
-        # A removed replica whose broker does not know it yet still has a log, which does not count.
-        running = {broker: cluster.running.get(broker) for broker in cluster.replicas}
-        live = {broker: process.partition for broker, process in running.items() if process and process.partition}
-        failure = self.convergence.failure(now_us)
-        if failure is not None and cluster.control.waits_for_operator:
-            needless = needless_wait(cluster.recorder.history, {broker: one.log for broker, one in live.items()})
-            failure = Violation(failure.kind, now_us, needless) if needless else None
-            self.stalled = failure is None
-        if failure is not None:
-            cluster.recorder.history.findings.violations.append(failure)
-        logs = [storage.log for storage in cluster.machines.storages.values()]
-        self.checkers.final(RunEnd(leader.partition if leader is not None else None, logs, live, now_us))
+        cluster = self.cluster
+        for convergence in self.convergence.partitions:
+            self._check_partition(convergence)
         self._label()
         self.story.check()
         final = {broker: storage.log for broker, storage in cluster.machines.storages.items()}
         check_final_logs(self.scenario.final, self.rules_in_force, final, self.batches)
+
+    def _check_partition(self, convergence: PartitionConvergence) -> None:
+        cluster, now_us = self.cluster, self.kernel.now_us
+        name, history = convergence.name, cluster.recorder.of(convergence.name).history
+        state, leader = cluster.control.state_of(name), cluster.leader_of(name)
+        # A removed replica whose broker does not know it yet still has a log, which does not count.
+        live = {}
+        for broker in state.replicas:
+            process = cluster.running.get(broker)
+            replica = None if process is None else process.replica(name)
+            if replica is not None:
+                live[broker] = replica.partition
+        failure = convergence.failure(now_us)
+        if failure is not None and cluster.control.waits_for_operator(state):
+            needless = needless_wait(history, {broker: one.log for broker, one in live.items()})
+            failure = Violation(failure.kind, now_us, needless) if needless else None
+            self.stalled = self.stalled or failure is None
+        if failure is not None:
+            history.findings.violations.append(failure)
+        logs = [directory.storages[name].log for directory in cluster.machines.directories.values()]
+        led = None if leader is None else leader.replica(name)
+        checkers = self.further_checkers.get(name, self.checkers)
+        checkers.final(RunEnd(None if led is None else led.partition, logs, live, now_us))
 
     def abort(self) -> None:
         """End an exhausted run: label the violations so far."""
@@ -333,24 +377,45 @@ class Execution:
     def _label(self) -> None:
         """Turn warnings that count into violations, and label violations as inside or outside the promise."""
         self.waited, self.hidden_us = self._waiting()
-        history = self.cluster.recorder.history
-        findings = history.findings
-        promise = self._promise(self.promised)
-        self.inside = promise.run_inside()
-        self.inside_unclean, self.inside_lossy = promise.inside_unclean, promise.inside_lossy
+        recorder = self.cluster.recorder
+        self.inside, self.inside_unclean, self.inside_lossy = self._label_partition(recorder)
+        found = recorder.history.findings
+        for name, further in recorder.further.items():
+            inside, unclean, lossy = self._label_partition(further)
+            self.inside = self.inside and inside
+            self.inside_unclean, self.inside_lossy = min(self.inside_unclean, unclean), min(self.inside_lossy, lossy)
+            findings = further.history.findings
+            for violation in (*findings.violations, *findings.warnings):
+                if not violation.partition:  # A warning that counts is on both lists.
+                    violation.partition = name
+                    violation.detail = f"{name}: {violation.detail}"
+            found.violations += findings.violations
+            found.warnings += findings.warnings
+
+    def _label_partition(self, recorder: Recorder) -> tuple[bool, int, int]:
+        """Label the violations of a partition; whether the promise covers all its records, as the three columns of a
+        row say it.
+        """
+        findings = recorder.history.findings
+        promise = self._promise(self.promised, recorder)
+        inside = promise.run_inside()
         findings.violations += [warning for warning in findings.warnings if self.scenario.counts(warning.kind)]
         for violation in (*findings.violations, *findings.warnings):
             violation.inside = promise.covers(violation)
+        return inside, promise.inside_unclean, promise.inside_lossy
 
-    def _promise(self, promised: Promised) -> Promise:
-        """A promise, judged by the history so far."""
+    def _promise(self, promised: Promised, recorder: Recorder) -> Promise:
+        """A promise to a partition, judged by its history so far."""
         unclean = elects_uncleanly(self.config, self.rules)
-        return Promise(self.cluster.recorder.history, promised, unclean_election=unclean)
+        return Promise(recorder.history, promised, unclean_election=unclean)
 
     def judged_by(self, promised: Promised) -> Judgement:
-        """How another mode's promise judges the ended run, if it elects uncleanly under the same settings."""
-        promise = self._promise(promised)
-        violations = self.cluster.recorder.history.findings.violations
+        """How another mode's promise judges the ended run of one partition, if it elects uncleanly under the same
+        settings.
+        """
+        recorder = self.cluster.recorder
+        promise = self._promise(promised, recorder)
+        violations = recorder.history.findings.violations
         kinds = frozenset([one.kind for one in violations if promise.covers(one)])
         return Judgement(promise.run_inside(), promise.inside_unclean, promise.inside_lossy, kinds)
 
@@ -397,7 +462,27 @@ def older_brokers(
     return found
 
 
+def partitions(scenario: Scenario, config: Mapping[str, Value]) -> tuple[list[str], list[TopicPartition]]:
+    """The names of a scenario's partitions, and those besides the first; `config` is that of the cluster."""
+    found = []
+    for topic in scenario.topics:
+        factor = topic.replication_factor or integer(config, FACTOR)
+        min_isr = integer(topic.config, MIN_ISR) if MIN_ISR in topic.config else None
+        names = [f"{topic.name}-{number}" for number in range(topic.partitions)]
+        found += [TopicPartition(name, factor, min_isr, idle=topic.idle) for name in names]
+    return [one.name for one in found] or [TOPIC], found[1:]
+
+
+def of_first_topic(scenario: Scenario) -> dict[str, Value]:
+    """Settings that the first topic has of its own: a run has them in place of the cluster's."""
+    if not scenario.topics:
+        return {}
+    first = scenario.topics[0]
+    own = {} if first.replication_factor is None else {FACTOR: first.replication_factor}
+    return {**own, **first.config}
+
+
 def broker_count(scenario: Scenario, config: Mapping[str, Value]) -> int:
     """Number of the scenario's brokers that run."""
-    replicas = integer(config, "default.replication.factor")
+    replicas = max([integer(config, FACTOR), *[topic.replication_factor or 1 for topic in scenario.topics]])
     return min(scenario.brokers, replicas + integer(config, "sim.spare.brokers"))

@@ -23,7 +23,7 @@ from faults.kinds.registry import KINDS
 from faults.plan import FOLLOWERS, PLAN_VERSION, Fault, Plan, Trigger, plan_from_json
 from scenarios import paths
 from scenarios.format import catalogue, fields
-from scenarios.format.scenario import Expectation, Recorded, Scenario, topology_from_json
+from scenarios.format.scenario import Expectation, Recorded, Scenario, topics_from_json, topology_from_json
 from scenarios.format.validation import Table, checked, validated
 from scenarios.single.result import RunResult
 from sim.config import Value, parse, resolve
@@ -70,6 +70,7 @@ def to_json(scenario: Scenario, result: RunResult) -> dict[str, Any]:
         "horizon_us": result.horizon_us,
         "settle_us": scenario.settle_us,
         **({} if scenario.topology is None else {"topology": asdict(scenario.topology)}),
+        **({"topics": [asdict(topic) for topic in scenario.topics]} if scenario.topics else {}),
         "config": dict(result.settings),
         "broker_config": {str(broker): dict(keys) for broker, keys in scenario.broker_config.items()},
         "broker_modes": {str(broker): mode for broker, mode in scenario.broker_modes.items()},
@@ -169,6 +170,7 @@ def _built(run: _RunTable, words: tuple[str, ...]) -> Recording:
         broker_modes=run.broker_modes,
         expect={mode.name: Expectation("violates", kinds) if kinds else Expectation("clean")},
         topology=None if run.topology is None else topology_from_json(run.topology.model_dump()),
+        topics=topics_from_json([topic.model_dump() for topic in run.topics]),
         settle_us=run.settle_us,
         strict=run.strict,
         recorded=Recorded(plan, sends, run.horizon_us, mode.name, kinds, words, run.older_modes),
@@ -248,6 +250,14 @@ class _Topology(Table):
     latency_between_racks_us: Time
 
 
+class _Topic(Table):
+    name: str
+    partitions: Annotated[int, _within(1, fields.MAX_PARTITIONS)]
+    replication_factor: Broker | None
+    idle: bool
+    config: Settings
+
+
 class _RunTable(Table):
     schema_version: int
     scenario: Annotated[str, _keyed(paths.name)]
@@ -262,6 +272,7 @@ class _RunTable(Table):
     horizon_us: Time
     settle_us: Time
     topology: _Topology | None = None
+    topics: list[_Topic] = Field(default_factory=list)
     config: Annotated[Settings, _by(resolve)]
     broker_config: dict[BrokerKey, Settings]
     broker_modes: dict[BrokerKey, ModeName]

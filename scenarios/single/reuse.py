@@ -33,6 +33,8 @@ def is_alike(scenario: Scenario, row: Row, mode: Mode, other: Mode, rules: Mappi
     alike; nor do errors.
     """
     one, two = mode.override(rules).rules, other.override(rules).rules
+    if scenario.partitions > 1:
+        return False  # `Execution.judged_by` judges one.
     if scenario.script or not scenario.drawn or row["verdict"] == "error" or one.mutant != two.mutant:
         return False
     if int(row["decided"], 16) & replaced(one, two):

@@ -16,6 +16,7 @@ class Violation:
         ids: the records concerned (empty if the kind is not about records).
         inside: whether the mode's promise covers it; set later.
         weak: brokers that an early warning is about: those that lack records or that the leader does not wait for.
+        partition: the partition, if that is not the first; set when the run is judged, and named in `detail`.
     """
 
     kind: str
@@ -24,6 +25,7 @@ class Violation:
     ids: AbstractSet[int] = frozenset()
     inside: bool = True
     weak: tuple[int, ...] = ()
+    partition: str = ""
 
 
 class LossCount:

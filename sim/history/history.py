@@ -19,11 +19,12 @@ class History:
     """The history of one run.
 
     The record budget limits the records appended to logs, shown to consumers, committed to and replayed from a metadata
-    log, or covered by end offsets that went back. `steps` are those of kept kinds, in order.
+    log, or covered by end offsets that went back; partitions share a `budget`. `steps` are those of kept kinds, in
+    order.
     """
 
-    def __init__(self, record_budget: int = 1_000_000) -> None:
-        self.budget = RecordBudget(record_budget)
+    def __init__(self, record_budget: int = 1_000_000, *, budget: RecordBudget | None = None) -> None:
+        self.budget = budget or RecordBudget(record_budget)
         self.steps: list[Step] = []
         self.clients = Clients()
         self.commits = Commits()

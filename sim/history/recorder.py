@@ -6,7 +6,7 @@ in order of attachment, except that moments come first and traces last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from struct import Struct
 from typing import Final
@@ -27,18 +27,21 @@ _PACKED: Final = Struct("<qBhiqq")
 _PACK_INTO: Final = _PACKED.pack_into
 _STEP_BYTES: Final = _PACKED.size
 _BUFFER_BYTES: Final = 256 * _STEP_BYTES
+_OF_FURTHER: Final = 255
+"""In place of a step's number: the place of the partition that the next step is about, if it is not the first one."""
 _OF_MOMENTS: Final = {moment: kind for kind in KINDS for moment in kind.moments}
 
 
 class _Trace(Listener):
-    """Passes every step to observers, as a trace shows it."""
+    """Passes every step to observers, as a trace shows it; `named` names the partition, if that is not the first."""
 
-    def __init__(self) -> None:
+    def __init__(self, named: Mapping[str, str]) -> None:
         self.observers: list[Callable[[Shown], None]] = []
+        self._named = named
 
     def on_step(self, step: Step) -> None:
         for fields in step.shown():
-            entry = {"t": step.at_us, "step": step.kind.name, **fields}
+            entry = {"t": step.at_us, "step": step.kind.name, **self._named, **fields}
             for observer in self.observers:
                 observer(entry)
 
@@ -78,10 +81,27 @@ class _Moments(Listener):
 
 
 class Recorder:
-    """Records the steps of one run; `history` is what verdicts are based on."""
+    """Records the steps of one run; `history` is what verdicts are based on.
 
-    def __init__(self, kernel: Kernel, record_budget: int = 1_000_000) -> None:
-        self.history = History(record_budget)
+    A run with several partitions has a recorder for each of them, with a history of its own. They share digest, record
+    budget and coverage; probes that steps show are those of the first partition.
+
+    Args:
+        record_budget: ``sim.record.budget``.
+        first: the recorder of the first partition, if this one is for another (`add_partition`).
+        name: the name of that other partition.
+
+    Attributes:
+        further: the recorders of the partitions besides the first.
+    """
+
+    def __init__(
+        self, kernel: Kernel, record_budget: int = 1_000_000, *, first: Recorder | None = None, name: str = ""
+    ) -> None:
+        self.history: History = History(record_budget) if first is None else History(budget=first.history.budget)
+        self.further: dict[str, Recorder] = {}
+        self._first = first
+        self._place = 0 if first is None else len(first.further) + 1
         self._kept = self.history.steps
         self._kernel = kernel
         self._budget = self.history.budget
@@ -89,26 +109,27 @@ class Recorder:
         self._buffer = bytearray(_BUFFER_BYTES)
         self._used = 0
         self._listeners: list[list[Listener]] = [[] for _ in METHODS]
-        self._trace = _Trace()
+        self._trace = _Trace({} if first is None else {"partition": name})
         self._moments = _Moments()
         self._nothing_removed: dict[int, tuple[int, int]] = {}
         self._refusals: dict[int, str] = {}
-        self.coverage = Coverage(kernel)
+        self.coverage: Coverage = Coverage(kernel) if first is None else first.coverage
         self.availability = Availability()
         self.metrics = Metrics()
         self.counts = Counts()
         history = self.history
-        self.attach(
-            [
-                self.coverage,
-                history.clients,
-                history.commits,
-                history.records,
-                self.availability,
-                self.metrics,
-                self.counts,
-            ]
-        )
+        if first is None:
+            self.attach([self.coverage])
+        self.attach([history.clients, history.commits, history.records, self.availability, self.metrics, self.counts])
+
+    def add_partition(self, name: str) -> Recorder:
+        """The recorder of another partition."""
+        recorder = self.further[name] = Recorder(self._kernel, first=self, name=name)
+        return recorder
+
+    def of(self, name: str) -> Recorder:
+        """The recorder of a partition."""
+        return self.further.get(name, self)
 
     def dispose(self) -> None:
         """See `sim.hosts.cluster.Cluster.dispose`."""
@@ -116,6 +137,9 @@ class Recorder:
         self._trace.observers.clear()
         self.armed.clear()
         self.history.dispose()
+        for recorder in self.further.values():
+            recorder.dispose()
+        self._first = None
 
     def digest(self) -> str:
         """Hash of all steps so far (32 hex digits)."""
@@ -130,7 +154,10 @@ class Recorder:
         if kind.has_records:
             self._budget.take(step.records, now_us)
         code = kind.code
-        if code >= 0:
+        if self._first is not None:
+            if code >= 0:
+                self._first.pack_further(self._place, step)
+        elif code >= 0:
             # Packed in place: appending bytes objects to the buffer costs twice as much.
             used = self._used
             _PACK_INTO(self._buffer, used, now_us, code, step.broker, step.epoch, step.offset, step.other)
@@ -144,6 +171,36 @@ class Recorder:
         listeners = self._listeners[kind.number]
         if listeners:
             step.tell(listeners)
+
+    def record_for_all(self, step: Step) -> None:
+        """Record a step of a process or the control plane, which concerns all partitions."""
+        self.record(step)
+        for recorder in self.further.values():
+            recorder.hear(step)
+
+    def hear(self, step: Step) -> None:
+        """Keep a step that was recorded for all partitions, and pass it to listeners except traces."""
+        kind = step.kind
+        if kind.kept:
+            self._kept.append(step)
+        listeners = [one for one in self._listeners[kind.number] if one is not self._trace]
+        if listeners:
+            step.tell(listeners)
+
+    def pack_further(self, place: int, step: Step) -> None:
+        """Add a step of the partition at this place to the digest."""
+        now_us = self._kernel.now_us
+        self._pack(_PACKED.pack(now_us, _OF_FURTHER, place, 0, 0, 0))
+        self._pack(_PACKED.pack(now_us, step.kind.code, step.broker, step.epoch, step.offset, step.other))
+
+    def _pack(self, packed: bytes) -> None:
+        used = self._used
+        self._buffer[used : used + _STEP_BYTES] = packed
+        used += _STEP_BYTES
+        if used == _BUFFER_BYTES:
+            self._hash.update(self._buffer)
+            used = 0
+        self._used = used
 
     def truncated(self, broker: int, partition: Partition, removed: list[Batch]) -> None:
         """Record a truncation; repeated truncations that remove nothing are recorded once."""
@@ -164,7 +221,10 @@ class Recorder:
     def size(self) -> int:
         """Number of objects kept of the run."""
         findings = self.history.findings
-        return len(self._kept) + len(findings.violations) + len(findings.warnings) + self.metrics.size
+        size = len(self._kept) + len(findings.violations) + len(findings.warnings) + self.metrics.size
+        for recorder in self.further.values():
+            size += recorder.size
+        return size
 
     # Listeners.
 
@@ -179,12 +239,16 @@ class Recorder:
         for number in sorted({kind.number for kind in kinds}):
             self._listeners[number].append(listener)
 
-    def observe(self, observer: Callable[[Shown], None]) -> None:
-        """Pass every step to an observer, as a trace shows it."""
+    def observe(self, observer: Callable[[Shown], None], *, everywhere: bool = False) -> None:
+        """Pass every step of the first partition, or if `everywhere` of all of them, to an observer, as a trace shows
+        it.
+        """
         if not self._trace.observers:
             for number in sorted({kind.number for kind in KINDS if kind.is_traced}):
                 self._listeners[number].append(self._trace)
         self._trace.observers.append(observer)
+        for recorder in self.further.values() if everywhere else ():
+            recorder.observe(observer)
 
     @property
     def armed(self) -> dict[str, dict[Callable[[int], None], int]]:

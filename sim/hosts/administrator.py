@@ -17,7 +17,7 @@ def note_settings(recorder: Recorder, config: Mapping[str, Value], replication_f
     smallest = config[MIN_ISR]
     assert isinstance(smallest, int)
     if not config[ELR_FEATURE]:
-        recorder.record(steps.Fact(steps.ELR_OFF, 0))
+        recorder.record_for_all(steps.Fact(steps.ELR_OFF, 0))
     recorder.record(steps.MinIsr(min(smallest, replication_factor)))
 
 
@@ -48,9 +48,9 @@ class Administrator:
 
     def _set(self, key: str, value: Value) -> None:
         if key == "unclean.leader.election.enable" and value and self._heeds_unclean:
-            self._recorder.record(steps.Fact(steps.UNCLEAN_ELECTION, 0))
+            self._recorder.record_for_all(steps.Fact(steps.UNCLEAN_ELECTION, 0))
         if key == ELR_FEATURE and not value:
-            self._recorder.record(steps.Fact(steps.ELR_OFF, 0))
+            self._recorder.record_for_all(steps.Fact(steps.ELR_OFF, 0))
         self._control.set_config(key, value)
 
     def change_setting(self, key: str, value: Value, by: object = None) -> bool:
@@ -86,5 +86,5 @@ class Administrator:
         partition.advance_log_start(before)
         if log.log_start == previous:
             return False
-        self._recorder.record(steps.Retention(partition.broker, deleted, log.log_start))
+        self._recorder.of(partition.name).record(steps.Retention(partition.broker, deleted, log.log_start))
         return True

@@ -47,6 +47,7 @@ class Startup:
         incarnation: number of earlier incarnations on this machine.
         loaded: called when the logs are loaded.
         exits: called with (broker, reason) when the process exits by itself.
+        min_isrs: ``min.insync.replicas`` of partitions whose topics have their own.
     """
 
     # Not a frozen dataclass: constructing one takes ten times as long in a compiled build, and each start needs one.
@@ -62,7 +63,9 @@ class Startup:
         recorder: Recorder,
         loaded: Callable[[Broker], None],
         exits: Callable[[int, str], None],
+        min_isrs: Mapping[str, int],
     ) -> None:
+        self.min_isrs = min_isrs
         self.broker = broker
         self.incarnation = incarnation
         self.directory = directory
@@ -89,6 +92,7 @@ class Broker(Following):
     __slots__ = (
         "_exits",
         "_loaded",
+        "_min_isrs",
         "_stalled",
         "checkpointing",
         "directory",
@@ -107,6 +111,7 @@ class Broker(Following):
         self.zombie = False
         self.disk_stalled_us: int | None = None
         self._loaded = startup.loaded
+        self._min_isrs = startup.min_isrs
         self._exits = startup.exits
         self.isr_expiration = IsrExpiration(self)
         self._stalled = False
@@ -132,7 +137,8 @@ class Broker(Following):
                 return
             if self.incarnation > 1:
                 self._note_recovery(log, hw, clean=clean, epochs=len(epochs.epochs) - known)
-            replicas[name] = HostedReplica(self, name, storage, self._recorder, log, epochs, hw)
+            recorder, min_isr = self._recorder.of(name), self._min_isrs.get(name)
+            replicas[name] = HostedReplica(self, name, storage, recorder, log, epochs, hw, min_isr)
         for replica in replicas.values():
             replica.storage.log_manager_started(self.kernel.now_us)
             if self.first is None:
@@ -187,7 +193,8 @@ class Broker(Following):
             assert isinstance(value, int)
             self.settings = replace(self.settings, min_insync_replicas=value)
             for replica in self.replicas.values():
-                replica.partition.set_min_isr(value)
+                if replica.own_min_isr is None:
+                    replica.partition.set_min_isr(value)
         elif key == "unclean.leader.election.enable":
             allowed = bool(value)
             self.settings = replace(self.settings, unclean_election=allowed)

@@ -7,6 +7,7 @@ are in `sim.hosts.machines`, faults of links in `sim.hosts.links`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from sim.config import Value, integer
@@ -18,7 +19,7 @@ from sim.hosts.administrator import Administrator, note_settings
 from sim.hosts.broker import NOT_REGISTERED, REFUSED, SHUTDOWN, Broker, Startup
 from sim.hosts.client import CONSUMER, PRODUCER, VALIDATOR, ClientSetup
 from sim.hosts.consumer import Consumer
-from sim.hosts.control_plane import CONTROL, ControlPlaneSetup
+from sim.hosts.control_plane import CONTROL, ControlPlaneSetup, PartitionSetup
 from sim.hosts.control_planes import control_plane
 from sim.hosts.links import Links
 from sim.hosts.machines import SILENT, Loss, Machines
@@ -30,9 +31,12 @@ from sim.kernel.streams import Streams
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.decisions import Decisions
+from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.rules import Rules
 
 TOPIC: Final = "highwater-0"
+CLIENTS_EACH: Final = 3
+"""Clients of a partition: producer, consumer, validator. Their nodes follow those of the partition before."""
 BOOT_GAP_US: Final = 5_000
 """Gap between broker starts, so that brokers register in order of id."""
 CALL_SIZE: Final = 4
@@ -41,8 +45,59 @@ CLOSING_US: Final = 300
 """Delay until the control plane learns that a stopping broker closed its session."""
 
 
+@dataclass(frozen=True, slots=True)
+class TopicPartition:
+    """A partition of a cluster.
+
+    Attributes:
+        name: topic and number.
+        replication_factor: number of its replicas.
+        min_isr: ``min.insync.replicas`` of its topic; None: that of the cluster.
+        idle: whether nothing is written to it, or read, before everything is healed.
+    """
+
+    name: str
+    replication_factor: int
+    min_isr: int | None = None
+    idle: bool = False
+
+
+class ClusterPartition:
+    """A partition with its clients.
+
+    Attributes:
+        place: its place among the cluster's partitions.
+        idle: see `TopicPartition`.
+        recorder: records its steps.
+        setup: arguments of its clients.
+    """
+
+    def __init__(self, name: str, place: int, setup: ClientSetup, *, idle: bool) -> None:
+        self.name = name
+        self.place = place
+        self.idle = idle
+        self.recorder = setup.recorder
+        self.setup = setup
+        self.producer = Producer(PRODUCER + CLIENTS_EACH * place, setup)
+        self.consumer = Consumer(CONSUMER + CLIENTS_EACH * place, setup)
+
+    def validator(self, position: int, observe: Callable[[Sequence[Batch]], None]) -> Consumer:
+        """A new consumer that reads from an offset on and passes each read to a callback."""
+        node = VALIDATOR + CLIENTS_EACH * self.place
+        consumer = Consumer(node, self.setup, position=position, observe=observe)
+        consumer.leader = self.producer.leader
+        consumer.leader_epoch = self.producer.leader_epoch
+        self.recorder.record(steps.Position(steps.SEEK, node, position))
+        network = self.setup.network
+        earlier = network.nodes.get(node)
+        if earlier is not None:
+            network.leave(earlier, silently=True)
+        network.join(consumer)
+        return consumer
+
+
 class Cluster:
-    """One partition on some brokers, whose ids begin at 1.
+    """Partitions on some brokers, whose ids begin at 1. What names no partition is about the first one.
 
     Args:
         brokers: number of brokers.
@@ -54,6 +109,8 @@ class Cluster:
         scripted: whether a script decides elections and ISR.
         first: the broker that starts first and so becomes controller.
         topology: the places of brokers.
+        name: the first partition.
+        further: the other partitions.
         kernel: time.
         streams: chance.
         recorder: records its steps; by default one without checkers.
@@ -61,6 +118,9 @@ class Cluster:
     Attributes:
         running: the processes that run, by broker.
         control: the control plane, where decisions are persisted.
+        partitions: all partitions with their clients.
+        producer: the first partition's.
+        consumer: the first partition's.
     """
 
     __deletable__ = ("_supervisor", "machines")
@@ -77,12 +137,19 @@ class Cluster:
         scripted: bool,
         first: int = 1,
         topology: Topology | None = None,
+        name: str = TOPIC,
+        further: Sequence[TopicPartition] = (),
         kernel: Kernel,
         streams: Streams,
         recorder: Recorder | None = None,
     ) -> None:
         self.kernel = kernel
         self.recorder = recorder or Recorder(kernel, integer(config, "sim.record.budget"))
+        self.name = name
+        names = (name, *(one.name for one in further))
+        for other in names[1:]:
+            if other not in self.recorder.further:
+                self.recorder.add_partition(other)
         self.network = Network(
             kernel,
             streams,
@@ -100,7 +167,7 @@ class Cluster:
         self._upgraded = dict(upgraded or {})
         self.running: dict[int, Broker] = {}
         self._ended: list[Broker] = []
-        self.machines = Machines(self, self.settings, (TOPIC,), streams, kernel, self.recorder)
+        self.machines = Machines(self, self.settings, names, streams, kernel, self.recorder)
         self.links = Links(self.network, self.recorder)
         self._incarnations = dict.fromkeys(self.settings, 0)
         self._stopping: dict[int, bool] = {}
@@ -109,19 +176,31 @@ class Cluster:
         replication_factor = integer(config, "default.replication.factor")
         note_settings(self.recorder, config, replication_factor)
         replicas = self.topology.placed(self.settings, replication_factor)
+        in_order = self.topology.placed(self.settings, len(self.settings))
+        others = []
+        for place, one in enumerate(further, 1):
+            start = place % len(in_order)
+            rotated = (in_order[start:] + in_order[:start])[: one.replication_factor]
+            others.append(PartitionSetup(one.name, rotated, one.min_isr, self.recorder.of(one.name)))
+            smallest = integer(config, MIN_ISR) if one.min_isr is None else one.min_isr
+            self.recorder.of(one.name).record(steps.MinIsr(min(smallest, one.replication_factor)))
+        self._min_isrs = {one.name: one.min_isr for one in further if one.min_isr is not None}
         decide = self._decisions(client_rules)
         decide.has_quorum.note()
-        setup = ControlPlaneSetup(TOPIC, replicas, len(self.settings), decide, config, kernel, self.recorder)
+        setup = ControlPlaneSetup(name, replicas, len(self.settings), decide, config, kernel, self.recorder, others)
         self.control = control_plane(setup, scripted=scripted)
         heeds_unclean = heeds_unclean_election(config, client_rules)
         self.administrator = Administrator(self.control, self.recorder, config, heeds_unclean=heeds_unclean)
         self.control.ended = self._session_ended
         self._first = first
-        self._client_setup = ClientSetup(
-            TOPIC, tuple(self.settings), client_settings(config), kernel, self.network, self.recorder, decide
-        )
-        self.producer = Producer(PRODUCER, self._client_setup)
-        self.consumer = Consumer(CONSUMER, self._client_setup)
+        bootstrap, of_clients = tuple(self.settings), client_settings(config)
+        self.partitions: list[ClusterPartition] = []
+        for place, other in enumerate(names):
+            recorder = self.recorder.of(other)
+            clients = ClientSetup(other, bootstrap, of_clients, kernel, self.network, recorder, decide)
+            idle = place > 0 and further[place - 1].idle
+            self.partitions.append(ClusterPartition(other, place, clients, idle=idle))
+        self.producer, self.consumer = self.partitions[0].producer, self.partitions[0].consumer
 
     def _decisions(self, rules: Rules) -> Decisions:
         """The `Decisions` of a set of rules, shared by all brokers with these rules."""
@@ -134,8 +213,10 @@ class Cluster:
 
     def boot(self) -> None:
         """Start everything, brokers one after the other."""
-        for node in (self.control, self.producer, self.consumer):
-            self.network.join(node)
+        self.network.join(self.control)
+        for partition in self.partitions:
+            self.network.join(partition.producer)
+            self.network.join(partition.consumer)
         self._lengthen_links()
         order = sorted(self.settings, key=lambda broker: (broker != self._first, broker))
         for position, broker in enumerate(order, start=1):
@@ -175,24 +256,13 @@ class Cluster:
         subjects, the producer's batches, and the kept history.
         """
         calls = self.kernel.pending + self.network.held
-        return CALL_SIZE * calls + self.network.subjects + self.producer.size + self.recorder.size
+        batches = sum([partition.producer.size for partition in self.partitions])
+        return CALL_SIZE * calls + self.network.subjects + batches + self.recorder.size
 
     @property
     def replicas(self) -> tuple[int, ...]:
         """The assignment."""
         return self.control.state.replicas
-
-    def validator(self, position: int, observe: Callable[[Sequence[Batch]], None]) -> Consumer:
-        """A new consumer that reads from an offset on and passes each read to a callback."""
-        consumer = Consumer(VALIDATOR, self._client_setup, position=position, observe=observe)
-        consumer.leader = self.producer.leader
-        consumer.leader_epoch = self.producer.leader_epoch
-        self.recorder.record(steps.Position(steps.SEEK, VALIDATOR, position))
-        earlier = self.network.nodes.get(VALIDATOR)
-        if earlier is not None:
-            self.network.leave(earlier, silently=True)
-        self.network.join(consumer)
-        return consumer
 
     # Processes.
 
@@ -216,9 +286,10 @@ class Cluster:
             self.recorder,
             self.machines.loaded,
             self._exited,
+            self._min_isrs,
         )
         process = self.running[broker] = self.control.broker(startup)
-        self.recorder.record(steps.Start(broker, process.incarnation))
+        self.recorder.record_for_all(steps.Start(broker, process.incarnation))
         process.start()
         return True
 
@@ -235,7 +306,7 @@ class Cluster:
             return False
         self._pauses.append((node, by))
         self.network.pause(process)
-        self.recorder.record(steps.Pause(steps.PAUSE, node))
+        self.recorder.record_for_all(steps.Pause(steps.PAUSE, node))
         return True
 
     def resume(self, node: int, by: object = None) -> bool:
@@ -247,7 +318,7 @@ class Cluster:
         process = self._process(node)
         if process is None or not process.frozen:
             return False
-        self.recorder.record(steps.Pause(steps.RESUME, node))
+        self.recorder.record_for_all(steps.Pause(steps.RESUME, node))
         if node == CONTROL:
             self.control.renew_sessions()
         self.network.resume(process)
@@ -293,7 +364,7 @@ class Cluster:
         else:
             process.end()
         unclean = not self.machines.marked_clean(process)
-        self.recorder.record(steps.End(broker, kind, lost.get(TOPIC, []), unclean=unclean))
+        self.machines.record_end(broker, kind, lost, unclean=unclean)
         if self._stopping.pop(broker, False):
             self.kernel.call_at(self.kernel.now_us, ALWAYS, self.start, broker)
         return True
@@ -336,11 +407,16 @@ class Cluster:
     @property
     def leader(self) -> Broker | None:
         """The process that the control plane elected and that knows it leads."""
-        process = self.running.get(self.control.state.leader)
-        if process is None or not process.leads:
+        return self.leader_of(self.name)
+
+    def leader_of(self, name: str) -> Broker | None:
+        """The process that the control plane elected leader of a partition and that knows it leads."""
+        state = self.control.state_of(name)
+        process = self.running.get(state.leader)
+        replica = None if process is None else process.replica(name)
+        if replica is None or not replica.partition.is_leader:
             return None
-        assert process.partition is not None
-        return process if process.partition.leader_epoch == self.control.state.leader_epoch else None
+        return process if replica.partition.leader_epoch == state.leader_epoch else None
 
 
 def _begin_shutdown(process: Broker) -> None:

@@ -6,7 +6,7 @@ There are two implementations: `sim.hosts.zookeeper`, with controllers elected a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -37,11 +37,27 @@ ELECTIONS: Final = {
 
 
 @dataclass(slots=True)
+class PartitionSetup:
+    """A partition to create.
+
+    Attributes:
+        replicas: its assignment, the preferred leader first.
+        min_isr: ``min.insync.replicas`` of its topic; None: that of the cluster.
+        recorder: records its steps.
+    """
+
+    name: str
+    replicas: tuple[int, ...]
+    min_isr: int | None
+    recorder: Recorder
+
+
+@dataclass(slots=True)
 class ControlPlaneSetup:
     """Arguments of a control plane.
 
     Attributes:
-        replicas: the partition's assignment, the preferred leader first.
+        replicas: the first partition's assignment, the preferred leader first.
         brokers: number of brokers; when all are registered (in KRaft: unfenced), an administrator creates the topic.
         decide: the controllers' rules.
         config: full configuration of the cluster.
@@ -54,14 +70,16 @@ class ControlPlaneSetup:
     config: Mapping[str, Value]
     kernel: Kernel
     recorder: Recorder
+    further: Sequence[PartitionSetup] = ()
 
 
 class ControlPlane(SessionKeeper):
     """Base of both control planes; see the module.
 
     Attributes:
-        state: the partition's state; partition epoch -1 before the topic is created, leader epoch -1 before the first
-            leader.
+        state: the first partition's state; partition epoch -1 before the topic is created, leader epoch -1 before the
+            first leader.
+        further: states of the other partitions, by name.
         controller: the broker that is the controller; 0 or less if it is not a broker.
         changed: called after each decision and registration.
         ended: called with the broker after its session has ended.
@@ -86,6 +104,22 @@ class ControlPlane(SessionKeeper):
         self.state = LeaderAndIsr(setup.topic, NO_LEADER, -1, setup.replicas, -1, setup.replicas)
         self._recorder.record(steps.Isr(setup.replicas, -1))
         self.record_state()
+        self.further: dict[str, LeaderAndIsr] = {}
+        self._further = {one.name: one for one in setup.further}
+        for name, one in self._further.items():
+            self.further[name] = LeaderAndIsr(name, NO_LEADER, -1, one.replicas, -1, one.replicas)
+            one.recorder.record(steps.Isr(one.replicas, -1))
+            self.record_further(one)
+
+    def state_of(self, name: str) -> LeaderAndIsr:
+        """The state of a partition."""
+        return self.further.get(name, self.state)
+
+    def record_further(self, one: PartitionSetup) -> None:
+        """`record_state` of a partition besides the first."""
+        state = self.further[one.name]
+        min_isr = self._min_isr if one.min_isr is None else one.min_isr
+        one.recorder.record(steps.Decided(state, min(min_isr, len(state.replicas))))
 
     def broker(self, startup: Startup) -> Broker:
         """A new broker process of the class for this control plane."""
@@ -99,6 +133,9 @@ class ControlPlane(SessionKeeper):
         """Handle a change of ``min.insync.replicas``."""
         self._min_isr = min_isr
         self.record_state()
+        for one in self._further.values():
+            if one.min_isr is None:
+                self.record_further(one)
 
     # Faults.
 
@@ -130,17 +167,16 @@ class ControlPlane(SessionKeeper):
         """Whether the broker has an open session."""
         raise NotImplementedError
 
-    @property
-    def waits_for_operator(self) -> bool:
-        """Whether there is no leader, and the rules elect none until an administrator intervenes."""
+    def waits_for_operator(self, state: LeaderAndIsr) -> bool:  # noqa: ARG002 - for a quorum
+        """Whether a partition has no leader, and the rules elect none until an administrator intervenes."""
         return False
 
     def unsettled_brokers(self, brokers: Iterable[int], running: Mapping[int, Broker]) -> str:  # noqa: ARG002
         """A description of the brokers that lag behind its state; "" if none."""
         return ""
 
-    def unsettled_work(self, leader: Broker | None, *, writes_answered: bool) -> str:  # noqa: ARG002 - for a quorum
-        """A description of work that leader and clients have pending with it; "" if none."""
+    def unsettled_work(self, state: LeaderAndIsr, leader: Broker | None, *, writes_answered: bool) -> str:  # noqa: ARG002 - for a quorum
+        """A description of work that a partition's leader and clients have pending with it; "" if none."""
         return ""
 
     @property

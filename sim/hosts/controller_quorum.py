@@ -73,6 +73,7 @@ class ControllerQuorum(ControlPlane):
         self._settings = quorum_settings(setup.config)
         self.session_us = self._settings.session_us
         self._config = setup.config
+        self._min_isrs = {one.name: one.min_isr for one in setup.further if one.min_isr is not None}
         self.sessions = BrokerHeartbeatTracker(
             self, self.session_us, setup.kernel, keeps_fenced=setup.decide.keeps_fenced_sessions.yes()
         )
@@ -107,8 +108,8 @@ class ControllerQuorum(ControlPlane):
         image = self.active.image if self.epoch else MetadataImage()
         self.epoch += 1
         settings = self._settings
-        self.active = QuorumController(image, self._decide, self, self._config)
-        self._recorder.record(steps.Controller(CONTROL, self.epoch))
+        self.active = QuorumController(image, self._decide, self, self._config, self._min_isrs)
+        self._recorder.record_for_all(steps.Controller(CONTROL, self.epoch))
         self.sessions.begin()
         if settings.auto_balance:
             self._every(settings.balance_check_us, QuorumController.balance)
@@ -170,7 +171,8 @@ class ControllerQuorum(ControlPlane):
                 min_isr = self.active.min_isr(record) if self.active.elr_enabled else 0
                 unclean = self._registering(records, first)
                 remembers = self._decide.last_known_elr.value == "ejected-members"
-                self._recorder.record(steps.PartitionChanged(record, min_isr, unclean, remembers=remembers))
+                recorder = self._recorder.of(record.name)
+                recorder.record(steps.PartitionChanged(record, min_isr, unclean, remembers=remembers))
             elif isinstance(record, BrokerRegistration):
                 self._note_broker(record)
             elif isinstance(record, BrokerUnregistration):
@@ -200,8 +202,12 @@ class ControllerQuorum(ControlPlane):
             channel.send(message)
 
     def _note_partition(self, record: PartitionRegistration) -> None:
-        old, recorder = self.state, self._recorder
-        self.state = record
+        name, recorder = record.name, self._recorder.of(record.name)
+        old = self.state_of(name)
+        if name in self.further:
+            self.further[name] = record
+        else:
+            self.state = record
         if record.leader != old.leader:
             if record.leader:
                 self._note_forced(record.leader, old)
@@ -222,37 +228,41 @@ class ControllerQuorum(ControlPlane):
         known = (old.elr, old.last_known_elr) if isinstance(old, PartitionRegistration) else ((), ())
         if (record.elr, record.last_known_elr) != known:
             recorder.record(steps.Elr(record.elr, record.last_known_elr, record.leader_epoch))
-        self.record_state()
+        if name in self.further:
+            self.record_further(self._further[name])
+        else:
+            self.record_state()
 
     def _note_forced(self, leader: int, before: LeaderAndIsr) -> None:
         """Note a forced election of a replica that is not known to have all committed records."""
         if self._forced and leader not in _candidates(before):
-            self._recorder.record(steps.Fact(steps.UNCLEAN_ELECTION, leader))
+            self._recorder.of(before.name).record(steps.Fact(steps.UNCLEAN_ELECTION, leader))
         self._forced = False
 
     def _note_min_isr(self) -> None:
-        if isinstance(self.state, PartitionRegistration):
-            self._recorder.record(steps.MinIsr(self.active.min_isr(self.state)))
+        for state in (self.state, *self.further.values()):
+            if isinstance(state, PartitionRegistration):
+                self._recorder.of(state.name).record(steps.MinIsr(self.active.min_isr(state)))
 
     def _note_broker(self, record: BrokerRegistration) -> None:
         broker = record.broker
         unfenced = self.sessions.unfenced
         if not record.fenced and broker not in unfenced:
             unfenced.add(broker)
-            self._recorder.record(steps.Registered(steps.UNFENCED, broker, record.incarnation))
+            self._recorder.record_for_all(steps.Registered(steps.UNFENCED, broker, record.incarnation))
             self.sessions.schedule_check(broker)
         elif record.fenced and broker in unfenced:
             unfenced.remove(broker)
-            self._recorder.record(steps.SessionEnd(broker, fenced=True))
+            self._recorder.record_for_all(steps.SessionEnd(broker, fenced=True))
             if self.ended is not None:
                 self.ended(broker)
 
     def _note_unregistered(self, broker: int) -> None:
-        self._recorder.record(steps.Fact(steps.UNREGISTERED, broker))
+        self._recorder.record_for_all(steps.Fact(steps.UNREGISTERED, broker))
         was_unfenced = broker in self.sessions.unfenced
         self.sessions.unregistered(broker)
         if was_unfenced:
-            self._recorder.record(steps.SessionEnd(broker))
+            self._recorder.record_for_all(steps.SessionEnd(broker))
             if self.ended is not None:
                 self.ended(broker)
 
@@ -278,7 +288,7 @@ class ControllerQuorum(ControlPlane):
             self.sessions.note_reregistration(broker)
         elif not error:
             self.sessions.registered(broker)
-            self._recorder.record(steps.Registered(steps.REGISTERED, broker, request.incarnation, opens=False))
+            self._recorder.record_for_all(steps.Registered(steps.REGISTERED, broker, request.incarnation, opens=False))
         self._send(broker, BrokerRegistrationResponse(request, error, broker_epoch))
         if not error:
             self.log.send(broker, 0)
@@ -329,10 +339,12 @@ class ControllerQuorum(ControlPlane):
             channel.send_usually(reply)
 
     def _create(self) -> None:
-        """Create the topic, since all brokers are unfenced."""
+        """Create all partitions, once all brokers are unfenced."""
         brokers = self.active.image.brokers
         if len(brokers) == self._brokers and all(self.active.image.is_active(broker) for broker in brokers):
             self.active.create_partition(self._topic, self.state.replicas)
+            for one in self._further.values():
+                self.active.create_partition(one.name, one.replicas)
 
     def is_keepalive(self, broker: int, broker_epoch: int, metadata_offset: int, *, want_fence: bool) -> bool:
         """Whether a heartbeat with these fields would only keep the session.
@@ -445,12 +457,10 @@ class ControllerQuorum(ControlPlane):
         if epoch == self.epoch:
             self.active.recovery_timed_out(timer)
 
-    @property
-    def waits_for_operator(self) -> bool:
+    def waits_for_operator(self, state: LeaderAndIsr) -> bool:
         """See `ControlPlane.waits_for_operator`: no replica is electable, is the only last known leader, or can be
         asked for its log.
         """
-        state = self.state
         if not isinstance(state, PartitionRegistration) or state.leader or state.isr or state.elr:
             return False
         recovery = self.active.recovery
@@ -462,8 +472,7 @@ class ControllerQuorum(ControlPlane):
         behind = sorted(broker for broker, process in running.items() if process.metadata_offset != end)
         return f"fenced or shutting down: {fenced}, behind the metadata log: {behind}" if fenced or behind else ""
 
-    def unsettled_work(self, leader: Broker | None, *, writes_answered: bool) -> str:
-        state = self.state
+    def unsettled_work(self, state: LeaderAndIsr, leader: Broker | None, *, writes_answered: bool) -> str:
         found = []
         if leader is not None and leader.changes_isr:
             found.append(f"broker {leader.node} waits for an ISR change")

@@ -91,16 +91,28 @@ class HostedReplica:
         log: its log, as recovery left it.
         epochs: its epoch cache.
         hw: the checkpointed HW.
+        own_min_isr: see below.
 
     Attributes:
         partition: state and leadership of the replica; another object after the replica was deleted.
+        own_min_isr: ``min.insync.replicas`` of its topic; None: that of the broker.
         consumers: waiting fetches of consumers.
         followers: waiting fetches of followers; one of several partitions waits in each of them.
         recorder: records the partition's steps.
     """
 
     __deletable__ = ("partition",)
-    __slots__ = ("broker", "consumers", "followers", "name", "partition", "reached", "recorder", "storage")
+    __slots__ = (
+        "broker",
+        "consumers",
+        "followers",
+        "name",
+        "own_min_isr",
+        "partition",
+        "reached",
+        "recorder",
+        "storage",
+    )
 
     reached: Callable[[int], None]
 
@@ -113,7 +125,9 @@ class HostedReplica:
         log: Log,
         epochs: LeaderEpochFileCache,
         hw: int,
+        own_min_isr: int | None,
     ) -> None:
+        self.own_min_isr = own_min_isr
         self.broker = broker
         self.name = name
         self.storage = storage
@@ -133,7 +147,7 @@ class HostedReplica:
             hw,
             broker.decide,
             self,
-            min_insync_replicas=settings.min_insync_replicas,
+            min_insync_replicas=settings.min_insync_replicas if self.own_min_isr is None else self.own_min_isr,
             lag_us=settings.lag_us,
         )
 

@@ -100,7 +100,7 @@ class Machines:
         for name, storage in directory.storages.items():
             if storage.synced < synced[name]:
                 self._recorder.coverage.reached(probes.SYNCED_LOST)
-                self._recorder.record(steps.Fact(steps.SYNCED_LOST, broker))
+                self._recorder.of(name).record(steps.Fact(steps.SYNCED_LOST, broker))
         return lost
 
     def _damage(self, broker: int, kind: steps.StepKind, loses: Loss) -> bool:
@@ -109,8 +109,22 @@ class Machines:
             return True
         lost = self._note_lost(broker, kind, loses)
         marked = self.directories[broker].clean_shutdown
-        self._recorder.record(steps.End(broker, kind, lost[self._first], unclean=not marked, was_down=True))
+        self.record_end(broker, kind, lost, unclean=not marked, was_down=True)
         return any(lost.values())
+
+    def record_end(
+        self,
+        broker: int,
+        kind: steps.StepKind,
+        lost: Mapping[str, list[Batch]],
+        *,
+        unclean: bool,
+        was_down: bool = False,
+    ) -> None:
+        """Record the end of a process for each partition, with what its replica lost."""
+        for name in self.directories[broker].storages:
+            step = steps.End(broker, kind, lost.get(name, []), unclean=unclean, was_down=was_down)
+            self._recorder.of(name).record(step)
 
     # Stalls.
 
@@ -126,7 +140,7 @@ class Machines:
             return False
         process.disk_stalled_us = self._kernel.now_us
         process.stall(stalled=True)
-        self._recorder.record(steps.Pause(steps.DISK_STALLED, broker))
+        self._recorder.record_for_all(steps.Pause(steps.DISK_STALLED, broker))
         return True
 
     def unstall_disk(self, broker: int) -> bool:
@@ -135,7 +149,7 @@ class Machines:
         if process is None or process.disk_stalled_us is None:
             return False
         process.disk_stalled_us = None
-        self._recorder.record(steps.Pause(steps.DISK_WORKS, broker))
+        self._recorder.record_for_all(steps.Pause(steps.DISK_WORKS, broker))
         process.perform(_resume_disk, process)
         return True
 
@@ -194,9 +208,9 @@ class Machines:
         return lost
 
     def _note_flushed(self, broker: int, *, damaged: bool) -> None:
-        for storage in self.directories[broker].storages.values():
+        for name, storage in self.directories[broker].storages.items():
             count = min(storage.synced, len(storage.log.batches))
-            self._recorder.record(steps.Flushed(broker, storage.log, count, damaged=damaged))
+            self._recorder.of(name).record(steps.Flushed(broker, storage.log, count, damaged=damaged))
 
     def marked_clean(self, process: Broker) -> bool:
         """Whether the disk has the clean-shutdown marker of this process."""

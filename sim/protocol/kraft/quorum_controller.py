@@ -73,12 +73,18 @@ class QuorumController(ReplicationControlManager):
         decide: the controller's rules.
         host: the controller's node.
         config: values of configuration keys and features while no record sets them.
+        min_isrs: ``min.insync.replicas`` of partitions whose topics have their own.
     """
 
     def __init__(
-        self, image: MetadataImage, decide: Decisions, host: QuorumControllerHost, config: Mapping[str, Value]
+        self,
+        image: MetadataImage,
+        decide: Decisions,
+        host: QuorumControllerHost,
+        config: Mapping[str, Value],
+        min_isrs: Mapping[str, int] | None = None,
     ) -> None:
-        super().__init__(image, decide, host, config)
+        super().__init__(image, decide, host, config, min_isrs)
         self._has_session = host.has_session
         self._heartbeats = BrokerHeartbeatManager(image)
 

@@ -94,6 +94,7 @@ class ReplicationControlManager:
         decide: the controller's rules.
         host: its node.
         config: values of configuration keys and features while no record sets them.
+        min_isrs: ``min.insync.replicas`` of partitions whose topics have their own.
 
     Raises:
         NotAssignedError: an event would elect a broker that is no replica: a last known leader that a reassignment
@@ -105,8 +106,14 @@ class ReplicationControlManager:
     """
 
     def __init__(
-        self, image: MetadataImage, decide: Decisions, host: ReplicationHost, config: Mapping[str, Value]
+        self,
+        image: MetadataImage,
+        decide: Decisions,
+        host: ReplicationHost,
+        config: Mapping[str, Value],
+        min_isrs: Mapping[str, int] | None = None,
     ) -> None:
+        self._min_isrs = min_isrs or {}
         self.image = image
         self._decide = decide
         self._host = host
@@ -139,7 +146,8 @@ class ReplicationControlManager:
 
     def min_isr(self, state: PartitionRegistration) -> int:
         """``min.insync.replicas``, capped by replicas. Kafka: ReplicationControlManager#getTopicEffectiveMinIsr."""
-        return min(int(self.config_value(MIN_ISR, 1)), len(state.replicas))
+        own = self._min_isrs.get(state.name)
+        return min(int(self.config_value(MIN_ISR, 1)) if own is None else own, len(state.replicas))
 
     def config_value(self, key: str, default: Value) -> Value:
         """A dynamic configuration value, else the static one. Kafka: ConfigurationControlManager#getTopicConfig."""
@@ -418,7 +426,7 @@ class ReplicationControlManager:
         records: list[Record] = [ConfigRecord(key, value)]
         if key == MIN_ISR and self.elr_enabled:
             for state in self.image.partitions.values():
-                if state.elr or state.last_known_elr:
+                if (state.elr or state.last_known_elr) and state.name not in self._min_isrs:
                     enough = len(state.isr) >= min(int(value), len(state.replicas))
                     change = self._decide.min_isr_change.pick(
                         {

@@ -25,7 +25,7 @@ def validate(world: World, seconds: float = 20) -> Convergence:
 
 
 def kind(world: World, convergence: Convergence) -> str:
-    failure = convergence.failure(world.cluster.kernel.now_us)
+    failure = convergence.partitions[0].failure(world.cluster.kernel.now_us)
     assert failure is not None
     assert not world.of("converged")
     return failure.kind
@@ -36,7 +36,7 @@ def test_a_converged_cluster_writes_and_reads_and_ends_the_run() -> None:
     now_us = world.cluster.kernel.now_us
     convergence = validate(world)
     assert convergence.converged
-    assert convergence.failure(0) is None
+    assert convergence.partitions[0].failure(0) is None
     assert world.of("ack", record=FIRST_ID)
     assert world.of("read", record=FIRST_ID)
     assert world.of("converged")[0]["t"] == world.cluster.kernel.now_us < now_us + 100_000
@@ -83,7 +83,7 @@ def test_a_write_that_is_never_read_means_a_stuck_replica() -> None:
     world = World().ready()
     world.cluster.links.cut(1, 1003)
     convergence = validate(world)
-    assert convergence.acked
+    assert convergence.partitions[0].acked
     assert kind(world, convergence) == "stuck-replica"
 
 
@@ -109,7 +109,7 @@ def quorum(mode: str = "kraft", **config: Value) -> World:
 
 
 def detail(world: World, convergence: Convergence) -> str:
-    failure = convergence.failure(world.cluster.kernel.now_us)
+    failure = convergence.partitions[0].failure(world.cluster.kernel.now_us)
     assert failure is not None
     return f"{failure.kind}: {failure.detail}"
 
@@ -158,7 +158,7 @@ def test_a_reassignment_that_does_not_complete(monkeypatch: pytest.MonkeyPatch) 
     assert world.cluster.control.reassign((1, 2, 4))
     world.run(5)
     convergence = validate(world)
-    assert convergence.acked
+    assert convergence.partitions[0].acked
     assert detail(world, convergence) == (
         "no-progress: at the deadline after healing, a reassignment adds [4] and removes [3]"
     )
