@@ -8,7 +8,7 @@ from typing import Any, Final
 from scenarios.format.actions import ACTIONS
 from sim.errors import did_you_mean
 
-LISTS: Final = ("script", "story", "final", "also", "sends", "faults")
+LISTS: Final = ("script", "story", "final", "also", "sends", "faults", "topics")
 """Arrays of tables, whose entries are numbered from 1."""
 _NOT_WRITTEN: Final = ("sections", "keys", "[key]")
 """Parts of a path that do not appear in files."""

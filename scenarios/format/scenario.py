@@ -52,7 +52,7 @@ class Topic:
     Attributes:
         name: its name.
         partitions: number of its partitions.
-        replication_factor: number of replicas of each partition; None: ``default.replication.factor``.
+        replication_factor: number of replicas of each partition; without it, ``default.replication.factor``.
         idle: whether nothing is written to it, or read, before everything is healed.
         config: its own ``min.insync.replicas``, which replaces that of ``[config]``.
     """
@@ -170,6 +170,7 @@ class Recorded:
 
     Attributes:
         sends: its batches ordered by time; None: draw them.
+        further_sends: batches for the other partitions, by name.
         horizon_us: the time of healing; None: that of the scenario's faults.
         mode: the recorded mode; empty: none.
         words: its words on the command line.
@@ -185,6 +186,7 @@ class Recorded:
     words: tuple[str, ...] = ()
     older: Mapping[int, str] = field(default_factory=dict)
     continued: Continuation | None = None
+    further_sends: Mapping[str, tuple[PlannedSend, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

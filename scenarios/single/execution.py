@@ -125,6 +125,7 @@ class Execution:
         acks = acks_number(str(self.config["acks"]))
         self.script = Script(scenario.script, self.rules_in_force, self.cluster, self.injection, acks, self.batches)
         self.sends: list[ProducerBatch] = []
+        self.further_sends: dict[str, list[ProducerBatch]] = {}
         self.waited = Waiting()
         self.hidden_us = 0
         self.warmup_elections = 0
@@ -158,7 +159,8 @@ class Execution:
         """See `Kernel.audit`."""
         budget, now_us = integer(self.config, "sim.state.budget"), self.kernel.now_us
         self.cluster.dispose_ended()
-        if self.cluster.size + len(self.sends) + len(self.injection.realised) > budget:
+        sends = len(self.sends) + sum([len(sends) for sends in self.further_sends.values()])
+        if self.cluster.size + sends + len(self.injection.realised) > budget:
             raise BudgetError("sim.state.budget", budget, "objects", f"{now_us / 1e6:.6f} s")
 
     def execute(self) -> None:
@@ -251,8 +253,13 @@ class Execution:
         self.injection.schedule(self.plan)
         self.cluster.producer.schedule(self.sends)
         for partition in self.cluster.partitions[1:]:
-            if not partition.idle:
-                partition.producer.schedule(self._drawn_for(partition))
+            further = None if recorded is None or recorded.sends is None else recorded.further_sends
+            if further is not None:
+                sends = [ProducerBatch(*send) for send in further.get(partition.name, ())]
+            else:
+                sends = [] if partition.idle else self._drawn_for(partition)
+            self.further_sends[partition.name] = sends
+            partition.producer.schedule(sends)
 
     def _continue(self, how: Continuation) -> None:
         """Diverge from the recording from now on."""

@@ -8,7 +8,7 @@ used with a scenario, from which all else is drawn.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field as DataclassField
 from dataclasses import asdict, dataclass, replace
 from dataclasses import fields as dataclass_fields
@@ -23,7 +23,7 @@ from faults.kinds.registry import KINDS
 from faults.plan import FOLLOWERS, PLAN_VERSION, Fault, Plan, Trigger, plan_from_json
 from scenarios import paths
 from scenarios.format import catalogue, fields
-from scenarios.format.scenario import Expectation, Recorded, Scenario, topics_from_json, topology_from_json
+from scenarios.format.scenario import Expectation, PlannedSend, Recorded, Scenario, topics_from_json, topology_from_json
 from scenarios.format.validation import Table, checked, validated
 from scenarios.single.result import RunResult
 from sim.config import Value, parse, resolve
@@ -56,6 +56,7 @@ def to_json(scenario: Scenario, result: RunResult) -> dict[str, Any]:
     if result.horizon_us is None:
         return result.plan
     row = result.row
+    further = {name: _sends(sends) for name, sends in result.further_sends.items()}
     return {
         "schema_version": RECORDING_VERSION,
         "scenario": scenario.name,
@@ -75,9 +76,14 @@ def to_json(scenario: Scenario, result: RunResult) -> dict[str, Any]:
         "broker_config": {str(broker): dict(keys) for broker, keys in scenario.broker_config.items()},
         "broker_modes": {str(broker): mode for broker, mode in scenario.broker_modes.items()},
         "older_modes": {str(broker): mode for broker, mode in result.older.items()},
-        "sends": [dict(zip(_SEND, send, strict=True)) for send in result.sends],
+        "sends": _sends(result.sends),
+        **({"further_sends": further} if further else {}),
         "plan": result.plan,
     }
+
+
+def _sends(sends: Sequence[PlannedSend]) -> list[dict[str, int]]:
+    return [dict(zip(_SEND, send, strict=True)) for send in sends]
 
 
 def of_run(scenario: Scenario, result: RunResult) -> Recording:
@@ -157,7 +163,8 @@ def _built(run: _RunTable, words: tuple[str, ...]) -> Recording:
         raise InputError(*(f"plan: {problem}" for problem in error.problems)) from None
     kinds = tuple(run.kinds)
     mode = catalogue.mode(run.mode)
-    sends = tuple((send.first_id, send.records, send.acks, send.due_us) for send in run.sends)
+    sends = _planned(run.sends)
+    further_sends = {name: _planned(planned) for name, planned in run.further_sends.items()}
     scenario = Scenario(
         name=run.scenario,
         title="a recorded run",
@@ -173,9 +180,15 @@ def _built(run: _RunTable, words: tuple[str, ...]) -> Recording:
         topics=topics_from_json([topic.model_dump() for topic in run.topics]),
         settle_us=run.settle_us,
         strict=run.strict,
-        recorded=Recorded(plan, sends, run.horizon_us, mode.name, kinds, words, run.older_modes),
+        recorded=Recorded(
+            plan, sends, run.horizon_us, mode.name, kinds, words, run.older_modes, further_sends=further_sends
+        ),
     )
     return Recording(scenario, mode, run.seed, run.rules, run.digest)
+
+
+def _planned(sends: Sequence[_Send]) -> tuple[PlannedSend, ...]:
+    return tuple([(send.first_id, send.records, send.acks, send.due_us) for send in sends])
 
 
 # Fields of the file. A check takes the value and returns the stored one.
@@ -278,6 +291,7 @@ class _RunTable(Table):
     broker_modes: dict[BrokerKey, ModeName]
     older_modes: dict[BrokerKey, ModeName]
     sends: Annotated[list[_Send], _by(_in_order)]
+    further_sends: dict[str, Annotated[list[_Send], _by(_in_order)]] = Field(default_factory=dict)
     plan: dict[str, Any]
 
 

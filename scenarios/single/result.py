@@ -83,6 +83,7 @@ class RunResult:
     settings: dict[str, Value] = field(default_factory=dict)
     rules: Mapping[str, str] = field(default_factory=dict)
     sends: list[PlannedSend] = field(default_factory=list)
+    further_sends: dict[str, list[PlannedSend]] = field(default_factory=dict)
     horizon_us: int | None = None
     older: Mapping[int, str] = field(default_factory=dict)
     stalled: bool = False

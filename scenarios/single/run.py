@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from scenarios import plugged
 from scenarios.format.blow import Blow
-from scenarios.format.scenario import Scenario
+from scenarios.format.scenario import PlannedSend, Scenario
 from scenarios.single import reuse, rows
 from scenarios.single.ended_run import EndedRun
 from scenarios.single.execution import Execution
@@ -25,6 +25,7 @@ from sim.errors import PluginError
 from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
 from sim.kernel.scheduler import BudgetError, Kernel
+from sim.protocol.client.sender import ProducerBatch
 from sim.protocol.modes import Mode
 
 SECOND_EVERY: Final = 4
@@ -250,6 +251,10 @@ def run(
     return _result(one, error, steps if trace else None)
 
 
+def _planned(sends: Sequence[ProducerBatch]) -> list[PlannedSend]:
+    return [(send.first_id, send.count, send.acks, send.due_us) for send in sends]
+
+
 def _result(run: Execution, error: str, trace: list[Shown] | None) -> RunResult:
     ended = EndedRun(run, error)
     return RunResult(
@@ -267,7 +272,8 @@ def _result(run: Execution, error: str, trace: list[Shown] | None) -> RunResult:
         window_us=run.cluster.recorder.availability.window_us,
         settings=run.config,
         rules=run.overrides,
-        sends=[(send.first_id, send.count, send.acks, send.due_us) for send in run.sends],
+        sends=_planned(run.sends),
+        further_sends={name: _planned(sends) for name, sends in run.further_sends.items()},
         horizon_us=run.horizon_us if run.scenario.drawn else None,
         older=run.older,
         stalled=run.stalled,

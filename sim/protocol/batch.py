@@ -13,8 +13,8 @@ NO_SEQUENCE: Final[Sequence] = (-1, -1, -1)
 class Batch:
     """A record batch in a log.
 
-    Immutable, and shared by reference between the logs of all replicas. A record's identity is its id, unique in a run:
-    record ``first_id + k`` has offset ``base_offset + k``.
+    Immutable, and shared by reference between the logs of all replicas. A record's identity is its id, unique in a
+    partition: record ``first_id + k`` has offset ``base_offset + k``.
     Kafka: record.RecordBatch (1.1-4.2), record.internal.RecordBatch (4.3-4.4).
 
     Attributes:

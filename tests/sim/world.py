@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from sim.checkers.registry import Checkers
 from sim.config import Value, resolve
 from sim.history.recorder import Recorder
-from sim.hosts.cluster import Cluster
+from sim.hosts.cluster import Cluster, TopicPartition
 from sim.kernel.scheduler import Kernel
 from sim.kernel.streams import Streams
 from sim.protocol.client.sender import ProducerBatch
 from sim.protocol.modes import mode as mode_named
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from sim.history.trace import Shown
 from sim.hosts.zk_broker import ZooKeeperBroker
@@ -41,6 +41,7 @@ class World:
         first: int = 1,
         rules: Mapping[str, str] | None = None,
         config: Mapping[str, Value] | None = None,
+        further: Sequence[TopicPartition] = (),
     ) -> None:
         chosen = mode_named(mode).rules.override(rules or {})
         kernel = Kernel()
@@ -54,12 +55,13 @@ class World:
             client_rules=chosen,
             scripted=scripted,
             first=first,
+            further=further,
             kernel=kernel,
             streams=Streams(seed),
             recorder=recorder,
         )
         self.steps: list[Shown] = []
-        self.cluster.recorder.observe(self.steps.append)
+        self.cluster.recorder.observe(self.steps.append, everywhere=True)
         self._next_id = 0
         self.cluster.boot()
 
@@ -77,18 +79,20 @@ class World:
                 return self.of(kind, **fields)[-1]
         raise AssertionError(f"no {kind} with {fields} within 20 ms")
 
-    def write(self, count: int = 1, *, acks: int = -1, seconds: float = 1) -> int:
-        """Let the producer send a batch, and time pass; the id of its first record."""
+    def write(self, count: int = 1, *, acks: int = -1, seconds: float = 1, partition: int = 0) -> int:
+        """Let a partition's producer send a batch, and time pass; the id of its first record."""
         first, self._next_id = self._next_id, self._next_id + count
-        self.cluster.producer.send(ProducerBatch(first, count, acks, self.cluster.kernel.now_us))
+        self.cluster.partitions[partition].producer.send(ProducerBatch(first, count, acks, self.cluster.kernel.now_us))
         self.run(seconds)
         return first
 
     def ready(self) -> World:
         """A leader and clients that know it."""
         self.run()
-        self.cluster.producer.begin()
-        self.cluster.consumer.begin()
+        for partition in self.cluster.partitions:
+            partition.producer.begin()
+            if not partition.idle:
+                partition.consumer.begin()
         return self.run()
 
     def decide(self, leader: int, isr: tuple[int, ...]) -> None:
@@ -114,8 +118,12 @@ class World:
 
     @property
     def logs(self) -> list[list[int]]:
-        """Record ids in each machine's log, in offset order."""
+        """Record ids in each machine's log of the first partition, in offset order."""
+        return self.logs_of(self.cluster.name)
+
+    def logs_of(self, name: str) -> list[list[int]]:
+        """Record ids in each machine's log of a partition, in offset order."""
         return [
-            [record for batch in storage.log.batches for record in batch.ids()]
-            for storage in self.cluster.machines.storages.values()
+            [record for batch in directory.storages[name].log.batches for record in batch.ids()]
+            for directory in self.cluster.machines.directories.values()
         ]

@@ -132,3 +132,42 @@ def test_an_armed_moment_calls_back_once_unless_it_is_disarmed() -> None:
     assert list(recorder.armed) == ["settled"]
     recorder.disarm("settled", second)
     assert not recorder.armed
+
+
+def test_partitions_share_the_digest_and_each_has_a_history() -> None:
+    digests = []
+    for place in range(3):
+        recorder = Recorder(Kernel())
+        others = [recorder.add_partition(name) for name in ("other-0", "other-1")]
+        first, *_ = everyone = [recorder, *others]
+        everyone[place].record(steps.LogStart(1, 7))
+        assert [len(one.history.steps) for one in everyone] == [int(place == other) for other in range(3)]
+        assert first.of("other-1") is others[1]
+        assert first.of("any") is first
+        digests.append(first.digest())
+    alone = Recorder(Kernel())
+    alone.record(steps.LogStart(1, 7))
+    assert digests[0] == alone.digest()
+    assert len(set(digests)) == 3
+
+
+def test_a_step_of_a_process_is_in_each_history_and_once_in_the_digest() -> None:
+    recorder, alone = Recorder(Kernel()), Recorder(Kernel())
+    other = recorder.add_partition("other-0")
+    traced: list[steps.Shown] = []
+    recorder.observe(traced.append, everywhere=True)
+    for one in (recorder, alone):
+        one.record_for_all(steps.Start(1, 1))
+    assert recorder.digest() == alone.digest()
+    assert [step.kind for step in other.history.steps] == [steps.START]
+    other.record(steps.LogStart(1, 7))
+    assert [(step["step"], step.get("partition")) for step in traced] == [("start", None), ("log-start", "other-0")]
+
+
+def test_partitions_share_one_record_budget() -> None:
+    recorder = Recorder(Kernel(), 3)
+    other = recorder.add_partition("other-0")
+    one = log(Batch(0, 2, 0, 0))
+    recorder.record(steps.Append(1, one, one.batches[0]))
+    with pytest.raises(BudgetError):
+        other.record(steps.Append(1, one, one.batches[0]))

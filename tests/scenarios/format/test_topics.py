@@ -1,0 +1,137 @@
+"""Topics of a scenario: partitions, replication factors, min.insync.replicas, and which of them are refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scenarios.format import catalogue, selection
+from scenarios.format.schema import of_store, read
+from scenarios.single import recording
+from scenarios.single.execution import Execution
+from scenarios.single.run import run, run_row
+from sim.errors import InputError
+from sim.protocol.modes import MODES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from scenarios.format.scenario import Scenario
+
+DRAWN = catalogue.template("drawn", "mine").partition("[expect]")[0] + '[expect]\n"elr-4.3" = "may-violate"\n'
+TOPICS = """
+[[topics]]
+name = "orders"
+partitions = 2
+
+[[topics]]
+name = "audit"
+replication_factor = 2
+config = { min.insync.replicas = 1 }
+"""
+ELR = MODES["elr-4.3"]
+
+
+def with_topics(topics: str = TOPICS) -> Scenario:
+    return read(f"{DRAWN}{topics}", "mine.toml")
+
+
+def executed(scenario: Scenario, seed: int = 1) -> Execution:
+    one = Execution(scenario, ELR, seed, {}, None)
+    one.execute()
+    return one
+
+
+def test_each_topic_has_its_partitions_and_settings() -> None:
+    one = executed(with_topics())
+    control = one.cluster.control
+    assert [partition.name for partition in one.cluster.partitions] == ["orders-0", "orders-1", "audit-0"]
+    states = [control.state_of(partition.name) for partition in one.cluster.partitions]
+    assert [len(state.replicas) for state in states] == [3, 3, 2]
+    assert len({state.replicas[0] for state in states}) == 3
+    assert all(len(partition.recorder.history.clients.acks) > 20 for partition in one.cluster.partitions)
+    assert all(convergence.converged for convergence in one.convergence.partitions)
+
+
+def test_the_first_topic_replaces_settings_of_the_cluster() -> None:
+    one = executed(with_topics(TOPICS.replace("partitions = 2", "replication_factor = 4")))
+    assert len(one.cluster.replicas) == 4
+    assert one.config["default.replication.factor"] == 4
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_digest_is_the_same_without_elision(seed: int) -> None:
+    scenario = with_topics()
+    row = run_row(scenario, ELR, seed)
+    other = run_row(scenario.with_settings({"sim.elision": False}), ELR, seed)
+    assert row["digest"] == other["digest"]
+    assert row["events"] < other["events"]
+
+
+def test_the_first_partition_is_drawn_as_without_others() -> None:
+    alone, one = executed(with_topics("")), executed(with_topics())
+    assert one.plan == alone.plan
+    assert [send.due_us for send in one.sends] == [send.due_us for send in alone.sends]
+
+
+def test_an_idle_topic_is_written_to_when_everything_is_healed() -> None:
+    one = executed(with_topics(TOPICS.replace('name = "audit"', 'name = "audit"\nidle = true')))
+    acks = [len(partition.recorder.history.clients.acks) for partition in one.cluster.partitions]
+    assert acks[2] == 1
+    assert all(convergence.converged for convergence in one.convergence.partitions)
+
+
+def test_a_run_is_the_same_from_its_store_and_its_recording(tmp_path: Path) -> None:
+    scenario = with_topics()
+    assert replace(of_store(scenario.to_json()), source="") == scenario
+    assert scenario.scenario_hash() != with_topics("").scenario_hash()
+    result = run(scenario, ELR, 1)
+    file = tmp_path / "plan.json"
+    file.write_text(recording.to_text(recording.to_json(scenario, result)), encoding="utf-8")
+    stored = recording.read(file)
+    assert stored.scenario.topics == scenario.topics
+    assert run_row(stored.scenario, ELR, 1)["digest"] == result.row["digest"]
+
+
+def test_one_partition_of_that_name_has_the_same_history() -> None:
+    named = run_row(with_topics('[[topics]]\nname = "orders"\n'), ELR, 1)
+    assert named["digest"] == run_row(with_topics(""), ELR, 1)["digest"]
+
+
+@pytest.mark.parametrize(
+    ("topics", "problem"),
+    [
+        (TOPICS.replace("audit", "orders"), "mine.toml: topics: two topics are called 'orders'"),
+        (
+            TOPICS.replace("factor = 2", "factor = 5"),
+            "mine.toml: topics 2: replication_factor = 5: there are only 4 brokers",
+        ),
+        (TOPICS.replace("partitions = 2", "partitions = 0"), "mine.toml: topics 1: partitions = 0"),
+        (TOPICS.replace("partitions = 2", "partitions = 200"), "mine.toml: topics: 201 partitions are more than 200"),
+        (TOPICS.replace("partitions = 2", "idle = true"), "'orders' is the first"),
+        (TOPICS.replace("min.insync.replicas = 1", "acks = 1"), "acks is not modelled for single topics"),
+        (
+            TOPICS.replace("replication_factor", "replicas"),
+            "topics 2: unknown key 'replicas'; did you mean 'replication_factor'?",
+        ),
+    ],
+)
+def test_topics_that_cannot_be_are_refused_in_one_line(topics: str, problem: str) -> None:
+    with pytest.raises(InputError) as refused:
+        with_topics(topics)
+    assert len(refused.value.problems) == 1
+    assert problem in refused.value.problems[0]
+
+
+def test_several_partitions_are_refused_under_zookeeper() -> None:
+    with pytest.raises(InputError, match=r"mine does not run in kip320: it has 3 partitions, and several are"):
+        selection.modes(with_topics(), ["kip320"])
+    assert selection.modes(with_topics('[[topics]]\nname = "orders"\n'), ["kip320"]) == (MODES["kip320"],)
+
+
+def test_a_scripted_control_plane_decides_for_one_partition() -> None:
+    text = catalogue.template("scripted", "mine").replace('control = "real"', 'control = "scripted"')
+    with pytest.raises(InputError, match='control = "scripted" decides for one partition, and there are 2'):
+        read(f'{text}\n[[topics]]\nname = "orders"\npartitions = 2\n', "mine.toml")
