@@ -124,10 +124,10 @@ reassign() { # replicas; without any: cancel
 set_topic() { "$bin/kafka-configs.sh" --bootstrap-server "$servers" --alter --entity-type topics --entity-name $topic --add-config "$1" \
   >> "$work/configs.out" 2>&1 || fail "$1, see $work/configs.out"; }
 
-throttle() { # Followers outside the ISR are sent one batch, then next to nothing.
+throttle() { # leader: it sends followers outside the ISR one batch, then next to nothing
   set_topic 'leader.replication.throttled.replicas=*'
-  for b in $brokers; do "$bin/kafka-configs.sh" --bootstrap-server "$servers" --alter --entity-type brokers --entity-name "$b" \
-    --add-config leader.replication.throttled.rate=1 >> "$work/configs.out" 2>&1; done
+  "$bin/kafka-configs.sh" --bootstrap-server "$servers" --alter --entity-type brokers --entity-name "$1" \
+    --add-config leader.replication.throttled.rate=1 >> "$work/configs.out" 2>&1 || fail "throttle, see $work/configs.out"
 }
 
 unthrottle() { "$bin/kafka-configs.sh" --bootstrap-server "$servers" --alter --entity-type topics --entity-name $topic \

@@ -146,7 +146,7 @@ class _Writer:
             raise InputError(f"{self._story.scenario.name}: a cut link without the leader has no counterpart")
         (follower,) = ends - {leader}
         if follower not in isr:
-            return ['note "throttle replication"', "throttle"]
+            return ['note "throttle replication"', f"throttle {leader}"]
         self._paused = follower
         return [f'note "pause broker {follower}"', f'kill -STOP "$(node {follower})"', "sleep 2"]
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from reports.brokers.tickets.junit import junit
 from reports.brokers.tickets.markdown import markdown
 from reports.brokers.tickets.shell import shell
 from reports.brokers.tickets.story import tell
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from reports.brokers.tickets.story import Story
 
 SCRIPT: Final = "Shell script, with Kafka's own tools on a fresh cluster on loopback"
+TEST: Final = (
+    "JUnit test of the controller, for the test jars of kafka-metadata, server-common, raft and clients; it is red"
+)
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,12 @@ def ticket(name: str, confirmed: dict[str, Any] | None = None) -> Ticket:
     except InputError as error:
         notes += error.problems
         named[SCRIPT] = f"none; {error.problems[0].removeprefix(f'{story.scenario.name}: ')}"
+    try:
+        test, source = junit(story)
+        files[f"{test}.java"] = source
+        named[TEST] = f"[{test}.java]({test}.java)"
+    except InputError as error:
+        notes += error.problems
     return Ticket(story, {f"{story.scenario.name}.md": markdown(story, confirmed, named), **files}, notes)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reports.brokers.tickets.causes import CAUSES
+from reports.brokers.tickets.junit import junit
 from reports.brokers.tickets.shell import shell
 from reports.brokers.tickets.story import read_tried, tell
 from reports.brokers.tickets.ticket import read_confirmed, ticket
@@ -38,7 +39,7 @@ def test_every_cause_is_a_rule_with_kafkas_names() -> None:
 def test_a_finding_has_a_ticket_with_a_script(name: str, tmp_path: Path) -> None:
     written = ticket(name)
     text, script = written.files[f"{name}.md"], written.files[f"{name}.sh"]
-    assert not written.notes
+    assert bool(written.notes) == (name in {"directory-assignment", "stale-log-start"})
     assert f"highwater confirm {name} --kafka {written.story.release}" in text
     for rule in written.story.rules():
         assert all(f"`{kafka}`" in text for kafka in CAUSES[rule].kafka)
@@ -63,6 +64,24 @@ def test_steps_of_the_script_are_those_of_the_story() -> None:
     assert places == sorted(places)
 
 
+def test_the_controllers_events_of_a_story() -> None:
+    def calls(name: str) -> list[str]:
+        _, source = junit(tell(name))
+        assert not re.search("@[a-z_]+@", source)
+        lines = [line.strip() for line in source.partition("before = partition();")[2].splitlines()]
+        return [line for line in lines if line.endswith(");")]
+
+    assert calls("reassignment-back") == [
+        *("stop(2);", "reassign(2, 3);", "proposeIsr(1, 3);", "reassign(1, 2);", "stop(3);"),
+        *("start(2, true);", "proposeIsr(1, 2);", "start(3, true);"),
+    ]
+    again = calls("reassignment-again")
+    assert again[3:7] == ["proposeIsr(1, 4);", "reassign(2, 3, 4);", "endUncleanly(4);", "start(4, false);"]
+    assert "reassign();" in calls("reassignment-cancelled")
+    with pytest.raises(InputError, match="no JUnit test, because it is not the controller that decides"):
+        junit(tell("stale-log-start"))
+
+
 def test_a_member_of_the_isr_is_paused_where_a_link_is_cut() -> None:
     script = shell(tell("stale-log-start"))
     assert 'kill -STOP "$(node 2)"' in script
@@ -79,6 +98,7 @@ def test_power_is_lost_back_to_what_the_simulation_kept() -> None:
 def test_what_kafkas_tools_cannot_do_is_said() -> None:
     written = ticket("forgotten-expansion")
     assert list(written.files) == ["forgotten-expansion.md"]
+    assert len(written.notes) == 2
     assert "metadata-lag has no counterpart among Kafka's tools" in written.notes[0]
     assert "Partition#makeLeader" in written.files["forgotten-expansion.md"]
 
