@@ -132,12 +132,14 @@ hunt: venv
 	$(BIN)/python -m tests.verification.hunt.latencies
 	$(BIN)/python -m tests.verification.hunt.finds
 
-# An hour: rows that a sweep takes over from another mode, against those of runs, over eight pairs of modes and twenty changed
-# rules. ROWS= chooses how many.
+# Some hours: rows that a sweep takes over from another mode, against those of runs, over eight pairs of modes, twenty changed
+# rules and seventeen values of a plug-in. ROWS= chooses how many (100,000), ONLY=plugins or ONLY=others which, FIRST= a seed,
+# PROCESSES= how many (2).
 hunt-reuse: build/compiled/done
 	rm -rf build/compiled/tests
 	cp -r tests build/compiled
-	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m tests.verification.hunt.reusing $(if $(ROWS),--rows $(ROWS))
+	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m tests.verification.hunt.reusing $(if $(ROWS),--rows $(ROWS)) \
+		$(if $(ONLY),--only $(ONLY)) $(if $(FIRST),--first $(FIRST)) $(if $(PROCESSES),--processes $(PROCESSES))
 
 # A quarter of an hour: all claims, judged by SEEDS= (0..2000) of the compiled build.
 claims: build/compiled/done

@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from importlib.resources.abc import Traversable
 
+    from scenarios.format.mode_file import ModeFile
     from scenarios.format.scenario import Scenario
     from sim.protocol.modes import Mode
 
 
 ADDED: Final[dict[str, str]] = {}
 """Name of a scenario of a plug-in -> its text."""
+ADDED_MODES: Final[dict[str, ModeFile]] = {}
+"""Name of a mode of a plug-in -> its mode file."""
 
 
 def names() -> list[str]:

@@ -330,6 +330,7 @@ def _add_mode(text: str) -> None:
 
     found = of_text(text)
     MODES[found.mode.name] = found.mode
+    catalogue.ADDED_MODES[found.mode.name] = found
 
 
 def _add_checker(new: object) -> None:
@@ -406,6 +407,7 @@ _TABLES: Final[tuple[Any, ...]] = (
     faults.ADDED,
     ACTIONS,
     catalogue.ADDED,
+    catalogue.ADDED_MODES,
     step_probes.ADDED,
     _ADDED_PROBES,
 )

@@ -53,7 +53,8 @@ def show(ui: Ui, mode: str, as_json: bool) -> None:
         chosen, page = found.mode, _file_page(found)
     else:
         chosen = catalogue.mode(mode)
-        page = _page(chosen.name)
+        added = catalogue.ADDED_MODES.get(chosen.name)
+        page = _page(chosen.name) if added is None else _file_page(added)
     rules = _rules(chosen)
     if as_json:
         head = {"mode": chosen.name, "release": chosen.release, "summary": chosen.summary}
@@ -66,7 +67,8 @@ def show(ui: Ui, mode: str, as_json: bool) -> None:
         others = [value for value in rule["values"] if value != rule["value"]]
         ui.line(f"{rule['name']} = {rule['value']}    (or {', '.join(others)})", style="bold")
         ui.line(f"    {rule['meaning']}")
-        ui.line(f"    Source: {rule['source']}", style="dim")
+        if rule["source"]:
+            ui.line(f"    Source: {rule['source']}", style="dim")
 
 
 def _file_page(found: ModeFile) -> str:

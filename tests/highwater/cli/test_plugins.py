@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from scenarios.format import plugins
+import highwater.plugin
+from scenarios import plugged
+from scenarios.format import catalogue, plugins
+from scenarios.single.run import run_row
 from scenarios.sweep.store import Store
-from sim.protocol.decision_points import POINTS
+from sim.checkers.checker import PROMISED
+from sim.protocol.decision_points import POINTS, Follower
+from sim.protocol.modes import MODES
 from tests.places import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
     from typing import Any
 
     from tests.conftest import Call
@@ -53,6 +61,19 @@ def test_the_page_lists_all_decisions() -> None:
     assert listed == points
 
 
+def test_the_page_lists_the_fields_of_all_situations() -> None:
+    listed = dict(re.findall(r"^\| `([A-Z]\w+)` \| (`\w+`(?:, `\w+`)*) \|$", PAGE, re.M))
+    situations = {point.situation for point in POINTS.values()} | {Follower}
+    fields = {one.__name__: ", ".join(f"`{field}`" for field in getattr(one, "_fields", ())) for one in situations}
+    assert listed == fields
+
+
+def test_the_page_lists_the_words_of_a_promise() -> None:
+    words = set(re.findall(r"^\| `([A-Z_]+)` \| ", PAGE, re.M)) - {"FINDINGS"}
+    known = {name for name in highwater.plugin.__all__ if getattr(highwater.plugin, name) in PROMISED}
+    assert words == known
+
+
 @pytest.mark.usefixtures("folder")
 def test_an_empty_plugin_is_refused(highwater: Callable[..., Call]) -> None:
     call = highwater("modes", "list", "--plugin", "empty.py")
@@ -63,6 +84,9 @@ def test_an_empty_plugin_is_refused(highwater: Callable[..., Call]) -> None:
 def test_a_rule_value_of_the_page_is_listed_and_runs(highwater: Callable[..., Call]) -> None:
     plugin = ("--plugin", "max_of_both.py")
     assert "max-of-both" in highwater("modes", "show", "kip320", *plugin).out
+    shown = highwater("modes", "show", "quorum", "--plugin", "hw_quorum.py").out
+    assert "Those of elr-4.3, except:\n  hw_quorum = majority" in shown
+    assert "Source: \n" not in shown
     rule = ("--rule", "follower_truncation=max-of-both")
     call = highwater("run", "chaos", "--seed", "3", "--mode", "kip320", *rule, *plugin, "--json")
     assert call.json["runs"][0]["row"]["verdict"] in ("ok", "violation")
@@ -94,6 +118,54 @@ def test_a_fault_and_a_scenario_of_the_page_run(highwater: Callable[..., Call]) 
     assert call.code == 0
     assert "blink" in call.json["runs"][0]["row"]["fault_kinds"]
     assert "no such fault kind" in highwater("scenarios", "list", "--plugin", "blinks.py").err
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_fault_of_the_page_is_undone() -> None:
+    with plugins.loaded("lonely.py"):
+        chaos = catalogue.load("chaos")
+        assert chaos.faults is not None
+        lonely = replace(chaos, faults=replace(chaos.faults, kinds=("lonely",)))
+        rows = [run_row(lonely, MODES["elr-4.3"], seed) for seed in range(3)]
+    assert {(row["error"], row["fault_kinds"]) for row in rows} == {("", "lonely")}
+    assert all(row["verdict"] == "ok" for row in rows)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_sweep_tells_how_often_a_value_decided(highwater: Callable[..., Call]) -> None:
+    words = ("sweep", "chaos", "--modes", "kip320", "--seeds", "10..13", "--local", "1", "--json", "--output")
+    plugin, value = ("--plugin", "max_of_both.py"), ("--rule", "follower_truncation=max-of-both")
+    without = highwater(*words, "out", *plugin).json["results"][0]["decided"]
+    within = highwater(*words, "max", *plugin, *value).json["results"][0]["decided"]
+    (one,), (other,) = without, within
+    assert (one["rule"], one["value"], one["in_force"]) == ("follower_truncation", "max-of-both", False)
+    assert other == {**one, "in_force": True}
+    highwater("modes", "list", *plugin)
+    digests = [[row["digest"] for row in rows(Path(folder))] for folder in ("out", "max")]
+    assert one["runs"] == sum(first != second for first, second in zip(*digests, strict=True)) > 0
+
+
+def test_an_installed_package_needs_no_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, highwater: Callable[..., Call]
+) -> None:
+    project = re.search(r"^```toml\n(\[build-system\].*?)^```", PAGE, re.M | re.S)
+    assert project is not None
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.mkdir()
+    (source / "pyproject.toml").write_text(project[1])
+    (source / "my_kip.py").write_text(FILES["hw_quorum.py"])
+    words = ["install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index", "--no-build-isolation"]
+    subprocess.run([sys.executable, "-m", "pip", *words, "--target", target, source], check=True)
+    monkeypatch.syspath_prepend(target)
+    monkeypatch.chdir(tmp_path)
+    call = highwater("run", "elr-chaos", "--seed", "3", "--mode", "quorum", "--json")
+    row = call.json["runs"][0]["row"]
+    assert row["mode"] == "quorum"
+    assert "--plugin" not in row["replay"]
+    swept = highwater("sweep", "elr-chaos", "--seed", "3", "--mode", "quorum", "--local", "1", "--output", "out")
+    assert swept.code in (0, 1)
+    assert rows(Path("out")) == [row]
+    assert plugged.hashes().keys() == {"my_kip"}
 
 
 def test_rows_do_not_depend_on_the_number_of_workers(tmp_path: Path, highwater: Callable[..., Call]) -> None:

@@ -1,9 +1,13 @@
 """`make hunt-reuse`: rows that are taken over equal those of runs, in all columns.
 
 A seed runs as a sweep runs it: in a mode, then in others with the rows that they have in common. Each row that was
-taken over is compared with that of a run in its mode. The other modes are those of eight pairs, in both directions, and
-those with one rule replaced, of which there are twenty. Settings, faults, expectations and versions of single brokers
-vary with the seed; every seventh seed has blows.
+taken over is compared with that of a run in its mode. The other modes are
+
+* those of eight pairs, in both directions;
+* those with one rule replaced, of which there are twenty;
+* those with a value of a plug-in (`PLUGGED`), in both directions; for these the plug-in is loaded, and for no others.
+
+Settings, faults, expectations and versions of single brokers vary with the seed; every seventh seed has blows.
 """
 
 from __future__ import annotations
@@ -14,9 +18,11 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from scenarios.format.blow import parse
+from scenarios.format.plugins import loaded
 from scenarios.format.scenario import Expectation
 from scenarios.single.run import prepare_process, run_modes, run_row
 from sim.protocol.modes import MODES, Mode
@@ -60,6 +66,27 @@ CHANGES: Final = (
     ("elr-4.3", "equal_partition_epoch", "keeps-pending-isr"),
 )
 """A mode, and the rule that is replaced in it."""
+PLUGIN: Final = str(Path(__file__).parents[2] / "fixtures" / "one_rule_each.py")
+PLUGGED: Final = (
+    ("hw", "my_truncation", "yes"),
+    ("kip101", "my_fetcher_restart", "yes"),
+    ("kip279", "my_epoch_recorded", "yes"),
+    ("kip320", "follower_truncation", "not-below-hw"),
+    ("kip320", "my_isr_join", "yes"),
+    ("kip320", "my_leader", "yes"),
+    ("kraft", "my_isr_leave", "yes"),
+    ("kraft", "my_isr_accepted", "yes"),
+    ("kraft", "my_end_offset_hidden", "yes"),
+    ("kraft", "my_leader", "yes"),
+    ("elr", "my_high_watermark", "yes"),
+    ("elr", "my_elr", "yes"),
+    ("elr", "my_last_known_elr", "yes"),
+    ("elr-4.3", "my_truncation", "yes"),
+    ("elr-4.3", "my_elr", "yes"),
+    ("elr-4.3", "my_reassignment_completes", "yes"),
+    ("elr-4.3", "reassignment_completes", "enough"),
+)
+"""A mode, and the value of the plug-in that is put into force in it."""
 SCENARIOS: Final = ("chaos", "elr-chaos", "operations", "reassignments", "partitions", "power", "rolling", "sessions")
 EXPECTATIONS: Final = (
     Expectation("may-violate"),
@@ -71,11 +98,12 @@ MIXED_EVERY: Final = 5
 BLOWS_EVERY: Final = 7
 
 
-def mine(place: int) -> Mode:
-    """The mode of one of `CHANGES`, which the command line knows by a file."""
-    base, rule, value = CHANGES[place]
+def mine(place: int, changes: Sequence[tuple[str, str, str]] = CHANGES) -> Mode:
+    """The mode of one of `CHANGES` or `PLUGGED`, which the command line knows by a file."""
+    base, rule, value = changes[place]
     changed = MODES[base].override({rule: value})
-    return replace(changed, name=f"change-{place}", release="none", follows="4.3", source=f"change-{place}.toml")
+    name = f"{'change' if changes is CHANGES else 'plugged'}-{place}"
+    return replace(changed, name=name, release="none", follows="4.3", source=f"{name}.toml")
 
 
 GROUPS: Final[dict[str, list[Mode]]] = {}
@@ -85,6 +113,26 @@ for _one, _other in PAIRS:
     GROUPS.setdefault(_other, []).append(MODES[_one])
 for _place, (_base, *_) in enumerate(CHANGES):
     GROUPS.setdefault(_base, []).append(mine(_place))
+BASES: Final = tuple(dict.fromkeys(base for base, *_ in PLUGGED))
+
+
+def modes_of(first: str) -> list[Mode]:
+    """The modes that run, that of this name first; those with the plug-in's values need it to be loaded."""
+    if first in GROUPS:
+        return [MODES[first], *GROUPS[first]]
+    kind, _, name = first.partition(":")
+    if kind == BASE:
+        return [MODES[name], *(mine(place, PLUGGED) for place, (base, *_) in enumerate(PLUGGED) if base == name)]
+    return [mine(int(name), PLUGGED), MODES[PLUGGED[int(name)][0]]]
+
+
+BASE: Final = "plugged base"
+FIRSTS: Final = (
+    *GROUPS,
+    *(f"{BASE}:{name}" for name in BASES),
+    *(f"plugged first:{place}" for place in range(len(PLUGGED))),
+)
+"""Groups of modes: the mode that runs first, or what `modes_of` makes of it."""
 
 
 @dataclass(slots=True)
@@ -122,16 +170,17 @@ def varied(name: str, seed: int, modes: Sequence[Mode]) -> Scenario:
 
 def check(found: Found, name: str, first: str, seed: int) -> None:
     """Run a seed as a sweep does, and each row that was taken over by itself."""
-    modes = [MODES[first], *GROUPS[first]]
+    modes = modes_of(first)
     scenario = varied(name, seed, modes)
     by_name = {mode.name: mode for mode in modes}
     for row in run_modes(scenario, modes, seed, {}, 2 if seed % BLOWS_EVERY == 0 else 0):
-        if row["mode"] == first:
+        if row["mode"] == modes[0].name:
             assert not row["reused"]
             continue
-        found.rows[first, row["mode"]] += 1
+        pair = modes[0].name, row["mode"]
+        found.rows[pair] += 1
         if row["reused"]:
-            found.reused[first, row["mode"]] += 1
+            found.reused[pair] += 1
             found.blows += bool(row["blow"])
             again = run_row(replace(scenario, blows=parse(row["blow"])), by_name[row["mode"]], seed)
             columns = [column for column in again if column != "reused" and again[column] != row[column]]
@@ -144,9 +193,16 @@ def hunt(task: tuple[str, str, int, int]) -> Found:
     name, first, begin, end = task
     prepare_process()
     found = Found()
-    for seed in range(begin, end):
-        check(found, name, first, seed)
+    with loaded() if first in GROUPS else loaded(PLUGIN):
+        for seed in range(begin, end):
+            check(found, name, first, seed)
     return found
+
+
+def _told(mode: str) -> str:
+    kind, _, place = mode.rpartition("-")
+    changes = {"change": CHANGES, "plugged": PLUGGED}.get(kind)
+    return mode if changes is None else " ".join(changes[int(place)])
 
 
 def main() -> int:
@@ -155,21 +211,24 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=100_000, help="rows to take over, at least")
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument(
+        "--only", choices=["plugins", "others"], help="only with values of the plug-in, or only without"
+    )
     options = parser.parse_args()
     found = Found()
     begin, step = options.first, 5
+    firsts = [first for first in FIRSTS if options.only is None or (first in GROUPS) == (options.only == "others")]
     with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
         while found.reused.total() < options.rows and not found.differ:
-            tasks = [(name, first, begin, begin + step) for name in SCENARIOS for first in GROUPS]
+            tasks = [(name, first, begin, begin + step) for name in SCENARIOS for first in firsts]
             for part in pool.map(hunt, tasks):
                 found.add(part)
             begin += step
-    for one in found.differ:
-        sys.stderr.write(f"{one}\n")
+    for row in found.differ:
+        sys.stderr.write(f"{row}\n")
     for pair, rows in sorted(found.rows.items()):
-        changed = pair[1].removeprefix("change-")
-        what = " ".join(CHANGES[int(changed)][1:]) if changed.isdigit() else pair[1]
-        sys.stdout.write(f"  {pair[0]:16} {what:40} {rows:6} rows, {found.reused[pair]:6} taken over\n")
+        one, other = (_told(name) for name in pair)
+        sys.stdout.write(f"  {one:40} {other:40} {rows:6} rows, {found.reused[pair]:6} taken over\n")
     total = found.reused.total()
     sys.stdout.write(f"{total:,} rows taken over ({found.blows:,} with blows), {len(found.differ)} of them differ\n")
     return int(bool(found.differ))
