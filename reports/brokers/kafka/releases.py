@@ -1,8 +1,9 @@
 """Fetches pinned Kafka releases and the other jars needed to run them.
 
 ``releases.json`` beside this file names every jar of a release with its SHA-256. Ivy, which comes with PySpark,
-downloads what the cache lacks, with the Java that Spark would use. Nothing is resolved: only listed jars are fetched,
-and a jar is used only if its checksum matches.
+downloads what the cache lacks, with the Java that Spark would use. Only listed jars are fetched, and a jar is used only
+if its checksum matches. A release that is not listed can be resolved once (`fetch_unpinned`); the checksums of that
+first time are kept in the user's cache.
 
 Environment:
     JAVA_TOOL_OPTIONS: read by Java itself: a proxy (``-Dhttps.proxyHost=...``), or the trust store that knows its
@@ -38,6 +39,8 @@ TOOLS: Final = {"logging": "what Kafka logs with", "compiler": "the Java compile
 """Name -> jar that all releases need here, to write logs and to compile harnesses."""
 _PINS: Final = Path(__file__).with_name("releases.json")
 PINS_VERSION: Final = 1
+_GROUP: Final = "org.apache.kafka"
+_ARTIFACT: Final = "kafka_2.13"
 _PATTERN: Final = "[organisation]__[artifact]__[revision].[ext]"
 _OFFLINE: Final = re.compile(
     r"Host \S+ not found|UnknownHostException|Network is unreachable|Connection refused|timed out"
@@ -64,14 +67,96 @@ def releases() -> tuple[str, ...]:
     return tuple(_pins()["releases"])
 
 
+def known() -> tuple[str, ...]:
+    """The pinned releases, and those that were resolved on this machine, oldest first."""
+    return tuple(sorted({*releases(), *_resolved()}, key=_place))
+
+
+def is_pinned(release: str) -> bool:
+    """Whether this program lists the checksums of a release."""
+    return release in releases()
+
+
 def check_release(release: str) -> None:
-    """Refuse a release that is not pinned.
+    """Refuse a release that is neither pinned nor resolved.
 
     Raises:
         InputError: it is not; the message names the nearest one.
     """
-    if release not in releases():
-        raise InputError(f"release {release!r} of Kafka is not pinned{did_you_mean(release, releases())}")
+    if release not in known():
+        raise InputError(f"release {release!r} of Kafka is not pinned{did_you_mean(release, known())}")
+
+
+def newest() -> str:
+    """The newest release of Kafka in the repository.
+
+    Raises:
+        UnavailableError: there is no Java, no Ivy or no network.
+    """
+    with tempfile.TemporaryDirectory(dir=jar_folder()) as text:
+        work = Path(text)
+        found, said = _resolve("the newest Kafka", work, "latest.release", transitive=False)
+        if len(found) != 1:
+            raise UnavailableError(f"the newest Kafka could not be found: {_reason(said)}")
+        return found[0].stem.rpartition("__")[2]
+
+
+def fetch_unpinned(release: str) -> None:
+    """Resolve a release that is not pinned, with all that it depends on, and keep the checksums of its jars.
+
+    Raises:
+        InputError: the name is malformed.
+        UnavailableError: there is no Java, no Ivy, no network, or no such release.
+    """
+    if not re.fullmatch(r"\d+(\.\d+){2,3}", release):
+        raise InputError(f"release {release!r} of Kafka is not a version such as {releases()[-1]}")
+    if release in known():
+        class_path(release)
+        return
+    folder = jar_folder()
+    with tempfile.TemporaryDirectory(dir=folder) as text:
+        found, said = _resolve(f"Kafka {release}", Path(text), release, transitive=True)
+        names = [path.stem.split("__") for path in found]
+        if not any(artifact == _ARTIFACT and version == release for _, artifact, version in names):
+            raise UnavailableError(f"Kafka {release} could not be fetched: {_reason(said)}")
+        lines = []
+        for (group, artifact, version), path in zip(names, found, strict=True):
+            content = path.read_bytes()
+            lines.append(":".join((group, artifact, version, hashlib.sha256(content).hexdigest())))
+            put(folder / path.name, content)
+    put(_resolved_folder() / f"{release}.json", json.dumps(lines, indent=1).encode())
+
+
+def _resolved_folder() -> Path:
+    folder = cache_folder() / "kafka" / "resolved"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _resolved() -> dict[str, list[str]]:
+    """Release -> its jars, as in the pins, of releases that were resolved on this machine."""
+    files = sorted(_resolved_folder().glob("*.json"))
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
+
+
+def _lines(release: str) -> list[str]:
+    pinned: dict[str, list[str]] = _pins()["releases"]
+    return pinned[release] if release in pinned else _resolved()[release]
+
+
+def _place(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
+
+
+def _resolve(what: str, work: Path, revision: str, *, transitive: bool) -> tuple[list[Path], str]:
+    """The jars that Ivy finds for a revision of Kafka, and what it says."""
+    wanted = (
+        f'<dependency org="{_GROUP}" name="{_ARTIFACT}" rev={quoteattr(revision)}'
+        f' transitive="{str(transitive).lower()}" conf="default->default"/>'
+    )
+    (work / "ivy.xml").write_text(_ivy_module(wanted), encoding="utf-8")
+    said = _run_ivy(what, work)
+    return sorted((work / "jars").glob("*.jar")), said
 
 
 def class_path(release: str) -> list[Path]:
@@ -82,13 +167,13 @@ def class_path(release: str) -> list[Path]:
         UnavailableError: there is no Java, no Ivy or no network.
     """
     check_release(release)
-    return _present(f"Kafka {release}", _jars(_pins()["releases"][release]))
+    return _present(f"Kafka {release}", _jars(_lines(release)))
 
 
 def is_fetched(release: str) -> bool:
     """Whether the cache holds all jars of a release."""
     check_release(release)
-    return all((jar_folder() / jar.file_name).is_file() for jar in _jars(_pins()["releases"][release]))
+    return all((jar_folder() / jar.file_name).is_file() for jar in _jars(_lines(release)))
 
 
 def tool(name: str) -> Path:
@@ -180,14 +265,20 @@ def _run_ivy(what: str, work: Path) -> str:
 
 def _module(jars: Iterable[Jar]) -> str:
     """An Ivy module that lists the jars to fetch, without dependencies."""
-    wanted = "".join(
-        f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)}"
-        ' transitive="false" conf="default->default"/>'
-        for jar in jars
+    return _ivy_module(
+        "".join(
+            f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)}"
+            ' transitive="false" conf="default->default"/>'
+            for jar in jars
+        )
     )
+
+
+def _ivy_module(dependencies: str) -> str:
     return (
         '<ivy-module version="2.0"><info organisation="highwater" module="jars"/>'
-        f'<configurations><conf name="default"/></configurations><dependencies>{wanted}</dependencies></ivy-module>'
+        '<configurations><conf name="default"/></configurations>'
+        f"<dependencies>{dependencies}</dependencies></ivy-module>"
     )
 
 

@@ -140,9 +140,20 @@ def test_without_the_library(highwater: Callable[..., Call], monkeypatch: pytest
 
 def test_releases_are_listed_with_their_modes(highwater: Callable[..., Call]) -> None:
     rows = highwater("kafka", "list", "--json").json["releases"]
-    assert [row["release"] for row in rows] == list(releases.releases())
+    assert [row["release"] for row in rows] == list(releases.known())
     assert rows[0]["mode"] == "hw"
     assert "nearest: " in highwater("kafka", "list").out
+
+
+def test_a_newer_release_is_listed_with_the_nearest_mode(
+    highwater: Callable[..., Call], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(releases, "newest", lambda: "4.9.1")
+    call = highwater("kafka", "list", "--newer", "--json")
+    row = call.json["releases"][-1]
+    assert row == {"release": "4.9.1", "mode": "elr-4.3", "exact": False, "fetched": False, "pinned": False}
+    said = highwater("kafka", "list", "--newer").out
+    assert "Kafka 4.9.1 is newer than this Highwater: highwater kafka fetch 4.9.1 --unpinned" in said
 
 
 def test_a_release_to_fetch_that_is_not_pinned(highwater: Callable[..., Call]) -> None:

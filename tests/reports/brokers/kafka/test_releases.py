@@ -73,3 +73,45 @@ def test_settings_of_ivy_that_are_not_there(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(releases, "java_command", lambda: tmp_path)
     with pytest.raises(InputError, match=r"HIGHWATER_IVY_SETTINGS: there is no file .*none\.xml"):
         releases._run_ivy("Kafka", tmp_path)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, and a repository that has Kafka 4.9.1 with one other jar."""
+    monkeypatch.setattr(releases, "cache_folder", lambda: tmp_path)
+
+    def run_ivy(what: str, work: Path) -> str:
+        module = (work / "ivy.xml").read_text(encoding="utf-8")
+        (work / "jars").mkdir()
+        if 'rev="4.9.1"' in module or 'rev="latest.release"' in module:
+            (work / "jars" / "org.apache.kafka__kafka_2.13__4.9.1.jar").write_bytes(b"core")
+        if 'transitive="true"' in module and 'rev="4.9.1"' in module:
+            (work / "jars" / "g__a__1.jar").write_bytes(b"a")
+        return f":: {what}: not found"
+
+    monkeypatch.setattr(releases, "_run_ivy", run_ivy)
+    return tmp_path
+
+
+def test_a_release_that_is_not_pinned_is_resolved_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert releases.newest() == "4.9.1"
+    releases.fetch_unpinned("4.9.1")
+    assert releases.known() == (*releases.releases(), "4.9.1")
+    assert releases.is_fetched("4.9.1")
+    assert not releases.is_pinned("4.9.1")
+    monkeypatch.setattr(releases, "_run_ivy", lambda what, work: pytest.fail("asked twice"))
+    releases.fetch_unpinned("4.9.1")
+    found = releases.class_path("4.9.1")
+    assert [path.name for path in found] == ["g__a__1.jar", "org.apache.kafka__kafka_2.13__4.9.1.jar"]
+    (cache / "kafka" / "jars" / "g__a__1.jar").write_bytes(b"other")
+    with pytest.raises(InputError, match="is not the jar that was pinned"):
+        releases.class_path("4.9.1")
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_release_that_there_is_not_is_not_resolved() -> None:
+    with pytest.raises(UnavailableError, match=r"^Kafka 4\.9\.2 could not be fetched: "):
+        releases.fetch_unpinned("4.9.2")
+    with pytest.raises(InputError, match=r"'trunk' of Kafka is not a version such as "):
+        releases.fetch_unpinned("trunk")
+    assert releases.known() == releases.releases()
