@@ -44,8 +44,7 @@ def list_releases(ui: Ui, newer: bool, as_json: bool) -> None:
         return
     yes, nearest = {True: "yes", False: "no"}, {True: "", False: "nearest: "}
     told = [
-        (row["release"], f"{nearest[row['exact']]}{row['mode']}", yes[row["fetched"]], yes[row["pinned"]])
-        for row in rows
+        (row["release"], nearest[row["exact"]] + row["mode"], yes[row["fetched"]], yes[row["pinned"]]) for row in rows
     ]
     ui.table(["release", "mode", "fetched", "pinned"], told)
     for row in rows:
