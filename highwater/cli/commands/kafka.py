@@ -42,10 +42,11 @@ def list_releases(ui: Ui, newer: bool, as_json: bool) -> None:
     if as_json:
         ui.json({"releases": rows})
         return
-    yes, nearest = {True: "yes", False: "no"}, {True: "", False: "nearest: "}
-    told = [
-        (row["release"], nearest[row["exact"]] + row["mode"], yes[row["fetched"]], yes[row["pinned"]]) for row in rows
-    ]
+    yes = {True: "yes", False: "no"}
+    told = []
+    for row in rows:
+        mode_name = row["mode"] if row["exact"] else f"nearest: {row['mode']}"
+        told.append((row["release"], mode_name, yes[row["fetched"]], yes[row["pinned"]]))
     ui.table(["release", "mode", "fetched", "pinned"], told)
     for row in rows:
         if not row["pinned"] and not row["fetched"]:
