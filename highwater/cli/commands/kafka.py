@@ -48,11 +48,8 @@ def list_releases(ui: Ui, newer: bool, as_json: bool) -> None:
         mode_name = row["mode"] if row["exact"] else f"nearest: {row['mode']}"
         told.append((row["release"], mode_name, yes[row["fetched"]], yes[row["pinned"]]))
     ui.table(["release", "mode", "fetched", "pinned"], told)
-    for row in rows:
-        if not row["pinned"] and not row["fetched"]:
-            ui.line(
-                f"Kafka {row['release']} is newer than this Highwater: highwater kafka fetch {row['release']} --unpinned"
-            )
+    for name in (row["release"] for row in rows if not row["pinned"] and not row["fetched"]):
+        ui.line(f"Kafka {name} is newer than this Highwater: highwater kafka fetch {name} --unpinned")
 
 
 @command.command("fetch")
