@@ -34,6 +34,7 @@ RANGES: Final = 5
 FIRST_SEED: Final = 60_000_000
 APART: Final = 1_000_000
 THREE_REPLICAS: Final[Mapping[str, Value]] = {"default.replication.factor": 3}
+UNCLEAN: Final[Mapping[str, Value]] = {"unclean.leader.election.enable": True}
 NOT_TRIED: Final = "not tried"
 
 
@@ -89,7 +90,16 @@ CASES: Final = (
         0.1,
     ),
     Case(
-        "KIP-101 divergence", Bug("B1", "kip101", ("divergence",), ROUNDS, scenarios=("chaos",)), "3.8-4.5", 0.4
+        "KIP-101 divergence, clean elections",
+        Bug("B1", "kip101", ("divergence",), ROUNDS, scenarios=("chaos",)),
+        "3.8-4.5",
+        0.4,
+    ),
+    Case(
+        "KIP-101 divergence, unclean elections",
+        Bug("B2", "kip101", ("divergence",), ROUNDS, inside=False, scenarios=("chaos",), given=UNCLEAN),
+        "3.8-4.5",
+        0.4,
     ),
     Case(
         "KIP-101 / KIP-279 loss by the join rule, 3 replicas",
@@ -111,10 +121,18 @@ CASES: Final = (
         0.1,
     ),
     _mutant("HW under min ISR", "hw-ignores-min-isr", "1.2", 0.1),
-    _mutant("no partition epoch in AlterPartition", "alter-partition-of-earlier-partition-epoch", "2.3", 0.5),
-    _mutant("no leader-epoch-start check", "join-below-epoch-start", "3.9", 0.4),
+    _mutant(
+        "no partition epoch in AlterPartition", "alter-partition-of-earlier-partition-epoch", "2.3", 0.5, "messages"
+    ),
+    _mutant("no leader-epoch-start check", "join-below-epoch-start", "3.9", 0.4, "messages"),
     _mutant("unclean registration ignored", "unclean-registration-taken-for-clean", "33", 0.5),
-    _mutant("no broker epoch in AlterPartition", "alter-partition-of-earlier-registration", "27, or missed in 57", 3),
+    _mutant(
+        "no broker epoch in AlterPartition",
+        "alter-partition-of-earlier-registration",
+        "27, or missed in 57",
+        3,
+        "messages",
+    ),
     _mutant("a follower's LEO kept over a re-election", "leo-from-earlier-leadership", NOT_TRIED, 3),
     Case(
         "stale-log-start (divergence, clean elections)",
