@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from highwater import spark
-    from highwater.functions import compare, draw, explain, report, rows, run, show, shrink, sweep
-    from highwater.results import Comparisons, Drawing, Explanation, Run, Shrunk, Swept
+    from highwater.functions import compare, draw, explain, report, review, rows, run, show, shrink, sweep
+    from highwater.results import Comparisons, Drawing, Explanation, Reviewed, Run, Shrunk, Swept
     from sim.errors import InputError, UserError
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Drawing",
     "Explanation",
     "InputError",
+    "Reviewed",
     "Run",
     "Shrunk",
     "Swept",
@@ -28,6 +29,7 @@ __all__ = [
     "draw",
     "explain",
     "report",
+    "review",
     "rows",
     "run",
     "show",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from highwater import requests
 from highwater.requests import RunRequest, StoreRequest
-from highwater.results import Comparisons, Drawing, Explanation, Run, Shrunk, Swept
+from highwater.results import Comparisons, Drawing, Explanation, Reviewed, Run, Shrunk, Swept
 from reports import starts
 from scenarios import paths, plugged
 from sim.errors import InputError, did_you_mean
@@ -191,6 +191,59 @@ def compare(
     found = tuple(comparing.of_store(store, by, kinds))
     _warn(store.shortcomings())
     return Comparisons(found, tuple(sentences.first(one, kind) for one in found))
+
+
+def review(
+    mode: str,
+    against: str,
+    output: str | Path,
+    *,
+    claim: str = "",
+    claim_kind: str = "",
+    budget_s: float = 600,
+    seeds: int | None = None,
+    scenarios: str | Sequence[str] = (),
+    processes: int = 1,
+) -> Reviewed:
+    """Review a mode against a base, as ``highwater review`` does, and write both pages.
+
+    Args:
+        mode: a mode's name or file.
+        against: the base.
+        output: folder that gets ``review.md``, ``review.html`` and the sweeps.
+        claim: what is claimed of it; quoted on the page.
+        claim_kind: the kind of violation or early warning that contradicts the claim.
+        budget_s: time of the whole review, in seconds.
+        seeds: seeds of each random scenario, in place of `budget_s`.
+        scenarios: only these random scenarios; by default all that fit.
+        processes: number of worker processes.
+
+    Raises:
+        UserError: what the command line would refuse.
+    """
+    from reports.review import page
+    from reports.review.review import review as find
+    from scenarios.format import catalogue
+
+    _check_number("processes", processes)
+    chosen = [scenarios] if isinstance(scenarios, str) else list(scenarios)
+    for name in chosen:
+        catalogue.load(name)
+    folder = Path(output)
+    page.check_files("output", folder)
+    found = find(
+        catalogue.mode(mode),
+        catalogue.mode(against),
+        folder,
+        claim=claim,
+        claim_kind=claim_kind,
+        budget_s=budget_s,
+        seeds=seeds,
+        processes=processes,
+        scenarios=chosen,
+    )
+    page.write(found, folder)
+    return Reviewed(found.verdict, tuple(page.answer(found)), found)
 
 
 def report(folder: str | Path, file: str | Path, most: int | None = None, processes: int = 1) -> None:

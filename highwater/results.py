@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from reports.analysis.compare import Comparison
     from reports.evidence.narrative import Sentence
+    from reports.review.result import Review
     from scenarios.shrinking import shrink
     from scenarios.shrinking.case import Case
     from scenarios.shrinking.necessity import Necessity
@@ -101,6 +102,32 @@ class Swept:
             for one in self.summary["results"]
         ]
         return _table(["scenario", "mode", "runs", "violations", "tolerated"], rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """A review of a mode.
+
+    Attributes:
+        verdict: one of the verdicts of `reports.review.result`.
+        said: the answer, a sentence each.
+        found: all that was found.
+    """
+
+    verdict: str
+    said: tuple[str, ...]
+    found: Review
+
+    @property
+    def markdown(self) -> str:
+        """The page, for a discussion thread."""
+        from reports.review import page
+        from reports.review.document import to_markdown
+
+        return to_markdown(page.title(self.found), list(page.blocks(self.found)))
+
+    def _repr_html_(self) -> str:
+        return f"<ul>{''.join(f'<li>{_shown(line)}</li>' for line in self.said)}</ul>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from reports import starts
 from reports.analysis import sentences
 from reports.analysis.sentences import LOSSES, MEASURES
 from reports.formatting import number, share
-from reports.review.document import Block, Commands, Heading, Items, Table, Text
+from reports.review.document import Block, Commands, Heading, Items, Table, Text, to_html, to_markdown
 from reports.review.result import (
     BREAKS_UPGRADE,
     COSTS,
@@ -19,16 +20,20 @@ from reports.review.result import (
     summed,
 )
 from reports.review.review import command, word
+from scenarios import paths
 from scenarios.version import build, code_version
 from sim.plurals import counted
 from sim.protocol.rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from reports.analysis.compare import Difference
     from reports.review.result import Counts, Review, Swept
 
+MARKDOWN: Final = "review.md"
+HTML: Final = "review.html"
 SHOWN: Final = 12
 """Most cases that are listed."""
 NAME_MAX: Final = 24
@@ -52,6 +57,24 @@ def title(review: Review) -> str:
 def label(review: Review) -> str:
     """The mode's name on the page."""
     return review.mode.name if len(review.mode.name) <= NAME_MAX else PROPOSAL
+
+
+def check_files(option: str, folder: Path) -> None:
+    """Check before anything runs that the pages can be written; create the folder.
+
+    Raises:
+        InputError: other files have their names.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    starts.check_file(option, folder / MARKDOWN, starts.REVIEW)
+    starts.check_file(option, folder / HTML, starts.REVIEW_PAGE)
+
+
+def write(review: Review, folder: Path) -> None:
+    """Write the page as Markdown and as HTML."""
+    parts = list(blocks(review))
+    paths.write(folder / MARKDOWN, to_markdown(title(review), parts), starts.REVIEW)
+    paths.write(folder / HTML, to_html(title(review), parts), starts.REVIEW_PAGE)
 
 
 def blocks(review: Review) -> Iterator[Block]:

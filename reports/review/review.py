@@ -95,6 +95,10 @@ def review(
         raise InputError(f"{mode.name} and {base.name} have different control planes: no scenario compares them")
     if claim_kind and claim_kind not in FINDINGS:
         raise InputError(f"{claim_kind!r} is no kind of violation or warning{did_you_mean(claim_kind, FINDINGS)}")
+    fitting = [one for one in _fitting(base) if one.faults is not None]
+    names = [one.name for one in fitting]
+    if wrong := next((name for name in scenarios if name not in names), ""):
+        raise InputError(f"{wrong} is no random scenario that {base.name} can run{did_you_mean(wrong, names)}")
     found = Review(base, mode, claim, claim_kind, rules)
     tell("scripted scenarios")
     _run_stories(found)
@@ -103,11 +107,7 @@ def review(
         found.conformance = conformance.changed(base, mode)
     else:
         found.conformance = "Kafka's own tests were not asked for"
-    drawn = [
-        Run(load, (base, mode))
-        for load in _fitting(base)
-        if load.faults is not None and (load.name in scenarios or not scenarios)
-    ]
+    drawn = [Run(one, (base, mode)) for one in fitting if one.name in scenarios or not scenarios]
 
     def sweep(one: Run, number: int, into: list[Swept]) -> None:
         name = one.scenario.name
@@ -203,11 +203,12 @@ def _moves(found: Review, folder: Path, drawn: Sequence[Run]) -> Iterator[Run]:
             "mode that a scenario can name."
         )
         return
-    try:
-        named = changed(base, {name: value for name, _, value in found.rules})
-    except InputError as error:
-        found.skipped.append(f"Upgrade and downgrade were not tried: {error}.")
-        return
+    older = mode.name if MODES.get(mode.name) == mode else ""
+    if not older:
+        try:
+            older = changed(base, {name: value for name, _, value in found.rules}).name
+        except InputError as error:
+            found.skipped.append(f"Downgrade was not tried: {error}.")
     file = folder / "back.toml"
     text = f'schema = 1\nname = "back"\ntitle = "{base.name} again, after a downgrade"\nbase = "{base.name}"\n'
     paths.write(file, f'{text}release = "{LATER}"\n', starts.REVIEWED)
@@ -215,7 +216,8 @@ def _moves(found: Review, folder: Path, drawn: Sequence[Run]) -> Iterator[Run]:
     most = max(drawn, key=lambda one: one.touched, default=None)
     for name in {ROLLING: 0, **({most.scenario.name: 0} if most and most.touched else {})}:
         yield Run(_written(folder, name, UPGRADE, base.name, base), (base, mode))
-        yield Run(_written(folder, name, DOWNGRADE, named.name, base), (base, back))
+        if older:
+            yield Run(_written(folder, name, DOWNGRADE, older, base), (base, back))
 
 
 def _written(folder: Path, name: str, end: str, older: str, base: Mode) -> Scenario:

@@ -9,8 +9,6 @@ import click
 
 from highwater.cli import options
 from highwater.cli.options import PATH, Command
-from reports import starts
-from scenarios import paths
 from sim import exit_codes
 
 if TYPE_CHECKING:
@@ -58,7 +56,6 @@ def command(
     part. Exit code 1: it breaks its promise where the base does not; 3: inconclusive.
     """
     from reports.review import page
-    from reports.review.document import to_html, to_markdown
     from reports.review.result import UNPROVEN, UNTESTED
     from reports.review.review import review
     from scenarios.format import catalogue
@@ -68,10 +65,7 @@ def command(
     named = [] if scenarios is None else scenarios.split(",")
     for name in named:
         catalogue.load(name)
-    output.mkdir(parents=True, exist_ok=True)
-    files = output / "review.md", output / "review.html"
-    for file, start in zip(files, (starts.REVIEW, starts.REVIEW_PAGE), strict=True):
-        starts.check_file("--output", file, start)
+    page.check_files("--output", output)
     found = review(
         chosen,
         base,
@@ -84,12 +78,10 @@ def command(
         scenarios=named,
         tell=ui.note,
     )
-    blocks = list(page.blocks(found))
-    paths.write(files[0], to_markdown(page.title(found), blocks), starts.REVIEW)
-    paths.write(files[1], to_html(page.title(found), blocks), starts.REVIEW_PAGE)
+    page.write(found, output)
     for line in page.answer(found):
         ui.line(line)
-    ui.line(f"written to {files[0]} and {files[1]}")
+    ui.line(f"written to {output / page.MARKDOWN} and {output / page.HTML}")
     if found.is_worse:
         return exit_codes.UNEXPECTED
     return exit_codes.INCONCLUSIVE if found.verdict in (UNPROVEN, UNTESTED) else exit_codes.EXPECTED

@@ -115,6 +115,10 @@ def test_what_cannot_be_reviewed_is_refused(tmp_path: Path) -> None:
         review(replace(kip320, name="mine"), kip320, tmp_path)
     with pytest.raises(InputError, match="different control planes"):
         review(MODES["kraft"], kip320, tmp_path)
+    with pytest.raises(InputError, match="canary is no random scenario that kip320 can run"):
+        review(MODES["kip320-2.6.1"], kip320, tmp_path, scenarios=["canary"])
+    with pytest.raises(InputError, match="'comitted-loss' is no kind of violation"):
+        review(MODES["kip320-2.6.1"], kip320, tmp_path, claim_kind="comitted-loss")
 
 
 @pytest.mark.usefixtures("sweeps_here")
