@@ -8,14 +8,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 PLAIN := $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 DEMO ?= store/demo
-DRAWN := chaos elr-chaos messages operations overtaking partitions power reassignments rolling sessions
+DRAWN := chaos elr-chaos messages operations overtaking partitions power racks reassignments rolling sessions
 # The demo leaves out the shortest loss, which checks the checkers, and variants of one finding.
 SCRIPTED := $(filter-out $(DRAWN) canary forgotten-expansion-%,$(basename $(notdir $(wildcard scenarios/files/*.toml))))
 
 # What is compiled or lies beside it, and what makes it so.
 PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports highwater -type f ! -name '*.pyc')
 
-.PHONY: venv demo docs test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-reuse hunt-settings hunt-shrink hunt-catalogue hunt-stores marks attack fuzz claims explore distances oracle oracle-record audit-histories confirm clean
+.PHONY: venv demo docs test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-reuse hunt-settings hunt-shrink hunt-catalogue hunt-stores hunt-rates marks attack fuzz claims explore distances oracle oracle-record audit-histories confirm clean
 
 venv: .venv/installed
 
@@ -179,6 +179,14 @@ fuzz: venv
 test-s3: venv
 	test -x .venv-s3/bin/moto_server || ($(PYTHON) -m venv .venv-s3 && .venv-s3/bin/pip install --quiet 'moto[server]>=5.1')
 	HIGHWATER_S3_SERVER=$(CURDIR)/.venv-s3/bin/moto_server $(BIN)/pytest -n 0 tests/remote/s3_checks.py
+
+# Half an hour, compiled: losses per partition-year of six clusters, by incidents and by direct runs. INCIDENTS=, RUNS= and ONLY= (a
+# number) choose.
+hunt-rates: build/compiled/done
+	rm -rf build/compiled/tests
+	cp -r tests build/compiled
+	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m tests.verification.losses \
+		$(if $(INCIDENTS),--incidents $(INCIDENTS)) $(if $(RUNS),--runs $(RUNS)) $(if $(ONLY),--only $(ONLY))
 
 # Forty tries with two drivers on one folder, one of them killed, stopped or interrupted, and some hundred damaged stores:
 # half an hour.

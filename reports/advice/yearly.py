@@ -15,7 +15,7 @@ from reports.advice.pool import Pool
 from reports.analysis.statistics import interval, weighted_sum
 from scenarios.single.run import run_row
 
-FEWEST: Final = 10
+FEWEST: Final = 2
 """Incidents of a stratum in each wave, at least."""
 WAVE: Final = 500
 """Incidents of a wave, about."""

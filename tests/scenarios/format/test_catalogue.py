@@ -33,7 +33,7 @@ def test_power_may_violate() -> None:
     )
 
 
-DRAWN = ("chaos", "sessions", "partitions", "power", "rolling")
+DRAWN = ("chaos", "sessions", "partitions", "power", "racks", "rolling")
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -51,7 +51,8 @@ def test_drawn_scenarios_make_something_happen(name: str, mode: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "mode"),
-    [(name, "kip320-repaired") for name in ("chaos", "sessions", "partitions")] + [("reassignments", "elr-repaired")],
+    [(name, "kip320-repaired") for name in ("chaos", "sessions", "partitions", "racks")]
+    + [(name, "elr-repaired") for name in ("racks", "reassignments")],
 )
 def test_the_repaired_mode_keeps_its_promise(name: str, mode: str) -> None:
     scenario = catalogue.load(name)

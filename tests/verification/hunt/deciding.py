@@ -59,6 +59,7 @@ SCENARIOS = tuple(
         "reassignments",
         "partitions",
         "power",
+        "racks",
         "rolling",
         "sessions",
     )

@@ -1,0 +1,173 @@
+"""Losses per partition-year, estimated by incidents and by direct simulation, in six clusters.
+
+Rates are so high that long runs show losses: faults strike as a Poisson process for hours of simulated time, several of
+them at once, and batches are sent steadily. The share of such runs that lose nothing gives the losses a year, without
+strata, incidents or an interaction time. ``make hunt-rates`` runs it on the compiled build.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import inf, log, log1p
+from typing import Final
+
+from faults.plan import Fault, Plan
+from reports.advice import incidents, yearly
+from reports.advice.answers import Answers
+from reports.advice.experiment import design, has_lost
+from reports.advice.incidents import FIRST_SEND_US, RECORDS, WARM_UP_US, Exposure
+from reports.advice.pool import Pool
+from reports.advice.rates import CAUSES, YEAR_S, of_data
+from reports.analysis.statistics import interval
+from scenarios.format.scenario import PlannedSend, Recorded, Scenario
+from scenarios.properties.releases import find
+from scenarios.single.run import run_row
+from sim.config import Value, resolve
+from sim.hosts.settings import acks_number
+from sim.kernel.streams import Stream, Streams, choice, integer
+
+GAPS: Final = 20
+"""Interaction times in a direct run."""
+FIRST_SEED: Final = 1 << 40
+"""Seeds of direct runs begin here, far from those of incidents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A cluster with rates.
+
+    Attributes:
+        a_day: cause -> faults a day, of each broker, rack, ...
+        gaps: interaction times in a direct run.
+    """
+
+    name: str
+    release: str
+    a_day: Mapping[str, float]
+    answers: Answers = field(default_factory=Answers)
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    gaps: int = GAPS
+
+    def exposed(self) -> Exposure:
+        """The cluster under its rates."""
+        answers = replace(self.answers, return_s=20, restarts=0, moves=0)
+        a_year = {name: 365.25 * self.a_day.get(name, 0) for name in CAUSES}
+        lasts_s = dict.fromkeys(("pauses", "broker_cuts", "rack_cuts", "planned_restarts"), 20)
+        rates = of_data({"batches_per_s": 0.2, "a_year": a_year, "lasts_s": lasts_s}, answers)
+        settings = {"metadata.max.age.ms": 30_000, **self.settings}
+        return incidents.exposure(design(answers, settings, find(self.release)), rates)
+
+
+CASES: Final = (
+    Case("cuts, acks=1", "3.9", {"broker_cuts": 20, "process_crashes": 20}, settings={"acks": "1"}),
+    Case("machines and outages", "4.3", {"machine_crashes": 40, "outages": 10}),
+    Case(
+        "power of racks, two replicas in two racks",
+        "4.3",
+        {"rack_power_losses": 120, "rack_cuts": 20, "planned_restarts": 20},
+        Answers(replicas=2, racks=2, together="rack"),
+        gaps=40,
+    ),
+    Case("HW truncation", "0.10.2", {"process_crashes": 40, "machine_crashes": 20, "pauses": 20}),
+    Case(
+        "unclean election, two replicas",
+        "3.9",
+        {"machine_crashes": 60, "disk_losses": 5, "process_crashes": 20},
+        Answers(replicas=2, racks=1, unclean=True),
+        gaps=40,
+    ),
+    Case(
+        "stretched over two racks, with moves",
+        "4.1",
+        {"rack_power_losses": 80, "machine_crashes": 40, "moves": 40},
+        Answers(racks=2, together="rack"),
+        gaps=60,
+    ),
+)
+
+
+def history(exposed: Exposure, gaps: int, seed: int) -> Scenario:
+    """A direct run: faults of all causes at random times, and steady batches."""
+    streams = Streams(seed)
+    own = streams("direct")
+    names = list(exposed.a_year)
+    mean_us = YEAR_S * 1e6 / exposed.faults_a_year
+    end_us = WARM_UP_US + gaps * exposed.gap_us
+    faults: list[Fault] = []
+    at_us = WARM_UP_US
+    while (at_us := at_us - int(mean_us * log1p(-own.random()))) < end_us:
+        faults += incidents.strike(exposed, _weighted(own, names, exposed), at_us, streams(f"direct:{len(faults)}"))
+    acks = acks_number(str(resolve(exposed.scenario.config)["acks"]))
+    period_us = round(1e6 / exposed.batches_per_s)
+    sends: list[PlannedSend] = []
+    first_id = 0
+    for begin_us in range(FIRST_SEND_US, end_us, period_us):
+        count = integer(own, *RECORDS)
+        sends.append((first_id, count, acks, begin_us + integer(own, 0, period_us - 1)))
+        first_id += count
+    plan = Plan(tuple(sorted(faults, key=lambda fault: fault.at_us)))
+    return replace(exposed.scenario, recorded=Recorded(plan, tuple(sends), end_us + exposed.gap_us))
+
+
+def _weighted(stream: Stream, names: list[str], exposed: Exposure) -> str:
+    """A cause by its rate: rejection, unlike in incidents."""
+    most = max(exposed.a_year.values())
+    while True:
+        name = choice(stream, names)
+        if stream.random() * most < exposed.a_year[name]:
+            return name
+
+
+def direct(exposed: Exposure, gaps: int, number: int) -> tuple[bool, str]:
+    """Whether a direct run loses acknowledged records, and its verdict."""
+    seed = FIRST_SEED + number
+    row = run_row(history(exposed, gaps, seed), exposed.mode, seed)
+    assert row["verdict"] != "error", row["error"]
+    return has_lost(row), row["verdict"]
+
+
+def a_year(lost: float, years: float) -> float:
+    """Losses a year, by the share of runs of so many years that lose something."""
+    return inf if lost == 1 else -log(1 - lost) / years
+
+
+def main() -> None:
+    """Print a table; exit code 1 if an estimate is outside the interval of its direct simulation."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--incidents", type=int, default=1_000)
+    parser.add_argument("--runs", type=int, default=400)
+    parser.add_argument("--local", type=int, default=1)
+    parser.add_argument("--only", type=int, help="number of a case, from 1")
+    given = parser.parse_args()
+    outside = 0
+    for number, case in enumerate(CASES, start=1):
+        if given.only not in (None, number):
+            continue
+        exposed = case.exposed()
+        years = case.gaps * exposed.gap_us / 1e6 / YEAR_S
+        with Pool(given.local) as pool:
+            *_, estimate = yearly.waves(exposed, given.incidents, 0, pool)
+            results = list(pool.map(partial(direct, exposed, case.gaps), range(given.runs)))
+        lost = sum(one for one, _ in results)
+        others = sum(verdict in ("stalled", "exhausted") for _, verdict in results)
+        found, low, high = (value / 365.25 for value in estimate.losses_a_year)
+        bounds = [a_year(share, years) / 365.25 for share in (lost / given.runs, *interval(lost, given.runs))]
+        is_within = bounds[1] <= found <= bounds[2]
+        outside += not is_within
+        sys.stdout.write(
+            f"{number} {case.name} (Kafka {case.release}), {exposed.density:.2f} faults in "
+            f"{exposed.gap_us / 1e6:.0f} s: "
+            f"losses a day by {estimate.runs:,} incidents {found:.3g} ({low:.3g} to {high:.3g}), by {given.runs} "
+            f"direct runs of {years * YEAR_S:,.0f} s {bounds[0]:.3g} ({bounds[1]:.3g} to {bounds[2]:.3g}; {lost} lose, "
+            f"{others} stalled or exhausted): {'within' if is_within else 'OUTSIDE'}\n"
+        )
+        sys.stdout.flush()
+    sys.exit(outside > 0)
+
+
+if __name__ == "__main__":
+    main()
