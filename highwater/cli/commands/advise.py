@@ -149,7 +149,7 @@ def _ask(name: str, default: object) -> Any:
     """Ask one question until its answer is valid."""
     from reports.advice import answers
 
-    usual = shown(default) if isinstance(default, bool) else default
+    usual = shown(default) if isinstance(default, bool) else str(default)
     while True:
         text = click.prompt(answers.QUESTIONS[name].text, default=usual)
         try:
