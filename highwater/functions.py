@@ -336,11 +336,11 @@ def draw(found: Run | Shrunk | Explanation, *, everything: bool = False) -> Draw
     from reports.drawing.observed_run import observe
     from reports.drawing.picture import picture
     from reports.drawing.svg import to_svg
-    from reports.evidence.story import head
+    from reports.evidence.story import heading
 
     case = _case(found)
     observed = observe(case.scenario, case.mode, case.seed, case.rules)
-    return Drawing(to_svg(picture(observed, list(head(observed.result.row)), everything=everything), "run"))
+    return Drawing(to_svg(picture(observed, list(heading(observed.result)), everything=everything), "run"))
 
 
 def show(found: Run | Shrunk | Explanation, file: str | Path, against: str | None = None) -> None:

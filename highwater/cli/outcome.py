@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from highwater.cli.outline import expectation
 from reports.evidence.outcome import waits_for
-from reports.evidence.story import batches, head
+from reports.evidence.story import batches, heading
 from reports.formatting import pairs, seconds, side
 from sim.config import shown
 
@@ -25,7 +25,7 @@ def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
     """Print a run of a scenario."""
     if ui.verbose and result.traceback:
         ui.warn(result.traceback.rstrip())
-    first, *rest = head(result.row)
+    first, *rest = heading(result)
     ui.line(first, style="bold")
     ui.lines(rest)
     if not result.row["expected"] and result.row["mode"] in scenario.expect:
@@ -41,7 +41,8 @@ def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
     _section(ui, "Early warnings", ["kind", "promise", "at", "detail"], map(_violation, early))
     _section(ui, "Faults", ["at", "kind", "what", "took effect"], map(_fault, result.faults))
     headers = ["broker", "state", "log start", "LEO", "HW", "log (offsets@leader epoch)"]
-    _section(ui, "Replicas at the end", headers, map(_replica, result.replicas))
+    of = f" of {result.shown}" if result.shown else ""
+    _section(ui, f"Replicas{of} at the end", headers, map(_replica, result.replicas))
     if result.row["replay"]:
         ui.line()
         ui.line(f"Replay: {result.row['replay']}")

@@ -126,7 +126,7 @@ def observe(
     def watch(cluster: Cluster) -> Callable[[Shown], None]:
         cluster.kernel.watcher = watcher
         clusters.append(cluster)
-        created.append(cluster.replicas)
+        created.append(cluster.control.state_of(cluster.shown).replicas)
         sampler = None if sample is None else sample(cluster)
 
         def see(step: Shown) -> None:
@@ -138,7 +138,9 @@ def observe(
         return see
 
     result = run(scenario, mode, seed, rules, trace=trace, watch=watch)
-    violations = clusters[0].recorder.history.findings.violations
+    shown = "" if clusters[0].shown == clusters[0].name else clusters[0].shown
+    found = clusters[0].recorder.history.findings.violations
+    violations = [violation for violation in found if violation.partition == shown]
     concerned = frozenset(record for violation in violations for record in violation.ids)
     first_of: dict[str, frozenset[int]] = {}
     for violation in violations:
@@ -150,11 +152,9 @@ def observe(
 
 
 def _log(cluster: Cluster, broker: int) -> LogView | None:
-    storage = cluster.machines.storages.get(broker)
-    if storage is None:
+    if broker not in cluster.settings:
         return None
-    process = cluster.running.get(broker)
-    partition = process.partition if process is not None else None
+    storage, partition = cluster.files(broker), cluster.replica(broker)
     batches = storage.log.batches
     synced = storage.synced
     return LogView(

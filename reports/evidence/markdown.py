@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from reports.evidence.story import head
+from reports.evidence.story import heading
 from reports.formatting import seconds
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def story_as_markdown(result: RunResult, story: Iterable[Sentence], tried: Itera
         story: its sentences.
         tried: changes that were tried one at a time; those that prevent nothing are omitted.
     """
-    title, *rest = head(result.row)
+    title, *rest = heading(result)
     lines = [f"### {escaped(title)}", "", *map(escaped, rest), "", "| at | what happened |", "|---:|---|"]
     lines += [f"| {seconds(sentence.at_us)} | {escaped(sentence.text)} |" for sentence in story]
     prevents = [

@@ -28,6 +28,13 @@ def head(row: Mapping[str, Any]) -> Iterator[str]:
         yield from row["error"].splitlines()
 
 
+def heading(result: RunResult) -> Iterator[str]:
+    """`head` of a run, and which of several partitions is shown."""
+    yield from head(result.row)
+    if result.shown:
+        yield f"shown: partition {result.shown}; violations of others are listed with their names"
+
+
 def outcome(row: Mapping[str, Any]) -> str:
     """The verdict in words."""
     words = [row["verdict"]]
@@ -59,7 +66,7 @@ def history(result: RunResult, past: Collection[int] | None = None, *, everythin
         past: indices of the steps that may have led to violations, which come first; None: all steps.
         everything: whether the other steps follow.
     """
-    yield from head(result.row)
+    yield from heading(result)
     yield ""
     trace = list(enumerate(result.trace or ()))
     steps = [(step["t"], step_line(step)) for place, step in trace if past is None or place in past]

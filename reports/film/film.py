@@ -13,7 +13,7 @@ from reports.drawing.picture import node_of
 from reports.evidence.messages import CLIENTS
 from reports.evidence.narrative import FIRST_LINE
 from reports.evidence.sentences import sentence
-from reports.evidence.story import head
+from reports.evidence.story import heading
 from reports.film.states import Sampler
 from scenarios.format import catalogue
 from scenarios.shrinking.criterion import Trials, symptom
@@ -51,7 +51,7 @@ class Film:
     @property
     def heads(self) -> Iterator[str]:
         """Lines that name the run and its outcome."""
-        return head(self.observed.result.row)
+        return heading(self.observed.result)
 
 
 def compared(case: Case, against: str | None) -> list[Case]:

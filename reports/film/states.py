@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sim.hosts.broker import Broker
     from sim.hosts.cluster import Cluster
     from sim.protocol.batch import Batch
+    from sim.protocol.replica.partition import Partition
 
 Fields = dict[str, Any]
 Cell = tuple[int, int, int, int]
@@ -70,9 +71,9 @@ class Sampler:
         self._note_session(step)
         change = StateChange(_changed(self._partition, _partition(self._cluster)))
         for broker in self._brokers:
-            storage = self._cluster.machines.storages[broker]
+            storage = self._cluster.files(broker)
             process = self._cluster.running.get(broker)
-            fields = _broker(storage, process, fenced=self._fenced[broker])
+            fields = _broker(storage, process, self._cluster.replica(broker), fenced=self._fenced[broker])
             found = _changed(self._brokers[broker], fields)
             log = self._log(broker, storage.log.batches)
             if log is not None:
@@ -130,9 +131,9 @@ def _changed(before: Fields, now: Mapping[str, Any]) -> Fields:
 
 def _partition(cluster: Cluster) -> Fields:
     control = cluster.control
-    state = control.state
-    elr, last_known_elr = control.eligible or ((), ())
-    adding, removing = control.reassignment
+    state = control.state_of(cluster.shown)
+    elr, last_known_elr = control.eligible(state) or ((), ())
+    adding, removing = control.reassignment(state)
     return {
         "leader": state.leader,
         "leader_epoch": state.leader_epoch,
@@ -145,8 +146,7 @@ def _partition(cluster: Cluster) -> Fields:
     }
 
 
-def _broker(storage: Storage, process: Broker | None, *, fenced: bool) -> Fields:
-    partition = None if process is None else process.partition
+def _broker(storage: Storage, process: Broker | None, partition: Partition | None, *, fenced: bool) -> Fields:
     batches, synced, log = storage.log.batches, storage.synced, storage.log
     leads = partition is not None and partition.is_leader
     # A crash takes batches off the end, and the log's own LEO follows when it is loaded.

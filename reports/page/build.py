@@ -17,7 +17,7 @@ from reports.drawing.picture import picture
 from reports.drawing.svg import to_svg
 from reports.evidence import triage
 from reports.evidence.narrative import Sentence
-from reports.evidence.story import head
+from reports.evidence.story import heading
 from reports.evidence.triage import Bucket
 from reports.formatting import LEAST, number, part_of, percent, plain, seconds, share
 from reports.page import plots
@@ -177,7 +177,7 @@ def _causes(found: triage.Triage, store: Store) -> dict[tuple[str, bool], list[C
         cause = Cause(f"cause-{place}", bucket, explains)
         if case is not None:
             observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True)
-            drawn = picture(observed, list(head(observed.result.row)), everything=False)
+            drawn = picture(observed, list(heading(observed.result)), everything=False)
             svg = to_svg(drawn, f"run-{place}") if place < PICTURES else ""
             cause = replace(cause, story=told(observed, bucket.kind), picture=svg)
         causes.setdefault((bucket.kind, bucket.inside), []).append(cause)

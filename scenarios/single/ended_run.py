@@ -76,11 +76,16 @@ def _verdict(run: Execution, error: str) -> str:
 
 
 def _last_standing(run: Execution) -> int:
-    """Records among those that are lost by which a last replica standing was short."""
-    history = run.cluster.recorder.history
-    violations = history.findings.violations
-    lost = frozenset(record for one in violations if one.kind == "committed-loss" for record in one.ids)
-    return len(last_standing.taken(history, lost) & lost) if lost else 0
+    """Records among those that are lost by which a last replica standing was short, over all partitions."""
+    recorder = run.cluster.recorder
+    count = 0
+    for partition in run.cluster.partitions:
+        history = partition.recorder.history
+        name = "" if partition.recorder is recorder else partition.name
+        losses = [one for one in recorder.history.findings.violations if one.kind == "committed-loss"]
+        lost = frozenset(record for one in losses if one.partition == name for record in one.ids)
+        count += len(last_standing.taken(history, lost) & lost) if lost else 0
+    return count
 
 
 def replay_line(scenario: Scenario, mode: Mode, seed: int, overrides: Mapping[str, str], digest: str) -> str:

@@ -64,6 +64,7 @@ class RunResult:
         rules: rule values that replaced the mode's.
         horizon_us: when a drawn run was healed; None in a scripted one.
         older: brokers that began in an older mode.
+        shown: the partition that trace, replicas, metrics and pictures are about, if there are several.
         stalled: whether there was no leader in the end, and the rules wait for an operator.
         traceback: of the exception that ended it with verdict ``error``; empty without one.
     """
@@ -86,6 +87,7 @@ class RunResult:
     further_sends: dict[str, list[PlannedSend]] = field(default_factory=dict)
     horizon_us: int | None = None
     older: Mapping[int, str] = field(default_factory=dict)
+    shown: str = ""
     stalled: bool = False
     traceback: str = ""
 
@@ -93,16 +95,15 @@ class RunResult:
 def replica_views(cluster: Cluster) -> list[ReplicaView]:
     """Each broker's log and checkpoints as they are now."""
     views = []
-    for broker, storage in cluster.machines.storages.items():
-        process = cluster.running.get(broker)
-        partition = process.partition if process else None
+    for broker in cluster.settings:
+        storage, partition = cluster.files(broker), cluster.replica(broker)
         log = storage.log
         if partition is not None:
             storage.catch_up(partition.hw, cluster.kernel.now_us)
         views.append(
             ReplicaView(
                 broker=broker,
-                running=process is not None,
+                running=broker in cluster.running,
                 batches=[(one.base_offset, one.last_offset, one.leader_epoch, one.first_id) for one in log.batches],
                 log_start=log.log_start,
                 leo=log.leo,
@@ -119,9 +120,9 @@ def replica_views(cluster: Cluster) -> list[ReplicaView]:
 
 def partition_view(cluster: Cluster, rules: Rules) -> PartitionView:
     """The partition as the control plane has it now."""
-    state = cluster.control.state
+    state = cluster.control.state_of(cluster.shown)
     elr = last_known_elr = None
-    eligible = cluster.control.eligible
+    eligible = cluster.control.eligible(state)
     if eligible is not None and rules.elr == "on":
         elr, last_known_elr = eligible
     return PartitionView(

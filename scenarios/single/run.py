@@ -74,13 +74,17 @@ def _execute(
     observers: list[Callable[[Shown], None]],
     kernel: Kernel | None = None,
     watch: Watch | None = None,
+    shown: str = "",
 ) -> tuple[Execution, str]:
+    """Run; observers receive the steps of the partition `shown`, which is the first if empty."""
     check_build()
     one = Execution(scenario, mode, seed, rules, kernel)
+    cluster = one.cluster
+    cluster.shown = shown or cluster.shown
     for observer in observers:
-        one.cluster.recorder.observe(observer)
+        cluster.recorder.of(cluster.shown).observe(observer)
     if watch is not None:
-        one.cluster.recorder.observe(watch(one.cluster))
+        cluster.recorder.of(cluster.shown).observe(watch(cluster))
     error = ""
     try:
         one.execute()
@@ -243,12 +247,26 @@ def run(
 ) -> RunResult:
     """Run; return everything, as `run_row` does, and every step if `trace`.
 
-    A fresh kernel may break ties in another way. `watch` is called with the cluster before it starts, and returns an
-    observer of steps.
+    Of several partitions it shows the one with the first violation, if there is any. A fresh kernel may break ties in
+    another way. `watch` is called with the cluster before it starts, and returns an observer of steps.
     """
     steps: list[Shown] = []
-    one, error = _execute(scenario, mode, seed, rules or {}, [steps.append] if trace else [], kernel, watch)
+    shown = ""
+    if scenario.partitions > 1 and (trace or watch is not None):
+        before, _ = _execute(scenario, mode, seed, rules or {}, [])
+        shown = _to_show(before)
+        before.dispose()
+    one, error = _execute(scenario, mode, seed, rules or {}, [steps.append] if trace else [], kernel, watch, shown)
+    if scenario.partitions > 1:
+        one.cluster.shown = shown or _to_show(one)
     return _result(one, error, steps if trace else None)
+
+
+def _to_show(run: Execution) -> str:
+    """The partition that a run of several is shown from: that of its first violation, else the first."""
+    cluster = run.cluster
+    found = [violation.partition for violation in cluster.recorder.history.findings.violations]
+    return found[0] or cluster.name if found else cluster.name
 
 
 def _planned(sends: Sequence[ProducerBatch]) -> list[PlannedSend]:
@@ -268,7 +286,7 @@ def _result(run: Execution, error: str, trace: list[Shown] | None) -> RunResult:
         violations=entries(run.cluster.recorder.history.findings.violations, judged=ended.judged),
         warnings=entries(run.cluster.recorder.history.findings.warnings, judged=ended.judged),
         replicas=replica_views(run.cluster),
-        metrics=run.cluster.recorder.metrics.series(),
+        metrics=run.cluster.recorder.of(run.cluster.shown).metrics.series(),
         window_us=run.cluster.recorder.availability.window_us,
         settings=run.config,
         rules=run.overrides,
@@ -276,6 +294,7 @@ def _result(run: Execution, error: str, trace: list[Shown] | None) -> RunResult:
         further_sends={name: _planned(sends) for name, sends in run.further_sends.items()},
         horizon_us=run.horizon_us if run.scenario.drawn else None,
         older=run.older,
+        shown=run.cluster.shown if run.scenario.partitions > 1 else "",
         stalled=run.stalled,
         traceback=run.traceback,
     )

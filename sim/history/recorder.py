@@ -37,11 +37,11 @@ class _Trace(Listener):
 
     def __init__(self, named: Mapping[str, str]) -> None:
         self.observers: list[Callable[[Shown], None]] = []
-        self._named = named
+        self.named = named
 
     def on_step(self, step: Step) -> None:
         for fields in step.shown():
-            entry = {"t": step.at_us, "step": step.kind.name, **self._named, **fields}
+            entry = {"t": step.at_us, "step": step.kind.name, **self.named, **fields}
             for observer in self.observers:
                 observer(entry)
 
@@ -179,11 +179,15 @@ class Recorder:
             recorder.hear(step)
 
     def hear(self, step: Step) -> None:
-        """Keep a step that was recorded for all partitions, and pass it to listeners except traces."""
+        """Keep a step that was recorded for all partitions, and pass it to listeners, except the trace of this one if
+        the trace of the first partition has the step.
+        """
         kind = step.kind
         if kind.kept:
             self._kept.append(step)
-        listeners = [one for one in self._listeners[kind.number] if one is not self._trace]
+        listeners = self._listeners[kind.number]
+        if self._trace.named:
+            listeners = [one for one in listeners if one is not self._trace]
         if listeners:
             step.tell(listeners)
 
@@ -240,15 +244,15 @@ class Recorder:
             self._listeners[number].append(listener)
 
     def observe(self, observer: Callable[[Shown], None], *, everywhere: bool = False) -> None:
-        """Pass every step of the first partition, or if `everywhere` of all of them, to an observer, as a trace shows
-        it.
-        """
+        """Pass every step of this partition, or if `everywhere` of all of them, to an observer, as a trace shows it."""
+        if self._first is not None and not everywhere:
+            self._trace.named = {}  # The trace is about this one alone.
         if not self._trace.observers:
             for number in sorted({kind.number for kind in KINDS if kind.is_traced}):
                 self._listeners[number].append(self._trace)
         self._trace.observers.append(observer)
         for recorder in self.further.values() if everywhere else ():
-            recorder.observe(observer)
+            recorder.observe(observer, everywhere=True)
 
     @property
     def armed(self) -> dict[str, dict[Callable[[int], None], int]]:

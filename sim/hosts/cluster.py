@@ -12,6 +12,7 @@ from typing import Final
 
 from sim.config import Value, integer
 from sim.environment.network import Network, Node
+from sim.environment.storage import Storage
 from sim.environment.topology import Topology
 from sim.history import steps
 from sim.history.recorder import Recorder
@@ -32,6 +33,7 @@ from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.metadata import MIN_ISR
+from sim.protocol.replica.partition import Partition
 from sim.protocol.rules import Rules
 
 TOPIC: Final = "highwater-0"
@@ -73,7 +75,7 @@ class ClusterPartition:
     """
 
     def __init__(self, name: str, place: int, setup: ClientSetup, *, idle: bool) -> None:
-        self.name = name
+        self.name = self.shown = name
         self.place = place
         self.idle = idle
         self.recorder = setup.recorder
@@ -119,6 +121,7 @@ class Cluster:
         running: the processes that run, by broker.
         control: the control plane, where decisions are persisted.
         partitions: all partitions with their clients.
+        shown: the partition that a trace and pictures of the run are about, mostly the first.
         producer: the first partition's.
         consumer: the first partition's.
     """
@@ -145,7 +148,7 @@ class Cluster:
     ) -> None:
         self.kernel = kernel
         self.recorder = recorder or Recorder(kernel, integer(config, "sim.record.budget"))
-        self.name = name
+        self.name = self.shown = name
         names = (name, *(one.name for one in further))
         for other in names[1:]:
             if other not in self.recorder.further:
@@ -408,6 +411,16 @@ class Cluster:
     def leader(self) -> Broker | None:
         """The process that the control plane elected and that knows it leads."""
         return self.leader_of(self.name)
+
+    def files(self, broker: int) -> Storage:
+        """A broker's files of the partition that is shown."""
+        return self.machines.directories[broker].storages[self.shown]
+
+    def replica(self, broker: int) -> Partition | None:
+        """A broker's replica of the partition that is shown; None while its logs are not loaded."""
+        process = self.running.get(broker)
+        replica = None if process is None else process.replica(self.shown)
+        return None if replica is None else replica.partition
 
     def leader_of(self, name: str) -> Broker | None:
         """The process that the control plane elected leader of a partition and that knows it leads."""

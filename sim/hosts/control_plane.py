@@ -179,14 +179,12 @@ class ControlPlane(SessionKeeper):
         """A description of work that a partition's leader and clients have pending with it; "" if none."""
         return ""
 
-    @property
-    def eligible(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """ELR and last known ELR; None if the ELR is not supported."""
+    def eligible(self, state: LeaderAndIsr) -> tuple[tuple[int, ...], tuple[int, ...]] | None:  # noqa: ARG002
+        """ELR and last known ELR of a partition; None if the ELR is not supported."""
         return None
 
-    @property
-    def reassignment(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Replicas that the current reassignment adds, and those that it removes; both empty without one."""
+    def reassignment(self, state: LeaderAndIsr) -> tuple[tuple[int, ...], tuple[int, ...]]:  # noqa: ARG002
+        """Replicas that a partition's current reassignment adds, and those that it removes; both empty without one."""
         return (), ()
 
     # Operations of an administrator.

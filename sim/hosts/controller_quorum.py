@@ -482,14 +482,10 @@ class ControllerQuorum(ControlPlane):
             found.append("writes are not answered")
         return ", ".join(found)
 
-    @property
-    def eligible(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        state = self.state
+    def eligible(self, state: LeaderAndIsr) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         return (state.elr, state.last_known_elr) if isinstance(state, PartitionRegistration) else None
 
-    @property
-    def reassignment(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        state = self.state
+    def reassignment(self, state: LeaderAndIsr) -> tuple[tuple[int, ...], tuple[int, ...]]:
         return (state.adding, state.removing) if isinstance(state, PartitionRegistration) else ((), ())
 
     # Operations of an administrator.

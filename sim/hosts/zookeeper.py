@@ -452,13 +452,12 @@ class ZooKeeper(ControlPlane):
         if self.changed is not None:
             self.changed()
 
-    @property
-    def reassignment(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def reassignment(self, state: LeaderAndIsr) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """See `ControlPlane.reassignment`: target members that are not in the ISR, and replicas outside the target."""
         if not self.target:
             return (), ()
-        adding = tuple([broker for broker in self.target if broker not in self.state.isr])
-        return adding, tuple([broker for broker in self.state.replicas if broker not in self.target])
+        adding = tuple([broker for broker in self.target if broker not in state.isr])
+        return adding, tuple([broker for broker in state.replicas if broker not in self.target])
 
     # Operations of an administrator.
 

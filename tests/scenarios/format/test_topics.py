@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -98,6 +99,27 @@ def test_a_run_is_the_same_from_its_store_and_its_recording(tmp_path: Path) -> N
 def test_one_partition_of_that_name_has_the_same_history() -> None:
     named = run_row(with_topics('[[topics]]\nname = "orders"\n'), ELR, 1)
     assert named["digest"] == run_row(with_topics(""), ELR, 1)["digest"]
+
+
+def test_a_run_is_shown_from_the_partition_that_lost_records() -> None:
+    topics = TOPICS.replace("replication_factor = 2", "replication_factor = 1")
+    text = re.sub(r"kinds = \[.*\]", 'kinds = ["disk-replaced"]', DRAWN)
+    scenario = read(f"{text}{topics}", "mine.toml")
+
+    def losing(seed: int) -> set[str]:
+        return {one.partition for one in executed(scenario, seed).cluster.recorder.history.findings.violations}
+
+    seed = next(seed for seed in range(30) if losing(seed) == {"audit-0"})
+    result = run(scenario, ELR, seed, trace=True)
+    assert result.shown == "audit-0"
+    assert result.row["violations"].startswith("committed-loss")
+    assert all(one["detail"].startswith("audit-0: ") for one in result.violations)
+    (replica,) = result.partition.replicas
+    assert result.trace is not None
+    assert {step["broker"] for step in result.trace if step["step"] == "append"} == {replica}
+    assert sum(step["step"] == "disk-replaced" for step in result.trace) >= 1
+    batches = {view.broker: view.batches for view in result.replicas}
+    assert [broker for broker, there in batches.items() if there] == [replica]
 
 
 @pytest.mark.parametrize(
