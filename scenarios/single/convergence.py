@@ -46,6 +46,10 @@ class Convergence:
         self._cluster.control.changed = self._check
         self._check()
 
+    def dispose(self) -> None:
+        """See `Cluster.dispose`."""
+        self.partitions.clear()
+
     @property
     def converged(self) -> bool:
         """Whether all partitions have converged."""

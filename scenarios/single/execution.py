@@ -139,6 +139,7 @@ class Execution:
     def dispose(self) -> None:
         """See `Cluster.dispose`."""
         self.cluster.dispose()
+        self.convergence.dispose()
         self.checkers.dispose()
         for checkers in self.further_checkers.values():
             checkers.dispose()
