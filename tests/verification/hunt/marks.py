@@ -20,6 +20,7 @@ from scenarios.format.catalogue import load
 from scenarios.single.run import prepare_process, run_blows, run_row
 from scenarios.version import build
 from scenarios.zoo.hunt import caused
+from sim import exit_codes
 from sim.config import shown
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.mutants import MUTANTS
@@ -236,7 +237,7 @@ SLACK: Final = 30
 
 
 def main() -> int:
-    """Print the table; 1 if a mark is missed."""
+    """Print the table; 1 if a mark is missed, 3 if a range ended too early to say so."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="cases whose names contain this")
     parser.add_argument("--seconds", type=float, default=60.0, help="CPU time of a range, at most")
@@ -263,12 +264,24 @@ def main() -> int:
                 one.replay = one.replay or replay
         for case in cases:
             sys.stderr.write(f"{case.about}: {total[case.about].seconds} {total[case.about].replay}\n")
-    sys.stdout.write(f"{build()}\n\n{table([(case, total[case.about]) for case in CASES if case.about in total])}\n")
-    return int(any((total[case.about].median or float("inf")) > case.mark for case in CASES if case.about in total))
+    rows = [(case, total[case.about]) for case in CASES if case.about in total]
+    sys.stdout.write(f"{build()}\n\n{table(rows, options.seconds)}\n")
+    answers = [_is_kept(case, found, options.seconds) for case, found in rows]
+    if False in answers:
+        return exit_codes.UNEXPECTED
+    return exit_codes.INCONCLUSIVE if None in answers else exit_codes.EXPECTED
 
 
-def table(rows: Sequence[tuple[Case, Found]]) -> str:
-    """The table as Markdown."""
+def _is_kept(case: Case, found: Found, limit: float) -> bool | None:
+    """Whether a case was found within its mark; None if its ranges ended too early to say so."""
+    middle = found.median
+    if middle is not None:
+        return middle <= case.mark
+    return False if limit >= case.mark else None
+
+
+def table(rows: Sequence[tuple[Case, Found]], limit: float) -> str:
+    """The table as Markdown; `limit` is the CPU time after which a range ended."""
     lines = [
         "| case | hunted in | TLC random, CPU s | mark, CPU s | median, CPU s | found | runs | mark kept |",
         "|---|---|---|---:|---:|---|---:|---|",
@@ -282,7 +295,7 @@ def table(rows: Sequence[tuple[Case, Found]]) -> str:
         if case.blows:
             where += f", {case.blows} blows"
         figure = "-" if middle is None else f"{middle:.2g}" if middle < 10 else f"{middle:.0f}"
-        kept = "yes" if middle is not None and middle <= case.mark else "**no**"
+        kept = {True: "yes", False: "**no**", None: f"open after {limit:g} s"}[_is_kept(case, found, limit)]
         lines.append(
             f"| {case.about} | {where} | {case.tlc} | {case.mark:g} | {figure} | {there} of {len(found.seconds)} | "
             f"{found.runs:,} | {kept} |"

@@ -31,7 +31,13 @@ def test_cases_are_found_and_shown() -> None:
     assert 0 < runs <= 100
     assert command.startswith("highwater run elr-chaos --mode elr-repaired --seed 6")
     assert command.endswith(" --rule mutant=unclean-registration-taken-for-clean")
-    shown = table([(case, Found([seconds] * 5, runs))])
+    shown = table([(case, Found([seconds] * 5, runs))], 60)
     assert (
         f"| {UNCLEAN} | `elr-chaos`, `elr-repaired` with `unclean-registration-taken-for-clean` | 33 | 0.5 |" in shown
     )
+
+
+def test_a_range_that_ends_before_the_mark_leaves_it_open() -> None:
+    case = next(case for case in CASES if case.about == UNCLEAN)
+    assert "| 0 of 3 | 0 | open after 0.1 s |" in table([(case, Found([None] * 3))], 0.1)
+    assert "| 0 of 3 | 0 | **no** |" in table([(case, Found([None] * 3))], 60)
