@@ -31,6 +31,7 @@ final class Release extends Appending {
     }
 
     void close() {
+        log.prepareActiveSegmentForClose(); // from 4.4.0
         log.close();
     }
 
