@@ -85,7 +85,7 @@ CASES: Final = (
         "4.1",
         {"rack_power_losses": 80, "machine_crashes": 40, "moves": 40},
         Answers(racks=2, together="rack"),
-        gaps=60,
+        gaps=40,
     ),
 )
 
