@@ -1,4 +1,4 @@
-"""An implementation of three subjects, written from README.md alone: it shares no code with `sim/protocol`.
+"""An implementation of four subjects, written from README.md alone: it shares no code with `sim/protocol`.
 
 It shows what a program for the kit looks like, and tests the page: `python3 -m tests.verification.conformance.kit
 epoch-cache 4.3.1 -- python3 tests/verification/conformance/kit/example.py`. A subject is a generator that takes an
@@ -227,7 +227,92 @@ def last_known(release: tuple[int, ...], old: dict[str, Any], new: dict[str, Any
     return {old["leader"]} if bumped and not known else known
 
 
-SUBJECTS = {"epoch-cache": epoch_cache, "zk-election": zk_election, "partition-change": partition_change}
+class AlterPartitionManager:
+    """Changes by partition; what happened since the last answer."""
+
+    def __init__(self) -> None:
+        self.time = self.broker_epoch = 0
+        self.waiting: dict[int, list[Any]] = {}
+        self.following: dict[int, list[Any]] = {}
+        self.in_flight: list[int] = []
+        self.again: list[int] = []
+        self.requests: list[Any] = []
+        self.ended: list[Any] = []
+
+    def answer(self) -> list[Any]:
+        """The four places."""
+        requests, ended = self.requests, sorted(self.ended, key=lambda one: one[0])
+        self.requests, self.ended = [], []
+        return [requests, ended, sorted(self.waiting), self.time]
+
+    def send(self) -> None:
+        """To send."""
+        if self.waiting and not self.in_flight:
+            self.in_flight = sorted(self.waiting)
+            changes = [[one, *self.waiting[one]] for one in self.in_flight]
+            shown = [[one, [[member, member] for member in isr], *epochs] for one, isr, *epochs in changes]
+            self.requests.append([self.broker_epoch, shown])
+
+    def end(self, partition: int, outcome: list[Any]) -> None:
+        """A change ends."""
+        self.ended.append([partition, outcome])
+        if partition in self.following:
+            self.submit(partition, *self.following.pop(partition))
+
+    def submit(self, partition: int, *change: Any) -> None:
+        """The operation."""
+        if partition in self.waiting:
+            self.end(partition, ["OPERATION_NOT_ATTEMPTED"])
+        else:
+            self.waiting[partition] = [*change]
+            self.send()
+
+    def answered(self, error: str, results: list[list[Any]]) -> None:
+        """The operation, with a request in flight."""
+        if error != "NONE":
+            self.in_flight = []
+            self.again.append(self.time + 50)
+            return
+        asked = self.in_flight
+        for partition, refusal, isr, *epochs in results:
+            if partition in asked:
+                del self.waiting[partition]
+                self.end(partition, ["NONE", sorted(isr), *epochs] if refusal == "NONE" else [refusal])
+        self.in_flight = []
+        self.send()
+
+    def pass_time(self, ms: int) -> None:
+        """The operation."""
+        until = self.time + ms
+        while self.again and self.again[0] <= until:
+            self.time = self.again.pop(0)
+            self.send()
+        self.time = until
+
+
+def alter_partition_manager(_: tuple[int, ...]) -> Subject:
+    """Hands operations on."""
+    manager = AlterPartitionManager()
+    while True:
+        name, *values = yield manager.answer()
+        if name == "submit":
+            manager.submit(*values)
+        elif name == "then":
+            manager.following[values[0]] = values[1:]
+        elif name in ("answer", "fail") and manager.in_flight:
+            manager.answered(*values if name == "answer" else (values[0], []))
+        elif name == "epoch":
+            manager.broker_epoch += 1
+        elif name == "time":
+            manager.pass_time(*values)
+
+
+SUBJECTS = {
+    "epoch-cache": epoch_cache,
+    "zk-election": zk_election,
+    "partition-change": partition_change,
+    "alter-partition-manager": alter_partition_manager,
+}
 
 
 def main() -> None:
