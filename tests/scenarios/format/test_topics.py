@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -69,6 +70,18 @@ def test_the_digest_is_the_same_without_elision(seed: int) -> None:
     other = run_row(scenario.with_settings({"sim.elision": False}), ELR, seed)
     assert row["digest"] == other["digest"]
     assert row["events"] < other["events"]
+
+
+def test_a_run_of_several_partitions_leaves_nothing_to_the_garbage_collector() -> None:
+    scenario = with_topics()
+    run_row(scenario, ELR, 0)
+    gc.collect()
+    gc.disable()
+    try:
+        run_row(scenario, ELR, 1)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_the_first_partition_is_drawn_as_without_others() -> None:
