@@ -20,7 +20,9 @@ PILOT: Final = 8
 PILOTS_SHARE: Final = 0.1
 """Most of the time that all pilots may take."""
 LEAST: Final = 20
-"""Fewest seeds of a scenario, whatever the time."""
+"""Fewest seeds of a scenario, if the time that is left suffices for them."""
+FEWEST: Final = 5
+"""Fewest seeds otherwise."""
 MOST: Final = 100_000
 EVENLY: Final = 0.4
 """Share of the time that all scenarios get alike; the rest goes to those in which the rules have an effect."""
@@ -98,7 +100,9 @@ class Pace:
         if effects:
             share = EVENLY * share + (1 - EVENLY) * ahead[0].touched / effects
         work_s = (self.left_s - OVERHEAD_S * len(ahead)) * share
-        number = max(LEAST, min(MOST, int(work_s * self.processes / (ahead[0].seed_s * self.slower))))
+        each_s = ahead[0].seed_s * self.slower / self.processes
+        least = LEAST if LEAST * each_s < self.left_s else FEWEST
+        number = max(least, min(MOST, int(work_s / each_s)))
         digits: int = 10 ** max(0, len(str(number)) - 2)
         return number // digits * digits
 

@@ -93,12 +93,7 @@ def review(
         raise InputError(f"{mode.name} and {base.name} have the same rules: there is nothing to review")
     if mode.rules.control_plane != base.rules.control_plane:
         raise InputError(f"{mode.name} and {base.name} have different control planes: no scenario compares them")
-    if claim_kind and claim_kind not in FINDINGS:
-        raise InputError(f"{claim_kind!r} is no kind of violation or warning{did_you_mean(claim_kind, FINDINGS)}")
-    fitting = [one for one in _fitting(base) if one.faults is not None]
-    names = [one.name for one in fitting]
-    if wrong := next((name for name in scenarios if name not in names), ""):
-        raise InputError(f"{wrong} is no random scenario that {base.name} can run{did_you_mean(wrong, names)}")
+    fitting = _drawn(base, scenarios, claim_kind)
     found = Review(base, mode, claim, claim_kind, rules)
     tell("scripted scenarios")
     _run_stories(found)
@@ -107,7 +102,7 @@ def review(
         found.conformance = conformance.changed(base, mode)
     else:
         found.conformance = "Kafka's own tests were not asked for"
-    drawn = [Run(one, (base, mode)) for one in fitting if one.name in scenarios or not scenarios]
+    drawn = [Run(one, (base, mode)) for one in fitting]
 
     def sweep(one: Run, number: int, into: list[Swept]) -> None:
         name = one.scenario.name
@@ -124,6 +119,10 @@ def review(
         pace.try_out(moves, differing)
         ahead = pace.in_order([*drawn, *moves])
         while ahead:
+            if pace.left_s <= 0 and found.swept:
+                left = ", ".join(sorted(one.scenario.name for one in ahead))
+                found.skipped.append(f"Not run, because the time was over: {left}.")
+                break
             sweep(ahead[0], pace.seeds(ahead), found.moved if ahead[0] in moves else found.swept)
             del ahead[0]
     else:
@@ -136,6 +135,17 @@ def review(
         results.sort(key=lambda swept: swept.name)
     found.seconds = time.perf_counter() - pace.begin_s
     return found
+
+
+def _drawn(base: Mode, chosen: Sequence[str], claim_kind: str) -> list[Scenario]:
+    """The random scenarios that run; raises InputError if one of those chosen, or the kind, is not known."""
+    if claim_kind and claim_kind not in FINDINGS:
+        raise InputError(f"{claim_kind!r} is no kind of violation or warning{did_you_mean(claim_kind, FINDINGS)}")
+    fitting = [one for one in _fitting(base) if one.faults is not None]
+    names = [one.name for one in fitting]
+    if wrong := next((name for name in chosen if name not in names), ""):
+        raise InputError(f"{wrong} is no random scenario that {base.name} can run{did_you_mean(wrong, names)}")
+    return [one for one in fitting if one.name in chosen or not chosen]
 
 
 def _fitting(base: Mode) -> Iterator[Scenario]:

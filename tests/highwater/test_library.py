@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import highwater as hw
+from reports.review import conformance, page
+from reports.review import review as reviewing
 from scenarios.shrinking.necessity import TRIES
+from scenarios.sweep import local
 from tests.places import ROOT
 from tests.reports.page.pages import Page
+from tests.scenarios.sweep.here import Here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,3 +175,19 @@ def test_the_package_is_the_command_line(tmp_path: Path) -> None:
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("canary, mode hw, seed 0: violation")
+
+
+def test_a_review_is_that_of_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "LocalBackend", lambda _: Here())
+    monkeypatch.setattr(reviewing, "_run_stories", lambda _: None)
+    monkeypatch.setattr(conformance, "changed", lambda *_: "not here")
+    mode = "kip279+follower_truncation=high-watermark"
+    found = hw.review(mode, "kip279", tmp_path / "out", claim="This is safe.", seeds=3, scenarios="power")
+    assert isinstance(found, hw.Reviewed)
+    assert found.said == tuple(page.answer(found.found))
+    assert found.markdown == (tmp_path / "out" / "review.md").read_text()
+    assert found.markdown.startswith("# Review of kip279")
+    shown = Page(found._repr_html_())
+    assert (shown.problems, found.said[-1] in shown.text) == ([], True)
+    with pytest.raises(hw.InputError, match="processes = 0 is not valid"):
+        hw.review(mode, "kip279", tmp_path / "out", processes=0)

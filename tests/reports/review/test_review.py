@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reports.review import page
+from reports.review import review as reviewing
 from reports.review.document import Block, Commands, Heading, Items, Table, Text, to_html, to_markdown
-from reports.review.pace import Pace, Run
+from reports.review.pace import FEWEST, Pace, Run
 from reports.review.result import LOSES, Counts
 from reports.review.review import DOWNGRADE, UPGRADE, review
 from scenarios.format import catalogue
@@ -167,6 +168,18 @@ def test_the_time_is_spent_where_the_rules_have_an_effect() -> None:
         del ahead[0]
     assert min(numbers[1:3]) > 2 * numbers[0]
     assert 900 < now[0] <= 1_000
+
+
+def test_a_review_ends_when_its_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "LocalBackend", lambda _: Here())
+    monkeypatch.setattr(reviewing, "_run_stories", lambda _: None)
+    mine = mode("kip279+follower_truncation=high-watermark")
+    scenarios = ["power", "sessions"]
+    found = review(mine, MODES["kip279"], tmp_path, budget_s=0.01, scenarios=scenarios, conforms=False)
+    (swept,) = found.swept
+    assert swept.pair.n == FEWEST
+    (other,) = {*scenarios} - {swept.name}
+    assert any(line.startswith("Not run, because the time was over: ") and other in line for line in found.skipped)
 
 
 def test_blocks_are_escaped() -> None:
