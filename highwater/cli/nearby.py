@@ -14,12 +14,18 @@ FILE_BYTES: Final = 200_000
 _UNKNOWN: Final = re.compile(
     r"(?P<what>unknown (mode|rule|scenario) |has no value |\w = |--kind )'(?P<name>[^']+)'(?P<rest>.*)"
 )
+_NEEDED: Final = re.compile(r"the sweep has plug-in (\S+): load it with --plugin$")
 _HINT: Final = re.compile(r"; (did you mean |one of: ).*")
 _IMPORT: Final = "highwater.plugin"
 
 
 def with_hint(problem: str) -> str:
-    """A problem about an unknown name, with the file that declares the name in place of the nearest name."""
+    """A problem about an unknown name, with the file that declares the name in place of the nearest name; about a
+    plug-in that is not loaded, with its file.
+    """
+    needed = _NEEDED.search(problem)
+    if needed is not None and _is_file(f"{needed[1]}.py"):
+        return f"{problem} {shlex.quote(f'{needed[1]}.py')}"
     found = _UNKNOWN.search(problem)
     if found is None or not _HINT.search(found["rest"]):
         return problem

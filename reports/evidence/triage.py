@@ -35,6 +35,7 @@ from scenarios.shrinking.known_bugs import FINDINGS, finding, known
 from scenarios.shrinking.shrink import shrink
 from scenarios.single import recording
 from scenarios.single.run import prepare_process
+from scenarios.sweep.error_groups import of_store
 from scenarios.sweep.workers import Workers
 from sim.errors import InputError, UnavailableError, did_you_mean
 from sim.protocol.rules import RULES, unmet
@@ -196,7 +197,8 @@ def failures(store: Store, kind: str | None = None) -> list[Failure]:
     if not store.covered:
         raise store.no_rows()
     if not rows:
-        raise NoFailureError(f"{store.folder.shown}: no run that came to its end violated anything")
+        ended = " that came to its end" if of_store(store) else ""
+        raise NoFailureError(f"{store.folder.shown}: no run{ended} violated anything")
     if kind is not None and kind not in kinds:
         raise NoFailureError(f"--kind {kind!r} was violated in no run{did_you_mean(kind, kinds)}")
     about = [row for row in rows if kind is None or kind in row["violations"].split(",")]

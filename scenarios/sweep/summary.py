@@ -305,12 +305,13 @@ class Summary:
         }
 
     def _by_plugins(self, variant: Scenario, name: str) -> list[dict[str, Any]]:
-        """For each rule value of a plug-in, whether it is in force, and the runs in which it decided something."""
+        """For each rule value of a plug-in that is in force, or like the one in force: the runs that it changes."""
         (mode,) = [mode for mode in self._sweep.modes[variant.name] if mode.name == name]
         rules, counts = mode.override(self._sweep.rules).rules, self._decided[self._sweep.key(variant, name)]
         return [
             {"rule": rule, "value": value, "in_force": rules.value(rule) == value, "runs": counts[rule, value]}
-            for rule, value in ADDED_VALUES
+            for (rule, value), added in ADDED_VALUES.items()
+            if rules.value(rule) in (value, added.like)
         ]
 
     def _pairs(self) -> Iterator[tuple[Scenario, str]]:

@@ -307,13 +307,13 @@ def decided(tables: Iterable[Decisions]) -> int:
 
 def added_that_decided(rules: Rules, bits: int) -> list[tuple[str, str]]:
     """The plug-ins' values that answered otherwise than the values that they are like in a run with these rules, or,
-    not in force, would have; (rule, value) pairs. A value beside another plug-in's value of its rule is not judged.
+    not in force, would have; (rule, value) pairs. Rules that have neither value are left out.
     """
     found = []
     for (rule, value), added in ADDED_VALUES.items():
         own = rules.value(rule)
-        other = added.like if own == value else value
-        if own in (value, added.like) or (rule, own) not in ADDED_VALUES:
+        if own in (value, added.like):
+            other = added.like if own == value else value
             found += [(rule, value)] if bits >> _PLACES[rule, other] & 1 else []
     return found
 

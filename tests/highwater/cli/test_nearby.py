@@ -42,6 +42,8 @@ def test_a_mode_file_beside_it_is_named(folder: Path, highwater: Callable[..., C
             "kinds.0 = 'blink': no such fault kind; a.py has it: --plugin a.py",
         ),
         ("unknown mode 'other'; did you mean 'hw'?", "unknown mode 'other'; did you mean 'hw'?"),
+        ("the sweep has plug-in a: load it with --plugin", "the sweep has plug-in a: load it with --plugin a.py"),
+        ("the sweep has plug-in d: load it with --plugin", "the sweep has plug-in d: load it with --plugin"),
         ("--seed 'mine' is not valid", "--seed 'mine' is not valid"),
     ],
 )
