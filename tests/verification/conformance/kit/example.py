@@ -1,4 +1,4 @@
-"""An implementation of four subjects, written from README.md alone: it shares no code with `sim/protocol`.
+"""An implementation of five subjects, written from README.md alone: it shares no code with `sim/protocol`.
 
 It shows what a program for the kit looks like, and tests the page: `python3 -m tests.verification.conformance.kit
 epoch-cache 4.3.1 -- python3 tests/verification/conformance/kit/example.py`. A subject is a generator that takes an
@@ -307,11 +307,132 @@ def alter_partition_manager(_: tuple[int, ...]) -> Subject:
             manager.pass_time(*values)
 
 
+class BrokerLifecycle:
+    """A broker; times are in ms."""
+
+    def __init__(self, release: tuple[int, ...]) -> None:
+        self.backs_off = release < (4, 1)
+        self.state = "STARTING"
+        self.states = {self.state}
+        self.time = self.offset = self.failures = 0
+        self.registered = self.ready = self.urgent = self.delayed = False
+        self.in_flight = "register"
+        self.sent: list[list[Any]] = [["register", 7]]
+        self.next: int | None = None
+
+    def answer(self, *, done: bool) -> list[Any]:
+        """The seven places."""
+        self.states.add(self.state)
+        sent, self.sent = self.sent, []
+        flags = ["RECOVERY" in self.states, "RUNNING" in self.states, self.state == "SHUTTING_DOWN"]
+        return [done, self.state, *flags, self.time, sent]
+
+    def communicate(self) -> None:
+        """To communicate."""
+        if self.state == "SHUTTING_DOWN":
+            return
+        if self.in_flight:
+            self.urgent = True
+        elif self.registered:
+            self.in_flight = "heartbeat"
+            stops = self.state == "PENDING_CONTROLLED_SHUTDOWN"
+            self.sent.append(["heartbeat", 100, self.offset, not self.ready, stops])
+        else:
+            self.in_flight = "register"
+            self.sent.append(["register", 7])
+
+    def schedule(self, ms: int) -> None:
+        """To schedule after."""
+        ms = 0 if self.urgent else ms
+        self.urgent = False
+        self.next = self.time + ms if ms else None
+        if not ms:
+            self.communicate()
+
+    def answered(self, error: str, caught_up: int = 0, fenced: int = 0, stop: int = 0) -> bool:
+        """The operations `answer` and `fail`."""
+        asked, self.in_flight = self.in_flight, ""
+        if not asked or self.state == "SHUTTING_DOWN":
+            return bool(asked)
+        if error != "NONE":
+            self.urgent = False
+            self.schedule(min(100 * 2**self.failures, 9000) if self.backs_off else 2000)
+            self.failures += 1
+            return True
+        self.failures = 0
+        if asked == "register":
+            self.registered = True
+            self.schedule(0)
+        else:
+            self.beats(caught_up, fenced, stop)
+        return True
+
+    def beats(self, caught_up: int, fenced: int, stop: int) -> None:
+        """A heartbeat's answer."""
+        if self.state == "STARTING":
+            self.state = "RECOVERY" if caught_up else self.state
+            self.schedule(10)
+        elif self.state != "PENDING_CONTROLLED_SHUTDOWN":
+            self.states.add(self.state)
+            self.state = "RUNNING" if not fenced else self.state
+            self.schedule(2000)
+        elif stop:
+            self.state = "SHUTTING_DOWN"
+        else:
+            self.schedule(2000 if self.delayed else 50)
+            self.delayed = True
+
+    def stop(self) -> None:
+        """The operation."""
+        if self.state == "RUNNING":
+            self.states.add(self.state)
+            self.state = "PENDING_CONTROLLED_SHUTDOWN"
+            self.schedule(0)
+        elif self.state != "PENDING_CONTROLLED_SHUTDOWN":
+            self.state = "SHUTTING_DOWN"
+
+    def pass_time(self, ms: int) -> None:
+        """The operation."""
+        until = self.time + ms
+        timeout = 60_000 if self.time < 60_000 else until + 1
+        while (due := min(timeout, until + 1 if self.next is None else self.next)) <= until:
+            self.time = due
+            if due == timeout:
+                timeout = until + 1
+                self.state = self.state if self.registered else "SHUTTING_DOWN"
+            else:
+                self.next = None
+                self.communicate()
+        self.time = until
+
+
+def broker_lifecycle(release: tuple[int, ...]) -> Subject:
+    """Hands operations on."""
+    broker = BrokerLifecycle(release)
+    answer: list[Any] = []
+    while True:
+        name, *values = yield answer
+        done = True
+        if name in ("answer", "fail"):
+            done = broker.answered(*values)
+        elif name == "ready":
+            broker.ready = True
+            broker.schedule(0)
+        elif name == "stop":
+            broker.stop()
+        elif name == "replay":
+            broker.offset += values[0]
+        elif name == "time":
+            broker.pass_time(*values)
+        answer = broker.answer(done=done)
+
+
 SUBJECTS = {
     "epoch-cache": epoch_cache,
     "zk-election": zk_election,
     "partition-change": partition_change,
     "alter-partition-manager": alter_partition_manager,
+    "broker-lifecycle": broker_lifecycle,
 }
 
 

@@ -26,7 +26,7 @@ HERE: Final = Path(__file__).parent
 EXAMPLE: Final = HERE / "example.py"
 SCHEMA: Final = json.loads((HERE / f"vectors-{SCHEMA_VERSION}.schema.json").read_text(encoding="utf-8"))
 PAGE: Final = (HERE / "README.md").read_text(encoding="utf-8")
-DESCRIBED: Final = ("epoch-cache", "zk-election", "partition-change", "alter-partition-manager")
+DESCRIBED: Final = ("epoch-cache", "zk-election", "partition-change", "alter-partition-manager", "broker-lifecycle")
 PAIRS: Final = [(subject, release) for subject in DESCRIBED for release in kit.available(FOLDER)[subject]]
 TYPES: Final[dict[str, type]] = {
     "array": list,
@@ -99,6 +99,10 @@ def _with_vector(name: str, case: Any, answers: Any) -> Any:
         _with_vector("partition-change-4.3.1", [["state", [1], 1, [1], [], [], 2]], ["refused"]),
         _with_vector("alter-partition-manager-4.3.1", [["time", 0]], [[[], [], [], 0]]),
         _with_vector("alter-partition-manager-4.3.1", [["epoch"]], [[[], [[0, ["NONE"]]], [], 0]]),
+        _with_vector("broker-lifecycle-4.3.1", [["ready"]], [[True, "STARTED", False, False, False, 0, []]]),
+        _with_vector(
+            "broker-lifecycle-4.3.1", [["answer", "NONE", 1, 0]], [[True, "STARTING", False, False, False, 0, []]]
+        ),
         _with_vector("partition-change-4.3.1", [["cancel", [1], 1, 1, "ONLINE", 1]], ["refuse"]),
     ],
 )
@@ -152,6 +156,8 @@ DEFECTS: Final = [
     ("partition-change", "4.2.1", " - set(ended)", ""),
     ("alter-partition-manager", "3.9.0", "self.time + 50", "self.time + 51"),
     ("alter-partition-manager", "4.3.1", "if self.waiting and not self.in_flight", "if self.waiting"),
+    ("broker-lifecycle", "3.9.0", "release < (4, 1)", "release < (3, 1)"),
+    ("broker-lifecycle", "4.3.1", "            self.urgent = True", "            pass"),
     ("partition-change", "4.3.1", "release >= (4, 3, 1)", "release >= (5,)"),
 ]
 
