@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from scenarios.format import plugins
 from scenarios.format.catalogue import load
 from scenarios.sweep import spark, store
 from scenarios.sweep.driver import Interrupted, Progress, run_sweep
 from scenarios.sweep.folder import open_folder
+from scenarios.sweep.local import LocalBackend
 from scenarios.sweep.spark import SparkBackend
 from scenarios.version import build
 from sim.errors import UnavailableError
 from tests import named
+from tests.places import ROOT
 from tests.scenarios.sweep.here import Here
 from tests.scenarios.sweep.spark_session import SECRET
 from tests.scenarios.sweep.spark_session import session as session
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from scenarios.format.grid import Grid
+    from scenarios.sweep.driver import Backend
 
 POWER = named.sweep((load("power"),), {"power": ("hw", "kip101")}, 0, 40)
 
@@ -78,6 +82,18 @@ def test_runs_with_blows_have_the_same_rows(backend: SparkBackend, tmp_path: Pat
     )
     assert spark_rows == local_rows
     assert any(local_rows["blow"])
+
+
+def test_rows_with_a_plugin_are_equal_with_any_number_of_workers(backend: SparkBackend, tmp_path: Path) -> None:
+    backends: dict[str, Backend] = {"spark": backend, "one": LocalBackend(1), "two": LocalBackend(2)}
+    with plugins.loaded(str(ROOT / "tests" / "fixtures" / "max_of_both.py")):
+        sweep = named.sweep((load("blinks"),), {"blinks": ("kip320", "kip320-max")}, 8, 12)
+        for name, one in backends.items():
+            run_sweep(sweep, tmp_path / name, one, chunks=2)
+        first, *others = (store.Store(tmp_path / name).rows() for name in backends)
+    assert [rows == first for rows in others] == [True, True]
+    assert set(first["verdict"]) <= {"ok", "violation"}
+    assert "blink" in ",".join(first["fault_kinds"])
 
 
 def test_jobs_say_what_is_run(session: SparkSession, tmp_path: Path) -> None:
