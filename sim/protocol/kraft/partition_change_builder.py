@@ -242,7 +242,9 @@ class PartitionChangeBuilder:
     def _elect_by_plugins(self, leader: int, *, unclean: bool, probe: int) -> ElectionResult:
         """The leader, as rule values of plug-ins decide; raises PluginError if one cannot lead."""
         state = self.state
-        candidates = tuple([broker for broker in self.replicas if self._acceptable(broker)])
+        # Kafka would look up the directory of a broker that is no replica yet, and fail.
+        own = state.replicas
+        candidates = tuple([broker for broker in self.replicas if broker in own and self._acceptable(broker)])
         at = Election(
             state.leader,
             self.replicas,
