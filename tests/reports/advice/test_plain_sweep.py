@@ -31,7 +31,8 @@ def test_figures_are_those_of_plain_sweeps(highwater: Callable[..., Call], tmp_p
         settings = [] if change == "as it is" else ["--set", change.replace(" = ", "=")]
         folder = tmp_path / str(number)
         sweep = ("sweep", tmp_path / "advice" / "advice.toml", "--modes", ",".join(modes), "--no-reuse")
-        highwater(*sweep, *settings, "--seeds", f"0..{SEEDS}", "--local", 1, "--output", folder)
+        swept = highwater(*sweep, *settings, "--seeds", f"0..{SEEDS}", "--local", 1, "--output", folder)
+        assert (folder / "results").is_dir(), swept.err
         rows = pq.read_table(folder / "results").to_pylist()
         for mode in modes:
             (figure,) = (one for one in found["table"] if (one["change"], one["mode"]) == (change, mode))
