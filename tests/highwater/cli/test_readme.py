@@ -166,7 +166,7 @@ def test_every_command_is_shown(commands: list[tuple[str, ...]]) -> None:
 def test_targets_that_pages_ask_make_for_exist(tmp_path: Path) -> None:
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     calls = [call for place, script in enumerate(SCRIPTS) for call in called(script, tmp_path / str(place))]
-    asked = {target for program, *words in calls if program == "make" for target in words}
+    asked = {word for program, *words in calls if program == "make" for word in words if "=" not in word}
     assert {"demo", "test"} <= asked <= {*targets}
 
 
