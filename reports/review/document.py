@@ -49,9 +49,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Command lines."""
+    """Command lines, or lines of another language."""
 
     lines: Sequence[str]
+    language: str = ""
 
 
 Block = Heading | Text | Items | Table | Commands
@@ -71,7 +72,7 @@ def _markdown(block: Block) -> Iterator[str]:
     elif isinstance(block, Items):
         yield from (f"- {_escaped(text)}" for text in block.texts)
     elif isinstance(block, Commands):
-        yield from ("```", *block.lines, "```")
+        yield from (f"```{block.language}", *block.lines, "```")
     else:
         yield from (_line(block.headers, _escaped), _line(["---" for _ in block.headers], str))
         yield from (_line(row, _escaped) for row in block.rows)

@@ -257,7 +257,7 @@ def _conformance(review: Review) -> Iterator[Block]:
             f"The shortest one ({first.subject}, {first.release}): the operations, the state that Kafka has after the "
             f"last one, and that of {label(review)}. tests/verification/oracle tells what the fields are."
         )
-        yield Commands([first.case, first.kafka, first.mode])
+        yield Commands([first.case, first.kafka, first.mode], "json")
 
 
 def _violations(review: Review) -> Iterator[Block]:
@@ -278,7 +278,8 @@ def _violations(review: Review) -> Iterator[Block]:
         "each kind, replayed and explained:"
     )
     every = [counts for one in review.swept for counts in one.inside.values() if counts.only_mode]
-    yield Commands([line for counts in every for line in (counts.replay, counts.explain) if line])
+    lines = [line for counts in every for line in (counts.replay, counts.explain) if line]
+    yield Commands([*dict.fromkeys(lines)])
 
 
 def _losses(review: Review) -> Iterator[Block]:

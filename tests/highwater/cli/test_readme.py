@@ -219,10 +219,10 @@ def test_decisions_name_a_test_or_say_that_there_is_none() -> None:
 
 
 def test_the_first_page_is_short_and_leads_to_all_others() -> None:
-    """To designs by the page of designs, to modes and tickets by those that list them."""
+    """To designs by the page of designs, to modes, tickets and reviews by those that list them."""
     assert len(README.splitlines()) <= 150
     found = linked("README.md") | linked("sim/DESIGN.md")
-    listed = ("scenarios/modes/", "reports/brokers/tickets/written/")
+    listed = ("scenarios/modes/", "reports/brokers/tickets/written/", "highwater/proposals/reviews/")
     assert {page for page in TEXTS if not page.startswith(listed)} - {"README.md"} <= found
 
 

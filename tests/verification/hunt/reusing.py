@@ -78,6 +78,7 @@ PLUGGED: Final = (
     ("kraft", "my_isr_accepted", "yes"),
     ("kraft", "my_end_offset_hidden", "yes"),
     ("kraft", "my_leader", "yes"),
+    ("kraft", "my_replica_start", "yes"),
     ("elr", "my_high_watermark", "yes"),
     ("elr", "my_elr", "yes"),
     ("elr", "my_last_known_elr", "yes"),
