@@ -87,7 +87,7 @@ class Execution:
             broker_rules[broker] = mode_named(name).rules.override(overrides)
         self.kernel = kernel or self._kernel()
         recorder = Recorder(self.kernel, integer(self.config, "sim.record.budget"))
-        names, further = partitions(scenario, resolve(scenario.config, self.drawn))
+        names, further = partitions(scenario, resolve(scenario.config, self.drawn) if first else self.config)
         for name in names[1:]:
             recorder.add_partition(name)
         self.checkers = Checkers(recorder)

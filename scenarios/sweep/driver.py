@@ -290,16 +290,18 @@ class _Job:
 
     def _steps(self, until: StopRules | None, begin: float) -> Iterator[Extent]:
         """The seeds up to the end of each step, until a stop rule is met. `begin` is when the process began."""
-        sweep, done = self._sweep, Extent()
+        sweep = self._sweep
+        rest = sweep.extent()
         for end in (sweep.end_seed,) if until is None else stop_rules.ends(sweep.first_seed, sweep.end_seed):
             # Rows of an interrupted step do not count before the step is complete.
-            if until is not None and not sweep.extent().minus(done).overlaps(self._covered):
+            if until is not None and not rest.overlaps(self._covered):
                 self._stopped = until.met(self._summary.to_json()["results"], time.monotonic() - begin)
                 if self._stopped is not None:
-                    self._asked = self._asked.minus(sweep.extent().minus(done))
+                    self._asked = self._asked.minus(rest)
                     return
             done = Extent((variant, sweep.first_seed, end) for variant in range(len(sweep.variants)))
             yield done
+            rest = sweep.extent().minus(done)
 
     def _start(self, poll: Callable[[], None]) -> int:
         """Start the backend and measure how long a unit takes; return how many tasks run in parallel."""
