@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from highwater.cli.options import Command, json_option
 from highwater.requests import seed_range
+from scenarios import plugged
 from sim import exit_codes
+from sim.config import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from highwater.cli.console import Ui
     from scenarios.claims.claims import Claim, Evidence, Judgement
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Final = 1
 
 
 @click.command("claims", cls=Command)
@@ -33,38 +35,37 @@ def command(ui: Ui, names: tuple[str, ...], seeds: str | None, as_json: bool) ->
     from scenarios.claims.claims import judge, named
 
     chosen = named(names)
-    judged = None if seeds is None else {found.claim.name: found for found in judge(chosen, seed_range(seeds))}
-    differing = [name for name, found in (judged or {}).items() if not found.expected]
+    judged = {} if seeds is None else {found.claim.name: found for found in judge(chosen, seed_range(seeds))}
+    differing = [found for found in judged.values() if not found.expected]
     if as_json:
-        entries = [_json(claim, (judged or {}).get(claim.name)) for claim in chosen]
+        entries = [_json(claim, judged.get(claim.name)) for claim in chosen]
         ui.json({"schema_version": SCHEMA_VERSION, "claims": entries})
     elif names:
         for claim in chosen:
-            _tell(ui, claim, (judged or {}).get(claim.name))
+            _tell(ui, claim, judged.get(claim.name))
     else:
         _table(ui, chosen, judged)
-    for name in differing:
-        assert judged is not None
-        found = judged[name]
-        ui.warn(f"highwater: {name}: recorded as {found.claim.verdict}, {found.verdict} by these {found.runs} runs")
+    for found in differing:
+        claim = found.claim
+        ui.warn(f"highwater: {claim.name}: recorded as {claim.verdict}, {found.verdict} by these {found.runs} runs")
     return exit_codes.UNEXPECTED if differing else exit_codes.EXPECTED
 
 
-def _table(ui: Ui, chosen: Sequence[Claim], judged: dict[str, Judgement] | None) -> None:
-    if judged is None:
-        ui.table(["claim", "verdict", "what it promises"], [(one.name, one.verdict, one.means) for one in chosen])
-    else:
-        rows = [
-            (one.name, judged[one.name].verdict, judged[one.name].runs, judged[one.name].broken_in) for one in chosen
-        ]
+def _table(ui: Ui, chosen: Sequence[Claim], judged: Mapping[str, Judgement]) -> None:
+    if judged:
+        rows = [(name, found.verdict, found.runs, found.broken_in) for name, found in judged.items()]
         ui.table(["claim", "verdict", "runs", "of which contradict"], rows, numbers=["runs", "of which contradict"])
-    verdicts = [one.verdict if judged is None else judged[one.name].verdict for one in chosen]
+    else:
+        ui.table(["claim", "verdict", "what it promises"], [(one.name, one.verdict, one.means) for one in chosen])
+    verdicts = [found.verdict for found in judged.values()] or [one.verdict for one in chosen]
     ui.line()
     ui.line(", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts)))
-    ui.line(f"highwater claims {chosen[0].name} tells of one; --seeds 0..100 judges them anew.")
+    ui.line(f"highwater claims {chosen[0].name} prints this claim with its source and runs; --seeds 0..100 judges all.")
 
 
 def _tell(ui: Ui, claim: Claim, found: Judgement | None) -> None:
+    from scenarios.claims.claims import BROKEN
+
     ui.line(f"{claim.name}: {claim.verdict if found is None else found.verdict}", style="bold")
     ui.line(f"  \u201c{claim.sentence}\u201d")
     ui.line(f"  {claim.source}")
@@ -73,7 +74,8 @@ def _tell(ui: Ui, claim: Claim, found: Judgement | None) -> None:
         ui.line(f"  Why: {claim.why}")
     for one in claim.evidence:
         side = "inside the promise" if one.promised else "anywhere"
-        ui.line(f"  Contradicted by {' or '.join(one.kinds)} ({side}) in: {_command(one)}")
+        looked = "Contradicted by" if claim.verdict == BROKEN else "No run may show"
+        ui.line(f"  {looked} {' or '.join(one.kinds)} ({side}): {_command(one)}")
     if found is not None:
         ui.line(f"  {found.broken_in} of {found.runs} runs contradict it")
         for scenario, mode, seed, kinds in found.seeds:
@@ -82,12 +84,12 @@ def _tell(ui: Ui, claim: Claim, found: Judgement | None) -> None:
 
 
 def _command(one: Evidence) -> str:
-    words = ["highwater run", one.scenario, "--mode", one.mode]
+    words = ["run", one.scenario, "--mode", one.mode]
     if one.seed is not None:
         words += ["--seed", str(one.seed)]
     for key, value in one.settings:
-        words += ["--set", f"{key}={str(value).lower()}"]
-    return " ".join(words)
+        words += ["--set", f"{key}={shown(value)}"]
+    return plugged.command(words)
 
 
 def _json(claim: Claim, found: Judgement | None) -> dict[str, Any]:
