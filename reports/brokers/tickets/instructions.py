@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from reports.brokers.tickets.story import in_properties, listed
 from sim.history import steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from reports.brokers.tickets.story import Story
     from scenarios.format.scenario import Pattern
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def instructions(story: Story) -> list[str]:
     """One sentence or two for each line of the script that does something."""
-    brokers = _listed(range(1, story.replicas + 1))
+    brokers = listed(range(1, story.replicas + 1))
     found = [f"Create a topic of one partition with replicas on brokers {brokers}, and wait until all are in the ISR."]
     for line in story.lines:
         said = _ACTIONS[line.do](line.params) if line.do in _ACTIONS else f"{line.do} {dict(line.params)}."
@@ -30,7 +31,7 @@ def _wait(pattern: Pattern | None) -> str:
         return ""
     match pattern.step:
         case steps.ISR.name:
-            return f"Wait until the ISR is {_listed(pattern.isr or ())}."
+            return f"Wait until the ISR is {listed(pattern.isr or ())}."
         case steps.DELETED.name:
             return f"Wait until broker {pattern.broker} has deleted its log."
         case steps.LEAD.name:
@@ -42,10 +43,6 @@ def _wait(pattern: Pattern | None) -> str:
         case steps.SHUTDOWN.name:
             return f"Wait until broker {pattern.broker} has ended."
     return ""
-
-
-def _listed(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers))
 
 
 def _produce(params: Mapping[str, Any]) -> str:
@@ -69,7 +66,7 @@ _ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "controlled-restart": lambda params: f"Stop broker {params['broker']} (SIGTERM).",
     "kill": lambda params: f"Kill broker {params['broker']} (SIGKILL).",
     "start": lambda params: f"Start broker {params['broker']}.",
-    "reassignment": lambda params: f"Reassign the partition to brokers {_listed(params['replicas'])}.",
+    "reassignment": lambda params: f"Reassign the partition to brokers {listed(params['replicas'])}.",
     "reassignment-cancel": lambda _: "Cancel the reassignment.",
     "cut": _link("Cut"),
     "slow": _link("Delay"),
@@ -77,10 +74,12 @@ _ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "pause": lambda params: f"Pause broker {params['node']} (SIGSTOP).",
     "resume": lambda params: f"Resume broker {params['node']} (SIGCONT).",
     "power-loss": lambda params: (
-        f"Let brokers {_listed(params['brokers'])} lose power: kill them, and cut their logs to what they had flushed."
+        f"Let brokers {listed(params['brokers'])} lose power: kill them, and cut their logs to what they had flushed."
     ),
     "disk-replaced": lambda params: f"Kill broker {params['broker']}, and give it an empty disk, formatted anew.",
-    "set-config": lambda params: " ".join(f"Set {key} = {value}." for key, value in params["config"].items()),
+    "set-config": lambda params: " ".join(
+        f"Set {key} = {in_properties(value)}." for key, value in params["config"].items()
+    ),
     "delete-records": lambda params: f"Delete all records below offset {params['offset']} (DeleteRecords).",
     "metadata-lag": lambda params: (
         f"Let metadata reach broker {params['broker']} late, by {params['by_ms']} ms. All its other requests pass."

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from reports.brokers.tickets.story import listed
 from sim.config import integer
 from sim.errors import InputError
 from sim.history import steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from reports.brokers.tickets.story import Story
     from scenarios.format.scenario import ScriptLine
@@ -48,8 +49,8 @@ def junit(story: Story) -> tuple[str, str]:
         "class": f"{name}Test",
         "method": f"test{name}",
         "min_isr": str(integer(story.result.settings, "min.insync.replicas")),
-        "brokers": _listed(range(1, story.scenario.brokers + 1)),
-        "replicas": _listed(range(1, story.replicas + 1)),
+        "brokers": listed(range(1, story.scenario.brokers + 1)),
+        "replicas": listed(range(1, story.replicas + 1)),
         "checks": "\n".join(_CHECKS[rule] for rule in rules),
     }
     text = Path(__file__).with_name("head.java").read_text(encoding="utf-8")
@@ -57,10 +58,6 @@ def junit(story: Story) -> tuple[str, str]:
         text = text.replace(f"@{key}@", value)
     calls = "".join(f"        {call};\n" for call in _calls(story))
     return f"{name}Test", f"{text}{calls}    }}\n}}\n"
-
-
-def _listed(brokers: Iterable[int]) -> str:
-    return ", ".join(map(str, brokers))
 
 
 def _calls(story: Story) -> Iterator[str]:
@@ -73,7 +70,7 @@ def _calls(story: Story) -> Iterator[str]:
 def _asked(line: ScriptLine) -> list[str]:
     match line.do:
         case "reassignment":
-            return [f"reassign({_listed(line.params['replicas'])})"]
+            return [f"reassign({listed(line.params['replicas'])})"]
         case "reassignment-cancel":
             return ["reassign()"]
         case "controlled-restart":
@@ -94,7 +91,7 @@ def _done(story: Story) -> Iterator[tuple[int, str]]:
         if step["step"] == steps.ISR.name:
             joined = set(step["isr"]) - isr
             if joined and at_us not in by_controller and elected.get(at_us) not in joined & elr:
-                yield at_us, f"proposeIsr({_listed(sorted(isr | joined))})"
+                yield at_us, f"proposeIsr({listed(sorted(isr | joined))})"
             isr = set(step["isr"])
         elif step["step"] == steps.ELR.name:
             elr = set(step["elr"])

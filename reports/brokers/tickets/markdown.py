@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports.brokers.tickets.causes import CAUSES
 from reports.brokers.tickets.instructions import instructions
+from reports.brokers.tickets.story import in_properties
 from reports.evidence.markdown import escaped
 from sim.plurals import counted
 
@@ -48,7 +49,10 @@ def _lines(story: Story, confirmed: Mapping[str, Any] | None, files: Mapping[str
     plane = "KRaft, one controller" if story.mode.rules.control_plane == "kraft" else "ZooKeeper"
     elr = ", eligible.leader.replicas.version=1" if story.mode.rules.elr == "on" else ""
     yield f"{counted(scenario.brokers, 'broker')}, {plane}{elr}; a topic of one partition."
-    yield from ("", *(f"    {key}={_value(value)}" for key, value in scenario.config.items() if not _is_harness(key)))
+    yield from (
+        "",
+        *(f"    {key}={in_properties(value)}" for key, value in scenario.config.items() if not _is_harness(key)),
+    )
     yield from ("", "## Steps", "")
     yield from (f"{number}. {text}" for number, text in enumerate(instructions(story), start=1))
     yield from ("", "## Expected", "")
@@ -82,10 +86,6 @@ def _violated(violation: Mapping[str, Any]) -> str:
 def _is_harness(key: str) -> bool:
     """Whether a setting makes a scenario faster, and decides nothing."""
     return key == "replica.socket.timeout.ms"
-
-
-def _value(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _SHOWN: Final = ("partition ", "log of broker ", "epoch cache of broker ", "verdict")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from faults.kind import node_of
 from reports.brokers.confirm.proxy import CONTROL
-from sim.config import Value
+from reports.brokers.tickets.story import in_properties
 from sim.errors import InputError
 from sim.history import steps
 
@@ -66,10 +66,10 @@ class _Writer:
             "servers": ",".join(f"127.0.0.1:$((base + {one}))" for one in ids),
             "session_ms": LONG_MS if paused else SESSION_MS,
             "lag_ms": 4 * LONG_MS if paused else _LAG_MS,
-            "properties": "\n".join(f"{key}={_shown(found)}" for key, found in own.items()),
+            "properties": "\n".join(f"{key}={in_properties(found)}" for key, found in own.items()),
             "feature": "--feature eligible.leader.replicas.version=1 " if elr else "",
             "assignment": ":".join(map(str, range(1, story.replicas + 1))),
-            "topic_configs": f"--config min.insync.replicas={_shown(own['min.insync.replicas'])} ",
+            "topic_configs": f"--config min.insync.replicas={in_properties(own['min.insync.replicas'])} ",
             "isr": " ".join(map(str, range(1, story.replicas + 1))),
             "judged": " ".join([] if self._deleted else story.batches) or '""',
         }
@@ -109,37 +109,37 @@ class _Writer:
     # Actions.
 
     def produce(self, params: Mapping[str, Any]) -> list[str]:
-        """A producer of its own for each batch."""
+        """Send a batch with a producer of its own."""
         acks = str(params.get("acks", self._story.result.settings["acks"]))
         batch = params["batch"]
         return [f'note "produce {batch}, acks={acks}"', f"produce {batch} {acks}"]
 
     def stop(self, params: Mapping[str, Any]) -> list[str]:
-        """A clean end."""
+        """Stop the broker by SIGTERM, a controlled shutdown."""
         return [f'note "stop broker {params["broker"]}"', f"stop {params['broker']}"]
 
     def kill(self, params: Mapping[str, Any]) -> list[str]:
-        """Who was paused because of the killed broker goes on."""
+        """Kill the broker, and resume the follower that `cut` paused."""
         said = [f'note "kill broker {params["broker"]}"', f"crash {params['broker']}"]
         if self._paused is not None and self._paused != params["broker"]:
             said.append(f'kill -CONT "$(node {self._paused})"')
         return said
 
     def start(self, params: Mapping[str, Any]) -> list[str]:
-        """Waits until it is unfenced."""
+        """Start the broker, and wait until it is unfenced."""
         return [f'note "start broker {params["broker"]}"', f"run {params['broker']}"]
 
     def reassign(self, params: Mapping[str, Any]) -> list[str]:
-        """By the Admin client."""
+        """Reassign the partition by the Admin client."""
         replicas = ",".join(map(str, params["replicas"]))
         return [f'note "reassign to {replicas}"', f"reassign {replicas}", "describe"]
 
     def cancel(self, _: Mapping[str, Any]) -> list[str]:
-        """By the Admin client."""
+        """Cancel the reassignment by the Admin client."""
         return ['note "cancel the reassignment"', "reassign", "describe"]
 
     def cut(self, params: Mapping[str, Any]) -> list[str]:
-        """A throttle, or a pause."""
+        """Throttle replication, or pause a follower that is in the ISR."""
         ends = {node_of(params["from"]), node_of(params["to"])}
         leader, isr = self._state()
         if CONTROL in ends or leader not in ends:
@@ -151,40 +151,40 @@ class _Writer:
         return [f'note "pause broker {follower}"', f'kill -STOP "$(node {follower})"', "sleep 2"]
 
     def heal(self, _: Mapping[str, Any]) -> list[str]:
-        """Ends the throttle."""
+        """End the throttle that `cut` began; a paused follower goes on when the leader is killed."""
         return [] if self._paused is not None else ['note "end the throttle"', "unthrottle"]
 
     def pause(self, params: Mapping[str, Any]) -> list[str]:
-        """SIGSTOP."""
+        """Stop the process by SIGSTOP."""
         return [f'note "pause broker {params["node"]}"', f'kill -STOP "$(node {params["node"]})"']
 
     def resume(self, params: Mapping[str, Any]) -> list[str]:
-        """SIGCONT."""
+        """Resume the process by SIGCONT."""
         return [f'note "resume broker {params["node"]}"', f'kill -CONT "$(node {params["node"]})"', "sleep 10"]
 
     def lose_power(self, params: Mapping[str, Any]) -> list[str]:
-        """Kills, and cuts logs."""
+        """Kill the brokers, and cut from their logs what the simulation loses."""
         brokers = list(params["brokers"])
         ends = " ".join(f"{one}:{self._lost_from(one)}" for one in brokers)
         ids = " ".join(map(str, brokers))
         return [f'note "brokers {ids} lose power, and what they have not flushed"', f"lose_power {ends}"]
 
     def replace(self, params: Mapping[str, Any]) -> list[str]:
-        """A new disk."""
+        """Kill the broker, and give it an empty disk."""
         broker = params["broker"]
         return [f'note "broker {broker} gets a new disk"', f"replace_disk {broker}"]
 
     def set(self, params: Mapping[str, Any]) -> list[str]:
-        """Of the topic."""
-        return [f"set_topic {key}={_shown(found)}" for key, found in params["config"].items()]
+        """Set settings of the topic."""
+        return [f"set_topic {key}={in_properties(found)}" for key, found in params["config"].items()]
 
     def delete(self, params: Mapping[str, Any]) -> list[str]:
-        """DeleteRecords."""
+        """Delete the records below an offset by kafka-delete-records.sh."""
         self._deleted = True
         return ['note "delete all records"', f"delete_records {params['offset'] + 1} # The filler is one more."]
 
     def nothing(self, _: Mapping[str, Any]) -> list[str]:
-        """What only the simulation needs."""
+        """Do nothing: only the simulation needs this line."""
         return []
 
     # The simulation.
@@ -236,7 +236,3 @@ def _part(name: str, values: Mapping[str, object]) -> str:
     for key, value in values.items():
         text = text.replace(f"@{key}@", str(value))
     return text
-
-
-def _shown(value: Value) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

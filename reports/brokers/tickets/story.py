@@ -14,10 +14,12 @@ from reports.brokers.tickets.causes import CAUSES
 from scenarios.format import catalogue
 from scenarios.single.run import run
 from scenarios.single.script import RulesInForce
-from sim.config import integer
+from sim.config import Value, integer
 from sim.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from scenarios.format.scenario import Scenario, ScriptLine, StoryLine
     from scenarios.single.result import RunResult
     from sim.protocol.modes import Mode
@@ -88,6 +90,16 @@ class Story:
         repaired = [name for name in ("elr-repaired", "kraft-repaired") if name in scenario.broken_by]
         named = [rule for name in repaired or scenario.broken_by for rule in scenario.broken_by[name]]
         return [rule for rule in CAUSES if rule in named]
+
+
+def listed(numbers: Iterable[int]) -> str:
+    """Numbers with commas, as people and Java list them."""
+    return ", ".join(map(str, numbers))
+
+
+def in_properties(value: Value) -> str:
+    """A value as Kafka's tools and properties files take it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def read_tried() -> dict[str, dict[str, list[Any]]]:
