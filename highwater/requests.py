@@ -207,14 +207,13 @@ def sweep_request(
     """
     from pathlib import Path
 
-    from scenarios.properties import classify, releases
+    from scenarios.properties.cluster import Cluster
 
     files = [server_properties] if isinstance(server_properties, str | Path) else server_properties
-    found = classify.read(map(Path, files))
-    chosen = None if release is None else releases.find(release, found.control_plane)
+    cluster = Cluster.of(files, release)
+    chosen = cluster.release
     named = tuple(modes.split(",") if isinstance(modes, str) and modes else modes)
     given = setting_lists(settings)
-    found.not_given(given)
     fixed, varied = rule_lists(rules)
     return SweepRequest(
         [scenarios] if isinstance(scenarios, str) else list(scenarios),
@@ -222,7 +221,7 @@ def sweep_request(
         named or (() if chosen is None else (chosen.mode.name,)),
         rules=fixed,
         varied=varied,
-        settings={**{key: (value,) for key, value in found.settings.items()}, **given},
+        settings={**{key: (value,) for key, value in cluster.settings(given).items()}, **given},
         blows=blows,
         release=chosen,
         reuses=reuse,

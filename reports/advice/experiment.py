@@ -73,6 +73,11 @@ class Experiment:
     changes: tuple[Change, ...]
     modes: tuple[Mode, ...]
 
+    @property
+    def given(self) -> dict[str, Value]:
+        """The settings that the answers give."""
+        return _given(self.answers)
+
     def variant(self, change: Change) -> Scenario:
         """The scenario with a change."""
         return self.scenario.with_settings(change.settings)
@@ -105,12 +110,7 @@ def design(answers: Answers, settings: Mapping[str, Value], release: Release | N
     Raises:
         InputError: Kafka would not start with the settings.
     """
-    given: dict[str, Value] = {
-        **settings,
-        FACTOR: answers.replicas,
-        FLUSH: answers.flush,
-        UNCLEAN: answers.unclean,
-    }
+    given: dict[str, Value] = {**settings, **_given(answers)}
     present = MODES["elr-4.3"] if release is None else release.mode
     if release is not None:
         given = {**release.beside(given, {}), **given}
@@ -121,6 +121,10 @@ def design(answers: Answers, settings: Mapping[str, Value], release: Release | N
     newer = [one for one in modes if one.place >= present.place]
     check_as_kafka(scenario)
     return Experiment(answers, scenario, text, changes, tuple(newer))
+
+
+def _given(answers: Answers) -> dict[str, Value]:
+    return {FACTOR: answers.replicas, FLUSH: answers.flush, UNCLEAN: answers.unclean}
 
 
 def _text(answers: Answers, mode: Mode, settings: Mapping[str, Value]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -31,19 +33,36 @@ NAMES: Final[Mapping[str, Mapping[str, str]]] = {
 """Scope -> Kafka's key -> the key here. A producer's and a consumer's timeouts are one setting here, the producer's."""
 
 
+_HARMLESS: Final = re.compile(r"[+-]?[0-9][0-9_.,]{0,18} ?[a-z]{0,2}|[a-z]{0,3}", re.ASCII | re.IGNORECASE)
+"""A number, perhaps with a unit, or at most three letters."""
+_NEAR: Final = 0.8
+"""How like a valid word another one has to be in order to be repeated."""
+
+
 def value(scope: str, key: str, text: str) -> Value:
     """The value of a modelled key, read as Kafka does: without blanks around it, numbers in digits only.
 
     Raises:
-        InputError: it is not valid.
+        InputError: it is not valid. The message repeats it only if it can hardly be a password on the wrong line: a
+            number, three letters, or a word that is like a valid one.
     """
     word = text.strip()
     name = NAMES[scope][key]
+    choices = ("true", "false") if key == _ELR else _choices(name)
+    if not _HARMLESS.fullmatch(word) and not difflib.get_close_matches(word.lower(), choices, cutoff=_NEAR):
+        needed = f"one of: {', '.join(choices)}" if choices else "a whole number is needed"
+        raise InputError(f"{key}: the value is not valid; {needed} (it is not shown, because it may be a secret)")
     if key == _ELR:
-        if word.lower() not in ("true", "false"):
-            raise InputError(f"{key} = {word!r} is not valid; one of: true, false")
+        if word.lower() not in choices:
+            raise InputError(f"{key} = {word!r} is not valid; one of: {', '.join(choices)}")
         return int(word.lower() == "true")
-    is_number = isinstance(KEYS[name].default, int) and not isinstance(KEYS[name].default, bool)
-    if is_number and not word.removeprefix("-").removeprefix("+").isdecimal():
+    if not choices and not word.removeprefix("-").removeprefix("+").isdecimal():
         raise InputError(f"{key} = {word!r} is not valid: a whole number is needed")
     return parse(name, word)
+
+
+def _choices(name: str) -> tuple[str, ...]:
+    """The valid words of a key; none for a number."""
+    if KEYS[name].choices:
+        return tuple(KEYS[name].choices)
+    return ("true", "false") if isinstance(KEYS[name].default, bool) else ()

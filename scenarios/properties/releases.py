@@ -42,10 +42,14 @@ class Release:
     defaults: Mapping[str, Value]
     absent: tuple[str, ...]
 
-    def differences(self) -> str:
-        """The defaults that differ from those of Highwater, as words of a sentence; empty if none does."""
+    def differences(self, given: Mapping[str, Value]) -> str:
+        """The defaults that differ from those of Highwater and apply, as words of a sentence; empty if none does.
+
+        Args:
+            given: the settings that the user sets, which have no default.
+        """
         return ", ".join(
-            f"{key} = {shown(found)} (here {shown(KEYS[key].default)})" for key, found in self.defaults.items()
+            f"{key} = {shown(found)} (here {shown(KEYS[key].default)})" for key, found in self.beside(given, {}).items()
         )
 
     def beside(self, given: Mapping[str, Value], own: Mapping[str, object]) -> dict[str, Value]:

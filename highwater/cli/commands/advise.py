@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from highwater.cli import losses
-from highwater.cli.cluster import Cluster, cluster_options, told
+from highwater.cli.cluster import cluster_options
 from highwater.cli.options import PATH, Command, duration, json_option
 from reports.formatting import percent
 from scenarios import paths, plugged
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from reports.advice.findings import Finding, Loss
     from reports.advice.incidents import Exposure
     from reports.advice.yearly import Estimate
+    from scenarios.properties.cluster import Cluster
 
 T = TypeVar("T")
 ADVICE_VERSION: Final = 1
@@ -164,7 +165,7 @@ def _head(ui: Ui, asked: Experiment, cluster: Cluster) -> None:
     config = asked.scenario.config
     ui.line(f"Settings: {', '.join(f'{key} = {shown(value)}' for key, value in config.items())}")
     ui.line(f"Releases: {', '.join(f'{mode.release} (mode {mode.name})' for mode in asked.modes)}")
-    for line in () if cluster.release is None else told(cluster.release):
+    for line in cluster.notes(asked.given):
         ui.line(line)
 
 

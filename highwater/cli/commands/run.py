@@ -12,7 +12,7 @@ import click
 
 from highwater.cli import last_failed as remembered
 from highwater.cli import options, outcome
-from highwater.cli.cluster import Cluster, cluster_options
+from highwater.cli.cluster import cluster_options, tell
 from highwater.cli.options import PATH, Command, json_option, rule_option, set_option, strict_option, without_option
 from reports import exits, starts
 from reports.evidence import folder as evidence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from highwater.cli.console import Ui
     from scenarios.format.scenario import Scenario
+    from scenarios.properties.cluster import Cluster
     from scenarios.properties.releases import Release
     from scenarios.shrinking.case import Case
     from scenarios.single.recording import Recording
@@ -113,7 +114,8 @@ def command(
             raise InputError("--last-failed brings modes, seeds, rules and settings along; it goes with SCENARIO alone")
         jobs = _last_failed(ui, names)
     else:
-        settings = cluster.settings(settings)
+        given = settings
+        settings = {**cluster.settings(given), **given}
         mode = mode if all_modes else cluster.modes(mode)
         jobs = [
             _Job.of(
@@ -130,7 +132,7 @@ def command(
             )
             for name in names or (None,)
         ]
-        cluster.tell(ui, (job.origin.scenario for job in jobs), (one for job in jobs for one in job.modes))
+        tell(ui, cluster, given, (job.origin.scenario for job in jobs), (one for job in jobs for one in job.modes))
     chosen = [(job.origin, job.modes) for job in jobs]
     board = None
     if len(chosen) > 1 and not (as_json or ui.verbose):

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from highwater.cli.cluster import Cluster, told
 from highwater.cli.options import PATH, Command, json_option
 from sim.config import shown
 from sim.errors import InputError
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     from highwater.cli.console import Ui
     from scenarios.properties.classify import Finding
+    from scenarios.properties.cluster import Cluster
     from sim.protocol.modes import Mode
 
 
@@ -31,6 +31,8 @@ def command(ui: Ui, files: tuple[Path, ...], mode: str | None, release: str | No
     FILE is a server.properties, a file of topic or producer settings, or what kafka-configs.sh --describe or
     kafka-topics.sh --describe prints about one topic or broker. Values are shown of modelled keys only.
     """
+    from scenarios.properties.cluster import Cluster
+
     if not files and release is None:
         raise InputError("name a file, or --release")
     cluster = Cluster.of(files, release)
@@ -40,7 +42,7 @@ def command(ui: Ui, files: tuple[Path, ...], mode: str | None, release: str | No
         ui.json(_as_json(cluster, modes, found.findings))
         return
     ui.line(f"In {', '.join(f'{one.name} (Kafka {one.release})' for one in modes)}")
-    for text in (*found.notes, *(() if cluster.release is None else told(cluster.release))):
+    for text in (*found.notes, *cluster.notes({})):
         ui.line(text)
     if files:
         ui.line()
@@ -83,6 +85,6 @@ def _as_json(cluster: Cluster, modes: list[Mode], findings: tuple[Finding, ...])
         "modes": [mode.name for mode in modes],
         "keys": keys,
         "settings": dict(cluster.found.settings),
-        "notes": [*cluster.found.notes, *(() if release is None else told(release))],
+        "notes": [*cluster.found.notes, *cluster.notes({})],
         "defaults": {} if release is None else dict(release.defaults),
     }

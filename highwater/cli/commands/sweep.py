@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from highwater.cli import options
-from highwater.cli.cluster import Cluster, cluster_options
+from highwater.cli.cluster import cluster_options, tell
 from highwater.cli.options import Command, grid_option, json_option, rule_list_option, strict_option, without_option
 from highwater.requests import SweepRequest, seed_range
 from reports.formatting import percent
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from highwater.cli.console import Ui
+    from scenarios.properties.cluster import Cluster
     from scenarios.sweep.driver import Backend
     from scenarios.sweep.folder import Folder
     from sim.config import Value
@@ -131,8 +132,8 @@ def command(
     rules_to_stop = None if until is None else parse(until.split(","))
     modes = modes if all_modes else cluster.modes(modes)
     named = () if modes is None else modes.split(",")
-    cluster.found.not_given(settings)
-    settings = {**{key: (value,) for key, value in cluster.found.settings.items()}, **settings}
+    given = {key: values[0] for key, values in settings.items()}
+    settings = {**{key: (value,) for key, value in cluster.settings(given).items()}, **settings}
     fixed = {name: values[0] for name, values in rules.items() if len(values) == 1}
     varied = {name: values for name, values in rules.items() if len(values) > 1}
     asked = SweepRequest(
@@ -150,7 +151,7 @@ def command(
         varied,
     )
     sweep = asked.sweep()
-    cluster.tell(ui, sweep.scenarios, (mode for modes_of in sweep.modes.values() for mode in modes_of))
+    tell(ui, cluster, given, sweep.scenarios, (mode for modes_of in sweep.modes.values() for mode in modes_of))
     spark_conf = _conf(conf)
     backend = _backend(local, master, spark_conf, mixed_builds=mixed_builds, title=sweep.title)
     cores = os.cpu_count()

@@ -167,6 +167,39 @@ def test_values_that_kafka_refuses_are_refused(tmp_path: Path, text: str, proble
     assert str(file) in found
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "min.insync.replicas=hunter2hunter2",
+        "min.insync.replicas=2hunter",
+        "min.insync.replicas=12345678901234567890123456",
+        "min.insync.replicas=2 # hunter2",
+        "unclean.leader.election.enable=hunter2",
+        "eligible.leader.replicas.enable=hunter2",
+        "acks=hunter2\nbootstrap.servers=x",
+    ],
+)
+def test_a_password_on_the_wrong_line_is_not_repeated(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "my.properties"
+    file.write_text(f"{line}\n")
+    with pytest.raises(InputError) as refused:
+        read([file])
+    (found,) = refused.value.problems
+    key, _, value = line.partition("\n")[0].partition("=")
+    assert f"line 1: {key}: the value is not valid; " in found
+    assert value not in found
+    assert "hunter" not in found
+
+
+@pytest.mark.parametrize("line", ["min.insync.replicas=-3", "min.insync.replicas=2x", "acks=alll\nbootstrap.servers=x"])
+def test_a_slip_of_the_pen_is_repeated(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "my.properties"
+    file.write_text(f"{line}\n")
+    with pytest.raises(InputError) as refused:
+        read([file])
+    assert f"'{line.partition(chr(10))[0].partition('=')[2]}' is not valid" in refused.value.problems[0]
+
+
 def test_a_value_of_a_config_provider_has_to_be_given(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("broker.id=1\nmin.insync.replicas=${env:MIN_ISR}\n")

@@ -68,6 +68,14 @@ def test_producers_are_idempotent_by_default_where_they_can_be(given: dict[str, 
     assert find("3.9").beside(given, own) == {}
 
 
+def test_no_default_differs_that_the_user_overrides() -> None:
+    release = find("3.9")
+    assert release.differences({}) == "enable.idempotence = true (here false)"
+    assert release.differences({"enable.idempotence": True}) == ""
+    assert release.differences({"acks": "1"}) == ""
+    assert find("2.6").differences({"acks": "all"}) == "retry.backoff.max.ms = 100 (here 1000)"
+
+
 @pytest.mark.parametrize("release", ["5.0", "3", "3.9.x", "", "0.10.1"])
 def test_an_unknown_release_is_refused(release: str) -> None:
     with pytest.raises(InputError, match="is no release whose keys are known"):
