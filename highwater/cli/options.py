@@ -309,6 +309,10 @@ store_options = together(
     _as_request(StoreRequest),
 )
 """Options of a command that reads a sweep's rows. The command receives them as `asked`, a `StoreRequest`."""
+keep_cluster_option = click.option(
+    "--keep-cluster", "keeps_cluster", is_flag=True, help="Shrink faults and batches only: brokers and settings stay."
+)
+"""--keep-cluster, of commands that shrink a run."""
 kind_option = click.option("--kind", metavar="KIND", help="Only this kind of violation.")
 
 
@@ -331,7 +335,12 @@ one_run_options = together(
 
 def evidence_options(part: str) -> Callable[[F], F]:
     """Options of a command that runs one seed and writes its evidence to --output, into the folder `part`."""
-    output = click.option("--output", metavar="DIR", type=PATH, help=f"Gets {part}/<seed>-<mode>/.")
+    output = click.option(
+        "--output",
+        metavar="DIR",
+        type=PATH,
+        help=f"Gets {part}/<seed>-<mode>/; by default the sweep's folder, or store/SCENARIO here.",
+    )
     return together(rule_option, set_option, without_option, strict_option, output, json_option)
 
 

@@ -178,8 +178,9 @@ def shortest_loss(outcome: Outcome) -> Loss | None:
 
 
 def _smallest(scenario: Scenario, mode: Mode, seed: int) -> Loss:
-    """The cluster and its settings stay as they are, unlike in ``highwater shrink``."""
-    case = Case(recording.of_run(scenario, Case(scenario, mode, seed, {}).run()).scenario, mode, seed, {})
+    """The cluster and its settings stay as they are, here and when ``highwater explain`` shrinks the loss further."""
+    drawn = Case(scenario, mode, seed, {})
+    case = Case(recording.of_run(scenario, drawn.run()).scenario, mode, seed, {}).keeping_cluster()
     case = case.with_faults(ddmin(case.faults, lambda faults: has_lost(case.with_faults(faults).row())))
     fewer = case
     case = case.with_sends(ddmin(case.sends, lambda sends: has_lost(fewer.with_sends(sends).row())))

@@ -26,8 +26,13 @@ PART: Final = "shrunk"
 """Folder of shrunk runs, beside ``seeds``."""
 
 
-def failed_run(origin: Origin, mode: Mode) -> Case:
+def failed_run(origin: Origin, mode: Mode, *, keeps_cluster: bool = False) -> Case:
     """Run the case to shrink, and record it.
+
+    Args:
+        origin: the run.
+        mode: its mode.
+        keeps_cluster: shrinking leaves brokers and settings as they are; so it does if the recorded run says so.
 
     Raises:
         InputError: it is scripted, or its digest differs from the known one.
@@ -40,8 +45,8 @@ def failed_run(origin: Origin, mode: Mode) -> Case:
     digest, expected = result.row["digest"], origin.digests.get(mode.name)
     if expected not in (None, digest):
         raise InputError(f"{what}: the digest is {digest}, and was {expected}: other code ran then, or it was edited")
-    found = recording.of_run(origin.scenario, result)
-    return Case(found.scenario, mode, origin.seed, origin.rules)
+    found = Case(recording.of_run(origin.scenario, result).scenario, mode, origin.seed, origin.rules)
+    return found.keeping_cluster() if keeps_cluster else found
 
 
 def shrunk(

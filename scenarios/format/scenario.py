@@ -176,6 +176,7 @@ class Recorded:
         words: its words on the command line.
         older: brokers that start in an older mode, and restart in the run's.
         continued: a continuation with other latencies; never stored.
+        keeps_cluster: whether brokers and settings are a real cluster's, which shrinking leaves as they are.
     """
 
     plan: Plan
@@ -187,6 +188,7 @@ class Recorded:
     older: Mapping[int, str] = field(default_factory=dict)
     continued: Continuation | None = None
     further_sends: Mapping[str, tuple[PlannedSend, ...]] = field(default_factory=dict)
+    keeps_cluster: bool = False
 
 
 @dataclass(frozen=True, slots=True)

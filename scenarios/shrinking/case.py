@@ -71,6 +71,10 @@ class Case:
         """A copy with other latencies from that time on: see `scenarios.format.scenario.Continuation`."""
         return self._recording(continued=Continuation(after_us, number, faults))
 
+    def keeping_cluster(self) -> Case:
+        """A copy of which shrinking leaves brokers and settings as they are."""
+        return self._recording(keeps_cluster=True)
+
     def expecting(self, kinds: tuple[str, ...]) -> Case:
         """A copy that expects these violations."""
         recorded = replace(self.recorded, kinds=kinds)

@@ -26,6 +26,10 @@ EARLIEST_US: Final = SECOND
 SPARE: Final = "sim.spare.brokers"
 SHAPE: Final = (FACTOR, SPARE)
 """Settings that `smaller_clusters` changes."""
+FACTOR_LEAST: Final = 2
+"""Replicas of a shrunk run, at least, if the failed one had so many: what the only replica of a partition loses, no
+protocol could have kept, so it is another failure.
+"""
 
 
 def moments(case: Case) -> list[int]:
@@ -53,11 +57,11 @@ def only_settings(case: Case, keys: Sequence[str]) -> Case:
 
 
 def smaller_clusters(case: Case) -> Iterator[Case]:
-    """Cases with fewer brokers and replicas, the smallest cluster first."""
+    """Cases with fewer brokers and replicas, the smallest cluster first; at least `FACTOR_LEAST` replicas."""
     config, brokers = case.scenario.config, case.scenario.brokers
     factor = int(config[FACTOR])
     named = sorted({broker for fault in case.faults for broker in (*fault.targets, *fault.replicas) if broker > 0})
-    for fewer in range(1, factor + 1):
+    for fewer in range(min(FACTOR_LEAST, factor), factor + 1):
         for count in range(fewer, brokers + 1):
             spare = count - fewer
             if (fewer, count) == (factor, brokers) and spare == config[SPARE]:

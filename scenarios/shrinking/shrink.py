@@ -180,21 +180,26 @@ class _Shrinker:
                 low = middle + 1
 
     def _parts(self) -> None:
-        """Remove faults, then batches, then settings."""
+        """Remove faults, then batches, then settings, unless the cluster stays as it is."""
         case = self.case
         ddmin(case.faults, lambda faults: self._take(self.case.with_faults(faults)))
         ddmin(case.sends, lambda sends: self._take(self.case.with_sends(sends)))
+        if not self.case.recorded.keeps_cluster:
+            self._settings()
+        self._take(self.case.with_scenario(settle_us=0))
+        self._take(self.case.with_scenario(first=1))
+
+    def _settings(self) -> None:
         keys = passes.changed_settings(self.case)
         ddmin(keys, lambda kept: self._take(passes.only_settings(self.case, kept)))
         for name in ("broker_config", "broker_modes"):
             items = tuple(getattr(self.case.scenario, name).items())
             ddmin(items, lambda kept, name=name: self._take(self.case.with_scenario(**{name: dict(kept)})))  # type: ignore[misc]
         ddmin(tuple(self.case.recorded.older.items()), lambda kept: self._take(self.case.with_older(dict(kept))))
-        self._take(self.case.with_scenario(settle_us=0))
-        self._take(self.case.with_scenario(first=1))
 
     def _cluster(self) -> None:
-        self._first(passes.smaller_clusters(self.case))
+        if not self.case.recorded.keeps_cluster:
+            self._first(passes.smaller_clusters(self.case))
         for _ in range(len(self.case.sends) + 2):
             if not self._first(passes.simpler_sends(self.case)):
                 return

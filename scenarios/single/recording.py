@@ -70,6 +70,7 @@ def to_json(scenario: Scenario, result: RunResult) -> dict[str, Any]:
         "first": scenario.first,
         "horizon_us": result.horizon_us,
         "settle_us": scenario.settle_us,
+        **({"keeps_cluster": True} if scenario.recorded is not None and scenario.recorded.keeps_cluster else {}),
         **({} if scenario.topology is None else {"topology": asdict(scenario.topology)}),
         **({"topics": [asdict(topic) for topic in scenario.topics]} if scenario.topics else {}),
         "config": dict(result.settings),
@@ -181,7 +182,15 @@ def _built(run: _RunTable, words: tuple[str, ...]) -> Recording:
         settle_us=run.settle_us,
         strict=run.strict,
         recorded=Recorded(
-            plan, sends, run.horizon_us, mode.name, kinds, words, run.older_modes, further_sends=further_sends
+            plan,
+            sends,
+            run.horizon_us,
+            mode.name,
+            kinds,
+            words,
+            run.older_modes,
+            further_sends=further_sends,
+            keeps_cluster=run.keeps_cluster,
         ),
     )
     return Recording(scenario, mode, run.seed, run.rules, run.digest)
@@ -284,6 +293,7 @@ class _RunTable(Table):
     first: Broker
     horizon_us: Time
     settle_us: Time
+    keeps_cluster: bool = False
     topology: _Topology | None = None
     topics: list[_Topic] = Field(default_factory=list)
     config: Annotated[Settings, _by(resolve)]

@@ -11,7 +11,7 @@ import click
 
 from highwater.cli import options
 from highwater.cli.commands.shrink import progress
-from highwater.cli.options import Command, evidence_options, failed_run_options
+from highwater.cli.options import Command, evidence_options, failed_run_options, keep_cluster_option
 from reports.evidence import folder as evidence
 from reports.formatting import seconds
 from scenarios import plugged
@@ -41,6 +41,7 @@ EXPLAIN_VERSION: Final = 1
 @click.option("--brief", is_flag=True, help="Only the story, a line each.")
 @click.option("--all", "everything", is_flag=True, help="All sentences; history.txt contains all steps.")
 @click.option("--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="Text or Markdown.")
+@keep_cluster_option
 @evidence_options("shrunk")
 @click.pass_obj
 def command(
@@ -52,6 +53,7 @@ def command(
     brief: bool,
     everything: bool,
     form: str,
+    keeps_cluster: bool,
     output: Path | None,
     as_json: bool,
 ) -> None:
@@ -80,7 +82,9 @@ def command(
         return
     place = origin.place(output, origin.seed, chosen.name, shrunk_run.PART)
     evidence.check(place)
-    found, took = shrunk_run.shrunk(shrunk_run.failed_run(origin, chosen), kind, limit / 2, progress(ui))
+    found, took = shrunk_run.shrunk(
+        shrunk_run.failed_run(origin, chosen, keeps_cluster=keeps_cluster), kind, limit / 2, progress(ui)
+    )
     evidence.prepare(place)
     case = shrunk_run.as_found(found, place.path / evidence.PLAN)
     trials = Trials(lambda: time.monotonic() - begin > limit)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--kind", metavar="KIND", help="The violation to explain; by default the first.")
 @click.option("--all", "everything", is_flag=True, help="All sentences of the story, not only the most important.")
 @click.option("--budget", metavar="TIME", default="10s", show_default=True, help="For the point of no return.")
-@click.option("--output", metavar="FILE", type=PATH, help="[default: SCENARIO-MODE-SEED.html]")
+@click.option("--output", metavar="FILE", type=PATH, help="[default: SCENARIO-MODE-SEED.html here]")
 @click.pass_obj
 def command(
     ui: Ui,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from highwater.cli import options, outcome
-from highwater.cli.options import Command, evidence_options, failed_run_options
+from highwater.cli.options import Command, evidence_options, failed_run_options, keep_cluster_option
 from reports.evidence import folder as evidence
 from reports.evidence import outcome as single
 from sim import exit_codes
@@ -31,6 +31,7 @@ NOTE_SECONDS: Final = 2
 @failed_run_options("Shrink")
 @click.option("--kind", metavar="KIND", help="The violation to keep; by default the first inside the promise.")
 @click.option("--budget", metavar="TIME", default="30s", show_default=True, help="Time limit, as 30s or 2m.")
+@keep_cluster_option
 @evidence_options("shrunk")
 @click.pass_obj
 def command(
@@ -38,6 +39,7 @@ def command(
     asked: RunRequest,
     kind: str | None,
     budget: str,
+    keeps_cluster: bool,
     output: Path | None,
     as_json: bool,
 ) -> None:
@@ -53,7 +55,9 @@ def command(
     ui.caution(origin.warnings)
     place = origin.place(output, origin.seed, chosen.name, shrunk_run.PART)
     evidence.check(place)
-    found, took = shrunk_run.shrunk(shrunk_run.failed_run(origin, chosen), kind, seconds, progress(ui))
+    found, took = shrunk_run.shrunk(
+        shrunk_run.failed_run(origin, chosen, keeps_cluster=keeps_cluster), kind, seconds, progress(ui)
+    )
     evidence.prepare(place)
     case = shrunk_run.as_found(found, place.path / evidence.PLAN)
     result = case.run(trace=True)

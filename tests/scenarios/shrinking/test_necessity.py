@@ -9,7 +9,7 @@ from scenarios.shrinking.criterion import Symptom, Trials, symptom
 from scenarios.shrinking.necessity import TRIES, Necessity, _NecessitySearch, find_necessity
 from scenarios.shrinking.shrink import shrink
 from scenarios.single.execution import CLIENTS_BEGIN_US
-from sim.protocol.messages import ProduceRequest, ProduceResponse
+from sim.protocol.messages import FetchRequest, FetchResponse, ProduceRequest, ProduceResponse
 from tests.scenarios.shrinking.failing import failing
 
 
@@ -27,22 +27,22 @@ def asked(scenario: str, mode: str, first: int) -> Necessity:
     return find_necessity(case, found, Trials(), until_us, until_us)
 
 
-LONE = ("sessions", "kip320", 50_090)
+OUTAGE = ("sessions", "kip320", 50_090)
 TWO = ("power", "kip101", 0)
 RACE = ("chaos", "kip320", 0)
 
 
-def test_a_lone_broker_loses_what_it_was_sent_and_answered() -> None:
-    takes = asked(*LONE)
+def test_an_outage_loses_what_both_replicas_had_and_one_answered() -> None:
+    takes = asked(*OUTAGE)
     kinds = [type(one.message) for one in takes.messages]
-    assert kinds[-2:] == [ProduceRequest, ProduceResponse]
+    assert kinds[-4:] == [ProduceRequest, FetchResponse, FetchRequest, ProduceResponse]
     assert [goes for _, goes in (*takes.faults, *takes.sends)] == [True, True]
     assert takes.asked == takes.of
     assert takes.whole
     assert (takes.stays, takes.tries, takes.is_enough) == (TRIES, TRIES, True)
 
 
-@pytest.mark.parametrize("run", [LONE, TWO])
+@pytest.mark.parametrize("run", [OUTAGE, TWO])
 def test_without_any_message_of_the_set_the_violation_is_gone(run: tuple[str, str, int]) -> None:
     case, found, until_us = small(*run)
     asking = _NecessitySearch(case, found, Trials())
@@ -74,6 +74,6 @@ def test_a_set_with_which_it_does_not_stay_is_not_enough() -> None:
 
 
 def test_a_used_up_budget_leaves_questions() -> None:
-    case, found, until_us = small(*LONE)
+    case, found, until_us = small(*OUTAGE)
     cut = find_necessity(case, found, Trials(lambda: True), until_us, until_us)
     assert (cut.messages, cut.tries, cut.whole, cut.is_enough) == ([], 0, False, False)

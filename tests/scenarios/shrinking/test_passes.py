@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,9 +49,16 @@ def test_smaller_clusters_have_fewer_brokers_which_may_get_other_numbers() -> No
         (one.scenario.config["default.replication.factor"], one.scenario.brokers, one.faults[0].targets)
         for one in passes.smaller_clusters(large)
     ]
-    assert found[:3] == [(1, 1, (3,)), (1, 1, (1,)), (1, 2, (3,))]
+    assert found[:3] == [(2, 2, (3,)), (2, 2, (1,)), (2, 3, (3,))]
     assert (2, 2, (1,)) in found
     assert (3, 3, (3,)) not in found
+
+
+@pytest.mark.parametrize(("factor", "least"), [(1, 1), (2, 2), (3, 2)])
+def test_a_partition_keeps_two_replicas_if_it_had_several(factor: int, least: int) -> None:
+    large = case(KILL).with_scenario(brokers=4).with_settings({"default.replication.factor": factor})
+    factors = [one.scenario.config["default.replication.factor"] for one in passes.smaller_clusters(large)]
+    assert min(factors) == least
 
 
 def test_batches_become_plain() -> None:

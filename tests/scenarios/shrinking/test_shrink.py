@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,20 @@ def shrunk(case: Case, kind: str) -> ShrunkCase:
 @cache
 def small(scenario: str, mode: str, first: int, kind: str) -> ShrunkCase:
     return shrunk(failing(scenario, mode, first, kind), kind)
+
+
+def test_a_real_cluster_stays_as_it_is(tmp_path: Path) -> None:
+    case = failing("power", "kip101", 50_000, "committed-loss").keeping_cluster()
+    file = tmp_path / "plan.json"
+    file.write_text(recording.to_text(recording.to_json(case.scenario, case.run())))
+    read = recording.read(file).scenario
+    found = shrunk(replace(case, scenario=read), "committed-loss")
+    assert found.after.faults < found.before.faults
+    assert found.case.scenario.config == case.scenario.config
+    assert found.case.scenario.brokers == case.scenario.brokers
+    smaller = small("power", "kip101", 50_000, "committed-loss").case.scenario
+    assert smaller.brokers < case.scenario.brokers
+    assert smaller.config["default.replication.factor"] == 2
 
 
 @pytest.mark.parametrize(("scenario", "mode", "first", "kind"), FAILURES)
