@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-PLAN_VERSION: Final = 3
-"""Version 1 lacks `Fault.value` and `Fault.replicas`, version 2 `Fault.trigger`."""
+PLAN_VERSION: Final = 4
+"""Version 1 lacks `Fault.value` and `Fault.replicas`, version 2 `Fault.trigger`, version 3 `Fault.partition`."""
 LEADER: Final = -1
 """Target: the leader when the fault strikes."""
 CONTROLLER: Final = -2
@@ -75,6 +75,7 @@ class Fault:
         value: amount in the unit of its kind (`faults.kind.Amount`).
         replicas: for a reassignment, the new assignment.
         trigger: the step that it waits for; None: it strikes at `at_us`.
+        partition: the topic or partition that it is about; empty: the first partition, or a topic that `value` picks.
     """
 
     kind: str
@@ -86,6 +87,7 @@ class Fault:
     value: int = 0
     replicas: tuple[int, ...] = ()
     trigger: Trigger | None = None
+    partition: str = ""
 
     def __init__(
         self,
@@ -98,6 +100,7 @@ class Fault:
         value: int = 0,
         replicas: tuple[int, ...] = (),
         trigger: Trigger | None = None,
+        partition: str = "",
     ) -> None:
         self.kind = kind
         self.at_us = at_us
@@ -108,6 +111,7 @@ class Fault:
         self.value = value
         self.replicas = replicas
         self.trigger = trigger
+        self.partition = partition
 
     def delay_us(self, place: int) -> int:
         """The delay between the strike and the target at index `place`."""
@@ -133,6 +137,7 @@ class Fault:
             self.value,
             self.replicas,
             trigger,
+            self.partition,
         )
 
     def row(self) -> tuple[str | int, ...]:
@@ -140,6 +145,8 @@ class Fault:
         more: tuple[str | int, ...] = ("with", self.value, *self.replicas) if self.value or self.replicas else ()
         if self.trigger is not None:
             more += self.trigger.row()
+        if self.partition:
+            more += ("of", self.partition)
         return (self.kind, self.at_us, *self.targets, self.lasts_us, *self.delays_us, self.both_ways, *more)
 
 
@@ -174,6 +181,7 @@ def plan_from_json(data: Mapping[str, Any]) -> Plan:
                 fault.get("value", 0),
                 tuple(fault.get("replicas", ())),
                 Trigger(**fault["trigger"]) if fault.get("trigger") else None,
+                fault.get("partition", ""),
             )
             for fault in data["faults"]
         )

@@ -30,6 +30,7 @@ from faults.kinds.record_deletion import RecordDeletion
 from faults.kinds.retention import RetentionFault
 from faults.kinds.session_expiry import SessionExpiry
 from faults.kinds.slow import Slow
+from faults.kinds.topic_changes import PartitionCreation, TopicCreation, TopicDeletion
 from faults.kinds.unclean_election_change import UncleanElectionChange
 from faults.kinds.unregistration import Unregistration
 from faults.kinds.zombie import Zombie
@@ -69,6 +70,9 @@ KINDS: Final[dict[str, FaultKind]] = {
         PowerDomainLoss(),
         HostLoss(),
         RackCut(),
+        TopicCreation(),
+        TopicDeletion(),
+        PartitionCreation(),
     )
 }
 """Name -> kind; those of plug-ins last."""

@@ -45,6 +45,7 @@ class Facts:
         drawn: whether faults are drawn.
         batches: name of a batch -> number of script lines that send it.
         configured: keys of ``[config]``.
+        topics: names of the topics, in order.
     """
 
     brokers: int
@@ -53,6 +54,7 @@ class Facts:
     drawn: bool
     batches: Counter[str]
     configured: frozenset[str]
+    topics: tuple[str, ...] = ()
 
 
 def gather(data: Mapping[str, Any]) -> Facts:
@@ -75,6 +77,7 @@ def gather(data: Mapping[str, Any]) -> Facts:
         drawn="faults" in data,
         batches=Counter(str(line.get("batch")) for line in lines if line.get("do") == "produce"),
         configured=frozenset(config),
+        topics=tuple([str(topic.get("name")) for topic in topics]),
     )
 
 
@@ -91,6 +94,8 @@ def whole(data: Mapping[str, Any], facts: Facts) -> list[str]:
     """Problems of the file as a whole."""
     if grouped := _without_group(data):
         return grouped
+    if lacking := _without_topics(data, facts):
+        return lacking
     if "workload" in data and facts.batches:
         return ["workload and script both send batches; only one of them may"]
     if "workload" not in data and not facts.batches:
@@ -107,6 +112,17 @@ def _without_group(data: Mapping[str, Any]) -> list[str]:
         f"{kind} needs topology.{grouping}, which names the brokers that it strikes together"
         for kind, grouping in GROUPINGS.items()
         if kind in kinds and not topology.get(grouping)
+    ]
+
+
+def _without_topics(data: Mapping[str, Any], facts: Facts) -> list[str]:
+    """Kinds of fault that change topics, where the file has none that they may change."""
+    kinds = {str(kind) for kind in _items(_table(data, "faults").get("kinds"))}
+    least = {"topic-creation": 2, "topic-deletion": 2, "partition-creation": 1}
+    return [
+        f"{kind} needs {'a second table' if count > 1 else 'a table'} of [[topics]], which it changes"
+        for kind, count in least.items()
+        if kind in kinds and len(facts.topics) < count
     ]
 
 
@@ -275,7 +291,23 @@ def topics(values: list[Any], facts: Facts) -> list[Any]:
         raise InputError(f'topics: control = "scripted" decides for one partition, and there are {partitions}')
     if values and values[0].idle:
         raise InputError(f"topics: {values[0].name!r} is the first, which the workload writes to, and cannot be idle")
+    if values and not values[0].created:
+        raise InputError(f"topics: {values[0].name!r} is the first, which exists from the start")
     return values
+
+
+def topic(name: str, facts: Facts) -> str:
+    """A topic of the file."""
+    if name not in facts.topics:
+        raise ValueError(f"no such topic{did_you_mean(name, facts.topics)}")
+    return name
+
+
+def other_topic(name: str, facts: Facts) -> str:
+    """A topic that may be deleted."""
+    if facts.topics[:1] == (name,):
+        raise ValueError("the first topic stays")
+    return topic(name, facts)
 
 
 def acks(value: object, _: Facts) -> Value:

@@ -54,6 +54,7 @@ class Topic:
         partitions: number of its partitions.
         replication_factor: number of replicas of each partition; without it, ``default.replication.factor``.
         idle: whether nothing is written to it, or read, before everything is healed.
+        created: whether it exists from the start, or is created by the script or a fault.
         config: its own ``min.insync.replicas``, which replaces that of ``[config]``.
     """
 
@@ -61,6 +62,7 @@ class Topic:
     partitions: int = 1
     replication_factor: int | None = None
     idle: bool = False
+    created: bool = True
     config: Mapping[str, Value] = field(default_factory=dict)
 
 

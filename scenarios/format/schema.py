@@ -165,6 +165,8 @@ PARAMS: Final[dict[str, Any]] = {
     "message": Annotated[str, _word("message", MESSAGES)],
     "permille": Permille,
     "flag": bool,
+    "topic": Annotated[str, _check(fields.topic)],
+    "other-topic": Annotated[str, _check(fields.other_topic)],
     "dynamic": Annotated[
         _Settings,
         Field(min_length=1),
@@ -204,6 +206,7 @@ class _Topic(Table):
     partitions: Annotated[int, Field(ge=1, le=fields.MAX_PARTITIONS)] = 1
     replication_factor: Annotated[int, Field(ge=1), _check(fields.factor)] | None = None
     idle: bool = False
+    created: bool = True
     config: Annotated[
         _Settings,
         _check(fields.of_topic),

@@ -19,7 +19,8 @@ from typing import Final
 from sim.history.findings import Violation
 from sim.history.steps import Converged
 from sim.hosts.broker import Broker
-from sim.hosts.cluster import Cluster, ClusterPartition
+from sim.hosts.cluster import Cluster
+from sim.hosts.topics import ClusterPartition
 from sim.kernel.scheduler import ALWAYS
 from sim.protocol.batch import Batch
 from sim.protocol.client.sender import ProducerBatch
@@ -39,7 +40,16 @@ class Convergence:
 
     def __init__(self, cluster: Cluster, first_id: int) -> None:
         self._cluster = cluster
+        self._first_id = first_id
         self.partitions = [PartitionConvergence(cluster, one, first_id, self._note) for one in cluster.partitions]
+
+    def add(self, partition: ClusterPartition, first_id: int) -> None:
+        """Wait for a new partition, too."""
+        self.partitions.append(PartitionConvergence(self._cluster, partition, self._first_id + first_id, self._note))
+
+    def remove(self, partition: ClusterPartition) -> None:
+        """Wait no longer for a partition, because its topic was deleted."""
+        self.partitions = [one for one in self.partitions if one.name != partition.name]
 
     def begin(self) -> None:
         """Start watching."""

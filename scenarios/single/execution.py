@@ -31,8 +31,9 @@ from sim.history import step_probes
 from sim.history.availability import Waiting, waiting
 from sim.history.findings import Violation
 from sim.history.recorder import Recorder
-from sim.hosts.cluster import TOPIC, Cluster, ClusterPartition, TopicPartition
+from sim.hosts.cluster import TOPIC, Cluster
 from sim.hosts.settings import acks_number, convergence_deadline_us
+from sim.hosts.topics import ClusterPartition, ClusterTopic, TopicPartition
 from sim.kernel.scheduler import ALWAYS, BudgetError, Environment, Kernel, PriorityKernel, ShuffledKernel
 from sim.kernel.streams import Streams, choice
 from sim.protocol.client.sender import ProducerBatch
@@ -46,6 +47,8 @@ END_US: Final = 1 << 62
 """Latest time: steps store their time in 64 bits, and some deadlines are "never" away."""
 CLIENTS_BEGIN_US: Final = 500_000
 """Clients start when brokers have loaded their logs and one leads: the end of warm-up."""
+IDS_EACH: Final = 1 << 22
+"""Record ids of a partition that is created while the cluster runs: they begin at its place, times this."""
 PAUSE_US: Final = 1_000_000
 """Time between the end of a script and healing."""
 
@@ -87,7 +90,8 @@ class Execution:
             broker_rules[broker] = mode_named(name).rules.override(overrides)
         self.kernel = kernel or self._kernel()
         recorder = Recorder(self.kernel, integer(self.config, "sim.record.budget"))
-        names, further = partitions(scenario, resolve(scenario.config, self.drawn) if first else self.config)
+        of_cluster = resolve(scenario.config, self.drawn) if first else self.config
+        names, further = partitions(scenario, of_cluster)
         for name in names[1:]:
             recorder.add_partition(name)
         self.checkers = Checkers(recorder)
@@ -111,10 +115,13 @@ class Execution:
             topology=scenario.topology,
             name=names[0],
             further=further,
+            topics=cluster_topics(scenario, of_cluster),
             kernel=self.kernel,
             streams=self.streams,
             recorder=recorder,
         )
+        self.cluster.topics.added = self._add_partition
+        self.cluster.topics.removed = self._remove_partition
         self.kernel.audit = self._audit
         self.injection = Injection(self.cluster)
         self.plan = Plan()
@@ -135,6 +142,7 @@ class Execution:
         self.exhausted = False
         self.inside_unclean = self.inside_lossy = UNKNOWN
         self._blows_end_us = 0
+        self._clients_began = False
 
     def dispose(self) -> None:
         """See `Cluster.dispose`."""
@@ -216,16 +224,44 @@ class Execution:
 
     def _begin_clients(self, _: object) -> None:
         cluster = self.cluster
+        self._clients_began = True
         self.warmup_elections = cluster.recorder.counts.elections
         cluster.recorder.availability.begin(self.kernel.now_us)
         for partition in cluster.partitions:
-            partition.producer.begin()
-            if partition.idle:
-                continue
-            partition.consumer.begin()
-            if self.scenario.drawn:
-                first_us = self.kernel.now_us + partition.consumer.settings.end_offsets_us
-                partition.consumer.ask_regularly_from(first_us)
+            self._begin_clients_of(partition)
+
+    def _begin_clients_of(self, partition: ClusterPartition) -> None:
+        partition.producer.begin()
+        if partition.idle:
+            return
+        partition.consumer.begin()
+        if self.scenario.drawn:
+            first_us = self.kernel.now_us + partition.consumer.settings.end_offsets_us
+            partition.consumer.ask_regularly_from(first_us)
+
+    # Topics.
+
+    def _add_partition(self, partition: ClusterPartition) -> None:
+        """A partition is about to be created while the cluster runs: it has records, checkers and clients of its own.
+
+        Its records have other ids than those of other partitions, because a late response about a deleted topic may
+        reach the log of another topic of that name.
+        """
+        first_id = partition.place * IDS_EACH
+        self.further_checkers[partition.name] = Checkers(partition.recorder)
+        self.convergence.add(partition, first_id)
+        self.kernel.call_at(self.kernel.now_us, ALWAYS, self._begin_added, (partition, first_id))
+
+    def _begin_added(self, entry: tuple[ClusterPartition, int]) -> None:
+        """Begin the clients of a new partition, and schedule its batches."""
+        partition, first_id = entry
+        if self._clients_began:
+            self._begin_clients_of(partition)
+        if self.scenario.drawn:
+            self._schedule_sends(partition, self.kernel.now_us + FIRST_BURST_US, first_id)
+
+    def _remove_partition(self, partition: ClusterPartition) -> None:
+        self.convergence.remove(partition)
 
     @property
     def horizon_us(self) -> int:
@@ -254,13 +290,21 @@ class Execution:
         self.injection.schedule(self.plan)
         self.cluster.producer.schedule(self.sends)
         for partition in self.cluster.partitions[1:]:
-            further = None if recorded is None or recorded.sends is None else recorded.further_sends
-            if further is not None:
-                sends = [ProducerBatch(*send) for send in further.get(partition.name, ())]
-            else:
-                sends = [] if partition.idle else self._drawn_for(partition)
-            self.further_sends[partition.name] = sends
-            partition.producer.schedule(sends)
+            self._schedule_sends(partition, FIRST_BURST_US, 0)
+
+    def _schedule_sends(self, partition: ClusterPartition, since_us: int, first_id: int) -> None:
+        """Schedule the batches of a partition besides the first, drawn with ids from `first_id` on, or recorded."""
+        recorded = self.scenario.recorded
+        if recorded is not None and recorded.sends is not None:
+            sends = [ProducerBatch(*send) for send in recorded.further_sends.get(partition.name, ())]
+        elif partition.idle or since_us >= self.horizon_us:
+            sends = []
+        else:
+            sends = self._drawn_for(partition, since_us)
+            if first_id:
+                sends = [ProducerBatch(first_id + one.first_id, one.count, one.acks, one.due_us) for one in sends]
+        self.further_sends[partition.name] = sends
+        partition.producer.schedule(sends)
 
     def _continue(self, how: Continuation) -> None:
         """Diverge from the recording from now on."""
@@ -314,7 +358,7 @@ class Execution:
             integer(config, "sim.state.budget"),
         )
 
-    def _drawn_for(self, partition: ClusterPartition) -> list[ProducerBatch]:
+    def _drawn_for(self, partition: ClusterPartition, since_us: int) -> list[ProducerBatch]:
         """The batches for a partition besides the first, from a stream of its own: they do not depend on the plan."""
         workload, config = self.scenario.workload, self.config
         if workload is None:
@@ -322,7 +366,7 @@ class Execution:
         return draw_sends(
             self.streams,
             workload,
-            (FIRST_BURST_US, self.horizon_us),
+            (since_us, self.horizon_us),
             acks_number(str(config["acks"])),
             record_budget=integer(config, "sim.record.budget"),
             state_budget=integer(config, "sim.state.budget"),
@@ -371,7 +415,7 @@ class Execution:
             self.stalled = self.stalled or failure is None
         if failure is not None:
             history.findings.violations.append(failure)
-        logs = [directory.storages[name].log for directory in cluster.machines.directories.values()]
+        logs = [directory.files(name).log for directory in cluster.machines.directories.values()]
         led = None if leader is None else leader.replica(name)
         checkers = self.further_checkers.get(name, self.checkers)
         checkers.final(RunEnd(None if led is None else led.partition, logs, live, now_us))
@@ -474,11 +518,29 @@ def partitions(scenario: Scenario, config: Mapping[str, Value]) -> tuple[list[st
     """The names of a scenario's partitions, and those besides the first; `config` is that of the cluster."""
     found = []
     for topic in scenario.topics:
+        if not topic.created:
+            continue
         factor = topic.replication_factor or integer(config, FACTOR)
         min_isr = integer(topic.config, MIN_ISR) if MIN_ISR in topic.config else None
         names = [f"{topic.name}-{number}" for number in range(topic.partitions)]
         found += [TopicPartition(name, factor, min_isr, idle=topic.idle) for name in names]
     return [one.name for one in found] or [TOPIC], found[1:]
+
+
+def cluster_topics(scenario: Scenario, config: Mapping[str, Value]) -> list[ClusterTopic]:
+    """The topics that may be created, enlarged or deleted; `config` is that of the cluster."""
+    return [
+        ClusterTopic(
+            topic.name,
+            topic.partitions,
+            topic.replication_factor or integer(config, FACTOR),
+            integer(topic.config, MIN_ISR) if MIN_ISR in topic.config else None,
+            idle=topic.idle,
+            created=topic.created,
+            permanent=place == 0,
+        )
+        for place, topic in enumerate(scenario.topics)
+    ]
 
 
 def of_first_topic(scenario: Scenario) -> dict[str, Value]:

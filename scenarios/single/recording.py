@@ -277,6 +277,7 @@ class _Topic(Table):
     partitions: Annotated[int, _within(1, fields.MAX_PARTITIONS)]
     replication_factor: Broker | None
     idle: bool
+    created: bool = True
     config: Settings
 
 
@@ -314,7 +315,7 @@ _TYPES: Final[dict[str, Any]] = {
     "tuple": list[Annotated[int, _within(-1 << 62, 1 << 62)]],
 }
 """Type of a field of `Fault` or `Trigger`, as `_type` names it -> its type in a file."""
-_LATER: Final[dict[str, Any]] = {"value": 0, "replicas": [], "trigger": None}
+_LATER: Final[dict[str, Any]] = {"value": 0, "replicas": [], "trigger": None, "partition": ""}
 """Fields of a fault that plans of earlier versions lack -> default."""
 
 

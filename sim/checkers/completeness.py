@@ -23,7 +23,7 @@ violation.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from sim.checkers.checker import Checker, warning
 from sim.history import steps
@@ -32,6 +32,9 @@ from sim.plurals import counted
 from sim.protocol.batch import Batch
 from sim.protocol.log.log import Log
 from sim.protocol.replica.replica import Replica
+
+_NO_LOG: Final = Log()
+"""The log of a broker that has not created its replica yet."""
 
 
 class Completeness(Checker):
@@ -96,7 +99,7 @@ class Completeness(Checker):
         newest = batches[-1]
         for member in self._candidates:
             if member != step.broker and member in self._up:
-                log = self._logs[member].batches
+                log = self._logs.get(member, _NO_LOG).batches
                 if not log or log[-1] is not newest:
                     self._judge("candidate-incomplete", member, batches, step.at_us)
         if step.epoch < self._epoch and self._leader not in (0, step.broker):
@@ -178,7 +181,7 @@ class Completeness(Checker):
 
     def _judge_all(self, kind: str, broker: int, now_us: int) -> list[Batch]:
         """`_judge` all required batches, except those that the broker's log was found to hold and still has."""
-        required, order, log = self._required, self._order, self._logs[broker]
+        required, order, log = self._required, self._order, self._logs.get(broker, _NO_LOG)
         found, log_start = self._sound.get(broker, (0, 0))
         if log.log_start < log_start:
             found = 0
@@ -192,7 +195,7 @@ class Completeness(Checker):
 
     def _judge(self, kind: str, broker: int, batches: list[Batch], now_us: int) -> list[Batch]:
         """Look for batches in a broker's log; report and return those that are missing."""
-        log = self._logs[broker]
+        log = self._logs.get(broker, _NO_LOG)
         lacking = [
             batch
             for batch in log.missing(batches)

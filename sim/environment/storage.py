@@ -102,7 +102,7 @@ class LogDirectory:
 
     Args:
         settings: settings of the disk.
-        names: the partitions that may have a replica here.
+        names: the partitions that have a replica here from the start.
         writeback_phase_us: when the kernel's flusher ran first.
         number: the directory's id, the number of disks that the machine had before.
 
@@ -132,6 +132,15 @@ class LogDirectory:
         self.clean_shutdown = True
         self.clean_broker_epoch = NO_BROKER_EPOCH
         self.storages = {name: Storage(settings, writeback_phase_us) for name in names}
+
+    def add(self, name: str) -> Storage:
+        """Create the files of a replica. Kafka: LogManager#getOrCreateLog."""
+        storage = self.storages[name] = Storage(self._settings, self._writeback_phase_us)
+        return storage
+
+    def files(self, name: str) -> Storage:
+        """The files of a replica; empty ones if there is none."""
+        return self.storages.get(name) or Storage(self._settings)
 
     def take_marker(self) -> bool:
         """Remove the marker, with its broker epoch, as a new process does before it loads any log; registration reads
@@ -235,10 +244,14 @@ class Storage:
 
     # While a process runs.
 
-    def log_manager_started(self, now_us: int) -> None:
-        """Start writing recovery points and log starts, as logs are loaded. Kafka: LogManager#startup."""
+    def log_manager_started(self, now_us: int, started_us: int | None = None) -> None:
+        """Start writing recovery points and log starts; the tasks began when logs were loaded, now or at `started_us`.
+
+        Kafka: LogManager#startup.
+        """
+        began_us = now_us if started_us is None else started_us
         for file in (self.recovery_point_file, self.log_start_file):
-            file.begin(now_us + INITIAL_DELAY_US, now_us)
+            file.begin(began_us + INITIAL_DELAY_US, now_us)
 
     def begin_hw_checkpoints(self, first_us: int, now_us: int) -> None:
         """Start writing the HW (task `highwatermark-checkpoint`), as the broker now has a partition.

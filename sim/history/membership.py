@@ -25,8 +25,8 @@ class Membership(steps.Listener):
 
     @property
     def isr(self) -> tuple[int, ...]:
-        """The persisted ISR."""
-        return self.isr_history[-1][1]
+        """The persisted ISR; empty before the partition is created."""
+        return self.isr_history[-1][1] if self.isr_history else ()
 
     def runs(self, broker: int, incarnation: int) -> bool:
         """Whether a process runs."""

@@ -15,7 +15,22 @@ from sim.history.availability import Availability
 from sim.history.coverage import Coverage
 from sim.history.history import History
 from sim.history.metrics import Counts, Metrics
-from sim.history.steps import KINDS, METHODS, Listener, Refused, Step, StepKind, Truncate, heard_by
+from sim.history.steps import (
+    KINDS,
+    METHODS,
+    UNREGISTERED,
+    End,
+    Fact,
+    Listener,
+    Refused,
+    Registered,
+    SessionEnd,
+    Start,
+    Step,
+    StepKind,
+    Truncate,
+    heard_by,
+)
 from sim.history.trace import Shown
 from sim.kernel.scheduler import Kernel
 from sim.protocol.batch import Batch
@@ -92,7 +107,8 @@ class Recorder:
         name: the name of that other partition.
 
     Attributes:
-        further: the recorders of the partitions besides the first.
+        further: the recorders of the partitions besides the first, also of those that were deleted.
+        closed: whether its partition was deleted: its history has ended.
     """
 
     def __init__(
@@ -100,6 +116,8 @@ class Recorder:
     ) -> None:
         self.history: History = History(record_budget) if first is None else History(budget=first.history.budget)
         self.further: dict[str, Recorder] = {}
+        self.closed = False
+        self._everywhere: list[Callable[[Shown], None]] = []
         self._first = first
         self._place = 0 if first is None else len(first.further) + 1
         self._kept = self.history.steps
@@ -125,7 +143,33 @@ class Recorder:
     def add_partition(self, name: str) -> Recorder:
         """The recorder of another partition."""
         recorder = self.further[name] = Recorder(self._kernel, first=self, name=name)
+        for observer in self._everywhere:
+            recorder.observe(observer, everywhere=True)
         return recorder
+
+    def catch_up(self, late: Recorder) -> None:
+        """Pass the steps so far that concern all partitions to the recorder of one that is created late."""
+        for step in self._kept:
+            if isinstance(step, End):
+                past = End(step.broker, step.kind, [], unclean=step.unclean, was_down=step.was_down)
+                past.at_us = step.at_us
+                late.hear(past)
+            elif isinstance(step, Fact):
+                if step.kind is UNREGISTERED or not step.broker:
+                    late.hear(step)
+            elif isinstance(step, Start | Registered | SessionEnd):
+                late.hear(step)
+
+    def close(self) -> None:
+        """End the history of a partition, because its topic was deleted; the digest has its later steps, too."""
+        self.closed = True
+        self._kept = []
+        self._listeners = [[] for _ in METHODS]
+
+    @property
+    def open(self) -> list[Recorder]:
+        """This recorder, and those of the other partitions that were not deleted."""
+        return [self, *[recorder for recorder in self.further.values() if not recorder.closed]]
 
     def of(self, name: str) -> Recorder:
         """The recorder of a partition."""
@@ -135,6 +179,7 @@ class Recorder:
         """See `sim.hosts.cluster.Cluster.dispose`."""
         self._listeners.clear()
         self._trace.observers.clear()
+        self._everywhere.clear()
         self.armed.clear()
         self.history.dispose()
         for recorder in self.further.values():
@@ -176,7 +221,8 @@ class Recorder:
         """Record a step of a process or the control plane, which concerns all partitions."""
         self.record(step)
         for recorder in self.further.values():
-            recorder.hear(step)
+            if not recorder.closed:
+                recorder.hear(step)
 
     def hear(self, step: Step) -> None:
         """Keep a step that was recorded for all partitions, and pass it to listeners, except the trace of this one if
@@ -251,6 +297,8 @@ class Recorder:
             for number in sorted({kind.number for kind in KINDS if kind.is_traced}):
                 self._listeners[number].append(self._trace)
         self._trace.observers.append(observer)
+        if everywhere:
+            self._everywhere.append(observer)
         for recorder in self.further.values() if everywhere else ():
             recorder.observe(observer, everywhere=True)
 

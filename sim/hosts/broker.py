@@ -14,7 +14,7 @@ from typing import Any, Final
 from sim.config import Value
 from sim.environment.elision import ElidedPings
 from sim.environment.network import Channel, Network
-from sim.environment.storage import LogDirectory, RecoveryError
+from sim.environment.storage import LogDirectory, RecoveryError, Storage
 from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.hosts.control_plane import CONTROL
@@ -28,6 +28,7 @@ from sim.kernel.message import Message
 from sim.kernel.scheduler import Kernel
 from sim.protocol import probes
 from sim.protocol.decisions import Decisions
+from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.replica.become_follower import restarts_fetcher
@@ -92,7 +93,9 @@ class Broker(Following):
     __slots__ = (
         "_exits",
         "_loaded",
+        "_loaded_us",
         "_min_isrs",
+        "_removed",
         "_stalled",
         "checkpointing",
         "directory",
@@ -116,6 +119,9 @@ class Broker(Following):
         self.isr_expiration = IsrExpiration(self)
         self._stalled = False
         self.checkpointing = False
+        self._loaded_us = 0
+        self._removed: list[HostedReplica] = []
+        """Replicas of deleted topics, which late responses may still be about."""
 
     # Life cycle.
 
@@ -137,8 +143,8 @@ class Broker(Following):
                 return
             if self.incarnation > 1:
                 self._note_recovery(log, hw, clean=clean, epochs=len(epochs.epochs) - known)
-            recorder, min_isr = self._recorder.of(name), self._min_isrs.get(name)
-            replicas[name] = HostedReplica(self, name, storage, recorder, log, epochs, hw, min_isr)
+            replicas[name] = self._hosted(name, storage, log, epochs, hw)
+        self._loaded_us = self.kernel.now_us
         for replica in replicas.values():
             replica.storage.log_manager_started(self.kernel.now_us)
             if self.first is None:
@@ -147,6 +153,31 @@ class Broker(Following):
         self.isr_expiration.begin(self.kernel.now_us - 1)  # Scheduled before everything else (ReplicaManager.startup).
         self._loaded(self)
         self.logs_loaded()
+
+    def _hosted(self, name: str, storage: Storage, log: Log, epochs: LeaderEpochFileCache, hw: int) -> HostedReplica:
+        recorder, min_isr = self._recorder.of(name), self._min_isrs.get(name)
+        return HostedReplica(self, name, storage, recorder, log, epochs, hw, min_isr)
+
+    def add_replica(self, name: str) -> HostedReplica:
+        """Create an empty replica. Kafka: ReplicaManager#getOrCreatePartition (2.6-4.4)."""
+        storage = self.directory.add(name)
+        replica = self.replicas[name] = self._hosted(name, storage, *storage.recover(self.decide, clean=True))
+        storage.log_manager_started(self.kernel.now_us, self._loaded_us)
+        step = steps.Recovered(self.node, replica.partition, [])
+        replica.recorder.record(step)
+        step.release()
+        return replica
+
+    def remove_replica(self, replica: HostedReplica) -> None:
+        """Delete a replica with its files, because its topic was deleted: fetches that wait get an error.
+
+        Kafka: ReplicaManager#stopPartitions.
+        """
+        name = replica.name
+        del self.replicas[name]
+        self.directory.storages.pop(name, None)
+        self._removed.append(replica)
+        replica.remove()
 
     def logs_loaded(self) -> None:
         """Continue start-up after the logs are loaded: register, or act on the registration."""
@@ -170,6 +201,9 @@ class Broker(Following):
 
     def end(self) -> None:
         super().end()
+        for replica in self._removed:
+            replica.end()
+        self._removed.clear()
         self.isr_expiration.end()
         self._loaded = self._exits = noop
 

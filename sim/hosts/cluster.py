@@ -6,8 +6,7 @@ are in `sim.hosts.machines`, faults of links in `sim.hosts.links`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sim.config import Value, integer
@@ -18,84 +17,29 @@ from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.hosts.administrator import Administrator, note_settings
 from sim.hosts.broker import NOT_REGISTERED, REFUSED, SHUTDOWN, Broker, Startup
-from sim.hosts.client import CONSUMER, PRODUCER, VALIDATOR, ClientSetup
-from sim.hosts.consumer import Consumer
+from sim.hosts.client import ClientSetup
 from sim.hosts.control_plane import CONTROL, ControlPlaneSetup, PartitionSetup
 from sim.hosts.control_planes import control_plane
 from sim.hosts.links import Links
 from sim.hosts.machines import SILENT, Loss, Machines
-from sim.hosts.producer import Producer
 from sim.hosts.settings import broker_settings, client_settings, heeds_unclean_election
 from sim.hosts.supervisor import Supervisor
+from sim.hosts.topics import ClusterPartition, ClusterTopic, TopicPartition, Topics
 from sim.kernel.scheduler import ALWAYS, Kernel
 from sim.kernel.streams import Streams
 from sim.protocol import probes
-from sim.protocol.batch import Batch
 from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.replica.partition import Partition
 from sim.protocol.rules import Rules
 
 TOPIC: Final = "highwater-0"
-CLIENTS_EACH: Final = 3
-"""Clients of a partition: producer, consumer, validator. Their nodes follow those of the partition before."""
 BOOT_GAP_US: Final = 5_000
 """Gap between broker starts, so that brokers register in order of id."""
 CALL_SIZE: Final = 4
 """Weight of a pending call in `Cluster.size`: it takes more memory than other objects, and slows the queue."""
 CLOSING_US: Final = 300
 """Delay until the control plane learns that a stopping broker closed its session."""
-
-
-@dataclass(frozen=True, slots=True)
-class TopicPartition:
-    """A partition of a cluster.
-
-    Attributes:
-        name: topic and number.
-        replication_factor: number of its replicas.
-        min_isr: ``min.insync.replicas`` of its topic; None: that of the cluster.
-        idle: whether nothing is written to it, or read, before everything is healed.
-    """
-
-    name: str
-    replication_factor: int
-    min_isr: int | None = None
-    idle: bool = False
-
-
-class ClusterPartition:
-    """A partition with its clients.
-
-    Attributes:
-        place: its place among the cluster's partitions.
-        idle: see `TopicPartition`.
-        recorder: records its steps.
-        setup: arguments of its clients.
-    """
-
-    def __init__(self, name: str, place: int, setup: ClientSetup, *, idle: bool) -> None:
-        self.name = self.shown = name
-        self.place = place
-        self.idle = idle
-        self.recorder = setup.recorder
-        self.setup = setup
-        self.producer = Producer(PRODUCER + CLIENTS_EACH * place, setup)
-        self.consumer = Consumer(CONSUMER + CLIENTS_EACH * place, setup)
-
-    def validator(self, position: int, observe: Callable[[Sequence[Batch]], None]) -> Consumer:
-        """A new consumer that reads from an offset on and passes each read to a callback."""
-        node = VALIDATOR + CLIENTS_EACH * self.place
-        consumer = Consumer(node, self.setup, position=position, observe=observe)
-        consumer.leader = self.producer.leader
-        consumer.leader_epoch = self.producer.leader_epoch
-        self.recorder.record(steps.Position(steps.SEEK, node, position))
-        network = self.setup.network
-        earlier = network.nodes.get(node)
-        if earlier is not None:
-            network.leave(earlier, silently=True)
-        network.join(consumer)
-        return consumer
 
 
 class Cluster:
@@ -113,6 +57,7 @@ class Cluster:
         topology: the places of brokers.
         name: the first partition.
         further: the other partitions.
+        topics: the topics that may be created, enlarged or deleted.
         kernel: time.
         streams: chance.
         recorder: records its steps; by default one without checkers.
@@ -120,7 +65,8 @@ class Cluster:
     Attributes:
         running: the processes that run, by broker.
         control: the control plane, where decisions are persisted.
-        partitions: all partitions with their clients.
+        partitions: all partitions with their clients, also those that were deleted.
+        topics: creates and deletes topics.
         shown: the partition that a trace and pictures of the run are about, mostly the first.
         producer: the first partition's.
         consumer: the first partition's.
@@ -142,6 +88,7 @@ class Cluster:
         topology: Topology | None = None,
         name: str = TOPIC,
         further: Sequence[TopicPartition] = (),
+        topics: Sequence[ClusterTopic] = (),
         kernel: Kernel,
         streams: Streams,
         recorder: Recorder | None = None,
@@ -170,7 +117,7 @@ class Cluster:
         self._upgraded = dict(upgraded or {})
         self.running: dict[int, Broker] = {}
         self._ended: list[Broker] = []
-        self.machines = Machines(self, self.settings, names, streams, kernel, self.recorder)
+        self.machines = Machines(self, self.settings, name, streams, kernel, self.recorder)
         self.links = Links(self.network, self.recorder)
         self._incarnations = dict.fromkeys(self.settings, 0)
         self._stopping: dict[int, bool] = {}
@@ -190,7 +137,9 @@ class Cluster:
         self._min_isrs = {one.name: one.min_isr for one in further if one.min_isr is not None}
         decide = self._decisions(client_rules)
         decide.has_quorum.note()
-        setup = ControlPlaneSetup(name, replicas, len(self.settings), decide, config, kernel, self.recorder, others)
+        setup = ControlPlaneSetup(
+            name, replicas, len(self.settings), decide, config, kernel, self.recorder, in_order, self._min_isrs, others
+        )
         self.control = control_plane(setup, scripted=scripted)
         heeds_unclean = heeds_unclean_election(config, client_rules)
         self.administrator = Administrator(self.control, self.recorder, config, heeds_unclean=heeds_unclean)
@@ -204,6 +153,8 @@ class Cluster:
             idle = place > 0 and further[place - 1].idle
             self.partitions.append(ClusterPartition(other, place, clients, idle=idle))
         self.producer, self.consumer = self.partitions[0].producer, self.partitions[0].consumer
+        setup_of_clients = self.partitions[0].setup
+        self.topics = Topics(topics, self.partitions, self.control, self.recorder, setup_of_clients, self._min_isrs)
 
     def _decisions(self, rules: Rules) -> Decisions:
         """The `Decisions` of a set of rules, shared by all brokers with these rules."""
@@ -241,6 +192,7 @@ class Cluster:
         self.running.clear()
         self.dispose_ended()
         self.control.ended = self.control.changed = None
+        self.topics.dispose()
         self.control.dispose()
         del self._supervisor, self.machines
         self.recorder.dispose()
@@ -414,7 +366,7 @@ class Cluster:
 
     def files(self, broker: int) -> Storage:
         """A broker's files of the partition that is shown."""
-        return self.machines.directories[broker].storages[self.shown]
+        return self.machines.directories[broker].files(self.shown)
 
     def replica(self, broker: int) -> Partition | None:
         """A broker's replica of the partition that is shown; None while its logs are not loaded."""

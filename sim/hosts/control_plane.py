@@ -59,6 +59,8 @@ class ControlPlaneSetup:
     Attributes:
         replicas: the first partition's assignment, the preferred leader first.
         brokers: number of brokers; when all are registered (in KRaft: unfenced), an administrator creates the topic.
+        in_order: all brokers, in the order in which replicas are placed.
+        min_isrs: ``min.insync.replicas`` of partitions whose topics have their own; later ones are added to it.
         decide: the controllers' rules.
         config: full configuration of the cluster.
     """
@@ -70,6 +72,8 @@ class ControlPlaneSetup:
     config: Mapping[str, Value]
     kernel: Kernel
     recorder: Recorder
+    in_order: tuple[int, ...]
+    min_isrs: Mapping[str, int]
     further: Sequence[PartitionSetup] = ()
 
 
@@ -106,10 +110,14 @@ class ControlPlane(SessionKeeper):
         self.record_state()
         self.further: dict[str, LeaderAndIsr] = {}
         self._further = {one.name: one for one in setup.further}
-        for name, one in self._further.items():
-            self.further[name] = LeaderAndIsr(name, NO_LEADER, -1, one.replicas, -1, one.replicas)
-            one.recorder.record(steps.Isr(one.replicas, -1))
-            self.record_further(one)
+        for one in self._further.values():
+            self._note_further(one)
+
+    def _note_further(self, one: PartitionSetup) -> None:
+        """Note a partition besides the first before it is created."""
+        self.further[one.name] = LeaderAndIsr(one.name, NO_LEADER, -1, one.replicas, -1, one.replicas)
+        one.recorder.record(steps.Isr(one.replicas, -1))
+        self.record_further(one)
 
     def state_of(self, name: str) -> LeaderAndIsr:
         """The state of a partition."""
@@ -222,6 +230,20 @@ class ControlPlane(SessionKeeper):
 
     def cancel_reassignment(self) -> bool:
         """Cancel the reassignment; False if none is in progress, or it cannot be cancelled."""
+        return False
+
+    def place(self, first: int, count: int, replication_factor: int) -> list[tuple[int, ...]]:  # noqa: ARG002
+        """Assignments for so many new partitions, which begin at the `first`-th broker; none without an active
+        controller or an active broker.
+        """
+        return []
+
+    def create_partitions(self, setups: Sequence[PartitionSetup]) -> None:
+        """Create partitions with assignments of `place`."""
+        raise NotImplementedError
+
+    def delete_topic(self, names: tuple[str, ...]) -> bool:  # noqa: ARG002 - for a quorum
+        """Delete a topic with these partitions; False without an active controller."""
         return False
 
     def set_config(self, key: str, value: Value) -> None:

@@ -14,7 +14,7 @@ from sim.config import Value
 from sim.history import steps
 from sim.hosts.broker import Broker, Startup
 from sim.hosts.broker_heartbeat_tracker import BrokerHeartbeatTracker
-from sim.hosts.control_plane import CONTROL, ControlPlane, ControlPlaneSetup
+from sim.hosts.control_plane import CONTROL, ControlPlane, ControlPlaneSetup, PartitionSetup
 from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.metadata_log import MetadataLog
 from sim.hosts.settings import quorum_settings
@@ -28,6 +28,7 @@ from sim.protocol.kraft.metadata import (
     MetadataImage,
     PartitionRegistration,
     Record,
+    TopicRemoval,
 )
 from sim.protocol.kraft.partition_change_builder import DESIGNATED, PREFERRED, UNCLEAN
 from sim.protocol.kraft.quorum_controller import QuorumController
@@ -73,7 +74,8 @@ class ControllerQuorum(ControlPlane):
         self._settings = quorum_settings(setup.config)
         self.session_us = self._settings.session_us
         self._config = setup.config
-        self._min_isrs = {one.name: one.min_isr for one in setup.further if one.min_isr is not None}
+        self._min_isrs = setup.min_isrs
+        self._in_order = setup.in_order
         self.sessions = BrokerHeartbeatTracker(
             self, self.session_us, setup.kernel, keeps_fenced=setup.decide.keeps_fenced_sessions.yes()
         )
@@ -177,6 +179,8 @@ class ControllerQuorum(ControlPlane):
                 self._note_broker(record)
             elif isinstance(record, BrokerUnregistration):
                 self._note_unregistered(record.broker)
+            elif isinstance(record, TopicRemoval):
+                self._note_deleted(record)
         self._note_min_isr()
         self.log.send_to_all(first, self.sessions.brokers)
         if self.changed is not None:
@@ -232,6 +236,12 @@ class ControllerQuorum(ControlPlane):
             self.record_further(self._further[name])
         else:
             self.record_state()
+
+    def _note_deleted(self, record: TopicRemoval) -> None:
+        self._recorder.record(steps.TopicChange(steps.TOPIC_DELETED, record.names))
+        for name in record.names:
+            del self.further[name], self._further[name]
+            self._recorder.of(name).close()
 
     def _note_forced(self, leader: int, before: LeaderAndIsr) -> None:
         """Note a forced election of a replica that is not known to have all committed records."""
@@ -522,6 +532,26 @@ class ControllerQuorum(ControlPlane):
         if after and set(before).isdisjoint(after):
             self._recorder.record(steps.Fact(steps.UNCLEAN_ELECTION, after[0]))
         return True
+
+    def place(self, first: int, count: int, replication_factor: int) -> list[tuple[int, ...]]:
+        """See `ControlPlane.place`: none before the first topic is created."""
+        if self.frozen or self.state.partition_epoch < 0:
+            return []
+        _, found = self.active.place(self._in_order, first, count, replication_factor)
+        return found
+
+    def create_partitions(self, setups: Sequence[PartitionSetup]) -> None:
+        """See `ControlPlane.create_partitions`. Kafka: QuorumController#createTopics."""
+        for one in setups:
+            self._further[one.name] = one
+            self._note_further(one)
+            min_isr = self._min_isr if one.min_isr is None else one.min_isr
+            one.recorder.record(steps.MinIsr(min(min_isr, len(one.replicas))))
+        self.active.create_topic({one.name: one.replicas for one in setups})
+
+    def delete_topic(self, names: tuple[str, ...]) -> bool:
+        """See `ControlPlane.delete_topic`. Kafka: QuorumController#deleteTopics."""
+        return not self.frozen and not self.active.delete_topic(names)
 
     @property
     def is_quorum(self) -> bool:

@@ -70,6 +70,7 @@ class Following(Serving):
         "_after_empty_response",
         "_asked_us",
         "_fetchers",
+        "_keeps_idle",
         "_last_exchange",
         "_recorder",
         "_refused",
@@ -86,6 +87,8 @@ class Following(Serving):
         self.reached = recorder.coverage.reached
         self._recorder = recorder
         self._fetchers: dict[int, ReplicaFetcherThread] = {}
+        self._keeps_idle = False
+        """Whether fetchers that lost their partitions are shut down later, by `shut_down_idle_fetchers`."""
         self._sent_us: dict[int, int] = {}
         self._after_empty_response = False
         """Set while an empty response is handled: the next fetch may be elided (`sim.environment.elision`)."""
@@ -155,14 +158,21 @@ class Following(Serving):
     def _stop_fetching(self, name: str, *, spared: int) -> None:
         """Remove a partition from the fetchers, except that of one leader. A thread without partitions is shut down; a
         dead one that keeps its partitions stays dead.
-
-        Kafka: AbstractFetcherManager#shutdownIdleFetcherThreads.
         """
         for leader, fetcher in list(self._fetchers.items()):
             if leader != spared:
                 fetcher.remove(name)
-                if not fetcher.partitions:
+                if not (fetcher.partitions or self._keeps_idle):
                     del self._fetchers[leader]
+
+    def shut_down_idle_fetchers(self) -> None:
+        """Shut down threads without partitions, after several changes were applied together.
+
+        Kafka: AbstractFetcherManager#shutdownIdleFetcherThreads.
+        """
+        for leader, fetcher in list(self._fetchers.items()):
+            if not fetcher.partitions:
+                del self._fetchers[leader]
 
     def allow_unclean_election(self, *, allowed: bool) -> None:
         """Set whether unclean leader election is allowed."""

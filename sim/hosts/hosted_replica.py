@@ -155,6 +155,12 @@ class HostedReplica:
         """Drop references back to this replica, so that the garbage collector is not needed."""
         del self.partition
 
+    def remove(self) -> None:
+        """Stop everything, because the topic was deleted: the broker no longer finds this replica, and has no files."""
+        self.broker.stop_fetching(self.name)
+        self.partition.stop()
+        self.wake_all()
+
     def delete(self) -> None:
         """Delete log and checkpoints, because the broker is no longer a replica."""
         broker = self.broker

@@ -20,7 +20,14 @@ from sim.kernel.scheduler import Event, Gate, IdleCall
 from sim.protocol import probes
 from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, AlterPartitionManager
 from sim.protocol.kraft.broker_lifecycle_manager import RECOVERY, BrokerLifecycleManager
-from sim.protocol.kraft.metadata import FIRST_DIRECTORY, ConfigRecord, MetadataImage, PartitionRegistration, Record
+from sim.protocol.kraft.metadata import (
+    FIRST_DIRECTORY,
+    ConfigRecord,
+    MetadataImage,
+    PartitionRegistration,
+    Record,
+    TopicRemoval,
+)
 from sim.protocol.kraft.quorum_messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -83,6 +90,7 @@ class KRaftBroker(Broker):
     __slots__ = (
         "_alter_request",
         "_assigning",
+        "_deleted",
         "_lifecycle",
         "_lifecycle_request",
         "_log",
@@ -110,6 +118,7 @@ class KRaftBroker(Broker):
         self._wants_shut_down = False
         self._assigning: set[str] = set()
         """Partitions whose log directory is being reported."""
+        self._deleted: list[str] = []
         self._sender = AlterPartitionManager(self)
         self._alter_request: AlterPartitionRequest | None = None
 
@@ -338,6 +347,8 @@ class KRaftBroker(Broker):
             image.replay(record)
             if isinstance(record, PartitionRegistration):
                 names[record.name] = None
+            elif isinstance(record, TopicRemoval):
+                self._forget_topic(record, names)
             elif isinstance(record, ConfigRecord):
                 changed[record.key] = record.value
         for key, value in changed.items():
@@ -346,10 +357,43 @@ class KRaftBroker(Broker):
         states = [image.partitions[name] for name in names]
         if states or live != self.live:
             self._set_metadata(states, live)
-        if len(states) > 1:
-            states.sort(key=self._follows)
+        if not self._deleted and len(states) < 2:
+            for state in states:
+                self._apply_decision(state)
+            return
+        # A thread that loses its last partition goes on with one that it gets by the same changes. Those of deleted
+        # topics stay until a broker leads or follows another partition.
+        self._keeps_idle = True
+        self._remove_deleted()
+        states.sort(key=self._follows)
         for state in states:
             self._apply_decision(state)
+        self._keeps_idle = False
+        if states:
+            self.shut_down_idle_fetchers()
+
+    def _forget_topic(self, record: TopicRemoval, names: dict[str, None]) -> None:
+        """Replay the deletion of a topic; `names` are the partitions with new states."""
+        for name in record.names:
+            names.pop(name, None)
+            self.known.pop(name, None)
+            self.known_leaders.pop(name, None)
+            self._deleted.append(name)
+
+    def _remove_deleted(self) -> None:
+        """Remove the replicas of deleted topics; also those that it finds when it starts, after it was down meanwhile.
+
+        Kafka: ReplicaManager#applyDelta, LogManager#isStrayKraftReplica (3.9-4.4).
+        """
+        if not self._deleted:
+            return
+        for name in self._deleted:
+            replica = self.replicas.get(name)
+            if replica is not None:
+                self._assigning.discard(name)
+                self.remove_replica(replica)
+        self._deleted.clear()
+        self.network.note_broker_change()
 
     def _follows(self, state: PartitionRegistration) -> bool:
         """The order of new states: a broker first leads, then follows."""
@@ -368,7 +412,12 @@ class KRaftBroker(Broker):
         ReplicaManager#applyLocalFollowersDelta.
         """
         replica = self.replica(state.name)
-        assert replica is not None
+        if replica is None:
+            if self.node not in state.replicas:
+                return
+            replica = self.add_replica(state.name)
+            if self.checkpointing:
+                replica.storage.begin_hw_checkpoints(self._published_us, self.kernel.now_us)
         partition = replica.partition
         if self.node not in state.replicas:
             self._delete_replica(replica)
@@ -495,7 +544,8 @@ class KRaftBroker(Broker):
     def on_get_replica_log_info(self, request: GetReplicaLogInfoRequest) -> None:
         """Answer the controller with the log end offset and last epoch."""
         replica = self.replica(request.name)
-        assert replica is not None
+        if replica is None:
+            return  # The topic was deleted, or is not known yet; the controller asks again.
         last_epoch, leo = replica.partition.log.end
         state = self.image.partitions.get(request.name)
         leader_epoch = state.leader_epoch if state is not None else -1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, Protocol
 
@@ -40,14 +40,14 @@ class Machines:
     """One machine per broker, with the log directories `directories`. `storages` are the files of the first partition.
 
     Args:
-        names: the partitions.
+        first: the first partition, which has files on each machine. Brokers create those of the others.
     """
 
     def __init__(
         self,
         processes: Processes,
         settings: Mapping[int, BrokerSettings],
-        names: Sequence[str],
+        first: str,
         streams: Streams,
         kernel: Kernel,
         recorder: Recorder,
@@ -57,10 +57,10 @@ class Machines:
         self._recorder = recorder
         phases = streams("writeback")  # The flushers of different machines are independent.
         self.directories = {
-            broker: LogDirectory(one.storage, names, integer(phases, 0, one.storage.writeback_interval_us - 1))
+            broker: LogDirectory(one.storage, [first], integer(phases, 0, one.storage.writeback_interval_us - 1))
             for broker, one in settings.items()
         }
-        self._first = names[0]
+        self._first = first
         self.storages: dict[int, Storage] = {
             broker: directory.storages[self._first] for broker, directory in self.directories.items()
         }
@@ -122,9 +122,11 @@ class Machines:
         was_down: bool = False,
     ) -> None:
         """Record the end of a process for each partition, with what its replica lost."""
-        for name in self.directories[broker].storages:
-            step = steps.End(broker, kind, lost.get(name, []), unclean=unclean, was_down=was_down)
-            self._recorder.of(name).record(step)
+        first = self._recorder
+        first.record(steps.End(broker, kind, lost.get(self._first, []), unclean=unclean, was_down=was_down))
+        for name, recorder in first.further.items():
+            if not recorder.closed:
+                recorder.record(steps.End(broker, kind, lost.get(name, []), unclean=unclean, was_down=was_down))
 
     # Stalls.
 

@@ -16,12 +16,14 @@ from sim.hosts.settings import BrokerSettings
 from sim.hosts.waiting import PartitionBacklog
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Backlog, Event, Gate, Kernel
+from sim.protocol import probes
 from sim.protocol.log.leader_epoch_file_cache import UNDEFINED
 from sim.protocol.messages import (
     DIVERGING_EPOCH,
     NO_EPOCH,
     NONE,
     NOT_LEADER_OR_FOLLOWER,
+    UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
     FetchRequest,
     FetchResponse,
@@ -34,6 +36,7 @@ from sim.protocol.messages import (
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
     ProduceRequest,
+    ProduceResponse,
 )
 from sim.protocol.replica.delayed_fetch import DelayedFetch
 from sim.protocol.replica.partition import NO_LEADER, Partition
@@ -141,8 +144,26 @@ class Serving(HostingBroker):
     def on_produce(self, request: ProduceRequest) -> None:
         """Handle a Produce request. Kafka: ReplicaManager#appendRecords."""
         replica = self.replica(request.name)
-        assert replica is not None
+        if replica is None:
+            if request.acks:
+                error = self._no_replica(request.name)
+                self.reply(request.client, ProduceResponse(request, error, -1, self.kernel.now_us))
+            return
         replica.partition.produce(request, self.kernel.now_us)
+
+    def _no_replica(self, name: str, unknown: str = UNKNOWN_TOPIC_OR_PARTITION) -> str:
+        """The error for a partition of which it has no replica: `unknown` if its metadata does not have it.
+
+        Kafka: ReplicaManager#getPartitionOrError (2.6-4.4).
+        """
+        return NOT_LEADER_OR_FOLLOWER if name in self.known else unknown
+
+    def _no_result(self, name: str) -> FetchResult:
+        """The result of a fetch for a partition of which it has no replica. Kafka: KafkaApis#handleFetchRequest."""
+        error = self._no_replica(name, UNKNOWN_TOPIC_ID)
+        if error == UNKNOWN_TOPIC_ID:
+            self.reached(probes.UNKNOWN_TOPIC)
+        return name, error, [], -1, -1, -1, None
 
     def on_fetch(self, request: FetchRequest) -> None:
         """Handle a Fetch request: answer at once with data or an error, otherwise let the fetch wait.
@@ -156,7 +177,9 @@ class Serving(HostingBroker):
             return
         name, offset, epoch, last_epoch = request.positions[0]
         replica = self.replica(name)
-        assert replica is not None
+        if replica is None:
+            self._reply_fetch(request, self._no_result(name))
+            return
         partition = replica.partition
         if request.replica >= 0 and request.replica not in partition.followers.states:
             self._answer_unassigned(replica, request)
@@ -212,7 +235,7 @@ class Serving(HostingBroker):
         for position, leader_epoch in zip(request.positions, request.leader_epochs, strict=True):
             replica = self.replica(position[0])
             if replica is None:
-                results.append((position[0], UNKNOWN_TOPIC_OR_PARTITION, [], -1, -1, -1, None))
+                results.append(self._no_result(position[0]))
                 waits = False
                 continue
             result, counts = replica.read_for_follower(request, position)
@@ -357,7 +380,9 @@ class Serving(HostingBroker):
         results: list[FetchResult] = []
         for position in request.positions:
             replica = self.replica(position[0])
-            assert replica is not None
+            if replica is None:
+                results.append(self._no_result(position[0]))
+                continue
             if several and delayed in replica.followers:
                 replica.followers.remove(delayed)
             results.append(replica.read(request, position))
@@ -379,7 +404,7 @@ class Serving(HostingBroker):
                     current_epoch, epoch, with_epoch=request.with_epoch, client=not request.leader_epochs
                 )
             else:
-                answer = (UNKNOWN_TOPIC_OR_PARTITION, *UNDEFINED)
+                answer = (self._no_replica(name), *UNDEFINED)
             results.append((name, *answer))
         self.reply(request.node, OffsetsForLeaderEpochResponse(request, results))
 
@@ -389,7 +414,9 @@ class Serving(HostingBroker):
         Kafka: KafkaApis#handleListOffsetRequest (1.1-4.4), ReplicaManager#fetchOffsetForTimestamp (2.6-4.4).
         """
         replica = self.replica(request.name)
-        assert replica is not None
+        if replica is None:
+            self.reply(request.node, ListOffsetsResponse(request, self._no_replica(request.name), -1, NO_EPOCH))
+            return
         partition = replica.partition
         error, offset = partition.list_offset(request.timestamp, request.leader_epoch, replica=request.replica >= 0)
         self.reply(request.node, ListOffsetsResponse(request, error, offset, partition.leader_epoch))

@@ -37,6 +37,7 @@ ELECTION_NOT_NEEDED: Final = "ELECTION_NOT_NEEDED"
 PREFERRED_LEADER_NOT_AVAILABLE: Final = "PREFERRED_LEADER_NOT_AVAILABLE"
 ELIGIBLE_LEADERS_NOT_AVAILABLE: Final = "ELIGIBLE_LEADERS_NOT_AVAILABLE"
 INVALID_REPLICA_ASSIGNMENT: Final = "INVALID_REPLICA_ASSIGNMENT"
+INVALID_REPLICATION_FACTOR: Final = "INVALID_REPLICATION_FACTOR"
 NO_REASSIGNMENT_IN_PROGRESS: Final = "NO_REASSIGNMENT_IN_PROGRESS"
 TOPIC_ALREADY_EXISTS: Final = "TOPIC_ALREADY_EXISTS"
 UNKNOWN_SERVER_ERROR: Final = "UNKNOWN_SERVER_ERROR"
@@ -61,6 +62,11 @@ LATEST: Final = -1
 EARLIEST: Final = -2
 """ListOffsets: the log start. A number from 0 on is a time, which requests the first record that is not older."""
 
+TOPIC_ID: Final = "@"
+"""Separates the name of a partition from the number that stands for its topic id: ``orders-0@2`` is a partition of the
+second topic ``orders``, created after the first one was deleted. A name without it belongs to the first one.
+"""
+
 PRODUCE: Final = 1 << KIND
 FETCH: Final = ALIKE + (2 << KIND)
 FETCHED: Final = 3 << KIND
@@ -69,6 +75,11 @@ LIST_OFFSETS: Final = 5 << KIND
 METADATA: Final = 6 << KIND
 CONTROL: Final = 7 << KIND
 CONTROLLED_SHUTDOWN: Final = 8 << KIND
+
+
+def topic_partition(name: str) -> str:
+    """Topic and number of a partition, which a topic that was deleted and another topic of its name have in common."""
+    return name.partition(TOPIC_ID)[0]
 
 
 class ProduceRequest(Message):

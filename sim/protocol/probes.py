@@ -256,6 +256,12 @@ CONSUMER_FENCED: Final = _client("consumer-fenced", "a consumer's request is ref
 OFFSET_UNAVAILABLE: Final = _client("offset-not-available", "a new leader cannot answer ListOffsets(latest) yet")
 METADATA_GOES_BACK: Final = _client("metadata-older", "a client gets older metadata than it has")
 
+_topic = partial(_probe, "topic")
+UNKNOWN_TOPIC: Final = _topic("unknown-topic", "a broker refuses a fetch: its metadata does not have the topic id")
+RECREATED_REPLY: Final = _topic(
+    "recreated-reply", "a follower gets a response about a deleted topic, and follows another topic of that name"
+)
+
 TRANSITIONS: Final = len(_found)
 """Number of transitions; probes from this number on are branches."""
 BRANCHES: Final[dict[tuple[str, str], int]] = {}

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from sim.checkers.registry import Checkers
 from sim.config import Value, resolve
 from sim.history.recorder import Recorder
-from sim.hosts.cluster import Cluster, TopicPartition
+from sim.hosts.cluster import Cluster
+from sim.hosts.topics import ClusterTopic, TopicPartition
 from sim.kernel.scheduler import Kernel
 from sim.kernel.streams import Streams
 from sim.protocol.client.sender import ProducerBatch
@@ -42,6 +43,7 @@ class World:
         rules: Mapping[str, str] | None = None,
         config: Mapping[str, Value] | None = None,
         further: Sequence[TopicPartition] = (),
+        topics: Sequence[ClusterTopic] = (),
     ) -> None:
         chosen = mode_named(mode).rules.override(rules or {})
         kernel = Kernel()
@@ -56,6 +58,7 @@ class World:
             scripted=scripted,
             first=first,
             further=further,
+            topics=topics,
             kernel=kernel,
             streams=Streams(seed),
             recorder=recorder,
@@ -124,6 +127,6 @@ class World:
     def logs_of(self, name: str) -> list[list[int]]:
         """Record ids in each machine's log of a partition, in offset order."""
         return [
-            [record for batch in directory.storages[name].log.batches for record in batch.ids()]
+            [record for batch in directory.files(name).log.batches for record in batch.ids()]
             for directory in self.cluster.machines.directories.values()
         ]

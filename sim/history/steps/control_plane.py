@@ -342,6 +342,38 @@ class Fact(Step):
             listener.on_fact(self)
 
 
+TOPIC_CREATED: Final[StepKind] = StepKind(
+    "topic-created", FACT, Lane.CONTROL_PLANE,
+    "partitions were created: partitions",
+    "The controller creates {partitions}.",
+    weight=CHANGE, method="topic",
+)  # fmt: skip
+TOPIC_DELETED: Final[StepKind] = StepKind(
+    "topic-deleted", FACT, Lane.CONTROL_PLANE,
+    "a topic was deleted: partitions",
+    "The controller deletes {partitions}.",
+    weight=CHANGE, method="topic",
+)  # fmt: skip
+
+
+class TopicChange(Step):
+    """Partitions of a topic were created, or a topic was deleted with its partitions."""
+
+    __slots__ = ("kind", "names")
+
+    def __init__(self, kind: StepKind, names: tuple[str, ...]) -> None:
+        self.kind = kind
+        self.broker = 0
+        self.names = names
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_topic(self)
+
+    def fields(self) -> Shown:
+        return {"partitions": ", ".join(self.names)}
+
+
 CONTROLLER: Final[StepKind] = StepKind(
     "controller", 25, Lane.BROKER,
     "a broker became controller: controller_epoch",

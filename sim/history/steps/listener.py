@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Recoveries,
         Registered,
         SessionEnd,
+        TopicChange,
     )
     from sim.history.steps.log import Append, LogStart, Retention, Truncate
     from sim.history.steps.processes import Deleted, End, Flushed, LinkChange, Pause, Recovered, Start
@@ -98,6 +99,9 @@ class Listener:
         self.on_step(step)
 
     def on_fact(self, step: Fact) -> None:
+        self.on_step(step)
+
+    def on_topic(self, step: TopicChange) -> None:
         self.on_step(step)
 
     def on_controller(self, step: Controller) -> None:

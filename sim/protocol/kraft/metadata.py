@@ -178,7 +178,14 @@ class ConfigRecord:
     value: Value
 
 
-Record = PartitionRegistration | BrokerRegistration | BrokerUnregistration | ConfigRecord
+@dataclass(frozen=True, slots=True)
+class TopicRemoval:
+    """The end of a topic with these partitions. Kafka: RemoveTopicRecord."""
+
+    names: tuple[str, ...]
+
+
+Record = PartitionRegistration | BrokerRegistration | BrokerUnregistration | ConfigRecord | TopicRemoval
 
 
 class MetadataImage:
@@ -213,6 +220,10 @@ class MetadataImage:
             self.brokers[record.broker] = record
         elif isinstance(record, BrokerUnregistration):
             del self.brokers[record.broker]
+        elif isinstance(record, TopicRemoval):
+            for name in record.names:
+                del self.partitions[name]
+                self.cleared_elr.pop(name, None)
         else:
             self.settings[record.key] = record.value
 

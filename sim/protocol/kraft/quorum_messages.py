@@ -7,7 +7,13 @@ from typing import Final
 
 from sim.kernel.message import ABOUT, ALIKE, KIND, REPLY, Message
 from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, Result
-from sim.protocol.kraft.metadata import BrokerRegistration, BrokerUnregistration, PartitionRegistration, Record
+from sim.protocol.kraft.metadata import (
+    BrokerRegistration,
+    BrokerUnregistration,
+    PartitionRegistration,
+    Record,
+    TopicRemoval,
+)
 
 BROKER_REGISTRATION: Final = 32 << KIND
 HEARTBEAT: Final = ALIKE + (33 << KIND)
@@ -17,6 +23,7 @@ SETTING_RECORD: Final = 36 << KIND
 ALTER_PARTITION: Final = 37 << KIND
 REPLICA_LOG_INFO: Final = 38 << KIND
 ASSIGN_REPLICAS_TO_DIRS: Final = 39 << KIND
+TOPIC_RECORD: Final = 40 << KIND
 
 
 class BrokerRegistrationRequest(Message):
@@ -138,6 +145,8 @@ def subject_of(record: Record) -> int:
         return BROKER_RECORD + (record.broker << ABOUT) + record.incarnation
     if isinstance(record, BrokerUnregistration):
         return BROKER_RECORD + (record.broker << ABOUT)
+    if isinstance(record, TopicRemoval):
+        return TOPIC_RECORD
     return SETTING_RECORD
 
 

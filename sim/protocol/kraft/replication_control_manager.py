@@ -21,6 +21,7 @@ from sim.protocol.kraft.metadata import (
     MetadataImage,
     PartitionRegistration,
     Record,
+    TopicRemoval,
     Value,
 )
 from sim.protocol.kraft.partition_change_builder import (
@@ -37,6 +38,7 @@ from sim.protocol.messages import (
     ELECTION_NOT_NEEDED,
     ELIGIBLE_LEADERS_NOT_AVAILABLE,
     INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REPLICATION_FACTOR,
     INVALID_REQUEST,
     INVALID_UPDATE_VERSION,
     NEW_LEADER_ELECTED,
@@ -47,6 +49,7 @@ from sim.protocol.messages import (
     STALE_BROKER_EPOCH,
     TOPIC_ALREADY_EXISTS,
     UNKNOWN_SERVER_ERROR,
+    UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_VERSION,
 )
@@ -113,7 +116,7 @@ class ReplicationControlManager:
         config: Mapping[str, Value],
         min_isrs: Mapping[str, int] | None = None,
     ) -> None:
-        self._min_isrs = min_isrs or {}
+        self._min_isrs = {} if min_isrs is None else min_isrs
         self.image = image
         self._decide = decide
         self._host = host
@@ -160,14 +163,58 @@ class ReplicationControlManager:
 
         Kafka: ReplicationControlManager#createTopic, ReplicationControlManager#buildPartitionRegistration.
         """
-        if name in self.image.partitions:
-            return TOPIC_ALREADY_EXISTS
-        isr = tuple(broker for broker in replicas if self.image.is_active(broker))
-        if not isr or not self._is_assignment(replicas):
-            return INVALID_REPLICA_ASSIGNMENT
-        self._host.reached(probes.ELECTED_FIRST)
-        directories = self._directories_of(replicas)
-        self._commit([PartitionRegistration(name, isr[0], 0, isr, 0, replicas, directories=directories)])
+        return self.create_topic({name: replicas})
+
+    def create_topic(self, assignments: Mapping[str, tuple[int, ...]]) -> str:
+        """`create_partition` of several partitions of a topic, in one transaction; returns an error if one fails.
+
+        Kafka: ReplicationControlManager#createTopic, ReplicationControlManager#createPartitions.
+        """
+        records: list[Record] = []
+        for name, replicas in assignments.items():
+            if name in self.image.partitions:
+                return TOPIC_ALREADY_EXISTS
+            isr = tuple(broker for broker in replicas if self.image.is_active(broker))
+            if not isr or not self._is_assignment(replicas):
+                return INVALID_REPLICA_ASSIGNMENT
+            directories = self._directories_of(replicas)
+            records.append(PartitionRegistration(name, isr[0], 0, isr, 0, replicas, directories=directories))
+        for _ in records:
+            self._host.reached(probes.ELECTED_FIRST)
+        self._commit(records)
+        return NONE
+
+    def place(
+        self, brokers: tuple[int, ...], first: int, count: int, replication_factor: int
+    ) -> tuple[str, list[tuple[int, ...]]]:
+        """Assignments of new partitions: each begins at the next broker, and brokers that are not active come last.
+
+        Kafka spreads replicas over racks and begins with a random broker. It refuses if fewer brokers are registered
+        than replicas are asked for, or if none of them is active.
+        Kafka: StripedReplicaPlacer#place, ReplicationControlManager#createTopic.
+
+        Args:
+            brokers: all brokers, in the order in which replicas are placed.
+            first: the place of the broker at which the first new partition begins.
+            count: number of new partitions.
+            replication_factor: number of replicas of each.
+        """
+        registered = [broker for broker in brokers if broker in self.image.brokers]
+        if len(registered) < replication_factor or not any(map(self.image.is_active, registered)):
+            return INVALID_REPLICATION_FACTOR, []
+        found = []
+        for place in range(first, first + count):
+            start = place % len(registered)
+            rotated = registered[start:] + registered[:start]
+            rotated.sort(key=lambda broker: not self.image.is_active(broker))
+            found.append(tuple(rotated[:replication_factor]))
+        return NONE, found
+
+    def delete_topic(self, names: tuple[str, ...]) -> str:
+        """Delete a topic with these partitions; returns an error. Kafka: ReplicationControlManager#deleteTopic."""
+        if any(name not in self.image.partitions for name in names):
+            return UNKNOWN_TOPIC_ID
+        self._commit([TopicRemoval(names)])
         return NONE
 
     def alter_partition(

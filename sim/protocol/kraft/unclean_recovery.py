@@ -158,6 +158,9 @@ class UncleanRecovery:
 
     def update(self) -> None:
         """Start and stop recoveries after a metadata change."""
+        for name in [name for name in self.running if name not in self._controller.image.partitions]:
+            self._host.reached(probes.RECOVERY_DROPPED)
+            del self.running[name]
         for state in list(self._controller.image.partitions.values()):
             recovery = self.running.get(state.name)
             strategy = self.needed_strategy(state)

@@ -39,6 +39,7 @@ from sim.protocol.messages import (
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
     Position,
+    topic_partition,
 )
 from sim.protocol.replica.fetch_session_handler import FetchSessionHandler
 from sim.protocol.replica.partition_fetch_state import (
@@ -402,7 +403,7 @@ class ReplicaFetcherThread:
         partitions = self.partitions
         for result, position, epoch in zip(reply.results, request.positions, request.leader_epochs, strict=True):
             name, offset = position[0], position[1]
-            fetch = partitions.get(name)
+            fetch = partitions.get(name) or self._recreated(name)
             if fetch is None:
                 continue
             state = fetch.state
@@ -419,6 +420,7 @@ class ReplicaFetcherThread:
                 continue
             _, error, batches, hw, log_start, _, diverging = result
             replica = fetch.replica
+            name = replica.name
             if state is not FETCHING and not error and not self._confirms_truncation(fetch, diverging, epoch):
                 continue
             if error:
@@ -433,6 +435,20 @@ class ReplicaFetcherThread:
                 replica.apply_leader_offsets(hw, log_start)
         self.session.is_open = True
         self.step(now_us)
+
+    def _recreated(self, name: str) -> PartitionFetchState | None:
+        """The partition of the same topic name and number, if the topic was deleted and created again since.
+
+        Fetchers know partitions by name, and do not compare topic ids: such a late response is processed if offset and
+        leader epoch are right.
+        Kafka: AbstractFetcherThread#processFetchRequest.
+        """
+        wanted = topic_partition(name)
+        for other, fetch in self.partitions.items():
+            if topic_partition(other) == wanted:
+                self._host.reached(probes.RECREATED_REPLY)
+                return fetch
+        return None
 
     def _confirms_truncation(self, fetch: PartitionFetchState, diverging: Diverging, asked_epoch: int) -> bool:
         """Whether to process a response that may complete truncation.

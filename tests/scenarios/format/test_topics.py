@@ -170,3 +170,119 @@ def test_a_scripted_control_plane_decides_for_one_partition() -> None:
     text = catalogue.template("scripted", "mine").replace('control = "real"', 'control = "scripted"')
     with pytest.raises(InputError, match='control = "scripted" decides for one partition, and there are 2'):
         read(f'{text}\n[[topics]]\nname = "orders"\npartitions = 2\n', "mine.toml")
+
+
+CHANGES = """
+[[topics]]
+name = "orders"
+
+[[topics]]
+name = "audit"
+partitions = 2
+created = false
+
+[[topics]]
+name = "events"
+"""
+OF_TOPICS = ("topic-creation", "topic-deletion", "partition-creation")
+
+
+def changing(horizon_ms: int = 120_000) -> Scenario:
+    """Random faults among which topics are created, enlarged and deleted."""
+    kinds = ", ".join(f'"{kind}"' for kind in (*OF_TOPICS, *OF_TOPICS, "kill", "power-loss", "cut"))
+    text = re.sub(r"kinds = \[.*\]", f"kinds = [{kinds}]", DRAWN)
+    text = re.sub(
+        r"horizon_ms = \d+", f"horizon_ms = {horizon_ms}", re.sub(r"\ncount = .*", "\ncount = [8, 12]", text)
+    )
+    return read(f"{text}{CHANGES}", "mine.toml")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_topics_that_change_have_the_same_digest_without_elision(seed: int) -> None:
+    row = run_row(changing(), ELR, seed)
+    assert (row["violations_inside"], row["error"]) == ("", "")
+    other = run_row(changing().with_settings({"sim.elision": False}), ELR, seed)
+    assert row["digest"] == other["digest"]
+
+
+def test_random_plans_change_topics_and_their_recordings_repeat_them(tmp_path: Path) -> None:
+    struck = set()
+    for seed in range(6):
+        result = run(changing(), ELR, seed)
+        struck |= {fault["kind"] for fault in result.faults if fault["effective"]}
+        file = tmp_path / f"{seed}.json"
+        file.write_text(recording.to_text(recording.to_json(changing(), result)), encoding="utf-8")
+        stored = recording.read(file)
+        assert run_row(stored.scenario, ELR, seed)["digest"] == result.row["digest"]
+    assert struck >= set(OF_TOPICS)
+
+
+def test_each_new_topic_converges_and_gets_records_and_a_deleted_one_need_not() -> None:
+    ones = [executed(changing(), seed) for seed in range(6)]
+    late = [partition for one in ones for partition in one.cluster.partitions[2:] if not partition.deleted]
+    acks = [len(partition.recorder.history.clients.acks) for partition in late]
+    assert min(acks) >= 1
+    assert max(acks) > 5
+    for one in ones:
+        existing = [partition.name for partition in one.cluster.partitions if not partition.deleted]
+        assert [convergence.name for convergence in one.convergence.partitions] == existing
+        assert all(convergence.converged for convergence in one.convergence.partitions)
+    assert any("@2" in name for one in ones for name in one.cluster.control.further)
+
+
+def test_a_run_that_changes_topics_leaves_nothing_to_the_garbage_collector() -> None:
+    run_row(changing(), ELR, 0)
+    gc.collect()
+    gc.disable()
+    try:
+        run_row(changing(), ELR, 1)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+
+
+def test_a_script_creates_deletes_and_enlarges_topics() -> None:
+    text = catalogue.template("scripted", "mine").partition("[[script]]")[0]
+    lines = """
+[[script]]
+do = "topic-creation"
+topic = "audit"
+after_ms = 2000
+
+[[script]]
+do = "partition-creation"
+topic = "orders"
+
+[[script]]
+do = "topic-deletion"
+topic = "events"
+for_ms = 1000
+
+[[script]]
+do = "produce"
+batch = "m1"
+after_ms = 5000
+
+[[story]]
+step = "topic-created"
+
+[[story]]
+step = "topic-deleted"
+
+[expect]
+"elr-4.3" = "clean:committed-loss"
+"""
+    scenario = read(f"{text}{CHANGES}{lines}", "mine.toml")
+    one = executed(scenario)
+    assert list(one.cluster.control.further) == ["audit-0", "audit-1", "orders-1", "events-0@2"]
+    assert all(convergence.converged for convergence in one.convergence.partitions)
+    with pytest.raises(InputError, match="topic = 'orders': the first topic stays"):
+        read(f"{text}{CHANGES}{lines}".replace('topic = "events"', 'topic = "orders"'), "mine.toml")
+    with pytest.raises(InputError, match="topic = 'event': no such topic; did you mean 'events'"):
+        read(f"{text}{CHANGES}{lines}".replace('topic = "events"', 'topic = "event"'), "mine.toml")
+
+
+def test_kinds_that_change_topics_need_topics() -> None:
+    text = re.sub(r"kinds = \[.*\]", 'kinds = ["topic-deletion"]', DRAWN)
+    with pytest.raises(InputError, match=r"topic-deletion needs a second table of \[\[topics\]\], which it changes"):
+        read(text, "mine.toml")

@@ -20,7 +20,10 @@ CODES = {
     "message-lost": 49, "message-held": 50, "message-copied": 51,
 }  # fmt: skip
 """As in every release: a step that is new gets a number of its own."""
-TRACED_FACTS = ["assigned", "directory-assigned", "metadata-slowed", "metadata-sped-up", "refused", "retention"]
+TRACED_FACTS = [
+    "assigned", "directory-assigned", "metadata-slowed", "metadata-sped-up", "refused", "retention", "topic-created",
+    "topic-deleted",
+]  # fmt: skip
 """In traces, though in no digest."""
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sim.hosts.cluster import TOPIC, TopicPartition
+from sim.hosts.cluster import TOPIC
 from sim.hosts.following import Following
+from sim.hosts.topics import TopicPartition
 from sim.protocol.messages import FetchRequest
 from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 from tests.sim.world import World

@@ -1,0 +1,241 @@
+"""The partitions of a cluster with their clients; topics that are created, enlarged and deleted while it runs.
+
+A topic that is created again under the name of a deleted one is another topic: its partitions have a history, files and
+clients of their own, and a number after their names in place of Kafka's topic id (`sim.protocol.messages.TOPIC_ID`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sim.history import steps
+from sim.history.recorder import Recorder
+from sim.hosts.client import CONSUMER, PRODUCER, VALIDATOR, ClientSetup
+from sim.hosts.consumer import Consumer
+from sim.hosts.control_plane import ControlPlane, PartitionSetup
+from sim.hosts.producer import Producer
+from sim.protocol.batch import Batch
+from sim.protocol.messages import TOPIC_ID
+
+CLIENTS_EACH: Final = 3
+"""Clients of a partition: producer, consumer, validator. Their nodes follow those of the partition before."""
+MOST_PARTITIONS: Final = 400
+"""Most partitions that a run may create, including deleted ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPartition:
+    """A partition of a cluster.
+
+    Attributes:
+        name: topic and number.
+        replication_factor: number of its replicas.
+        min_isr: ``min.insync.replicas`` of its topic; None: that of the cluster.
+        idle: whether nothing is written to it, or read, before everything is healed.
+    """
+
+    name: str
+    replication_factor: int
+    min_isr: int | None = None
+    idle: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterTopic:
+    """A topic that may be created, enlarged or deleted while the cluster runs.
+
+    Attributes:
+        name: its name.
+        partitions: number of its partitions when it is created.
+        created: whether it exists from the start.
+        permanent: whether it cannot be deleted, because it has the first partition.
+        replication_factor: see `TopicPartition`; so `min_isr` and `idle`.
+    """
+
+    name: str
+    partitions: int
+    replication_factor: int
+    min_isr: int | None = None
+    idle: bool = False
+    created: bool = True
+    permanent: bool = False
+
+
+class ClusterPartition:
+    """A partition with its clients.
+
+    Attributes:
+        place: its place among the cluster's partitions.
+        idle: see `TopicPartition`.
+        recorder: records its steps.
+        setup: arguments of its clients.
+        deleted: whether its topic was deleted.
+    """
+
+    def __init__(self, name: str, place: int, setup: ClientSetup, *, idle: bool) -> None:
+        self.name = self.shown = name
+        self.place = place
+        self.idle = idle
+        self.recorder = setup.recorder
+        self.setup = setup
+        self.deleted = False
+        self.producer = Producer(PRODUCER + CLIENTS_EACH * place, setup)
+        self.consumer = Consumer(CONSUMER + CLIENTS_EACH * place, setup)
+
+    def validator(self, position: int, observe: Callable[[Sequence[Batch]], None]) -> Consumer:
+        """A new consumer that reads from an offset on and passes each read to a callback."""
+        node = VALIDATOR + CLIENTS_EACH * self.place
+        consumer = Consumer(node, self.setup, position=position, observe=observe)
+        consumer.leader = self.producer.leader
+        consumer.leader_epoch = self.producer.leader_epoch
+        self.recorder.record(steps.Position(steps.SEEK, node, position))
+        network = self.setup.network
+        earlier = network.nodes.get(node)
+        if earlier is not None:
+            network.leave(earlier, silently=True)
+        network.join(consumer)
+        return consumer
+
+
+class Topics:
+    """Creates and deletes topics, and adds partitions, as an administrator does.
+
+    Args:
+        topics: the topics, which exist or may be created; none of a cluster whose partitions stay.
+        partitions: the cluster's partitions, to which new ones are added; deleted ones stay in the list.
+        control: the control plane.
+        recorder: that of the first partition.
+        first: the first partition's client setup.
+        min_isrs: ``min.insync.replicas`` by partition, for brokers and controllers.
+
+    Attributes:
+        added: called with each new partition, before anything is recorded of it.
+        removed: called with each partition of a topic that was deleted.
+    """
+
+    def __init__(
+        self,
+        topics: Sequence[ClusterTopic],
+        partitions: list[ClusterPartition],
+        control: ControlPlane,
+        recorder: Recorder,
+        first: ClientSetup,
+        min_isrs: dict[str, int],
+    ) -> None:
+        self._topics = {topic.name: topic for topic in topics}
+        self._partitions = partitions
+        self._control = control
+        self._recorder = recorder
+        self._setup = first
+        self._min_isrs = min_isrs
+        self._ids = {topic.name: int(topic.created) for topic in topics}
+        self._names: dict[str, list[str]] = {
+            topic.name: [f"{topic.name}-{number}" for number in range(topic.partitions)] if topic.created else []
+            for topic in topics
+        }
+        self._deleted_by: list[tuple[object, str]] = []
+        self.added: Callable[[ClusterPartition], None] | None = None
+        self.removed: Callable[[ClusterPartition], None] | None = None
+
+    def dispose(self) -> None:
+        """See `sim.hosts.cluster.Cluster.dispose`."""
+        self.added = self.removed = None
+        self._partitions = []
+
+    @property
+    def existing(self) -> list[str]:
+        """The topics that exist and can be deleted."""
+        return [name for name, topic in self._topics.items() if self._names[name] and not topic.permanent]
+
+    @property
+    def all_existing(self) -> list[str]:
+        """The topics that exist."""
+        return [name for name, names in self._names.items() if names]
+
+    @property
+    def missing(self) -> list[str]:
+        """The topics that do not exist, and can be created."""
+        return [name for name in self._topics if not self._names[name]]
+
+    def names(self, topic: str) -> tuple[str, ...]:
+        """The names of a topic's partitions; none if there is no such topic."""
+        return tuple(self._names.get(topic, ()))
+
+    def create(self, topic: str) -> bool:
+        """Create a topic; False if it exists, or the controller does not create it.
+
+        Kafka: ReplicationControlManager#createTopics.
+        """
+        about = self._topics.get(topic)
+        if about is None or self._names[topic]:
+            return False
+        number = self._ids[topic] + 1
+        suffix = f"{TOPIC_ID}{number}" if number > 1 else ""
+        names = [f"{topic}-{place}{suffix}" for place in range(about.partitions)]
+        if not self._create(about, names):
+            return False
+        self._ids[topic] = number
+        return True
+
+    def enlarge(self, topic: str) -> bool:
+        """Add a partition to a topic; False if the controller does not. Kafka:
+        ReplicationControlManager#createPartitions.
+        """
+        names = self._names.get(topic)
+        if not names:
+            return False
+        number = self._ids[topic]
+        suffix = f"{TOPIC_ID}{number}" if number > 1 else ""
+        return self._create(self._topics[topic], [f"{topic}-{len(names)}{suffix}"])
+
+    def _create(self, topic: ClusterTopic, names: list[str]) -> bool:
+        if len(self._partitions) + len(names) > MOST_PARTITIONS:
+            return False
+        control = self._control
+        placed = control.place(len(self._partitions), len(names), topic.replication_factor)
+        if not placed:
+            return False
+        found = []
+        for name, replicas in zip(names, placed, strict=True):
+            recorder = self._recorder.add_partition(name)
+            partition = ClusterPartition(
+                name, len(self._partitions), replace(self._setup, topic=name, recorder=recorder), idle=topic.idle
+            )
+            self._partitions.append(partition)
+            if self.added is not None:
+                self.added(partition)
+            self._recorder.catch_up(recorder)
+            if topic.min_isr is not None:
+                self._min_isrs[name] = topic.min_isr
+            found.append(PartitionSetup(name, replicas, topic.min_isr, recorder))
+            self._setup.network.join(partition.producer)
+            self._setup.network.join(partition.consumer)
+        self._recorder.record(steps.TopicChange(steps.TOPIC_CREATED, tuple(names)))
+        control.create_partitions(found)
+        self._names[topic.name] += names
+        return True
+
+    def delete(self, topic: str, by: object = None) -> bool:
+        """Delete a topic; False if there is none, or the controller does not delete it. See `restore` for `by`.
+
+        Kafka: ReplicationControlManager#deleteTopics.
+        """
+        names = self.names(topic)
+        if not names or self._topics[topic].permanent or not self._control.delete_topic(names):
+            return False
+        self._names[topic] = []
+        for partition in self._partitions:
+            if partition.name in names:
+                partition.deleted = True
+                if self.removed is not None:
+                    self.removed(partition)
+        self._deleted_by.append((by, topic))
+        return True
+
+    def restore(self, by: object) -> bool:
+        """Create another topic of the name of the one that was deleted with this `by`; False if there is one."""
+        topic = next((topic for cause, topic in self._deleted_by if cause == by), "")
+        self._deleted_by = [entry for entry in self._deleted_by if entry[0] != by]
+        return self.create(topic)
