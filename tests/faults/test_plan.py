@@ -44,6 +44,7 @@ LASTS = {
     **dict.fromkeys(("feature-change", "unclean-election-change"), DRAW.cut_us),
     **dict.fromkeys(("power-domain-loss", "host-loss"), DRAW.restart_us),
     "rack-cut": DRAW.cut_us,
+    "topic-deletion": DRAW.cut_us,
     **dict.fromkeys(("message-loss", "message-hold", "message-copy"), DRAW.cut_us),
     **dict.fromkeys(("pause", "disk-stall", "zombie", "controller-pause"), DRAW.pause_us),
 }
@@ -61,6 +62,7 @@ VALUES = {
     "message-loss": (1, 17),
     "message-hold": (1, 17),
     "message-copy": (1, 12),
+    **dict.fromkeys(("topic-creation", "topic-deletion", "partition-creation"), (0, 65_535)),
 }
 AIMED = {
     "retention": {LEADER},
@@ -73,6 +75,7 @@ AIMED = {
     "reassignment": {0},
     "reassignment-cancel": {0},
     "min-isr-change": {0},
+    **{kind: {0} for kind in ("topic-creation", "topic-deletion", "partition-creation")},
 }
 LINKS = ("cut", "slow", "lossy")
 NAMES = {LEADER, ISR_MEMBER, OUTSIDER, LAST_MEMBER, CONTROLLER}
@@ -162,8 +165,8 @@ def test_a_plan_of_version_2_is_read_and_has_the_hash_that_it_had() -> None:
 
 
 def test_a_newer_plan_is_refused() -> None:
-    with pytest.raises(ValueError, match="schema_version 4"):
-        plan_from_json({"schema_version": 4, "faults": []})
+    with pytest.raises(ValueError, match="schema_version 5"):
+        plan_from_json({"schema_version": 5, "faults": []})
 
 
 def test_a_plan_hash_notices_every_field() -> None:
@@ -183,5 +186,6 @@ def test_a_plan_hash_notices_every_field() -> None:
         Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, trigger=Trigger("hw", 2, 2, 3)),
         Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, trigger=Trigger("hw", 1, 3, 3)),
         Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, trigger=Trigger("hw", 1, 2, 4)),
+        Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, partition="orders-0"),
     ]
-    assert len({Plan((one,)).plan_hash() for one in (fault, *others)}) == 15
+    assert len({Plan((one,)).plan_hash() for one in (fault, *others)}) == 16

@@ -9,6 +9,7 @@ from faults.plan import CONTROLLER, LEADER
 from sim.hosts.client import CONSUMER, PRODUCER
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.controller_quorum import ControllerQuorum
+from sim.hosts.topics import ClusterTopic, TopicPartition
 from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR
 from sim.protocol.kraft.replication_control_manager import UNCLEAN_ELECTION
 from tests.sim.world import World
@@ -32,6 +33,8 @@ SAMPLES: Final[Mapping[str, Any]] = {
     "count": 2,
     "election": "unclean",
     "message": "AlterPartitionRequest",
+    "topic": "audit",
+    "other-topic": "orders",
 }
 """Type of a script parameter -> a value that has an effect."""
 
@@ -76,6 +79,7 @@ def state(cluster: Cluster) -> dict[str, object]:
         "sessions": [broker for broker in brokers if control.has_session(broker)],
         "ISR": sorted(control.state.isr),
         "replicas": sorted(control.state.replicas),
+        "orders": bool(cluster.topics.names("orders")),
         "min ISR": (cluster.administrator.setting(MIN_ISR), control._min_isr),
         "settings": [cluster.administrator.setting(key) for key in (UNCLEAN_ELECTION, ELR_FEATURE)],
         "late": [broker for broker, by_us in control.log._delays_us.items() if by_us]
@@ -86,8 +90,10 @@ def state(cluster: Cluster) -> dict[str, object]:
 
 
 def world(mode: str) -> World:
-    """A cluster with some records."""
-    made = World(mode)
+    """A cluster with some records; under KRaft it has a second topic."""
+    orders = [TopicPartition("orders-0", 3)] if mode == "elr" else []
+    topics = [ClusterTopic("orders", 1, 3), ClusterTopic("audit", 1, 3, created=False)] if orders else []
+    made = World(mode, further=orders, topics=topics)
     made.run(8)
     made.ready()
     for _ in range(4):

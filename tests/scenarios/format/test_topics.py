@@ -191,9 +191,7 @@ def changing(horizon_ms: int = 120_000) -> Scenario:
     """Random faults among which topics are created, enlarged and deleted."""
     kinds = ", ".join(f'"{kind}"' for kind in (*OF_TOPICS, *OF_TOPICS, "kill", "power-loss", "cut"))
     text = re.sub(r"kinds = \[.*\]", f"kinds = [{kinds}]", DRAWN)
-    text = re.sub(
-        r"horizon_ms = \d+", f"horizon_ms = {horizon_ms}", re.sub(r"\ncount = .*", "\ncount = [8, 12]", text)
-    )
+    text = re.sub(r"horizon_ms = \d+", f"horizon_ms = {horizon_ms}", re.sub(r"\ncount = .*", "\ncount = [8, 12]", text))
     return read(f"{text}{CHANGES}", "mine.toml")
 
 
