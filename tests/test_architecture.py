@@ -111,7 +111,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("reports.analysis", "reports.audit", "reports.brokers", "reports.evidence"),
     ("reports.brokers.kafka", "reports.drawing"),
     ("reports.advice", "reports.brokers.confirm", "reports.film", "reports.page", "reports.review"),
-    ("reports.brokers.tickets",),
+    ("reports.brokers.tickets", "reports.hunt"),
     ("highwater",),
     ("highwater.cli", "highwater.proposals"),
     ("highwater.cli.commands",),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sim.protocol.modes import Mode
 
 F = TypeVar("F", bound="Callable[..., Any] | click.Command")
-_DURATION: Final = re.compile(r"(?P<number>[0-9]{1,6}(\.[0-9]{1,3})?)(?P<unit>[sm]?)", re.ASCII)
+_DURATION: Final = re.compile(r"(?P<number>[0-9]{1,6}(\.[0-9]{1,3})?)(?P<unit>[smh]?)", re.ASCII)
 
 
 PATH: Final = click.Path(path_type=Path)
@@ -355,7 +355,7 @@ def tell_idle(
 
 
 def duration(option: str, text: str) -> float:
-    """Read a duration such as ``30s``, ``2m``, or a number of seconds; return seconds.
+    """Read a duration such as ``30s``, ``2m``, ``8h``, or a number of seconds; return seconds.
 
     Raises:
         InputError: it is not a duration, or 0.
@@ -363,4 +363,4 @@ def duration(option: str, text: str) -> float:
     found = _DURATION.fullmatch(text)
     if found is None or float(found["number"]) == 0:
         raise InputError(f"{option} {text!r} is not valid: give a time such as 30s or 2m")
-    return float(found["number"]) * (60 if found["unit"] == "m" else 1)
+    return float(found["number"]) * {"m": 60, "h": 3600}.get(found["unit"], 1)

@@ -31,6 +31,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "explore": "Try every order of events in a small KRaft cluster",
         "claims": "List what Kafka promises of data, and whether it holds",
         "zoo": "List mutants of the protocol, or find them with random runs",
+        "hunt": "Hunt for new failures of a release or a build, overnight",
     },
     "Real brokers and this machine": {
         "audit": "Check a KRaft cluster: what is at risk, what happened",
@@ -72,6 +73,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "zoo show": "highwater zoo show join-below-hw",
     "zoo hunt": "highwater zoo hunt join-below-hw --seeds 0..2000",
     "zoo count": "highwater zoo count elr-chaos messages --seeds 0..20",
+    "hunt": "highwater hunt --kafka 4.4.0 --for 8h --output store/hunt",
     "audit": "highwater audit /var/lib/kafka/__cluster_metadata-0",
     "confirm": "highwater confirm last-replica-standing --kafka 4.1.0",
     "ticket": "highwater ticket reassignment-back --output store/ticket",

@@ -428,7 +428,7 @@ def _each(
     return found
 
 
-def _recorded(case: Case, failure: Failure) -> Case:
+def recorded(case: Case, kept: Symptom) -> Case:
     """The run with its recorded plan in place of random generation.
 
     Raises:
@@ -437,9 +437,8 @@ def _recorded(case: Case, failure: Failure) -> Case:
     if not case.scenario.drawn:
         raise InputError("a script is not drawn, and has no cause to look for")
     result = case.run()
-    kept = Symptom(failure.kind, failure.inside)
     if not kept.shown_by(result.row):
-        raise InputError(f"{failure.kind} is not violated by this code")
+        raise InputError(f"{kept.kind} is not violated by this code")
     return replace(case, scenario=recording.of_run(case.scenario, result).scenario)
 
 
@@ -447,12 +446,12 @@ def _look(task: tuple[Failure, Case, bool]) -> ExaminedFailure:
     failure, case, skips_documented = task
     trials, kept = Trials(), Symptom(failure.kind, failure.inside)
     try:
-        recorded = _recorded(case, failure)
+        plan = recorded(case, kept)
     except InputError as error:
         return ExaminedFailure(failure, problem=error.problems[0])
-    if skips_documented and _is_documented(recorded, kept, trials):
+    if skips_documented and _is_documented(plan, kept, trials):
         return ExaminedFailure(failure, documented=True)
-    return ExaminedFailure(failure, Criterion(trials, recorded, kept).cause)
+    return ExaminedFailure(failure, Criterion(trials, plan, kept).cause)
 
 
 def _is_documented(case: Case, kept: Symptom, trials: Trials) -> bool:
@@ -471,7 +470,8 @@ def _shrink(task: tuple[Failure, Case]) -> tuple[ShrunkSize | None, Case | None]
     failure, case = task
     trials = Trials(lambda: trials.runs >= SHRINK_RUNS)
     try:
-        found = shrink(_recorded(case, failure), Symptom(failure.kind, failure.inside), trials)
+        kept = Symptom(failure.kind, failure.inside)
+        found = shrink(recorded(case, kept), kept, trials)
     except (InputError, OutOfTimeError):
         return None, None
     faults = sorted(found.case.faults, key=lambda fault: fault.at_us)
@@ -498,7 +498,7 @@ def _buckets(group: list[ExaminedFailure], of: float, mode: Mode) -> list[Bucket
     left, found = list(group), []
     for sort in range(3):
         while True:
-            cures = Counter(repair for one in left for repair in one.cures if _sort(repair) == sort)
+            cures = Counter(repair for one in left for repair in one.cures if rank(repair) == sort)
             if not cures:
                 break
             best = min(cures, key=lambda repair: (-cures[repair], repair))
@@ -507,7 +507,7 @@ def _buckets(group: list[ExaminedFailure], of: float, mode: Mode) -> list[Bucket
     return found + ([_bucket(left, None, of, mode)] if left else [])
 
 
-def _sort(repair: Repair) -> int:
+def rank(repair: Repair) -> int:
     """Sort key of repairs: known bugs first, then other rules, then settings."""
     if not repair.is_rule:
         return 2

@@ -56,6 +56,7 @@ ELSEWHERE = (
     "settings",
     "advise",
     "review",
+    "--for",
     "--reuse",
     "store/mine",
     "stories/story-1-loss.toml",

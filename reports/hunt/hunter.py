@@ -1,0 +1,413 @@
+"""The loop of a hunt: run random seeds, look at what fails, shrink it, act out what is new, and begin again.
+
+It consists of steps, each of which ends with writing the state. Which step is next, and in which arm, is a function of
+the state; the clock only decides when the hunt is over. Runs on brokers come first, then failures, then seeds, so that
+little is pending.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.hunt import acting, examining
+from reports.hunt import state as states
+from reports.hunt.arms import next_arm
+from reports.hunt.examining import FINDING, FirstLook, Shrunk, look, shrink_failure
+from reports.hunt.state import ArmState, Cause, State, Written
+from scenarios import paths
+from scenarios.single.run import prepare_process, run_row
+from scenarios.sweep.workers import Workers
+from sim.errors import InputError, UnavailableError, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from reports.hunt.arms import Arm
+    from reports.hunt.known import KnownFinding
+
+SEEDS: Final = 100
+"""Seeds of a step."""
+LOOKS: Final = 10
+"""Failures that are looked at in a step, times the number of processes."""
+REPEAT: Final = 3
+"""Runs on real brokers that decide."""
+PLAN: Final = "plan.json"
+SCRIPT: Final = "scenario.toml"
+STORY: Final = "story.txt"
+NOTE_S: Final = 10.0
+"""Seconds between two notes on progress."""
+PAGE_S: Final = 60.0
+"""Seconds between two pages."""
+BROKERS: Final = "brokers"
+BROKERS_WALL: Final = "brokers wall"
+"""Names of times: CPU time of this process, and of the clock, of runs on brokers."""
+BROKERS_SHARE: Final = 0.5
+"""Most of the time that runs on brokers take."""
+ELSEWHERE: Final = "elsewhere"
+"""Key of the causes beyond the first `state.CAUSES_MAX`."""
+
+
+class Clock:
+    """The time that passes, and the CPU time of this process."""
+
+    def wall_s(self) -> float:
+        """Seconds since some moment."""
+        return time.monotonic()
+
+    def cpu_s(self) -> float:
+        """CPU seconds of this process."""
+        return time.process_time()
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """The results of some seeds of an arm; `hits` are seeds with the violation to examine."""
+
+    runs: int
+    events: int
+    inside: int
+    outside: int
+    stalled: int
+    hits: list[tuple[int, str]]
+    errors: list[list[str]]
+
+
+@dataclass(slots=True)
+class Hunt:
+    """A hunt.
+
+    Attributes:
+        folder: its folder.
+        state: what it knows.
+        arms: by name.
+        known: findings that are recognised.
+        kafka: the release, or the folder of a build.
+        lacks: why nothing is acted out on brokers; empty: it is.
+        repeat: runs on brokers that decide.
+        compare: compares the classes of a build with the mode; None: there is no build.
+        processes: number of worker processes.
+        clock: the time.
+        tell: called with notes for the user.
+        page: called to write the page.
+        act: makes one run on brokers.
+    """
+
+    folder: Path
+    state: State
+    arms: Mapping[str, Arm]
+    known: Sequence[KnownFinding]
+    kafka: str
+    lacks: str
+    repeat: int = REPEAT
+    compare: Callable[[], list[dict[str, Any]]] | None = None
+    processes: int = 1
+    clock: Clock = field(default_factory=Clock)
+    tell: Callable[[str], None] = lambda _: None
+    page: Callable[[Hunt], None] = lambda _: None
+    act: Callable[[Path, str, str, Callable[[str], None]], dict[str, str]] = acting.act
+    _workers: Workers | None = None
+
+    def run(self, limit_s: float) -> bool:
+        """Hunt until the whole hunt has taken so long; returns whether it was not interrupted.
+
+        Raises:
+            StorageError: the state cannot be written; that of the last step is kept.
+            UnavailableError: a process was killed.
+        """
+        noted = paged = self.clock.wall_s()
+        whole = True
+        with ExitStack() as stack:
+            if self.processes > 1:
+                self._workers = stack.enter_context(Workers(self.processes))
+            else:
+                prepare_process()
+            try:
+                while self._time("wall") < limit_s:
+                    written = len(self.state.written)
+                    self.step()
+                    now = self.clock.wall_s()
+                    if now - noted >= NOTE_S:
+                        noted = now
+                        self.tell(self.progress)
+                    if now - paged >= PAGE_S or len(self.state.written) != written:
+                        paged = now
+                        self.page(self)
+            except KeyboardInterrupt:
+                whole = False
+                self.state = states.load(self.folder, self.state.about)  # As it was before the step that was cut short.
+            except BrokenProcessPool:
+                raise UnavailableError("a process was killed (out of memory?); fewer, --local, need less") from None
+        self.page(self)
+        return whole
+
+    def step(self) -> None:
+        """Do what is next, and write the state."""
+        begin_s, cpu_s = self.clock.wall_s(), self.clock.cpu_s()
+        name, work = self._next()
+        spent = work()
+        self._add("cpu", spent + self.clock.cpu_s() - cpu_s)
+        self._add(name, spent + self.clock.cpu_s() - cpu_s)
+        self._add("wall", self.clock.wall_s() - begin_s)
+        if name == BROKERS:
+            self._add(BROKERS_WALL, self.clock.wall_s() - begin_s)
+        self.state.steps += 1
+        states.save(self.folder, self.state)
+
+    @property
+    def progress(self) -> str:
+        """A line on progress."""
+        state = self.state
+        runs = sum(arm.runs for arm in state.arms.values())
+        new = sum(not cause.known and not cause.control for cause in state.causes.values())
+        return f"{runs:,} runs, {len(state.causes)} causes, {new} of them new, {self._time('cpu'):.0f} CPU s"
+
+    def _next(self) -> tuple[str, Callable[[], float]]:
+        """The name of the next step, for its time, and the step, which returns the CPU seconds of other processes."""
+        if self.compare is not None and self.state.oracle is None:
+            return "oracle", self._compare
+        number = next((number for number in self.state.written if self._is_to_act(number)), 0)
+        if number and self._time(BROKERS_WALL) <= BROKERS_SHARE * self._time("wall"):
+            return BROKERS, lambda: self._act(number)
+        # All first looks before any shrinking: so the result is the same from any number of processes.
+        ahead = [one for one in self.state.pending if not one["looks"]]
+        if ahead:
+            return "look", lambda: self._look(ahead[: LOOKS * self.processes])
+        if self.state.pending:
+            return "shrink", lambda: self._shrink(self.state.pending[: self.processes])
+        return "sweep", self._sweep
+
+    # Steps.
+
+    def _compare(self) -> float:
+        assert self.compare is not None
+        self.tell("comparing the classes of the build with the mode")
+        self.state.oracle = self.compare()
+        return 0.0
+
+    def _sweep(self) -> float:
+        arm = next_arm(self.arms, self.state)
+        done = self.state.arms.get(arm.name) or ArmState(self.state.about["seed"])
+        size = -(-SEEDS // self.processes)
+        first, end = done.next, done.next + SEEDS
+        tasks = [(arm, start, min(size, end - start)) for start in range(first, end, size)]
+        spent, found = self._each(sweep, tasks)
+        for one in found:
+            done.runs += one.runs
+            done.events += one.events
+            done.inside += one.inside
+            done.outside += one.outside
+            done.stalled += one.stalled
+            done.errors += len(one.errors)
+            self.state.errors += one.errors[: max(0, states.ERRORS_MAX - len(self.state.errors))]
+            for seed, kind in one.hits:
+                self.state.pending.append({"arm": arm.name, "seed": seed, "kind": kind, "looks": "", "known": ""})
+        done.next = end
+        self.state.arms[arm.name] = done
+        return spent
+
+    def _look(self, chosen: list[dict[str, Any]]) -> float:
+        tasks = [(self.arms[one["arm"]], one["seed"], one["kind"], self.known) for one in chosen]
+        spent, found = self._each(_look_task, tasks)
+        kept = [one for one in self.state.pending if one["looks"]]
+        left = self.state.pending[len(kept) + len(chosen) :]
+        for one, seen in zip(chosen, found, strict=True):
+            if seen.problem:
+                self._error(one, seen.problem)
+                continue
+            arm = self.arms[one["arm"]]
+            looks = f"{_control(arm)} {seen.looks}".strip()
+            entry = self.state.provisional.setdefault(looks, [0, "", {}])
+            entry[0] += 1
+            if examining.is_shrunk(entry[0]):
+                kept.append({**one, "looks": looks, "known": seen.known})
+            else:
+                entry[2][arm.name] = entry[2].get(arm.name, 0) + 1
+                self._count_waiting(looks)
+        self.state.pending = kept + left
+        return spent
+
+    def _shrink(self, chosen: list[dict[str, Any]]) -> float:
+        acts = self.state.about["acts"]
+        tasks = []
+        for one in chosen:
+            arm = self.arms[one["arm"]]
+            first = FirstLook(one["known"], one["looks"])
+            tasks.append((arm, one["seed"], one["kind"], first, self.known, acts and not arm.control))
+        spent, found = self._each(_shrink_task, tasks)
+        for one, shrunk in zip(chosen, found, strict=True):
+            if shrunk.problem:
+                self._error(one, shrunk.problem)
+                continue
+            key = self._recorded(self.arms[one["arm"]], one["seed"], shrunk)
+            cause = self.state.causes[key]
+            cause.shrunk += 1
+            if not cause.known and not cause.finding and key != ELSEWHERE:
+                cause.finding = self._written(key, one["kind"], shrunk)
+            self.state.provisional[one["looks"]][1] = key
+            self._count_waiting(one["looks"])
+        self.state.pending = self.state.pending[len(chosen) :]
+        return spent
+
+    def _is_to_act(self, number: int) -> bool:
+        one = self.state.written[number]
+        ahead = one.script and not one.obstacle and len(one.runs) < self.repeat
+        return bool(ahead and not self.lacks and all(run["result"] != acting.DIFFERS for run in one.runs))
+
+    def _act(self, number: int) -> float:
+        one = self.state.written[number]
+        self.tell(f"finding {number} on real brokers, run {len(one.runs) + 1} of {self.repeat}")
+        script = self.folder / states.FINDINGS / str(number) / SCRIPT
+        try:
+            one.runs.append(self.act(script, self.kafka, self.state.about["mode"], self.tell))
+        except InputError as error:
+            one.obstacle = error.problems[0]
+        except UnavailableError as error:
+            self.lacks = error.problems[0]
+        except UserError as error:
+            one.runs.append({"result": acting.UNDECIDED, "told": error.problems[0]})
+        return 0.0
+
+    # What they have in common.
+
+    def _recorded(self, arm: Arm, seed: int, shrunk: Shrunk) -> str:
+        """Count a failure that was shrunk; returns the key of its cause."""
+        control = _control(arm)
+        key = f"{control} {shrunk.key}".strip()
+        causes = self.state.causes
+        if key not in causes and len(causes) >= states.CAUSES_MAX:
+            key = ELSEWHERE
+        if key not in causes:
+            runs = sum(one.runs for one in self.state.arms.values())
+            known = "" if key == ELSEWHERE else shrunk.known
+            causes[key] = Cause(shrunk.name, known, control, 0, 0, arm.name, seed, runs)
+            self.state.times[f"first {key}"] = self._time("cpu")
+        _count(causes[key], arm.name, 1)
+        return key
+
+    def _count_waiting(self, looks: str) -> None:
+        """Count the failures that look like others, once one of these has been shrunk."""
+        _, key, waiting = self.state.provisional[looks]
+        if key:
+            for name, number in waiting.items():
+                _count(self.state.causes[key], name, number)
+            self.state.provisional[looks][2] = {}
+
+    def _written(self, key: str, kind: str, shrunk: Shrunk) -> int:
+        """Write a new cause to a folder of its own; returns its number."""
+        number = len(self.state.written) + 1
+        place = self.folder / states.FINDINGS / str(number)
+        beside = place.with_name(place.name + states.UNFINISHED)
+        files = {PLAN: shrunk.plan, SCRIPT: shrunk.script, STORY: "".join(f"{line}\n" for line in shrunk.story)}
+        with paths.told(place):
+            if place.is_dir():  # Of a step that was killed before the state was written.
+                shutil.rmtree(place)
+            beside.mkdir(parents=True, exist_ok=True)
+            for name, text in files.items():
+                if text:
+                    (beside / name).write_text(text, encoding="utf-8")
+            beside.replace(place)
+        self.state.written[number] = Written(
+            key,
+            kind,
+            list(shrunk.cures),
+            list(shrunk.story),
+            list(shrunk.faults),
+            shrunk.replay,
+            bool(shrunk.script),
+            shrunk.obstacle,
+        )
+        return number
+
+    def _error(self, one: Mapping[str, Any], problem: str) -> None:
+        if len(self.state.errors) < states.ERRORS_MAX:
+            self.state.errors.append([f"{one['arm']}, seed {one['seed']}", problem])
+        self.state.arms[one["arm"]].errors += 1
+
+    def _each(self, work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> tuple[float, list[Any]]:
+        """CPU seconds of other processes, and the results of the tasks, in their order."""
+        if self._workers is None:
+            return 0.0, [work(*task) for task in tasks]
+        ahead = [self._workers.pool.submit(_timed, work, task) for task in tasks]
+        done = [one.result() for one in ahead]
+        return sum(spent for spent, _ in done), [result for _, result in done]
+
+    def _time(self, name: str) -> float:
+        return self.state.times.get(name, 0.0)
+
+    def _add(self, name: str, seconds: float) -> None:
+        self.state.times[name] = self._time(name) + seconds
+
+
+def _count(cause: Cause, arm: str, number: int) -> None:
+    cause.count += number
+    cause.arms[arm] = cause.arms.get(arm, 0) + number
+
+
+def _control(arm: Arm) -> str:
+    """What a control arm is called in causes; empty: it is none."""
+    return f"({arm.name.partition('/')[2]})" if arm.control else ""
+
+
+def _timed(work: Callable[..., Any], task: tuple[Any, ...]) -> tuple[float, Any]:
+    begin_s = time.process_time()
+    result = work(*task)
+    return time.process_time() - begin_s, result
+
+
+def _look_task(arm: Arm, seed: int, kind: str, known: Sequence[KnownFinding]) -> FirstLook:
+    try:
+        return look(arm, seed, kind, known)
+    except MemoryError:
+        raise
+    except Exception as error:
+        return FirstLook(problem=f"{type(error).__name__}: {error}")
+
+
+def _shrink_task(arm: Arm, seed: int, kind: str, first: FirstLook, known: Sequence[KnownFinding], acts: bool) -> Shrunk:
+    try:
+        return shrink_failure(arm, seed, kind, first, known, acts=acts)
+    except MemoryError:
+        raise
+    except Exception as error:
+        return Shrunk("", "", "", problem=f"{type(error).__name__}: {error}")
+
+
+def sweep(arm: Arm, first: int, count: int) -> Swept:
+    """Run seeds of an arm."""
+    events = inside = outside = stalled = 0
+    hits: list[tuple[int, str]] = []
+    errors: list[list[str]] = []
+    for seed in range(first, first + count):
+        row = run_row(arm.scenario, arm.mode, seed)
+        events += row["events"]
+        stalled += row["verdict"] == "stalled"
+        if row["error"]:
+            errors.append([row["replay"] or f"{arm.name}, seed {seed}", str(row["error"]).splitlines()[0]])
+        elif row["violations_inside"]:
+            inside += 1
+            hits.append((seed, examining.kind_of(row)))
+        elif row["violations"]:
+            outside += 1
+    return Swept(count, events, inside, outside, stalled, hits, errors)
+
+
+def new_causes(state: State) -> list[Cause]:
+    """The causes of the mode that are not known."""
+    return [cause for cause in state.causes.values() if not cause.known and not cause.control]
+
+
+def defects(state: State) -> list[Cause]:
+    """The causes of control arms that are no finding: a defect of the program, or a bug that no repair knows."""
+    return [cause for cause in state.causes.values() if cause.control and cause.known != FINDING]
+
+
+def as_json(hunt: Hunt) -> dict[str, Any]:
+    """The hunt as one JSON-able object."""
+    causes = {key: asdict(cause) for key, cause in hunt.state.causes.items()}
+    return {"schema_version": states.STATE_VERSION, "about": hunt.state.about, "causes": causes}

@@ -1,0 +1,246 @@
+"""The page of a hunt: what was done, found and confirmed, and how likely something new is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from reports.formatting import percent
+from reports.hunt import acting, estimate
+from reports.hunt import state as states
+from reports.hunt.examining import FINDING, REPAIRED
+from reports.hunt.hunter import PLAN, SCRIPT, defects, new_causes
+from reports.review.document import Block, Commands, Heading, Items, Table, Text, to_html, to_markdown
+from scenarios import plugged
+from scenarios.version import build
+from sim.plurals import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reports.hunt.hunter import Hunt
+    from reports.hunt.state import Cause
+
+CAUSES_SHOWN: Final = 40
+"""Most new causes with a section of their own."""
+UNKNOWN: Final = "a defect of Highwater, or a bug without a repair"
+_TITLE: Final = "Hunt over Kafka "
+
+
+def write(hunt: Hunt) -> None:
+    """Write the page as Markdown and HTML."""
+    title, blocks = f"{_TITLE}{hunt.state.about['kafka']}", list(_blocks(hunt))
+    states.replace(hunt.folder / states.MARKDOWN, to_markdown(title, blocks))
+    states.replace(hunt.folder / states.HTML, to_html(title, blocks))
+
+
+def answer(hunt: Hunt) -> list[str]:
+    """The answer in a few sentences."""
+    state = hunt.state
+    new, ours = new_causes(state), defects(state)
+    classes = [
+        acting.judged(state.written[cause.finding], hunt.repeat, hunt.lacks)[0] for cause in new if cause.finding
+    ]
+    runs = sum(arm.runs for arm in state.arms.values())
+    seen = [cause for cause in state.causes.values() if cause.known == FINDING and not cause.control]
+    found = (
+        f"{counted(len(new), 'new cause')} of violations inside the promise, and {counted(len(seen), 'known finding')}"
+    )
+    told = [f"{runs:,} random runs in mode {state.about['mode']} and in control arms: {found}."]
+    if classes:
+        there = (acting.CONFIRMED, acting.DIFFERS, acting.UNDECIDED, acting.NOT_EXPRESSIBLE, acting.NOT_TRIED)
+        words = [f"{classes.count(name)} {name}" for name in there if name in classes]
+        told.append(f"On real brokers: {', '.join(words)}.")
+    if state.oracle is not None:
+        told += [_compared(one) for one in state.oracle if one["differ"] or one["problem"]] or [
+            "The classes of the build answer as the mode does."
+        ]
+    if ours:
+        told.append(f"Control arms show {counted(len(ours), 'cause')} that may be a defect of Highwater.")
+    likely = _discovery(hunt)
+    if likely is not None:
+        told.append(
+            f"Probability of something new in the next CPU hour: {percent(likely.probability)} "
+            f"({percent(likely.low)} to {percent(likely.high)})."
+        )
+    return told
+
+
+def _discovery(hunt: Hunt) -> estimate.Discovery | None:
+    counts = [cause.count for cause in hunt.state.causes.values() if not cause.control]
+    return estimate.discovery(counts, hunt.state.times.get("cpu", 0.0) / 3600)
+
+
+def _blocks(hunt: Hunt) -> Iterator[Block]:
+    state = hunt.state
+    yield Items(answer(hunt))
+    if hunt.compare is not None:
+        yield from _oracle(hunt)
+    yield Heading("New")
+    new = sorted(new_causes(state), key=lambda one: one.runs)
+    if new:
+        yield Table(
+            ["finding", "cause", "failures", "first seen after", "CPU s each", "on real brokers"],
+            [_new_row(hunt, cause) for cause in new],
+        )
+    else:
+        yield Text("Nothing: every failure inside the promise is known.")
+    for cause in [one for one in new if one.finding][:CAUSES_SHOWN]:
+        yield from _section(hunt, cause)
+    yield from _known(hunt)
+    yield from _control(hunt)
+    yield from _likely(hunt)
+    yield from _done(hunt)
+
+
+def _compared(one: dict[str, object]) -> str:
+    if one["problem"]:
+        return f"{one['subject']}: not compared: {one['problem']}."
+    if not one["differ"]:
+        return f"{one['subject']}: none of {one['cases']:,} cases differs."
+    return f"{one['subject']}: {one['differ']:,} of {one['cases']:,} cases differ; the smallest: {one['smallest']}"
+
+
+def _oracle(hunt: Hunt) -> Iterator[Block]:
+    yield Heading("The classes of the build beside the mode")
+    if hunt.state.oracle is None:
+        yield Text("Not compared yet.")
+        return
+    yield Items([_compared(one) for one in hunt.state.oracle])
+    details = [line for one in hunt.state.oracle for line in one["lines"]]
+    if details:
+        yield Text(
+            "The smallest cases, one for each way of differing; Kafka is what the build answers, core is the mode:"
+        )
+        yield Commands(details)
+        yield Text("What the mode does not do as the build does is not hunted: random runs below follow the mode.")
+
+
+def _first(hunt: Hunt, cause: Cause) -> str:
+    state = hunt.state
+    key = next(key for key, one in state.causes.items() if one is cause)
+    return f"{cause.runs:,} runs, {state.times.get(f'first {key}', 0.0):.0f} CPU s"
+
+
+def _each(hunt: Hunt, cause: Cause) -> str:
+    return f"{hunt.state.times.get('cpu', 0.0) / cause.count:.0f}"
+
+
+def _new_row(hunt: Hunt, cause: Cause) -> tuple[object, ...]:
+    if not cause.finding:
+        return "", cause.name, cause.count, _first(hunt, cause), _each(hunt, cause), ""
+    name, why = acting.judged(hunt.state.written[cause.finding], hunt.repeat, hunt.lacks)
+    return cause.finding, cause.name, cause.count, _first(hunt, cause), _each(hunt, cause), f"{name}: {why}"
+
+
+def _section(hunt: Hunt, cause: Cause) -> Iterator[Block]:
+    one = hunt.state.written[cause.finding]
+    folder = hunt.folder / states.FINDINGS / str(cause.finding)
+    yield Heading(f"{cause.finding}: {cause.name}")
+    struck = ", ".join(one.faults) or "no fault"
+    cured = "Cured, each by itself, by " + ", ".join(one.cures) if one.cures else "No single repair cures it"
+    where = ", ".join(f"{name} {count:,}" for name, count in sorted(cause.arms.items()))
+    yield Text(f"{one.kind}, after: {struck}. {cured}. Seen in: {where}.")
+    if one.story:
+        yield Items(one.story)
+    lines = [one.replay, plugged.command(["explain", "--plan", str(folder / PLAN), "--mode", hunt.state.about["mode"]])]
+    if one.script:
+        lines.append(plugged.command(["confirm", str(folder / SCRIPT), "--kafka", hunt.kafka]))
+    yield Commands([line for line in lines if line])
+
+
+def _known(hunt: Hunt) -> Iterator[Block]:
+    yield Heading("Known, counted only")
+    found = [one for one in hunt.state.causes.values() if one.known and not one.control]
+    if not found:
+        yield Text("None was seen.")
+        return
+    rows = [
+        (
+            one.name,
+            {FINDING: "FINDINGS.md", REPAIRED: "a later release repairs it"}[one.known],
+            one.count,
+            _first(hunt, one),
+            _each(hunt, one),
+        )
+        for one in sorted(found, key=lambda one: -one.count)
+    ]
+    yield Table(["cause", "known from", "failures", "first seen after", "CPU s each"], rows)
+    yield Text(
+        "A finding is recognised by the repairs that cure a failure, each by itself, and by the faults that its story "
+        "needs. The first failures that look alike are shrunk, then every second, fourth, eighth; others are counted "
+        "with the last one of these."
+    )
+    if hidden := hunt.state.about["hidden"]:
+        yield Text(f"Taken off the list of known findings: {', '.join(hidden)}.")
+
+
+def _control(hunt: Hunt) -> Iterator[Block]:
+    yield Heading("Control arms")
+    found = [one for one in hunt.state.causes.values() if one.control]
+    if found:
+        rows = [
+            (
+                one.control.strip("()"),
+                one.name,
+                one.known or "a defect of Highwater, or a bug without a repair",
+                one.count,
+            )
+            for one in found
+        ]
+        yield Table(["control", "cause", "known", "failures"], rows)
+        for cause in [one for one in found if one.finding][:CAUSES_SHOWN]:
+            yield from _section(hunt, cause)
+    else:
+        yield Text("No control arm violated its promise: repaired modes, and runs without faults.")
+    if hunt.state.errors:
+        yield Text("Runs that ended with an error:")
+        yield Commands([f"{where}  # {error}" for where, error in hunt.state.errors])
+
+
+def _likely(hunt: Hunt) -> Iterator[Block]:
+    yield Heading("How likely something new is")
+    found = _discovery(hunt)
+    if found is None:
+        yield Text("There was no time to say.")
+        return
+    yield Text(
+        f"{counted(found.once, 'cause')} were seen once, {counted(found.twice, 'cause')} twice. The probability of a "
+        f"cause that this hunt has not seen is {percent(found.probability)} per CPU hour, 95 % interval "
+        f"{percent(found.low)} to {percent(found.high)}."
+    )
+    yield Text(f"Estimator: {estimate.SOURCE}. Arms that find more are run more, so it holds for a hunt that goes on.")
+
+
+def _done(hunt: Hunt) -> Iterator[Block]:
+    yield Heading("What was done")
+    state, times = hunt.state, hunt.state.times
+    events = sum(arm.events for arm in state.arms.values())
+    rows = [
+        (
+            name,
+            f"{arm.runs:,}",
+            percent(arm.events / events if events else None),
+            arm.inside,
+            arm.outside,
+            arm.stalled,
+            arm.errors,
+        )
+        for name, arm in sorted(state.arms.items(), key=lambda item: -item[1].events)
+    ]
+    yield Table(["arm", "runs", "of all events", "inside", "outside", "stalled", "errors"], rows)
+    parts = [f"{name} {times[key]:.0f} s" for key, name in _PARTS.items() if key in times]
+    yield Text(
+        f"{times.get('wall', 0.0):.0f} s, of them {times.get('brokers wall', 0.0):.0f} s on brokers; "
+        f"{times.get('cpu', 0.0):.0f} CPU s: {', '.join(parts)}."
+    )
+    about = ", ".join(f"{name} {states.shown(value)}" for name, value in state.about.items())
+    yield Text(f"{about}. {build()}.")
+
+
+_PARTS: Final = {
+    "oracle": "comparing classes",
+    "sweep": "random runs",
+    "look": "first looks at failures",
+    "shrink": "shrinking",
+    "brokers": "real brokers (this process)",
+}

@@ -1,0 +1,100 @@
+"""A request for a hunt: which release, for how long, and what is known."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reports.brokers.confirm import release
+from reports.brokers.kafka import releases
+from reports.hunt import acting, page
+from reports.hunt import state as states
+from reports.hunt.arms import arms
+from reports.hunt.hunter import Hunt
+from reports.hunt.known import known
+from scenarios.version import code_version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class HuntRequest:
+    """A request.
+
+    Attributes:
+        kafka: a release, or a folder with the libraries of a build.
+        output: the hunt's folder.
+        hidden: known findings that are not recognised.
+        scenarios: only these random scenarios; empty: all that fit.
+        seed: the first seed of each arm.
+        repeat: runs on real brokers of each new cause; 0: none.
+        processes: number of worker processes.
+    """
+
+    kafka: str
+    output: Path
+    hidden: Sequence[str] = ()
+    scenarios: Sequence[str] = ()
+    seed: int = 10**9
+    repeat: int = 3
+    processes: int = 1
+
+    @contextmanager
+    def prepare(self, tell: Callable[[str], None]) -> Iterator[Hunt]:
+        """The hunt, ready to run, in a folder that no other hunt uses meanwhile; `tell` is called with notes.
+
+        Raises:
+            InputError: an option is not valid, or the folder holds something else.
+            UnavailableError: another hunt uses it.
+            StorageError: it cannot be written.
+        """
+        found, is_build = self._release()
+        mode, exact = release.mode_of(found)
+        if not exact:
+            tell(f"Kafka {found.name} has no mode of its own; the nearest is {mode.name} ({mode.release})")
+        recognised = known(self.hidden)
+        there = arms(mode, self.scenarios)
+        lacks = acting.lacking(self.kafka) if self.repeat else "--confirm 0"
+        if lacks:
+            tell(f"nothing is acted out on real brokers: {lacks}")
+        about: dict[str, Any] = {
+            "kafka": found.name,
+            "build": _digest(found) if is_build else "",
+            "mode": mode.name,
+            "seed": self.seed,
+            "hidden": sorted(set(self.hidden)),
+            "scenarios": sorted(self.scenarios),
+            "acts": self.repeat > 0,
+            "code": code_version(),
+        }
+        with states.alone(self.output):
+            state = states.load(self.output, about)
+            yield Hunt(
+                self.output,
+                state,
+                there,
+                recognised,
+                self.kafka,
+                lacks,
+                self.repeat,
+                processes=self.processes,
+                tell=tell,
+                page=page.write,
+            )
+
+    def _release(self) -> tuple[release.Release, bool]:
+        """The release, and whether it is a build; a release's jars are not needed."""
+        if "/" not in self.kafka and not (Path(self.kafka).is_dir() and self.kafka not in releases.releases()):
+            releases.check_release(self.kafka)
+            return release.Release(self.kafka, ()), False
+        return release.find(self.kafka), True
+
+
+def _digest(found: release.Release) -> str:
+    """A digest of a build's own jars, by their names and sizes."""
+    text = "".join(f"{jar.name} {jar.stat().st_size}\n" for jar in found.jars)
+    return blake2b(text.encode(), digest_size=8).hexdigest()

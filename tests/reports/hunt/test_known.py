@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from faults.kinds.registry import KINDS
+from reports.hunt.arms import Arm
+from reports.hunt.examining import look
+from reports.hunt.known import FINDINGS, known
+from scenarios.format import catalogue
+from scenarios.shrinking import known_bugs
+from sim.errors import InputError
+from sim.protocol.modes import mode
+
+
+def test_each_documented_finding_is_known_by_its_repair() -> None:
+    repairs = {(one.rule, one.value): set(one.scenarios) for one in known_bugs.FINDINGS}
+    for one in FINDINGS.values():
+        assert one.name in repairs[one.repair]
+    named = {name for names in repairs.values() for name in names}
+    assert named - set(FINDINGS) == {"forgotten-expansion-behind", "forgotten-expansion-fenced"}
+
+
+def test_a_hidden_finding_is_off_the_list() -> None:
+    names = [one.name for one in known(["reassignment-back"])]
+    assert "reassignment-back" not in names
+    assert len(names) == len(FINDINGS) - 1
+
+
+def test_a_finding_that_is_none_is_refused() -> None:
+    with pytest.raises(InputError, match=r"--hide reassignment-bak: no known finding .*'reassignment-back'"):
+        known(["reassignment-bak"])
+
+
+def test_stories_are_made_of_kinds_of_faults() -> None:
+    kinds = {kind for one in FINDINGS.values() for part, _ in one.story for kind in part}
+    assert kinds <= set(KINDS)
+    assert all(part for one in FINDINGS.values() for part, _ in one.story)
+
+
+@pytest.mark.parametrize(
+    ("name", "faults", "told"),
+    [
+        ("reassignment-back", ["reassignment", "controlled-restart", "reassignment"], True),
+        ("reassignment-back", ["reassignment", "controlled-restart"], False),
+        ("directory-assignment", ["power-loss", "disk-replaced"], True),
+        ("directory-assignment", ["power-loss", "power-loss"], False),
+        ("stale-log-start", ["kill", "record-deletion"], True),
+        ("stale-log-start", ["kill", "metadata-lag"], False),
+    ],
+)
+def test_a_story_needs_its_faults(name: str, faults: list[str], told: bool) -> None:
+    assert FINDINGS[name].is_told_by(faults) == told
+
+
+def test_the_first_seed_of_a_finding_is_recognised_unless_hidden() -> None:
+    arm = Arm("reassignments/elr-4.3", catalogue.load("reassignments"), mode("elr-4.3"))
+    assert look(arm, 253, "committed-loss", known()).known == "reassignment-back"
+    hidden = look(arm, 253, "committed-loss", known(["reassignment-back"]))
+    assert (hidden.known, hidden.looks) == ("", "loss: elr_outside_assignment=dropped")
