@@ -151,6 +151,7 @@ class FaultKind:
         needs: preconditions (`KRAFT`, `OTHER_REPLICA`, `OTHER_BROKER`); without them it has no effect.
         moves_leader: whether another broker leads after it has struck the leader.
         loses_records: whether a broker loses records from its disk or page cache.
+        of_partition: whether it is about one partition, which a script may name.
         roles: its roles in known failures; older kinds are listed where plans are drawn.
     """
 
@@ -163,6 +164,7 @@ class FaultKind:
     needs: ClassVar[tuple[str, ...]] = ()
     moves_leader: ClassVar[bool] = False
     loses_records: ClassVar[bool] = False
+    of_partition: ClassVar[bool] = False
     roles: ClassVar[tuple[Role, ...]] = ()
 
     # Strike.
@@ -220,6 +222,8 @@ class FaultKind:
             found[amount.param] = amount.given
         if duration is not None:
             found[duration.param] = MS
+        if self.of_partition:
+            found["partition"] = Param("partition")
         return found
 
     def scripted(self, params: Mapping[str, Any], at_us: int) -> Fault:
@@ -233,6 +237,7 @@ class FaultKind:
             1_000 * lasts_ms if lasts_ms >= 0 else -1,
             both_ways="from" in params and params.get("both_ways", True),
             value=self.value_of(params),
+            partition=params.get("partition", ""),
         )
 
     def targets_of(self, params: Mapping[str, Any]) -> tuple[int, ...]:

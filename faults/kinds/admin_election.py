@@ -36,10 +36,11 @@ class AdminElection(FaultKind):
     )
     remains: ClassVar[str] = "the leader stays"
     needs: ClassVar[tuple[str, ...]] = (KRAFT,)
+    of_partition: ClassVar[bool] = True
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Elect; False if there is a leader, or no replica could be elected."""
-        return cluster.control.elect_leader(ELECTIONS[_WORDS[fault.value]], target)
+        return cluster.control.elect_leader(ELECTIONS[_WORDS[fault.value]], target, fault.partition)
 
     def draw(self, stream: Stream, limits: Limits) -> Fault:
         """Draw an election; every second one is balanced. The designated replica is drawn like a target."""

@@ -22,8 +22,10 @@ from faults.plan import (
 )
 from sim.environment.network import Node
 from sim.errors import PluginError
+from sim.history.recorder import Recorder
 from sim.hosts.cluster import Cluster
-from sim.kernel.scheduler import ALWAYS, FIRST, Call, Event, Gate
+from sim.kernel.scheduler import ALWAYS, FIRST, Call, Event, Gate, Kernel
+from sim.protocol.messages import LeaderAndIsr
 
 
 def is_always_undone(kind: str) -> bool:
@@ -115,7 +117,9 @@ class Injection:
         fault = self._to_strike.get(number)
         if fault is not None:
             assert fault.trigger is not None
-            _TriggeredFault(self, self._cluster, number, fault.trigger)
+            _TriggeredFault(
+                self, self._cluster.recorder.of(fault.partition), self._cluster.kernel, number, fault.trigger
+            )
 
     def strike_planned(self, number: int, step_broker: int = 0) -> None:
         """Strike a scheduled fault, unless another plan replaced it; `step_broker` as in `strike`."""
@@ -129,11 +133,9 @@ class Injection:
         if self._is_over:
             return
         if fault.targets == (FOLLOWERS,):
-            fault = fault.with_targets(self._followers())
+            fault = fault.with_targets(self._followers(fault.partition))
         elif min(fault.targets) < 0:
-            fault = fault.with_targets(
-                tuple([self._resolve(target, fault.kind, step_broker) for target in fault.targets])
-            )
+            fault = fault.with_targets(tuple([self._resolve(target, fault, step_broker) for target in fault.targets]))
         kernel = self._cluster.kernel
         targets = fault.targets if fault.kind not in LINKS else fault.targets[:1]
         for place, target in enumerate(targets):
@@ -166,33 +168,38 @@ class Injection:
         if fault.lasts_us >= 0:
             kernel.call_at(kernel.now_us + fault.lasts_us, ALWAYS, self._undo, number)
 
-    def _leader(self) -> int:
-        """The leader that the control plane chose; without one, the first running broker."""
-        leader = self._cluster.control.state.leader
-        return leader or next((broker for broker in self._cluster.replicas if broker in self._cluster.running), 1)
+    def _state(self, partition: str) -> LeaderAndIsr:
+        """The state of the partition by whose roles a fault strikes; if it is gone, that of the first."""
+        control = self._cluster.control
+        return control.state_of(partition) if partition else control.state
 
-    def _followers(self) -> tuple[int, ...]:
+    def _leader(self, state: LeaderAndIsr) -> int:
+        """The leader that the control plane chose; without one, the first running broker."""
+        return state.leader or next((broker for broker in state.replicas if broker in self._cluster.running), 1)
+
+    def _followers(self, partition: str) -> tuple[int, ...]:
         """Running followers, ISR members last, so that the ISR shrinks one by one."""
-        leader, isr = self._leader(), self._cluster.control.state.isr
-        others = [broker for broker in self._cluster.replicas if broker != leader and broker in self._cluster.running]
+        state = self._state(partition)
+        leader, isr = self._leader(state), state.isr
+        others = [broker for broker in state.replicas if broker != leader and broker in self._cluster.running]
         return tuple(sorted(others, key=lambda broker: broker in isr))
 
-    def _resolve(self, target: int, kind: str, step_broker: int) -> int:
+    def _resolve(self, target: int, fault: Fault, step_broker: int) -> int:
         """The broker that has a role now; 0 if there is none, for faults of the controller."""
         if target >= 0:
             return target
-        if target == CONTROLLER and (self._cluster.controller or KINDS[kind].targets is THE_CONTROLLER):
+        if target == CONTROLLER and (self._cluster.controller or KINDS[fault.kind].targets is THE_CONTROLLER):
             return self._cluster.controller
         if target == STEP_BROKER and step_broker > 0:
             return step_broker
         if target == LAST_TARGET and self._struck > 0:
             return self._struck
-        leader = self._leader()
-        isr = self._cluster.control.state.isr
+        state = self._state(fault.partition)
+        leader, isr = self._leader(state), state.isr
         if target == LAST_MEMBER:
             return isr[0] if len(isr) == 1 else leader
         if target in (ISR_MEMBER, OUTSIDER):
-            others = [broker for broker in self._cluster.replicas if broker != leader]
+            others = [broker for broker in state.replicas if broker != leader]
             fitting = [broker for broker in others if (broker in isr) == (target == ISR_MEMBER)]
             return next(iter(fitting or others), leader)
         return leader
@@ -234,22 +241,23 @@ def _time_of(fault: Fault) -> int:
 class _TriggeredFault:
     """A planned fault that waits for a step. Its strike is a separate event, never part of the step."""
 
-    __slots__ = ("_cluster", "_injection", "_number", "_step_broker", "_struck", "_trigger")
+    __slots__ = ("_injection", "_kernel", "_number", "_recorder", "_step_broker", "_struck", "_trigger")
 
-    def __init__(self, injection: Injection, cluster: Cluster, number: int, trigger: Trigger) -> None:
+    def __init__(self, injection: Injection, recorder: Recorder, kernel: Kernel, number: int, trigger: Trigger) -> None:
         self._injection = injection
-        self._cluster = cluster
+        self._recorder = recorder
+        self._kernel = kernel
         self._number = number
         self._trigger = trigger
         self._step_broker = 0
         self._struck = False
-        cluster.recorder.arm(trigger.moment, self._on_step, trigger.occurrence)
-        cluster.kernel.call_at(max(trigger.until_us, cluster.kernel.now_us), ALWAYS, self._strike, None)
+        recorder.arm(trigger.moment, self._on_step, trigger.occurrence)
+        kernel.call_at(max(trigger.until_us, kernel.now_us), ALWAYS, self._strike, None)
 
     def _on_step(self, broker: int) -> None:
-        self._cluster.recorder.disarm(self._trigger.moment, self._on_step)
+        self._recorder.disarm(self._trigger.moment, self._on_step)
         self._step_broker = broker
-        kernel = self._cluster.kernel
+        kernel = self._kernel
         at_us = kernel.now_us + self._trigger.after_us
         if at_us < self._trigger.until_us:
             kernel.call_at(at_us, ALWAYS, self._strike, None)
@@ -258,5 +266,5 @@ class _TriggeredFault:
         """Strike after the step, or at the fallback time, whichever is first."""
         if not self._struck:
             self._struck = True
-            self._cluster.recorder.disarm(self._trigger.moment, self._on_step)
+            self._recorder.disarm(self._trigger.moment, self._on_step)
             self._injection.strike_planned(self._number, self._step_broker)

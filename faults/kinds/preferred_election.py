@@ -17,7 +17,8 @@ class PreferredElection(FaultKind):
     targets: ClassVar[Targets] = CLUSTER
     remains: ClassVar[str] = "the leader stays"
     needs: ClassVar[tuple[str, ...]] = (OTHER_REPLICA,)
+    of_partition: ClassVar[bool] = True
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """Elect it; False if that changed nothing at once."""
-        return cluster.control.elect_preferred()
+        return cluster.control.elect_preferred(fault.partition)

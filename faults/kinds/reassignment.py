@@ -20,10 +20,11 @@ class Reassignment(FaultKind):
     targets: ClassVar[Targets] = CLUSTER
     remains: ClassVar[str] = "it continues until it completes"
     needs: ClassVar[tuple[str, ...]] = (OTHER_BROKER,)
+    of_partition: ClassVar[bool] = True
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """Submit it; False if it was refused."""
-        return cluster.control.reassign(fault.replicas)
+        return cluster.control.reassign(fault.replicas, fault.partition)
 
     def draw(self, stream: Stream, limits: Limits) -> Fault:
         """Draw as many replicas as before, on any brokers, in any order."""
@@ -32,8 +33,10 @@ class Reassignment(FaultKind):
         return Fault(self.name, at_us, (self.targets.implied,), replicas=tuple(replicas))
 
     def params(self) -> dict[str, Param]:
-        """The new replicas."""
-        return {"replicas": Param("brokers", required=True)}
+        """The new replicas, and the partition."""
+        return {"replicas": Param("brokers", required=True), **super().params()}
 
     def scripted(self, params: Mapping[str, Any], at_us: int) -> Fault:
-        return Fault(self.name, at_us, (self.targets.implied,), replicas=tuple(params["replicas"]))
+        partition = params.get("partition", "")
+        replicas = tuple(params["replicas"])
+        return Fault(self.name, at_us, (self.targets.implied,), replicas=replicas, partition=partition)

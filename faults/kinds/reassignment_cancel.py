@@ -21,7 +21,8 @@ class ReassignmentCancel(FaultKind):
     targets: ClassVar[Targets] = CLUSTER
     remains: ClassVar[str] = "the former replicas stay"
     needs: ClassVar[tuple[str, ...]] = (KRAFT, OTHER_BROKER)
+    of_partition: ClassVar[bool] = True
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """Cancel it; False if none is under way, or the cancellation was refused."""
-        return cluster.control.cancel_reassignment()
+        return cluster.control.cancel_reassignment(fault.partition)

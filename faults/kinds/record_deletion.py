@@ -25,9 +25,10 @@ class RecordDeletion(FaultKind):
     targets: ClassVar[Targets] = THE_LEADER
     amount: ClassVar[Amount | None] = Amount("permille", PERMILLE, "1/1000", bounds=(1, 1_000), most=1_000)
     remains: ClassVar[str] = "deleted records stay deleted"
+    of_partition: ClassVar[bool] = True
     roles: ClassVar[tuple[Role, ...]] = (Role.REQUEST,)
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Advance the log start; False if the target does not lead, or the log start did not move."""
-        found = deletes_from(cluster, target, fault.value)
+        found = deletes_from(cluster, target, fault.value, fault.partition)
         return found is not None and cluster.administrator.delete_records(*found)

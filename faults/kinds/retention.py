@@ -22,6 +22,7 @@ class RetentionFault(FaultKind):
     targets: ClassVar[Targets] = THE_LEADER
     amount: ClassVar[Amount | None] = Amount("permille", PERMILLE, "1/1000", bounds=(1, 1_000), most=1_000)
     remains: ClassVar[str] = "deleted records stay deleted"
+    of_partition: ClassVar[bool] = True
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Advance the log start by that share of the distance to the HW.
@@ -29,25 +30,26 @@ class RetentionFault(FaultKind):
         Returns:
             False if the target does not lead, or the log start did not move.
         """
-        found = deletes_from(cluster, target, fault.value)
+        found = deletes_from(cluster, target, fault.value, fault.partition)
         if found is None or not cluster.administrator.delete_records(*found):
             return False
         partition, _ = found
         partition.log.end_segment(partition.log.log_start)
-        cluster.machines.storages[target].delete_segments(cluster.kernel.now_us)
+        cluster.machines.directories[target].files(partition.name).delete_segments(cluster.kernel.now_us)
         return True
 
 
-def deletes_from(cluster: Cluster, broker: int, permille: int) -> tuple[Partition, int] | None:
-    """The partition of a broker that leads, and the offset before which to delete this share of the committed records,
-    the start of a batch; None if the broker does not lead.
+def deletes_from(cluster: Cluster, broker: int, permille: int, name: str = "") -> tuple[Partition, int] | None:
+    """A partition of a broker that leads it, the first by default, and the offset before which to delete this share of
+    the committed records, the start of a batch; None if the broker does not lead.
     """
     process = cluster.running.get(broker)
     if process is None or process.frozen or process.waiting is not None:
         return None
-    partition = process.partition
-    if partition is None or not partition.is_leader:
+    replica = process.replica(name or cluster.name)
+    if replica is None or not replica.partition.is_leader:
         return None
+    partition = replica.partition
     log_start = partition.log.log_start
     before = log_start + (partition.hw - log_start) * permille // 1_000
     holding = partition.log.read(before)

@@ -26,16 +26,18 @@ class Action:
 
 _BROKER: Final = Param("broker", required=True)
 _ISR: Final = Param("replicas", required=True)
+_OF: Final[dict[str, Param]] = {"partition": Param("partition")}
+"""The partition of an action; without it, the first."""
 
 _OWN: Final[dict[str, Action]] = {
     "produce": Action(
         "send a batch; acks as configured unless given",
-        {"batch": Param("batch", required=True), "records": Param("count", default=1), "acks": Param("acks")},
+        {"batch": Param("batch", required=True), "records": Param("count", default=1), "acks": Param("acks"), **_OF},
     ),
     "elect": Action("set leader and ISR", {"broker": Param("leader", required=True), "isr": _ISR}, scripted_only=True),
     "isr": Action("persist an ISR", {"isr": _ISR}, scripted_only=True),
-    "end-offsets": Action("let the consumer send ListOffsets(latest)"),
-    "delete-records": Action("move the log start", {"offset": Param("offset", required=True)}),
+    "end-offsets": Action("let the consumer send ListOffsets(latest)", _OF),
+    "delete-records": Action("move the log start", {"offset": Param("offset", required=True), **_OF}),
     "start": Action("start a stopped broker", {"broker": _BROKER}),
     "heal": Action(
         "heal all links, or one link",
@@ -45,16 +47,16 @@ _OWN: Final[dict[str, Action]] = {
     "set-config": Action("change settings of the topic while brokers run", {"config": Param("dynamic", required=True)}),
     "offsets-for-times": Action(
         "let the consumer ask for the offset of the first record not older than a batch",
-        {"batch": Param("sent", required=True)},
+        {"batch": Param("sent", required=True), **_OF},
     ),
-    "commit": Action("let the consumer commit its position"),
-    "restart-consumer": Action("restart the consumer at its committed offset"),
+    "commit": Action("let the consumer commit its position", _OF),
+    "restart-consumer": Action("restart the consumer at its committed offset", _OF),
     "seek": Action(
         "let the consumer seek to an offset; with the epoch of the record before it, the position is validated first",
-        {"offset": Param("offset", required=True), "epoch": Param("offset")},
+        {"offset": Param("offset", required=True), "epoch": Param("offset"), **_OF},
     ),
-    "pause-consumer": Action("let the consumer stop fetching"),
-    "resume-consumer": Action("let the consumer fetch again"),
+    "pause-consumer": Action("let the consumer stop fetching", _OF),
+    "resume-consumer": Action("let the consumer fetch again", _OF),
     "wait": Action("only wait"),
 }
 

@@ -18,6 +18,7 @@ from scenarios.format.actions import ACTIONS
 from sim.checkers.registry import FINDINGS
 from sim.config import KEYS, Value, flatten, parse
 from sim.errors import InputError, did_you_mean
+from sim.protocol.messages import topic_partition
 from sim.protocol.rules import check as check_rule
 
 VIOLATIONS: Final = FINDINGS
@@ -300,6 +301,16 @@ def topic(name: str, facts: Facts) -> str:
     """A topic of the file."""
     if name not in facts.topics:
         raise ValueError(f"no such topic{did_you_mean(name, facts.topics)}")
+    return name
+
+
+def partition(name: str, facts: Facts) -> str:
+    """A partition of a topic of the file, which may be created later: ``orders-0``, ``orders-0@2``."""
+    of, dash, number = topic_partition(name).rpartition("-")
+    if not dash or not number.isdecimal():
+        raise ValueError("a partition is a topic and a number, as in orders-0")
+    if of not in facts.topics:
+        raise ValueError(f"no such topic: {of!r}{did_you_mean(of, facts.topics)}")
     return name
 
 

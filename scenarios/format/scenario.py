@@ -75,6 +75,7 @@ class Pattern:
         batch: name of the scripted batch (append, ack, read).
         offset: LEO, HW or target offset, as the step defines it.
         rounds: for settled followers, the number of truncation rounds.
+        partition: the partition besides the first that it is about; None: the first.
     """
 
     step: str
@@ -86,6 +87,7 @@ class Pattern:
     elr: tuple[int, ...] | None = None
     last_known_elr: tuple[int, ...] | None = None
     rounds: int | None = None
+    partition: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,7 @@ class FinalLog:
         broker: the broker.
         batches: names of the scripted batches, in order; one that was appended twice is listed twice.
         leo: the offset after them, where validation writes begin; it reveals holes.
+        partition: the partition; None: the first.
         rules: as in `StoryLine`, for the broker's rules.
     """
 
@@ -133,6 +136,7 @@ class FinalLog:
     batches: tuple[str, ...]
     leo: int | None = None
     rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    partition: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +299,12 @@ class Scenario:
             del plain["topics"]
         if not self.without_faults:
             del plain["without_faults"]
+        patterns = [line["when"] for line in plain["script"] if line["when"]] + [
+            line["pattern"] for line in plain["story"]
+        ]
+        for about in (*patterns, *plain["final"]):
+            if about["partition"] is None:
+                del about["partition"]
         return {"schema_version": SCENARIO_VERSION, **plain}
 
     def scenario_hash(self) -> str:

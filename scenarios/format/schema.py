@@ -143,6 +143,7 @@ def _mode(value: str) -> str:
 
 ModeName = Annotated[str, OneOf(_mode, MODES)]
 
+PartitionName = Annotated[str, _check(fields.partition)]
 PARAMS: Final[dict[str, Any]] = {
     "batch": Annotated[Name, _check(fields.new_batch)],
     "sent": Annotated[Name, _check(fields.batch)],
@@ -165,6 +166,7 @@ PARAMS: Final[dict[str, Any]] = {
     "message": Annotated[str, _word("message", MESSAGES)],
     "permille": Permille,
     "flag": bool,
+    "partition": PartitionName,
     "topic": Annotated[str, _check(fields.topic)],
     "other-topic": Annotated[str, _check(fields.other_topic)],
     "dynamic": Annotated[
@@ -277,6 +279,7 @@ class _Pattern(Table):
     elr: Annotated[AnyReplicas, _only_for(*ONLY_FOR["elr"])] | None = None
     last_known_elr: Annotated[AnyReplicas, _only_for(*ONLY_FOR["last_known_elr"])] | None = None
     rounds: Annotated[Natural, _only_for(*ONLY_FOR["rounds"])] | None = None
+    partition: PartitionName | None = None
 
 
 class _StoryLine(_Pattern):
@@ -287,6 +290,7 @@ class _FinalLog(Table):
     broker: Broker
     batches: list[Annotated[str, _check(fields.batch)]]
     leo: Natural | None = None
+    partition: PartitionName | None = None
     rules: RuleValues = {}
 
 

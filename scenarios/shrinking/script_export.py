@@ -124,6 +124,10 @@ def _params(fault: Fault, targets: tuple[int, ...]) -> dict[str, Any]:
             params[name] = fault.both_ways
         elif name == "replicas":
             params[name] = list(fault.replicas)
+        elif name in ("partition", "topic"):
+            if name == "topic" and not fault.partition:
+                raise NotScriptedError(f"a {fault.kind} picks its topic by a number")
+            params |= {name: fault.partition} if fault.partition else {}
         elif kind.amount is not None and name == kind.amount.param:
             params[name] = kind.param_of(fault.value)
         elif fault.lasts_us >= 0:

@@ -38,6 +38,7 @@ from sim.kernel.scheduler import ALWAYS, BudgetError, Environment, Kernel, Prior
 from sim.kernel.streams import Streams, choice
 from sim.protocol.client.sender import ProducerBatch
 from sim.protocol.kraft.metadata import MIN_ISR
+from sim.protocol.log.log import Log
 from sim.protocol.modes import Mode, Promised
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import Rules
@@ -205,8 +206,8 @@ class Execution:
         """Schedule everything; a run with blows then runs until the last of their warnings."""
         cluster, kernel = self.cluster, self.kernel
         if self.scenario.script:
-            cluster.recorder.observe(self.script.observe)
-            cluster.recorder.observe(self.story.observe)
+            cluster.recorder.observe(self.script.observe, everywhere=True)
+            cluster.recorder.observe(self.story.observe, everywhere=True)
         cluster.boot()
         if self.scenario.script:
             environment = Environment(kernel)
@@ -389,13 +390,16 @@ class Execution:
 
     def _check(self) -> None:
         """The final checks, then the labels."""
-        cluster = self.cluster
         for convergence in self.convergence.partitions:
             self._check_partition(convergence)
         self._label()
         self.story.check()
-        final = {broker: storage.log for broker, storage in cluster.machines.storages.items()}
-        check_final_logs(self.scenario.final, self.rules_in_force, final, self.batches)
+        check_final_logs(self.scenario.final, self.rules_in_force, self._log_of, self.batches)
+
+    def _log_of(self, broker: int, partition: str | None) -> Log:
+        """A broker's log of a partition, of the first if that is None."""
+        cluster = self.cluster
+        return cluster.machines.directories[broker].files(partition or cluster.name).log
 
     def _check_partition(self, convergence: PartitionConvergence) -> None:
         cluster, now_us = self.cluster, self.kernel.now_us

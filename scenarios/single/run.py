@@ -81,10 +81,11 @@ def _execute(
     one = Execution(scenario, mode, seed, rules, kernel)
     cluster = one.cluster
     cluster.shown = shown or cluster.shown
-    for observer in observers:
-        cluster.recorder.of(cluster.shown).observe(observer)
-    if watch is not None:
-        cluster.recorder.of(cluster.shown).observe(watch(cluster))
+    for observer in [*observers, *([watch(cluster)] if watch is not None else [])]:
+        if cluster.shown == cluster.name:
+            cluster.recorder.observe(observer)
+        else:
+            cluster.recorder.observe_partition(cluster.shown, observer)
     error = ""
     try:
         one.execute()

@@ -20,6 +20,7 @@ from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
 from sim.hosts.consumer import Consumer
 from sim.hosts.settings import acks_number
+from sim.hosts.topics import ClusterPartition
 from sim.kernel.scheduler import Environment
 from sim.protocol.client.sender import ProducerBatch
 from sim.protocol.log.log import Log
@@ -49,7 +50,7 @@ class StoryError(Exception):
 def describe(pattern: Pattern) -> str:
     """A pattern as text: ``append broker=2 batch=m2 offset=1``."""
     parts = [pattern.step]
-    for name in ("broker", "batch", "offset", "leader_epoch", *LISTS, "rounds"):
+    for name in ("broker", "batch", "offset", "leader_epoch", *LISTS, "rounds", "partition"):
         value = getattr(pattern, name)
         if value is not None:
             parts.append(f"{name}={list(value) if isinstance(value, tuple) else value}")
@@ -58,7 +59,7 @@ def describe(pattern: Pattern) -> str:
 
 def matches(pattern: Pattern, step: Shown, batches: Mapping[str, int]) -> bool:
     """Whether a step matches a pattern; `batches` maps a batch's name to its first record."""
-    if step["step"] != pattern.step:
+    if step["step"] != pattern.step or step.get("partition") != pattern.partition:
         return False
     if pattern.batch is not None and step.get("record") != batches.get(pattern.batch):
         return False
@@ -175,17 +176,19 @@ class Script:
         elif action in CONSUMER:
             self._consume(action, params)
         elif action == "delete-records":
-            leader = cluster.leader
-            if leader is None or leader.partition is None:
+            name = self._partition(params).name
+            leader = cluster.leader_of(name)
+            replica = None if leader is None else leader.replica(name)
+            if replica is None:
                 raise StoryError("delete-records needs a leader")
-            cluster.administrator.delete_records(leader.partition, params["offset"])
+            cluster.administrator.delete_records(replica.partition, params["offset"])
         elif action in ("start", "heal", "resume", "set-config"):
             self._operate(action, params)
         elif action != "wait":
             self._injection.strike(KINDS[action].scripted(params, cluster.kernel.now_us))
 
     def _consume(self, action: str, params: Mapping[str, Any]) -> None:
-        consumer = self._cluster.consumer
+        consumer = self._partition(params).consumer
         if action == "seek":
             consumer.seek(params["offset"], params.get("epoch", NO_EPOCH))
         elif action == "offsets-for-times":
@@ -210,9 +213,19 @@ class Script:
         acks = acks_number(params["acks"]) if "acks" in params else self._acks
         self._batches[params["batch"]] = self.next_id
         send = ProducerBatch(self.next_id, records, acks, self._cluster.kernel.now_us)
-        self.sends.append(send)
-        self._cluster.producer.send(send)
+        partition = self._partition(params)
+        if partition is self._cluster.partitions[0]:
+            self.sends.append(send)
+        partition.producer.send(send)
         self.next_id += records
+
+    def _partition(self, params: Mapping[str, Any]) -> ClusterPartition:
+        """The partition that an action is about."""
+        name = params.get("partition", self._cluster.name)
+        for partition in self._cluster.partitions:
+            if partition.name == name and not partition.deleted:
+                return partition
+        raise StoryError(f"there is no partition {name} when the script uses it")
 
 
 VALIDATION_IDS: Final = 1 << 40
@@ -220,17 +233,20 @@ VALIDATION_IDS: Final = 1 << 40
 
 
 def check_final_logs(
-    finals: Iterable[FinalLog], rules: RulesInForce, logs: Mapping[int, Log], batches: Mapping[str, int]
+    finals: Iterable[FinalLog],
+    rules: RulesInForce,
+    log_of: Callable[[int, str | None], Log],
+    batches: Mapping[str, int],
 ) -> None:
     """Compare final logs of brokers whose rules match; raises StoryError for the first that is not as expected.
 
-    `batches` gives the first record id by name.
+    `batches` gives the first record id by name, and `log_of` the log of a broker and partition.
     """
     names = {first_id: name for name, first_id in batches.items()}
     for final in finals:
         if not rules.fit(final.rules, final.broker):
             continue
-        log = logs[final.broker]
+        log = log_of(final.broker, final.partition)
         scripted = [batch for batch in log.batches if batch.first_id < VALIDATION_IDS]
         found = tuple(names[batch.first_id] for batch in scripted)
         leo = next((batch.base_offset for batch in log.batches if batch.first_id >= VALIDATION_IDS), log.leo)

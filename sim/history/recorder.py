@@ -118,6 +118,7 @@ class Recorder:
         self.further: dict[str, Recorder] = {}
         self.closed = False
         self._everywhere: list[Callable[[Shown], None]] = []
+        self._awaiting: dict[str, list[Callable[[Shown], None]]] = {}
         self._first = first
         self._place = 0 if first is None else len(first.further) + 1
         self._kept = self.history.steps
@@ -128,6 +129,7 @@ class Recorder:
         self._used = 0
         self._listeners: list[list[Listener]] = [[] for _ in METHODS]
         self._trace = _Trace({} if first is None else {"partition": name})
+        self._alone = self._trace if first is None else _Trace({})
         self._moments = _Moments()
         self._nothing_removed: dict[int, tuple[int, int]] = {}
         self._refusals: dict[int, str] = {}
@@ -145,6 +147,8 @@ class Recorder:
         recorder = self.further[name] = Recorder(self._kernel, first=self, name=name)
         for observer in self._everywhere:
             recorder.observe(observer, everywhere=True)
+        for observer in self._awaiting.pop(name, ()):
+            recorder.observe(observer)
         return recorder
 
     def catch_up(self, late: Recorder) -> None:
@@ -179,7 +183,9 @@ class Recorder:
         """See `sim.hosts.cluster.Cluster.dispose`."""
         self._listeners.clear()
         self._trace.observers.clear()
+        self._alone.observers.clear()
         self._everywhere.clear()
+        self._awaiting.clear()
         self.armed.clear()
         self.history.dispose()
         for recorder in self.further.values():
@@ -232,7 +238,7 @@ class Recorder:
         if kind.kept:
             self._kept.append(step)
         listeners = self._listeners[kind.number]
-        if self._trace.named:
+        if self._first is not None:
             listeners = [one for one in listeners if one is not self._trace]
         if listeners:
             step.tell(listeners)
@@ -291,16 +297,22 @@ class Recorder:
 
     def observe(self, observer: Callable[[Shown], None], *, everywhere: bool = False) -> None:
         """Pass every step of this partition, or if `everywhere` of all of them, to an observer, as a trace shows it."""
-        if self._first is not None and not everywhere:
-            self._trace.named = {}  # The trace is about this one alone.
-        if not self._trace.observers:
+        trace = self._trace if everywhere else self._alone
+        if not trace.observers:
             for number in sorted({kind.number for kind in KINDS if kind.is_traced}):
-                self._listeners[number].append(self._trace)
-        self._trace.observers.append(observer)
+                self._listeners[number].append(trace)
+        trace.observers.append(observer)
         if everywhere:
             self._everywhere.append(observer)
         for recorder in self.further.values() if everywhere else ():
             recorder.observe(observer, everywhere=True)
+
+    def observe_partition(self, name: str, observer: Callable[[Shown], None]) -> None:
+        """Pass every step of a partition besides the first to an observer, also of one that is created later."""
+        if name in self.further:
+            self.further[name].observe(observer)
+        else:
+            self._awaiting.setdefault(name, []).append(observer)
 
     @property
     def armed(self) -> dict[str, dict[Callable[[int], None], int]]:

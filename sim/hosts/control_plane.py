@@ -119,8 +119,12 @@ class ControlPlane(SessionKeeper):
         one.recorder.record(steps.Isr(one.replicas, -1))
         self.record_further(one)
 
+    def exists(self, name: str) -> bool:
+        """Whether there is such a partition; no name stands for the first."""
+        return name in ("", self._topic) or name in self.further
+
     def state_of(self, name: str) -> LeaderAndIsr:
-        """The state of a partition."""
+        """The state of a partition; that of the first if there is none of that name."""
         return self.further.get(name, self.state)
 
     def record_further(self, one: PartitionSetup) -> None:
@@ -197,12 +201,12 @@ class ControlPlane(SessionKeeper):
 
     # Operations of an administrator.
 
-    def elect_preferred(self) -> bool:
-        """Request a preferred election; False without an active controller."""
+    def elect_preferred(self, name: str = "") -> bool:
+        """Request a preferred election of a partition, the first by default; False without an active controller."""
         raise NotImplementedError
 
-    def elect_leader(self, kind: str, desired: int = NO_LEADER) -> bool:  # noqa: ARG002 - for a quorum
-        """Request an election of a kind; False without an active controller, or if it elects no leader."""
+    def elect_leader(self, kind: str, desired: int = NO_LEADER, name: str = "") -> bool:  # noqa: ARG002 - for a quorum
+        """Request an election of a kind for a partition; False without an active controller, or without a result."""
         return False
 
     def delay_metadata(self, broker: int, by_us: int) -> bool:  # noqa: ARG002 - for a quorum
@@ -224,12 +228,12 @@ class ControlPlane(SessionKeeper):
         """Unregister a broker; False without an active controller, or if the broker is not registered."""
         return False
 
-    def reassign(self, replicas: tuple[int, ...]) -> bool:
-        """Request a reassignment; False if the assignment is in place, or another reassignment is in progress."""
+    def reassign(self, replicas: tuple[int, ...], name: str = "") -> bool:
+        """Request a reassignment of a partition; False if the assignment is in place, or another one in progress."""
         raise NotImplementedError
 
-    def cancel_reassignment(self) -> bool:
-        """Cancel the reassignment; False if none is in progress, or it cannot be cancelled."""
+    def cancel_reassignment(self, name: str = "") -> bool:  # noqa: ARG002 - for a quorum
+        """Cancel the reassignment of a partition; False if none is in progress, or it cannot be cancelled."""
         return False
 
     def place(self, first: int, count: int, replication_factor: int) -> list[tuple[int, ...]]:  # noqa: ARG002

@@ -500,16 +500,20 @@ class ControllerQuorum(ControlPlane):
 
     # Operations of an administrator.
 
-    def elect_preferred(self) -> bool:
-        return self.elect_leader(PREFERRED)
+    def _is_known(self, name: str) -> bool:
+        """Whether an active controller knows a partition."""
+        return not self.frozen and self.state.partition_epoch >= 0 and self.exists(name)
 
-    def elect_leader(self, kind: str, desired: int = NO_LEADER) -> bool:
+    def elect_preferred(self, name: str = "") -> bool:
+        return self.elect_leader(PREFERRED, name=name)
+
+    def elect_leader(self, kind: str, desired: int = NO_LEADER, name: str = "") -> bool:
         """See `ControlPlane.elect_leader`. Kafka: QuorumController#electLeaders."""
-        if self.frozen or self.state.partition_epoch < 0:
+        if not self._is_known(name):
             return False
         before, self._forced = self._forced, self._forced or kind in FORCED
         try:
-            error = self.active.elect(self._topic, kind, desired)
+            error = self.active.elect(name or self._topic, kind, desired)
         except NotAssignedError:
             error = UNKNOWN_SERVER_ERROR
             self.event_failed()
@@ -517,25 +521,25 @@ class ControllerQuorum(ControlPlane):
             self._forced = before
         return not error
 
-    def reassign(self, replicas: tuple[int, ...]) -> bool:
+    def reassign(self, replicas: tuple[int, ...], name: str = "") -> bool:
         """See `ControlPlane.reassign`. Kafka: QuorumController#alterPartitionReassignments."""
-        return not self.frozen and self.state.partition_epoch >= 0 and not self.active.reassign(self._topic, replicas)
+        return self._is_known(name) and not self.active.reassign(name or self._topic, replicas)
 
-    def cancel_reassignment(self) -> bool:
+    def cancel_reassignment(self, name: str = "") -> bool:
         """See `ControlPlane.cancel_reassignment`: unclean if no electable replica is in the resulting ISR."""
-        if self.frozen or self.state.partition_epoch < 0:
+        if not self._is_known(name):
             return False
-        before = _candidates(self.state)
-        if self.active.cancel_reassignment(self._topic):
+        before = _candidates(self.state_of(name))
+        if self.active.cancel_reassignment(name or self._topic):
             return False
-        after = self.state.isr
+        after = self.state_of(name).isr
         if after and set(before).isdisjoint(after):
-            self._recorder.record(steps.Fact(steps.UNCLEAN_ELECTION, after[0]))
+            self._recorder.of(name).record(steps.Fact(steps.UNCLEAN_ELECTION, after[0]))
         return True
 
     def place(self, first: int, count: int, replication_factor: int) -> list[tuple[int, ...]]:
         """See `ControlPlane.place`: none before the first topic is created."""
-        if self.frozen or self.state.partition_epoch < 0:
+        if not self._is_known(""):
             return []
         _, found = self.active.place(self._in_order, first, count, replication_factor)
         return found

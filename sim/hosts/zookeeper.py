@@ -461,11 +461,11 @@ class ZooKeeper(ControlPlane):
 
     # Operations of an administrator.
 
-    def elect_preferred(self) -> bool:
+    def elect_preferred(self, name: str = "") -> bool:  # noqa: ARG002 - there is one partition
         self._notify_controller(PREFERRED_ELECTION)
         return self.controller in self.sessions
 
-    def reassign(self, replicas: tuple[int, ...]) -> bool:
+    def reassign(self, replicas: tuple[int, ...], name: str = "") -> bool:  # noqa: ARG002 - there is one partition
         if self.target or replicas == self.state.replicas:
             return False
         self.target = replicas

@@ -33,6 +33,7 @@ SAMPLES: Final[Mapping[str, Any]] = {
     "count": 2,
     "election": "unclean",
     "message": "AlterPartitionRequest",
+    "partition": "",
     "topic": "audit",
     "other-topic": "orders",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from scenarios.format import catalogue, selection
 from scenarios.format.schema import of_store, read
 from scenarios.single import recording
 from scenarios.single.execution import Execution
-from scenarios.single.run import run, run_row
+from scenarios.single.run import _execute, run, run_row
 from sim.errors import InputError
 from sim.protocol.modes import MODES
 
@@ -284,3 +285,129 @@ def test_kinds_that_change_topics_need_topics() -> None:
     text = re.sub(r"kinds = \[.*\]", 'kinds = ["topic-deletion"]', DRAWN)
     with pytest.raises(InputError, match=r"topic-deletion needs a second table of \[\[topics\]\], which it changes"):
         read(text, "mine.toml")
+
+
+OTHERS = """
+[[topics]]
+name = "orders"
+partitions = 2
+"""
+SCRIPT = """
+[[script]]
+do = "produce"
+batch = "m1"
+partition = "orders-1"
+after_ms = 2000
+
+[[script]]
+do = "produce"
+batch = "m2"
+
+[[script]]
+do = "kill"
+broker = 2
+restart_ms = 15000
+when = { step = "ack", batch = "m1", partition = "orders-1" }
+
+[[script]]
+do = "produce"
+batch = "m3"
+partition = "orders-1"
+when = { step = "elected", broker = 3, partition = "orders-1" }
+after_ms = 1000
+
+[[script]]
+do = "reassignment"
+replicas = [3, 1]
+partition = "orders-1"
+when = { step = "ack", batch = "m3", partition = "orders-1" }
+
+[[script]]
+do = "retention"
+permille = 1000
+partition = "orders-1"
+after_ms = 5000
+
+[[script]]
+do = "preferred-election"
+after_ms = 20000
+partition = "orders-1"
+
+[[script]]
+do = "commit"
+partition = "orders-1"
+
+[[story]]
+step = "assigned"
+partition = "orders-1"
+
+[[story]]
+step = "retention"
+partition = "orders-1"
+
+[[story]]
+step = "commit"
+partition = "orders-1"
+
+[[final]]
+broker = 1
+batches = ["m2"]
+
+[[final]]
+broker = 2
+batches = []
+partition = "orders-1"
+
+[expect]
+"elr-4.3" = "clean:committed-loss"
+"""
+
+
+def scripted(script: str = SCRIPT) -> Scenario:
+    text = catalogue.template("scripted", "mine").partition("[[script]]")[0]
+    text = re.sub(r"brokers.count = \d", "brokers.count = 3", text).replace("[config]", "[config]\n", 1)
+    return read(f"{text}{OTHERS}{script}", "mine.toml")
+
+
+def test_a_script_and_its_story_name_partitions() -> None:
+    one = executed(scripted())
+    state = one.cluster.control.state_of("orders-1")
+    assert (state.replicas, state.leader) == ((3, 1), 3)
+    first, other = (partition.recorder.history.clients for partition in one.cluster.partitions)
+    assert [ack.first_id for ack in first.acks][:1] == [1]
+    assert [ack.first_id for ack in other.acks][:2] == [0, 2]
+    log = one.cluster.machines.directories[3].files("orders-1").log
+    assert log.log_start == 2
+
+
+def test_a_script_that_names_partitions_is_shown_alike_from_each() -> None:
+    for shown in ("", "orders-1"):
+        steps: list[dict[str, object]] = []
+        one, error = _execute(scripted(), ELR, 1, {}, [steps.append], shown=shown)
+        assert error == ""
+        assert all("partition" not in step for step in steps)
+        one.dispose()
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("order-1", "partition = 'order-1': no such topic: 'order'; did you mean 'orders'?"),
+        ("orders", "partition = 'orders': a partition is a topic and a number, as in orders-0"),
+    ],
+)
+def test_a_partition_of_no_topic_is_refused(name: str, problem: str) -> None:
+    with pytest.raises(InputError) as refused:
+        scripted(SCRIPT.replace('partition = "orders-1"', f'partition = "{name}"', 1))
+    assert problem in refused.value.problems[0]
+
+
+def test_an_action_on_a_partition_that_does_not_exist_is_an_error() -> None:
+    row = run_row(scripted(SCRIPT.replace('partition = "orders-1"', 'partition = "orders-7"', 1)), ELR, 1)
+    assert row["error"] == "not as told: there is no partition orders-7 when the script uses it"
+
+
+def test_a_scenario_without_partitions_is_stored_as_before() -> None:
+    stored = json.dumps(catalogue.load("kip101-scenario-1").to_json())
+    assert "partition" not in stored
+    assert "topics" not in stored

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from scenarios.format.scenario import FinalLog
-from scenarios.single.script import VALIDATION_IDS, RulesInForce, StoryError
-from scenarios.single.script import check_final_logs as check
+from scenarios.single.script import VALIDATION_IDS, RulesInForce, StoryError, check_final_logs
 from sim.protocol.log.log import Log
 from sim.protocol.modes import MODES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 RULES = RulesInForce(MODES["hw"].rules, {2: MODES["kip101"].rules})
 BATCHES = {"m1": 0, "m2": 2, "m3": 5}
@@ -19,6 +23,10 @@ def log(*sends: tuple[int, int], hole: int = 0) -> Log:
     one.leo += hole
     one.append_new(VALIDATION_IDS, 1, 1)
     return one
+
+
+def check(finals: Iterable[FinalLog], rules: RulesInForce, logs: Mapping[int, Log], batches: Mapping[str, int]) -> None:
+    check_final_logs(finals, rules, lambda broker, partition: logs[broker] if partition is None else Log(), batches)
 
 
 def test_logs_hold_the_scripted_batches_in_order() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from faults.kinds.injection import Injection
+from faults.plan import FOLLOWERS, LEADER, OUTSIDER, STEP_BROKER, Fault, Plan, Trigger
 from sim.hosts.cluster import TOPIC
 from sim.hosts.following import Following
 from sim.hosts.topics import ClusterTopic, TopicPartition
@@ -218,3 +220,86 @@ def test_a_fetcher_outlives_a_deleted_topic_and_serves_the_next_one() -> None:
 
 def test_the_number_after_a_name_is_no_part_of_topic_and_partition() -> None:
     assert [topic_partition(name) for name in ("orders-0", "orders-0@2")] == ["orders-0"] * 2
+
+
+def struck_at(found: World, *faults: Fault, seconds: float = 1) -> list[tuple[int, ...]]:
+    """The targets of these faults."""
+    injection = Injection(found.cluster)
+    for fault in faults:
+        injection.strike(fault)
+    found.run(seconds)
+    return [entry.targets for entry in injection.realised]
+
+
+def led_by_three_and_two() -> World:
+    """Broker 1 leads the first partition, 2 `orders-0`, and 3 `audit-0`, which has no other replica."""
+    return world(ClusterTopic("orders", 1, 3), ClusterTopic("audit", 1, 1))
+
+
+def test_a_fault_strikes_by_the_roles_of_the_partition_that_it_names() -> None:
+    found = led_by_three_and_two()
+    now_us = found.cluster.kernel.now_us
+    leader, followers = (LEADER,), (FOLLOWERS,)
+    faults = [
+        Fault("session-expiry", now_us, leader),
+        Fault("session-expiry", now_us, leader, partition="audit-0"),
+        Fault("slow", now_us, (LEADER, OUTSIDER), value=1, partition="orders-0"),
+    ]
+    assert struck_at(found, *faults) == [(1,), (3,), (2, 3)]
+    found = led_by_three_and_two()
+    faults = [Fault("session-expiry", found.cluster.kernel.now_us, followers, partition="orders-0")]
+    assert struck_at(found, *faults) == [(3,), (1,)]
+
+
+def test_a_fault_waits_for_a_step_of_the_partition_that_it_names() -> None:
+    found = led_by_three_and_two()
+    now_us = found.cluster.kernel.now_us
+    trigger = Trigger("append", 1, 0, now_us + 60_000_000)
+    fault = Fault("kill", now_us, (STEP_BROKER,), trigger=trigger, partition="audit-0")
+    injection = Injection(found.cluster)
+    injection.schedule(Plan((fault,)))
+    found.write()
+    assert injection.realised == []
+    found.write(partition=2)
+    assert [entry.targets for entry in injection.realised] == [(3,)]
+
+
+def test_other_partitions_are_reassigned_and_elected() -> None:
+    found = world(ClusterTopic("orders", 1, 2))
+    control = found.cluster.control
+    assert control.state_of("orders-0").replicas == (2, 3)
+    assert control.reassign((1, 2), "orders-0")
+    found.run(5)
+    state = control.state_of("orders-0")
+    assert (state.replicas, set(state.isr)) == ((1, 2), {1, 2})
+    assert control.elect_preferred("orders-0")
+    assert control.state_of("orders-0").leader == 1
+    assert control.state.replicas == (1, 2, 3)
+    assert not control.elect_preferred("missing-0")
+    assert not control.reassign((1, 2), "missing-0")
+    assert not control.cancel_reassignment("orders-0")
+    found.cluster.kill(3)
+    found.run(15)
+    assert control.reassign((1, 3), "orders-0")
+    assert control.cancel_reassignment("orders-0")
+    assert control.state_of("orders-0").replicas == (1, 2)
+
+
+def test_an_administrator_elects_a_leader_of_another_partition() -> None:
+    found = led_by_three_and_two()
+    control = found.cluster.control
+    found.cluster.kill(3)
+    found.run(15)
+    assert control.state_of("audit-0").leader == 0
+    assert struck_at(found, Fault("admin-election", 0, (3,), value=3, partition="audit-0")) == [(3,)]
+    assert control.state_of("audit-0").leader == 0  # Broker 3 is fenced.
+    assert control.state.leader == 1
+
+
+def test_records_of_another_partition_are_deleted() -> None:
+    found = world(ClusterTopic("orders", 1, 3))
+    found.write(2)
+    found.write(2, partition=1)
+    assert struck_at(found, Fault("retention", 0, (LEADER,), value=1_000, partition="orders-0")) == [(2,)]
+    files = found.cluster.machines.directories[2]
+    assert (files.files(TOPIC).log.log_start, files.files("orders-0").log.log_start) == (0, 2)
