@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from types import FrameType
 from typing import Any, Final
+
+from sim.errors import PluginError, PluginHangsError
 
 GROUP: Final = "highwater.plugins"
 """The entry point group of installed plug-ins."""
@@ -90,6 +95,15 @@ def hash_of(sources: dict[str, str]) -> str:
     return digest.hexdigest()
 
 
+def culprit(error: BaseException) -> str:
+    """The line of a plug-in that an exception is due to, as `last_line`; empty if it is due to none."""
+    if isinstance(error, KeyboardInterrupt | MemoryError):
+        return ""
+    if isinstance(error, PluginError) and error.where:
+        return error.where
+    return last_line(error)
+
+
 def last_line(error: BaseException, plug_ins: Iterable[Loaded] | None = None) -> str:
     """The last line of a plug-in's code that an exception came from, as ``FILE:LINE in FUNCTION: TEXT``; or empty.
 
@@ -105,3 +119,57 @@ def last_line(error: BaseException, plug_ins: Iterable[Loaded] | None = None) ->
             text = lines[frame.lineno - 1].strip() if frame.lineno <= len(lines) else ""
             return f"{PurePath(frame.filename).name}:{frame.lineno} in {frame.name}: {text}"
     return ""
+
+
+# Functions that do not return.
+
+TICK_S: Final = 10.0
+"""CPU time between two looks at the stack of a run with plug-ins."""
+TICKS: Final = 2
+"""After so many looks that find the same call of a plug-in's function, it is ended."""
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """Bound the CPU time of each call of a plug-in's function; in the main thread only, since others get no signals.
+
+    Raises:
+        PluginHangsError: in the function.
+    """
+    if not LOADED or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    watch = _Watch(sys._getframe(2))  # noqa: SLF001 - the caller's
+    before = signal.signal(signal.SIGVTALRM, watch.look)
+    signal.setitimer(signal.ITIMER_VIRTUAL, TICK_S, TICK_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+class _Watch:
+    """Ends a call of a plug-in's function that is found at several looks."""
+
+    def __init__(self, outer: FrameType) -> None:
+        self._outer = outer
+        self._files = {file for one in LOADED.values() for file in one.sources}
+        self._call: FrameType | None = None
+        self._looks = 0
+
+    def look(self, _signal: int, frame: FrameType | None) -> None:
+        """Handle the signal of a tick."""
+        call = None
+        while frame is not None and frame is not self._outer:
+            if frame.f_code.co_filename in self._files:
+                call = frame
+            frame = frame.f_back
+        if call is None or call is not self._call:
+            self._call, self._looks = call, 0
+            return
+        self._looks += 1
+        if self._looks >= TICKS:
+            raise PluginHangsError(
+                f"does not return: {call.f_code.co_name} has taken {TICK_S * TICKS:.0f} s of CPU time"
+            )

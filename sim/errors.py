@@ -46,7 +46,27 @@ class StorageError(UserError):
 
 
 class PluginError(Exception):
-    """A plug-in's code answers what is impossible; it ends the run with verdict ``error``."""
+    """A plug-in's function returns or reports what is wrong; it ends the run with verdict ``error``.
+
+    Attributes:
+        where: where the function begins, as ``FILE:LINE in FUNCTION: TEXT``; empty if it is on the traceback.
+    """
+
+    def __init__(self, problem: str, where: str = "") -> None:
+        super().__init__(problem)
+        self.where = where
+
+
+class PluginHangsError(BaseException):
+    """A plug-in's function does not return; no `Exception`, which it may catch."""
+
+
+def text_of(error: BaseException) -> str:
+    """The message of an exception in one line, also of one that has none."""
+    try:
+        return " ".join(str(error).split())
+    except Exception:  # Of a plug-in's class.
+        return "(its message cannot be shown)"
 
 
 def did_you_mean(value: str, valid: Iterable[str]) -> str:

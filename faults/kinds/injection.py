@@ -21,7 +21,6 @@ from faults.plan import (
     hash_of,
 )
 from sim.environment.network import Node
-from sim.errors import PluginError
 from sim.history.recorder import Recorder
 from sim.hosts.cluster import Cluster
 from sim.kernel.scheduler import ALWAYS, FIRST, Call, Event, Gate, Kernel
@@ -155,8 +154,6 @@ class Injection:
         kind = KINDS[fault.kind]
         process = self._cluster.running.get(target) if kind.duration is STALLED else None
         effective = kind.strike(self._cluster, fault, target)
-        if effective is not True and effective is not False:  # A plug-in's kind.
-            raise PluginError(f"fault {kind.name}: strike returned {effective!r} and not whether it took effect")
         if not effective:
             coverage.without_effect(before)
         struck = fault.targets if fault.kind in LINKS else (target,)

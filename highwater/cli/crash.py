@@ -25,7 +25,7 @@ _NAME: Final = re.compile(r"traceback-\d{19}-\d+\.txt")
 _START: Final = re.compile(rb"Traceback \(most recent call last\):")
 
 
-def report(ui: Ui, error: Exception) -> None:
+def report(ui: Ui, error: BaseException) -> None:
     """Report an unexpected exception in one line on stderr.
 
     With ``-v`` the traceback goes to stderr, else into a file that the line names.

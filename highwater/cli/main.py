@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import sys
+import traceback
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -18,9 +19,9 @@ from highwater.cli.console import Ui, to_nowhere
 from highwater.cli.nearby import with_hint
 from highwater.cli.options import SuggestingGroup, forget_plugins, load_installed
 from highwater.cli.overview import GROUPS
-from scenarios import memory
+from scenarios import memory, plugged
 from sim import exit_codes
-from sim.errors import UserError
+from sim.errors import PluginHangsError, UserError, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -113,8 +114,8 @@ def _ended(ui: Ui, words: Sequence[str]) -> int:
         raise
     except click.ClickException as error:
         return _refused(ui, exit_codes.BAD_INPUT, error.format_message())
-    except Exception as error:
-        if memory.is_lacking(error):
+    except (Exception, SystemExit, PluginHangsError) as error:  # A plug-in may call sys.exit.
+        if memory.is_lacking(error) or (isinstance(error, SystemExit) and not plugged.culprit(error)):
             raise
         # A closed pipe while help is printed is not an error.
         return exit_codes.EXPECTED if isinstance(error, BrokenPipeError) and _has_no_reader() else _failed(ui, error)
@@ -164,8 +165,12 @@ def _refused(ui: Ui, code: int, *problems: str) -> int:
     return code
 
 
-def _failed(ui: Ui, error: Exception) -> int:
-    """Report an exception that no command handled; the system's file errors are not internal errors."""
+def _failed(ui: Ui, error: BaseException) -> int:
+    """Report an exception that no command handled; errors of plug-ins and of the system's files are not internal."""
+    if where := plugged.culprit(error):
+        if ui.verbose:
+            ui.warn("".join(traceback.format_exception(error)).rstrip())
+        return _refused(ui, exit_codes.BAD_INPUT, f"{type(error).__name__}: {text_of(error)} (plug-in, {where})")
     if isinstance(error, OSError) and error.errno is not None and not ui.verbose:
         what = f"{error.filename}: " if error.filename is not None else ""
         return _refused(ui, exit_codes.UNREADABLE, f"{what}{error.strerror}")

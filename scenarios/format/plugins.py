@@ -13,23 +13,26 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from importlib import import_module
 from importlib.abc import SourceLoader
 from importlib.util import find_spec, module_from_spec, spec_from_loader
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, NoneType
 from typing import Any, Final
 
-from faults.kind import LINK, FaultKind
+from faults.bounds import FaultBounds
+from faults.kind import LINK, REPLICAS, Amount, Duration, FaultKind, Targets
 from faults.kinds import registry as faults
 from scenarios import paths, plugged
 from scenarios.format import catalogue
+from scenarios.format import plugin_border as border
 from scenarios.format.actions import ACTIONS, Action
 from scenarios.format.plugin import API_VERSION, Decides, Plugin, Rule, RuleValue, StepProbe
 from scenarios.plugged import GROUP, LOADED, Loaded
 from sim.checkers import registry as checkers
-from sim.checkers.checker import PROMISED, Checker
-from sim.errors import InputError, UserError, did_you_mean
+from sim.checkers.checker import PROMISED, Checker, Finding
+from sim.errors import InputError, UserError, did_you_mean, text_of
 from sim.history import step_probes, steps
 from sim.protocol import decisions, probes, rules
 from sim.protocol.decision_points import POINTS
@@ -164,7 +167,9 @@ def _imported(found: Loaded, said: str) -> ModuleType:
         raise
     except SyntaxError as error:
         raise InputError(f"{said} does not import: line {error.lineno}: {error.msg}") from None
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt | MemoryError):
+            raise
         raise InputError(f"{said} does not import: {_told(error, found)}") from None
 
 
@@ -206,7 +211,7 @@ def _check_version(tree: ast.Module, said: str) -> None:
 def _told(error: BaseException, found: Loaded) -> str:
     """An exception in one line, with the plug-in's last line."""
     where = plugged.last_line(error, [found])
-    text = " ".join(f"{type(error).__name__}: {error}".split())
+    text = f"{type(error).__name__}: {text_of(error)}"
     return f"{text} ({where})" if where else text
 
 
@@ -232,8 +237,10 @@ def _load(found: Loaded) -> None:
     except UserError as error:
         _restore(before)
         raise type(error)(*(f"{said}: {problem}" for problem in error.problems)) from None
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         _restore(before)
+        if isinstance(error, KeyboardInterrupt | MemoryError):
+            raise
         raise InputError(f"{said}: {_told(error, found)}") from None
     LOADED[found.name] = found
 
@@ -247,15 +254,15 @@ def unload() -> None:
 
 def _take_up(declared: Plugin, name: str) -> None:
     for value in _each(declared.rule_values, RuleValue):
-        _add_value(value)
+        _add_value(value, name)
     for rule in _each(declared.rules, Rule):
-        _add_rule(rule)
+        _add_rule(rule, name)
     for text in _each(declared.modes, str):
         _add_mode(text)
     for checker in declared.checkers:
-        _add_checker(checker)
+        _add_checker(checker, name)
     for fault in declared.faults:
-        _add_fault(fault)
+        _add_fault(fault, name)
     for probe in _each(declared.probes, StepProbe):
         _add_probe(probe, name)
     _rebuild()
@@ -270,25 +277,27 @@ def _each(given: Iterable[Any], kind: type) -> Iterable[Any]:
         yield one
 
 
-def _add_value(new: RuleValue) -> None:
+def _add_value(new: RuleValue, plugin: str) -> None:
     if new.rule not in RULES:
         raise InputError(f"rule_values: unknown rule {new.rule!r}{did_you_mean(new.rule, RULES)}")
     spec = RULES[new.rule]
     if new.like not in spec.values:
-        raise InputError(f"rule {new.rule} has no value {new.like!r} to be like{did_you_mean(new.like, spec.values)}")
+        words = did_you_mean(str(new.like), spec.values)
+        raise InputError(f"rule {new.rule}, value {new.value}: like = {new.like!r}: the rule has no such value{words}")
     if new.rule in ADDED_RULES or (new.rule, new.like) in ADDED_VALUES:
         raise InputError(f"rule {new.rule}, value {new.value}: like = {new.like!r} is a plug-in's; name Highwater's")
     _check_word(f"rule {new.rule}: value", new.value, spec.values)
     _check_decisions(f"rule {new.rule}, value {new.value}", new.decisions, new.rule)
     if not new.decisions:
         raise InputError(f"rule {new.rule}, value {new.value}: decisions is empty, so it would equal {new.like!r}")
+    functions = border.decisions(new.rule, new.value, new.decisions, plugin)
     meaning = f"{spec.meaning.rstrip('.')}; {new.value}: {new.meaning}"
     source = f"{spec.source}; {new.source}" if new.source else spec.source
     RULES[new.rule] = RuleSpec(meaning, source, spec.where, (*spec.values, new.value))
-    ADDED_VALUES[new.rule, new.value] = AddedValue(new.rule, new.value, new.like, dict(new.decisions))
+    ADDED_VALUES[new.rule, new.value] = AddedValue(new.rule, new.value, new.like, functions)
 
 
-def _add_rule(new: Rule) -> None:
+def _add_rule(new: Rule, plugin: str) -> None:
     if new.name in RULES:
         raise InputError(f"rules: {new.name!r} is a rule already; choose another name")
     if not _NAME.fullmatch(new.name) or hasattr(Rules, new.name):
@@ -300,7 +309,8 @@ def _add_rule(new: Rule) -> None:
         _check_word(f"rule {new.name}: value", value, values[:place])
         _check_decisions(f"rule {new.name}, value {value}", functions, "")
         if place:
-            ADDED_VALUES[new.name, value] = AddedValue(new.name, value, values[0], dict(functions))
+            checked = border.decisions(new.name, value, functions, plugin)
+            ADDED_VALUES[new.name, value] = AddedValue(new.name, value, values[0], checked)
     RULES[new.name] = RuleSpec(new.meaning, new.source, new.where, values)
     ADDED_RULES.add(new.name)
     rules.unmet(new.where, [])
@@ -333,13 +343,15 @@ def _add_mode(text: str) -> None:
     catalogue.ADDED_MODES[found.mode.name] = found
 
 
-def _add_checker(new: object) -> None:
+def _add_checker(new: object, plugin: str) -> None:
     if not isinstance(new, type) or not issubclass(new, Checker):
         raise InputError(f"checkers: {new!r} is no class derived from Checker")
+    if not isinstance(new.FINDINGS, tuple) or not all(isinstance(one, Finding) for one in new.FINDINGS):
+        raise InputError(f"checker {new.__name__}: FINDINGS is no tuple of Finding(...)")
     if not new.FINDINGS:
         raise InputError(f"checker {new.__name__} has no FINDINGS")
     for name in dir(new):
-        if name.startswith("on_") and not hasattr(steps.Listener, name):
+        if name.startswith(_HEARS) and not hasattr(steps.Listener, name):
             raise InputError(f"checker {new.__name__}: no step comes to {name}{_method_of(name)}")
     for finding in new.FINDINGS:
         if finding.promised not in PROMISED:
@@ -347,18 +359,43 @@ def _add_checker(new: object) -> None:
             raise InputError(f"checker {new.__name__}: unknown promised word {finding.promised!r}{words}")
         _check_word(f"checker {new.__name__}: kind", finding.kind, checkers.FINDINGS)
         checkers.FINDINGS[finding.kind] = finding
-    checkers.CHECKERS.append(new)
+    checkers.CHECKERS.append(border.checker(new, plugin))
 
 
 def _method_of(name: str) -> str:
-    """The method to which a step comes whose name is in a method's name."""
-    kind = steps.BY_NAME.get(name.removeprefix("on_").replace("_", "-"))
+    """The method to which a step comes whose name is in a method's name; else the method with the most words of it, or
+    with a word that begins alike.
+    """
+    kind = steps.BY_NAME.get(name.removeprefix(_HEARS).replace("_", "-"))
     if kind is not None:
         return f": {kind.name} comes to {kind.method}"
-    return did_you_mean(name, [one for one in dir(steps.Listener) if one.startswith("on_")])
+    methods = [one for one in dir(steps.Listener) if one.startswith(_HEARS)]
+    wrong = name.removeprefix(_HEARS).split("_")
+
+    def likeness(method: str) -> tuple[float, int]:
+        own = method.removeprefix(_HEARS).split("_")
+        common = len({*own} & {*wrong})
+        begins = max(_common_letters(one, other) for one in own for other in wrong)
+        return common / len({*own, *wrong}), begins
+
+    nearest = max(methods, key=likeness)
+    return f"; did you mean {nearest!r}?" if likeness(nearest) >= (0, _ALIKE) else f"; one of: {', '.join(methods)}"
 
 
-def _add_fault(new: object) -> None:
+def _common_letters(one: str, other: str) -> int:
+    """How many first letters two words have in common."""
+    for number in range(min(len(one), len(other)), 0, -1):
+        if one[:number] == other[:number]:
+            return number
+    return 0
+
+
+_HEARS: Final = "on_"
+_ALIKE: Final = 4
+"""So many first letters make words alike."""
+
+
+def _add_fault(new: object, plugin: str) -> None:
     if not isinstance(new, type) or not issubclass(new, FaultKind):
         raise InputError(f"faults: {new!r} is no class derived from FaultKind")
     kind = new()
@@ -366,10 +403,21 @@ def _add_fault(new: object) -> None:
         if not hasattr(kind, part):
             raise InputError(f"fault {new.__name__} has no {part}")
     _check_word("fault", kind.name, ACTIONS)
+    for part, types in _PARTS_OF_KIND.items():
+        if not isinstance(given := getattr(kind, part), types):
+            names = " or ".join("None" if one is NoneType else one.__name__ for one in types)
+            raise InputError(f"fault {kind.name}: {part} = {given!r}: {names} is needed")
+    bounds = [part.bounds for part in (kind.duration, kind.amount) if part is not None and isinstance(part.bounds, str)]
+    for name in bounds:
+        if name not in _BOUNDS:
+            raise InputError(f"fault {kind.name}: bounds = {name!r} is no bound of faults{did_you_mean(name, _BOUNDS)}")
     if kind.duration is None and not kind.remains:
         raise InputError(f"fault {kind.name} has neither a duration nor remains, the state that it leaves")
     if kind.duration is not None and type(kind).undo is FaultKind.undo:
         raise InputError(f"fault {kind.name} has a duration, but no undo")
+    if type(kind).strike is FaultKind.strike:
+        raise InputError(f"fault {kind.name} has no strike")
+    kind = border.fault_kind(new, plugin)()
     faults.KINDS[kind.name] = kind
     faults.ADDED.add(kind.name)
     if kind.targets is LINK:
@@ -377,12 +425,31 @@ def _add_fault(new: object) -> None:
     ACTIONS[kind.name] = Action(kind.meaning, kind.params())
 
 
+_PARTS_OF_KIND: Final[Mapping[str, tuple[type, ...]]] = {
+    "meaning": (str,),
+    "targets": (Targets,),
+    "amount": (Amount, NoneType),
+    "duration": (Duration, NoneType),
+    "remains": (str,),
+    "needs": (tuple,),
+    "moves_leader": (bool,),
+    "loses_records": (bool,),
+    "roles": (tuple,),
+}
+_BOUNDS: Final = (
+    *(one.name for one in fields(FaultBounds) if one.name.endswith(("_us", "_permille")) and one.name != "horizon_us"),
+    REPLICAS,
+)
+"""What the bounds of an amount or a duration may name."""
+
+
 def _add_probe(new: StepProbe, plugin: str) -> None:
     _check_word("probe", new.name, [probe.name for probe in (*PROBES, *_ADDED_PROBES)])
     if new.step not in steps.BY_NAME:
         raise InputError(f"probe {new.name}: no step is called {new.step!r}{did_you_mean(new.step, steps.STEPS)}")
+    when = border.probe(new.name, new.when, plugin)
     _ADDED_PROBES.append(Probe(plugin, new.name, new.meaning))
-    step_probes.ADDED.append(step_probes.Watched(new.name, steps.BY_NAME[new.step], new.when))
+    step_probes.ADDED.append(step_probes.Watched(new.name, steps.BY_NAME[new.step], when))
 
 
 def _add_scenario(text: str, plugin: str) -> None:

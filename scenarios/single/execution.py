@@ -65,12 +65,24 @@ class Judgement:
 
 
 class Execution:
-    """Runs the phases of one run."""
+    """Runs the phases of one run.
+
+    Args:
+        failure: the exception with which a plug-in ended the same run while its cluster was built. It is raised again
+            when the run begins; the cluster is built without the plug-ins.
+    """
 
     def __init__(
-        self, scenario: Scenario, mode: Mode, seed: int, overrides: Mapping[str, str], kernel: Kernel | None
+        self,
+        scenario: Scenario,
+        mode: Mode,
+        seed: int,
+        overrides: Mapping[str, str],
+        kernel: Kernel | None,
+        failure: BaseException | None = None,
     ) -> None:
         self.scenario = scenario
+        self._failure = failure
         self.mode = mode
         self.seed = seed
         self.overrides = overrides
@@ -79,25 +91,26 @@ class Execution:
         first = of_first_topic(scenario)
         self.config = resolve(scenario.config, self.drawn, first)
         in_force = mode.override(overrides)
-        self.rules, self.promised = in_force.rules, in_force.promise
+        self.rules, self.promised = self._runnable(in_force.rules), in_force.promise
         brokers = broker_count(scenario, self.config)
         broker_rules = dict.fromkeys(range(1, brokers + 1), self.rules)
         for broker, own_mode in scenario.broker_modes.items():
             if broker in broker_rules:
-                broker_rules[broker] = mode_named(own_mode).rules.override(overrides)
+                broker_rules[broker] = self._runnable(mode_named(own_mode).rules.override(overrides))
         self.older = older_brokers(scenario, mode.place, self.rules, broker_rules, self.streams)
         upgraded = {broker: broker_rules[broker] for broker in self.older}
         for broker, name in self.older.items():
-            broker_rules[broker] = mode_named(name).rules.override(overrides)
+            broker_rules[broker] = self._runnable(mode_named(name).rules.override(overrides))
         self.kernel = kernel or self._kernel()
         recorder = Recorder(self.kernel, integer(self.config, "sim.record.budget"))
         of_cluster = resolve(scenario.config, self.drawn) if first else self.config
         names, further = partitions(scenario, of_cluster)
         for name in names[1:]:
             recorder.add_partition(name)
-        self.checkers = Checkers(recorder)
-        self.further_checkers = {name: Checkers(one) for name, one in recorder.further.items()}
-        if step_probes.ADDED:
+        plugged = failure is None
+        self.checkers = Checkers(recorder, plugged=plugged)
+        self.further_checkers = {name: Checkers(one, plugged=plugged) for name, one in recorder.further.items()}
+        if step_probes.ADDED and plugged:
             probes = step_probes.StepProbes(recorder.coverage)
             recorder.attach_to(probes.kinds, probes)
         self.cluster = Cluster(
@@ -153,6 +166,10 @@ class Execution:
         for checkers in self.further_checkers.values():
             checkers.dispose()
 
+    def _runnable(self, rules: Rules) -> Rules:
+        """The rules of a broker; without those of plug-ins if one of these has failed."""
+        return rules if self._failure is None else rules.without_added()
+
     def _draw_settings(self) -> dict[str, Value]:
         keys = self.scenario.draw_config
         number = self.streams.number
@@ -176,8 +193,8 @@ class Execution:
     def execute(self) -> None:
         """Warm up, run faults or script, heal, converge, check."""
         kernel = self.kernel
-        if self.checkers.failure is not None:
-            raise self.checkers.failure
+        if self._failure is not None:
+            raise self._failure
         self._begin()
         if self.scenario.drawn:
             kernel.run_until(self.horizon_us)

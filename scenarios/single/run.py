@@ -21,7 +21,7 @@ from scenarios.single.rows import PLUGIN_ERROR, STORY_ERROR, Row
 from scenarios.single.script import StoryError
 from scenarios.version import check_build
 from sim.checkers.registry import LIVENESS
-from sim.errors import PluginError
+from sim.errors import text_of
 from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
 from sim.kernel.scheduler import BudgetError, Kernel
@@ -57,13 +57,11 @@ def _first_lines(error: BaseException) -> str:
     """
     if isinstance(error, StoryError):
         return f"{STORY_ERROR}{error}"
-    text = " ".join(f"{type(error).__name__}: {error}".split())[:_MESSAGE]
-    if where := plugged.last_line(error):
-        return f"{text}{PLUGIN_ERROR}, {where[:_MESSAGE]})"
-    if isinstance(error, PluginError):
-        return f"{text}{PLUGIN_ERROR})"
+    text = f"{type(error).__name__}: {text_of(error)}"
+    if where := plugged.culprit(error):
+        return f"{text[:_MESSAGE]}{PLUGIN_ERROR}, {where[:_MESSAGE]})"
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} (at {PurePath(frame.filename).name}:{frame.lineno} in {frame.name})"[:500]
+    return f"{text} (at {PurePath(frame.filename).name}:{frame.lineno} in {frame.name})"[:500]
 
 
 def _execute(
@@ -78,7 +76,21 @@ def _execute(
 ) -> tuple[Execution, str]:
     """Run; observers receive the steps of the partition `shown`, which is the first if empty."""
     check_build()
-    one = Execution(scenario, mode, seed, rules, kernel)
+    with plugged.bounded():
+        return _bounded(scenario, mode, seed, rules, observers, kernel, watch, shown)
+
+
+def _bounded(
+    scenario: Scenario,
+    mode: Mode,
+    seed: int,
+    rules: Mapping[str, str],
+    observers: list[Callable[[Shown], None]],
+    kernel: Kernel | None,
+    watch: Watch | None,
+    shown: str,
+) -> tuple[Execution, str]:
+    one = _built(scenario, mode, seed, rules, kernel)
     cluster = one.cluster
     cluster.shown = shown or cluster.shown
     for observer in [*observers, *([watch(cluster)] if watch is not None else [])]:
@@ -94,10 +106,24 @@ def _execute(
         one.abort()
     except MemoryError:
         raise  # Not a result of the run.
-    except (Exception, SystemExit) as failure:  # A plug-in may call sys.exit.
+    except BaseException as failure:  # A plug-in may call sys.exit, or hang.
+        if isinstance(failure, KeyboardInterrupt):
+            raise
         error = _first_lines(failure)
         one.traceback = "".join(traceback.format_exception(failure))
     return one, error
+
+
+def _built(
+    scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str], kernel: Kernel | None = None
+) -> Execution:
+    """A run before it begins; one that a plug-in ended while its cluster was built fails when it begins."""
+    try:
+        return Execution(scenario, mode, seed, rules, kernel)
+    except BaseException as failure:
+        if not plugged.culprit(failure):
+            raise
+        return Execution(scenario, mode, seed, rules, None, failure)
 
 
 @cache
@@ -209,15 +235,26 @@ class _Family:
             if judged is None or not self._blows:  # The promise decides which warnings blows follow.
                 alike[other.name] = reuse.taken_over(scenario, row, mode, other, rules, judged)
         warned = _warnings(one, row) if follow else []
-        one.dispose()
         if warned:
-            probe = Execution(scenario, mode, self._seed, rules, None)
-            covered = probe.covered(warned)
-            probe.dispose()
-            warned = [warning for warning, inside in zip(warned, covered, strict=True) if inside]
+            try:
+                warned = self._covered(scenario, mode, warned)
+            except BaseException as failure:
+                if not plugged.culprit(failure):
+                    raise
+                # Of a plug-in whose answers depend on more than their arguments: the same run came to its end before.
+                row, warned, alike = rows.row(EndedRun(one, _first_lines(failure))), [], {}
+        one.dispose()
         for name, shared in alike.items():
             self._ready[name, scenario.blows] = shared, warned
         return row, warned
+
+    def _covered(self, scenario: Scenario, mode: Mode, warned: Warned) -> Warned:
+        """The warnings of a run that the promise covers by the faults until then."""
+        with plugged.bounded():
+            probe = Execution(scenario, mode, self._seed, self._rules, None)
+            covered = probe.covered(warned)
+        probe.dispose()
+        return [warning for warning, inside in zip(warned, covered, strict=True) if inside]
 
 
 def _warnings(one: Execution, row: Row) -> Warned:

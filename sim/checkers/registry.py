@@ -53,6 +53,7 @@ CHECKERS: Final[list[type[Checker]]] = [
     EpochCache,
 ]
 """In the order in which they receive a step and make their final check; those of plug-ins last."""
+_OWN: Final = len(CHECKERS)
 LIVENESS: Final = (Finding("stuck-replica", ALWAYS), Finding("no-progress", ALWAYS))
 """Findings of waiting for convergence (`scenarios.single.convergence`)."""
 FINDINGS: Final[dict[str, Finding]] = {
@@ -62,21 +63,12 @@ FINDINGS: Final[dict[str, Finding]] = {
 
 
 class Checkers:
-    """The checkers of one run.
+    """The checkers of one run; `plugged`: those of plug-ins, too."""
 
-    Attributes:
-        failure: the exception of a plug-in's checker that could not be created; it ends the run when it begins.
-    """
-
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, *, plugged: bool = True) -> None:
         self._coverage = recorder.coverage
-        self._all: list[Checker] = []
-        self.failure: Exception | None = None
-        for kind in CHECKERS:
-            try:
-                self._all.append(kind(recorder.history))
-            except Exception as error:
-                self.failure = error
+        kinds = CHECKERS if plugged else CHECKERS[:_OWN]
+        self._all = [kind(recorder.history) for kind in kinds]
         recorder.attach(self._all)
 
     def final(self, end: RunEnd) -> None:

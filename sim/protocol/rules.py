@@ -694,6 +694,10 @@ class Rules:
         new = [pair for pair in values.items() if pair in ADDED_VALUES]
         return replace(self, **words, added=tuple(sorted([*kept, *new])))
 
+    def without_added(self) -> Self:
+        """These rules with each value of a plug-in replaced by the one that it is like."""
+        return replace(self, added=())
+
     def value(self, name: str) -> str:
         """The value of a rule, which may be a plug-in's."""
         for rule, value in self.added:

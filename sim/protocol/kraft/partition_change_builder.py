@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from sim.errors import PluginError
 from sim.protocol import probes
 from sim.protocol.decision_points import (
     ELIGIBLE_REPLICAS,
@@ -240,7 +239,7 @@ class PartitionChangeBuilder:
         return NOBODY
 
     def _elect_by_plugins(self, leader: int, *, unclean: bool, probe: int) -> ElectionResult:
-        """The leader, as rule values of plug-ins decide; raises PluginError if one cannot lead."""
+        """The leader, as rule values of plug-ins decide."""
         state = self.state
         # Kafka would look up the directory of a broker that is no replica yet, and fail.
         own = state.replicas
@@ -260,8 +259,6 @@ class PartitionChangeBuilder:
             return ElectionResult(leader, unclean=unclean, probe=probe)
         if elected == NO_LEADER:
             return NOBODY
-        if elected not in candidates:
-            raise PluginError(f"a plug-in elects broker {elected}, of the candidates {list(candidates)}")
         if elected in (self.isr or self.elr):
             probe = probes.ELECTED_FROM_ISR if self.isr else probes.ELECTED_FROM_ELR
             return ElectionResult(elected, unclean=False, probe=probe)

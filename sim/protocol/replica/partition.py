@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from sim.errors import PluginError
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.decision_points import (
@@ -403,11 +402,7 @@ class Partition(ReadableReplica):
             self._complete_writes()
 
     def _hw_by_plugins(self, candidate: int) -> int:
-        """The offset to raise the HW to, as rule values of plug-ins decide; the HW if it stays.
-
-        Raises:
-            PluginError: it is above the LEO.
-        """
+        """The offset to raise the HW to, as rule values of plug-ins decide; the HW if it stays."""
         state, mutant = self.state, self.decide.mutants.hw_ignores_min_isr
         if (
             candidate > self.hw
@@ -425,10 +420,7 @@ class Partition(ReadableReplica):
             self.min_insync_replicas,
             self.epoch_start,
         )
-        answer = self.decide.by_plugins(HIGH_WATERMARK, max(candidate, self.hw), at)
-        if answer > self.log.leo:
-            raise PluginError(f"a plug-in raises the HW to {answer}, above the LEO {self.log.leo}")
-        return answer
+        return self.decide.by_plugins(HIGH_WATERMARK, max(candidate, self.hw), at)
 
     def _seen_followers(self) -> tuple[Follower, ...]:
         return tuple(
@@ -440,10 +432,7 @@ class Partition(ReadableReplica):
 
     def start_for_replica(self) -> int:
         start, hw = self.log.log_start, self.hw
-        answer = self.decide.by_plugins(REPLICA_START, start, ReplicaStart(start, hw, self.log.leo))
-        if not start <= answer <= max(start, hw):
-            raise ValueError(f"a plug-in lets a replica begin at {answer}: the log start is {start}, the HW {hw}")
-        return answer
+        return self.decide.by_plugins(REPLICA_START, start, ReplicaStart(start, hw, self.log.leo))
 
     def hides_end_offset(self, *, hides: bool) -> bool:
         at = EndOffsetHidden(self.hw, self.log.leo, self.epoch_start, self.state.isr, self.min_insync_replicas)

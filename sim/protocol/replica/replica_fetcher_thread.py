@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from sim.errors import PluginError
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.decision_points import BY_EPOCH, BY_FETCH, BY_HW, FALLS_BACK, OUT_OF_RANGE, TRUNCATION, Truncation
@@ -361,25 +360,21 @@ class ReplicaFetcherThread:
     def _by_plugins(
         self, fetch: PartitionFetchState, offset: int, cause: str, epoch: int, end_offset: int, *, complete: bool
     ) -> tuple[int, bool]:
-        """The truncation, as rule values of plug-ins decide; raises PluginError if one is below the log start."""
+        """The truncation, as rule values of plug-ins decide."""
         replica = fetch.replica
-        log_start = replica.log.log_start
         at = Truncation(
             cause,
             replica.log.leo,
             replica.hw,
-            log_start,
+            replica.log.log_start,
             fetch.leader_epoch,
             tuple(replica.epochs.entries),
             epoch,
             end_offset,
         )
         answer = self._decide.by_plugins(TRUNCATION, (offset, complete), at)
-        if answer != (offset, complete):
-            if answer[0] < log_start:
-                raise PluginError(f"a plug-in truncates to {answer[0]}, below the log start {log_start}")
-            if cause == BY_EPOCH:
-                fetch.fetch_offset = answer[0]
+        if answer != (offset, complete) and cause == BY_EPOCH:
+            fetch.fetch_offset = answer[0]
         return answer
 
     def _complete_truncation(self, fetch: PartitionFetchState) -> None:

@@ -5,7 +5,6 @@ The election algorithms are in `sim.protocol.zookeeper.election`.
 
 from __future__ import annotations
 
-from sim.errors import PluginError
 from sim.protocol import probes
 from sim.protocol.decision_points import LEADER, Election
 from sim.protocol.decisions import Decisions
@@ -87,11 +86,7 @@ class PartitionStateMachine:
         yield from self.elect_and_send(decide)
 
     def _by_plugins(self, state: LeaderAndIsr, choice: election.ElectionResult) -> election.ElectionResult:
-        """The result of an election for an offline partition, as rule values of plug-ins decide.
-
-        Raises:
-            ValueError: one elects a broker that cannot lead.
-        """
+        """The result of an election for an offline partition, as rule values of plug-ins decide."""
         willing = tuple(self._context.willing())
         leader = 0 if choice is None else choice[0]
         candidates = tuple([broker for broker in state.replicas if broker in willing])
@@ -101,8 +96,6 @@ class PartitionStateMachine:
             return choice
         if elected == 0:
             return None
-        if elected not in candidates:
-            raise PluginError(f"a plug-in elects broker {elected}, of the candidates {list(candidates)}")
         if elected not in state.isr:
             return elected, (elected,)
         return elected, tuple([member for member in state.isr if member in willing])

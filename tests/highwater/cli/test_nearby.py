@@ -44,6 +44,7 @@ def test_a_mode_file_beside_it_is_named(folder: Path, highwater: Callable[..., C
         ("unknown mode 'other'; did you mean 'hw'?", "unknown mode 'other'; did you mean 'hw'?"),
         ("the sweep has plug-in a: load it with --plugin", "the sweep has plug-in a: load it with --plugin a.py"),
         ("the sweep has plug-in d: load it with --plugin", "the sweep has plug-in d: load it with --plugin"),
+        ("--plugin b.py: unknown mode 'mine'; one of: hw", "--plugin b.py: unknown mode 'mine'; one of: hw"),
         ("--seed 'mine' is not valid", "--seed 'mine' is not valid"),
     ],
 )

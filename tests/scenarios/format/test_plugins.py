@@ -251,7 +251,9 @@ PLUGIN = Plugin(faults=[Mine])
         chaos = catalogue.load("chaos")
         assert chaos.faults is not None
         row = run_row(replace(chaos, faults=replace(chaos.faults, kinds=("mine",))), MODES["kip320"], 0)
-    assert row["error"].startswith("PluginError: fault mine: strike returned None and not whether it took effect")
+    assert row["error"].startswith(
+        "PluginError: fault mine: strike returned None, where True or False is expected (plug-in, mine.py:7 in strike: "
+    )
 
 
 def test_an_answer_of_another_type_is_an_error(tmp_path: Path) -> None:
@@ -260,7 +262,9 @@ PLUGIN = Plugin(rules=[Rule("mine", {"no": {}, "yes": {"high_watermark": lambda 
 """
     with plugins.loaded(written(tmp_path, HEAD + text)):
         row = run(catalogue.load("chaos"), MODES["kraft"].override({"mine": "yes"}), 0).row
-    assert row["error"].startswith("PluginError: high_watermark of mine=yes answers ")
+    assert row["error"].startswith(
+        "PluginError: high_watermark of mine=yes returned 0.0, where an offset up to the LEO 0"
+    )
 
 
 # What is refused.
@@ -294,7 +298,10 @@ PLUGIN = Plugin(rules=[Rule("mine", {"no": {}, "yes": {"high_watermark": lambda 
         ),
         (
             f"{HEAD}PLUGIN = Plugin(rule_values=[RuleValue('isr_join', 'b', 'high-waterm', {{}}, '')])",
-            "--plugin mine.py: rule isr_join has no value 'high-waterm' to be like; did you mean 'high-watermark'?",
+            (
+                "--plugin mine.py: rule isr_join, value b: like = 'high-waterm': the rule has no such value; "
+                "did you mean 'high-watermark'?"
+            ),
         ),
         (
             f"{HEAD}PLUGIN = Plugin(rule_values=[RuleValue('elr', 'on', 'off', {{'elr': max}}, '')])",
@@ -337,6 +344,41 @@ PLUGIN = Plugin(rules=[Rule("mine", {"no": {}, "yes": {"high_watermark": lambda 
                 "PLUGIN = Plugin(checkers=[C])"
             ),
             "--plugin mine.py: checker C: no step comes to on_acknowleges; did you mean 'on_acknowledges'?",
+        ),
+        (
+            (
+                f"{HEAD}class C(Checker):\n    FINDINGS = (warning('w'),)\n    def on_isr_change(self, step): pass\n"
+                "PLUGIN = Plugin(checkers=[C])"
+            ),
+            "--plugin mine.py: checker C: no step comes to on_isr_change; did you mean 'on_isr'?",
+        ),
+        (
+            (
+                f"{HEAD}class C(Checker):\n    FINDINGS = (warning('w'),)\n    def on_ack(self, step): yield\n"
+                "PLUGIN = Plugin(checkers=[C])"
+            ),
+            (
+                "--plugin mine.py: checker C: on_ack is a generator or a coroutine; a function that returns its result "
+                "is needed"
+            ),
+        ),
+        (
+            f"{HEAD}class C(Checker):\n    FINDINGS = warning('w')\nPLUGIN = Plugin(checkers=[C])",
+            "--plugin mine.py: checker C: FINDINGS is no tuple of Finding(...)",
+        ),
+        (
+            (
+                f"{HEAD}class F(FaultKind):\n    name, meaning, targets, duration = 'f', 'm', BROKER, 'short'\n"
+                "PLUGIN = Plugin(faults=[F])"
+            ),
+            "--plugin mine.py: fault f: duration = 'short': Duration or None is needed",
+        ),
+        (
+            (
+                f"{HEAD}class F(FaultKind):\n    name, meaning, targets = 'f', 'm', BROKER\n"
+                "    duration = Duration('cut_ms')\nPLUGIN = Plugin(faults=[F])"
+            ),
+            "--plugin mine.py: fault f: bounds = 'cut_ms' is no bound of faults; did you mean 'cut_us'?",
         ),
         (
             (f"{HEAD}class C(Checker):\n    FINDINGS = (Finding('w', 'alway'),)\nPLUGIN = Plugin(checkers=[C])"),

@@ -1,0 +1,263 @@
+"""Whatever a plug-in's functions return or raise, commands end as documented, and each seed has its row."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from scenarios import plugged
+from scenarios.format import catalogue, plugin_border, plugins
+from scenarios.single.rows import is_internal
+from scenarios.single.run import run_row
+from scenarios.sweep.store import Store
+from sim.errors import InputError
+from sim.history import steps
+from sim.protocol.decision_points import POINTS
+from sim.protocol.modes import MODES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.conftest import Call
+
+HEARD: Final = sorted(one for one in dir(steps.Listener) if one.startswith("on_"))
+OTHERS: Final = ("__init__", "final", "decided", "kind", "at_us", "detail", "ids", "weak", "when")
+HOOKS: Final = (*POINTS, *HEARD, *plugin_border.KIND, *OTHERS)
+VALUES: Final = (
+    *("None", "True", "0", "-1", "3", "10**30", "2.5", "'x'", "b'x'", "()", "(1,)", "(1, 1)", "(9, 99)", "(None,)"),
+    *("(5, True)", "(-5, True)", "(0, 1)", "[]", "{}", "{'x': 1}", "object()", "float('nan')", "Odd()", "act", "Fault"),
+    *("Fault('odd', 0, (1,))", "Fault('odd', 0, (99,))", "Fault('kill', 0, (1,))", "Fault('odd', -7, ())"),
+)
+ERRORS: Final = (
+    *("ValueError('x')", "KeyError(1)", "SystemExit(3)", "GeneratorExit()", "StopIteration()", "RecursionError()"),
+    *("AssertionError()", "NotImplementedError", "OSError(5, 'x')", "Unprintable()", "BaseException('x')"),
+)
+ACTS: Final = (*(f"return {value}" for value in VALUES), *(f"raise {error}" for error in ERRORS), "return act()")
+
+TEXT: Final = """
+from highwater.plugin import *
+
+API_VERSION = 1
+
+
+class Odd:
+    def __repr__(self):
+        raise ValueError("no text")
+
+    def __eq__(self, other):
+        raise ValueError("not comparable")
+
+    __hash__ = None
+
+    def __bool__(self):
+        raise ValueError("neither")
+
+
+class Unprintable(Exception):
+    def __str__(self):
+        raise ValueError("no message")
+
+
+def act(*_):
+    {act}
+
+
+HOOK = "{hook}"
+
+
+class Mine(Checker):
+    FINDINGS = (warning("odd-warning"), Finding("odd", ALWAYS))
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        if HOOK == "__init__":
+            return act()
+
+    def on_ack(self, step):
+        if HOOK == "decided":
+            self.decided = act()
+        wrong = {{HOOK: act()}} if HOOK in ("kind", "at_us", "detail", "ids") else {{}}
+        self._violates(**{{"kind": "odd", "at_us": step.at_us, "detail": "x", "ids": (), **wrong}})
+        weak = {{"weak": act()}} if HOOK == "weak" else {{}}
+        self._warns("odd-warning", step.at_us, "x", **weak)
+
+
+class Kind(FaultKind):
+    name, meaning, targets, duration, moves_leader = "odd", "kill a process", BROKER, STOPPED, True
+    amount = Amount("most", MS, "ms", (1, 3))
+
+    def strike(self, cluster, fault, target):
+        return cluster.kill(target)
+
+    def undo(self, cluster, fault, target):
+        return cluster.start(target)
+
+
+if HOOK in {kind}:
+    setattr(Kind, HOOK, lambda self, *given: act())
+elif hasattr(Mine, HOOK) and HOOK not in ("__init__", "decided"):
+    setattr(Mine, HOOK, lambda self, *given: act())
+elif HOOK in POINTS:
+    RULES = [Rule("odd", {{"no": {{}}, "yes": {{HOOK: act}}}}, "x")]
+
+PLUGIN = Plugin(
+    rules=globals().get("RULES", []),
+    checkers=[Mine],
+    faults=[Kind],
+    probes=[StepProbe("odd-probe", "x", "isr", when=act if HOOK == "when" else lambda step: True)],
+)
+"""
+SCENARIO: Final = """
+schema = 1
+name = "odd-faults"
+title = "Faults of a plug-in"
+brokers = 4
+control = "real"
+
+[config]
+"default.replication.factor" = 3
+"min.insync.replicas" = 2
+acks = "all"
+
+[workload]
+bursts = [4, 6]
+batches = [2, 4]
+gap_ms = [100, 1500]
+records = [1, 3]
+
+[faults]
+horizon_ms = 90000
+count = [5, 7]
+kinds = ["odd", "kill", "reassignment", "cut"]
+moving_percent = 40
+restart_ms = [1000, 30000]
+cut_ms = [500, 20000]
+
+[expect]
+"elr-4.3" = "may-violate"
+"""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_loaded() -> Iterator[None]:
+    yield
+    plugins.ensure([])
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("odd")
+    (found / "odd.toml").write_text(SCENARIO)
+    return found
+
+
+def written(folder: Path, hook: str, act: str) -> str:
+    file = folder / "mine.py"
+    file.write_text(TEXT.format(hook=hook, act=act, kind=tuple(plugin_border.KIND)))
+    return str(file)
+
+
+def arguments(folder: Path, hook: str, act: str) -> list[str]:
+    mode = "kip320" if hook in ("truncation", "fetcher_restart", "epoch_recorded") else "elr-4.3"
+    rule = ["--rule", "odd=yes"] if hook in POINTS else []
+    return [str(folder / "odd.toml"), "--mode", mode, *rule, "--plugin", written(folder, hook, act)]
+
+
+def rows_of(folder: Path, hook: str, act: str, seeds: range) -> list[dict[str, object]]:
+    """The rows of some seeds, in this process; none if the plug-in is refused."""
+    plugins.ensure([])
+    with plugins.loaded(written(folder, hook, act)):
+        mode = MODES["kip320" if hook in ("truncation", "fetcher_restart", "epoch_recorded") else "elr-4.3"]
+        rules = {"odd": "yes"} if hook in POINTS else {}
+        scenario = catalogue.load(str(folder / "odd.toml"))
+        return [run_row(scenario, mode, seed, rules) for seed in seeds]
+
+
+@settings(max_examples=50)
+@given(hook=st.sampled_from(HOOKS), act=st.sampled_from(ACTS), seed=st.integers(0, 99))
+@example(hook="on_isr", act="return step.before.isr", seed=0)
+@example(hook="strike", act="return None", seed=0)
+@example(hook="draw", act="return None", seed=0)
+@example(hook="when", act="raise ValueError('x')", seed=0)
+def test_a_run_ends_with_a_row_that_blames_the_plugin(folder: Path, hook: str, act: str, seed: int) -> None:
+    try:
+        (row,) = rows_of(folder, hook, act, range(seed, seed + 1))
+    except InputError:
+        assert not plugged.LOADED
+        return
+    assert row["verdict"] in ("ok", "violation", "stalled", "exhausted", "error")
+    assert (row["verdict"] == "error") == (row["error"] != "") or row["verdict"] == "exhausted"
+    assert row["verdict"] != "error" or re.search(r" \(plug-in, mine\.py:\d+ in \S+", str(row["error"])), row["error"]
+    assert not row["error"] or not is_internal(str(row["error"]))
+
+
+UNUSED: Final = {
+    *("params", "scripted", "targets_of", "value_of", "param_of", "problem"),  # Of script lines, and of plans in files.
+    *("isr_leave", "replica_start", "on_directory_assigned", "on_fact", "on_log_start", "on_metadata_delay"),
+    *("on_pause", "on_producer_id", "on_recoveries", "on_retention", "on_deleted", "on_link", "on_refused"),
+}
+"""Functions that these runs need not call."""
+
+
+@pytest.mark.parametrize("hook", [hook for hook in HOOKS if hook not in UNUSED])
+def test_an_exception_of_each_function_ends_the_run(folder: Path, hook: str) -> None:
+    errors = {str(row["error"]) for row in rows_of(folder, hook, "raise LookupError('odd')", range(3))}
+    assert errors - {""} == {"LookupError: odd (plug-in, mine.py:26 in act: raise LookupError('odd'))"}
+
+
+@pytest.mark.usefixtures("sweeps_here")
+@pytest.mark.parametrize(
+    ("hook", "act"),
+    [
+        ("on_isr", "raise ValueError('x')"),
+        ("on_isr", "return 3"),
+        ("strike", "return None"),
+        ("draw", "return None"),
+        ("draw", "raise SystemExit(3)"),
+        ("leader", "return 99"),
+        ("when", "return None"),
+        ("ids", "return (None,)"),
+        ("__init__", "raise GeneratorExit()"),
+        ("params", "return None"),
+        ("problem", "raise Unprintable()"),
+    ],
+)
+def test_commands_end_as_documented_and_each_seed_has_its_row(
+    folder: Path, tmp_path: Path, highwater: Callable[..., Call], hook: str, act: str
+) -> None:
+    words = arguments(folder, hook, act)
+    ran = highwater("run", "--seed", 1, *words)
+    out = tmp_path / "out"
+    swept = highwater("sweep", "--seeds", "0..3", "--blows", 1, "--local", 1, "--output", out, *words)
+    assert ran.code in (0, 1, 2)
+    assert swept.code in ((2,) if ran.code == 2 else (0, 1, 3))  # 3: too little happened in these few runs.
+    assert "Traceback" not in ran.out + ran.err + swept.out + swept.err
+    if swept.code == 2:
+        assert swept.err.startswith(f"highwater: --plugin {folder / 'mine.py'}: ")
+        return
+    with plugins.loaded(str(folder / "mine.py")):
+        rows = [row for _, table in Store(str(out)).tables() for row in table.to_pylist()]
+    assert {row["seed"] for row in rows} == {0, 1, 2}
+    errors = {row["error"] for row in rows} - {""}
+    assert all("(plug-in, mine.py:" in error for error in errors)
+    assert (swept.code == 1) == bool(errors)
+
+
+def test_a_function_that_does_not_return_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugged, "TICK_S", 0.02)
+    endless = "\n    while True: pass"
+    for hook in ("leader", "on_ack", "draw"):
+        (error,) = {str(row["error"]) for row in rows_of(folder, hook, endless, range(2))} - {""}
+        assert error.startswith("PluginHangsError: does not return: ")
+        assert error.endswith(" (plug-in, mine.py:27 in act: while True: pass)")
+
+
+def test_a_function_that_is_called_often_is_no_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugged, "TICK_S", 0.002)
+    (row,) = rows_of(folder, "on_ack", "return sum(range(2000))", range(1))
+    assert row["error"] == ""
