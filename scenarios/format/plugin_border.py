@@ -232,6 +232,8 @@ def _fault(found: Any, kind: FaultKind, most: int, from_us: int) -> str:
         return "a Fault whose delays_us are a tuple of ints from 0 on"
     if type(found.both_ways) is not bool or not _is_int(found.value) or not _are_ints(found.replicas):
         return "a Fault whose both_ways is a bool, value an int, replicas a tuple of ints"
+    if type(found.partition) is not str:
+        return "a Fault whose partition is a string"
     if trigger is not None and (
         not isinstance(trigger, Trigger)
         or trigger.moment not in steps.MOMENTS

@@ -196,16 +196,22 @@ def test_a_run_ends_with_a_row_that_blames_the_plugin(folder: Path, hook: str, a
     assert not row["error"] or not is_internal(str(row["error"]))
 
 
-UNUSED: Final = {
+UNUSED: Final = (
     *("params", "scripted", "targets_of", "value_of", "param_of", "problem"),  # Of script lines, and of plans in files.
-    *("isr_leave", "replica_start", "on_directory_assigned", "on_fact", "on_log_start", "on_metadata_delay"),
-    *("on_pause", "on_producer_id", "on_recoveries", "on_retention", "on_deleted", "on_link", "on_refused"),
-}
+    *("isr_leave", "replica_start"),
+)
 """Functions that these runs need not call."""
+SOME_STEPS: Final = ("on_step", "on_isr", "on_ack", "on_end", "on_truncate")
 
 
-@pytest.mark.parametrize("hook", [hook for hook in HOOKS if hook not in UNUSED])
+@pytest.mark.parametrize("hook", [hook for hook in (*POINTS, *plugin_border.KIND, *OTHERS) if hook not in UNUSED])
 def test_an_exception_of_each_function_ends_the_run(folder: Path, hook: str) -> None:
+    errors = {str(row["error"]) for row in rows_of(folder, hook, "raise LookupError('odd')", range(3))}
+    assert errors - {""} == {"LookupError: odd (plug-in, mine.py:26 in act: raise LookupError('odd'))"}
+
+
+@pytest.mark.parametrize("hook", SOME_STEPS)
+def test_an_exception_of_a_checker_ends_the_run(folder: Path, hook: str) -> None:
     errors = {str(row["error"]) for row in rows_of(folder, hook, "raise LookupError('odd')", range(3))}
     assert errors - {""} == {"LookupError: odd (plug-in, mine.py:26 in act: raise LookupError('odd'))"}
 
