@@ -37,6 +37,7 @@ class FaultBounds:
             (`faults.stories.operations`).
         overtaking_percent: share of incidents in which single messages are outdated when they arrive
             (`faults.stories.overtaking`).
+        others_percent: share of seeds whose faults strike by the roles of another partition than the first.
     """
 
     horizon_us: int
@@ -55,6 +56,7 @@ class FaultBounds:
     moving_percent: int = 0
     operating_percent: int = 0
     overtaking_percent: int = 0
+    others_percent: int = 0
 
 
 SHARES: Final = (

@@ -126,6 +126,12 @@ class Fault:
         """A copy with other targets."""
         return self._copy(targets, self.trigger)
 
+    def about(self, partition: str) -> Fault:
+        """A copy about another partition."""
+        found = self._copy(self.targets, self.trigger)
+        found.partition = partition
+        return found
+
     def _copy(self, targets: tuple[int, ...], trigger: Trigger | None) -> Fault:
         return Fault(
             self.kind,

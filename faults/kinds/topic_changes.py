@@ -20,6 +20,10 @@ _MANY: Final = 1 << 16
 """Numbers of plans are below this."""
 
 
+OF_TOPICS: Final = ("topic-creation", "topic-deletion", "partition-creation")
+"""Names of the kinds: their `Fault.partition` is a topic."""
+
+
 def _picked(fault: Fault, topics: Sequence[str]) -> str:
     """The topic that a fault names, or the one that its number picks; empty if there is none."""
     if fault.partition:

@@ -292,6 +292,8 @@ def topics(values: list[Any], facts: Facts) -> list[Any]:
         raise InputError(f'topics: control = "scripted" decides for one partition, and there are {partitions}')
     if values and values[0].idle:
         raise InputError(f"topics: {values[0].name!r} is the first, which the workload writes to, and cannot be idle")
+    if values and values[0].in_percent < 100:
+        raise InputError(f"topics: {values[0].name!r} is the first, which exists in every seed")
     if values and not values[0].created:
         raise InputError(f"topics: {values[0].name!r} is the first, which exists from the start")
     return values

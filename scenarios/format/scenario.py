@@ -55,6 +55,7 @@ class Topic:
         replication_factor: number of replicas of each partition; without it, ``default.replication.factor``.
         idle: whether nothing is written to it, or read, before everything is healed.
         created: whether it exists from the start, or is created by the script or a fault.
+        in_percent: the share of seeds in which there is this topic.
         config: its own ``min.insync.replicas``, which replaces that of ``[config]``.
     """
 
@@ -63,6 +64,7 @@ class Topic:
     replication_factor: int | None = None
     idle: bool = False
     created: bool = True
+    in_percent: int = 100
     config: Mapping[str, Value] = field(default_factory=dict)
 
 
@@ -299,6 +301,8 @@ class Scenario:
             del plain["topics"]
         if not self.without_faults:
             del plain["without_faults"]
+        if plain["faults"] and not plain["faults"]["others_percent"]:
+            del plain["faults"]["others_percent"]
         patterns = [line["when"] for line in plain["script"] if line["when"]] + [
             line["pattern"] for line in plain["story"]
         ]

@@ -209,6 +209,7 @@ class _Topic(Table):
     replication_factor: Annotated[int, Field(ge=1), _check(fields.factor)] | None = None
     idle: bool = False
     created: bool = True
+    in_percent: Percent = 100
     config: Annotated[
         _Settings,
         _check(fields.of_topic),

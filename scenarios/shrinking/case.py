@@ -61,7 +61,15 @@ class Case:
         """A copy that is healed at another time, without later faults and batches; no fault waits longer."""
         faults = tuple(_until(fault, horizon_us) for fault in self.faults if fault.at_us < horizon_us)
         sends = tuple(send for send in self.sends if send[3] < horizon_us)
-        return self._recording(plan=Plan(faults), sends=sends, horizon_us=horizon_us)
+        further = {
+            name: tuple(send for send in planned if send[3] < horizon_us)
+            for name, planned in self.recorded.further_sends.items()
+        }
+        return self._recording(plan=Plan(faults), sends=sends, further_sends=further, horizon_us=horizon_us)
+
+    def with_further_sends(self, further: Mapping[str, tuple[PlannedSend, ...]]) -> Case:
+        """A copy with other batches for the partitions besides the first."""
+        return self._recording(further_sends=further)
 
     def with_older(self, older: Mapping[int, str]) -> Case:
         """A copy in which other brokers start in an older mode."""
@@ -100,7 +108,7 @@ class Case:
         """Equal for equal runs."""
         about = self.scenario
         per_broker = about.broker_config, about.broker_modes
-        cluster = about.brokers, about.first, about.settle_us, about.config, per_broker
+        cluster = about.brokers, about.first, about.settle_us, about.config, per_broker, about.topics
         return repr((self.recorded, cluster, self.mode.name, self.seed, self.rules))
 
     @property
@@ -109,6 +117,7 @@ class Case:
         about = self.scenario
         named = [about.first, int(about.config["default.replication.factor"])]
         named += [*about.broker_config, *about.broker_modes, *self.recorded.older]
+        named += [topic.replication_factor or 1 for topic in about.topics]
         for fault in self.faults:
             named += [*fault.targets, *fault.replicas]
             if KINDS[fault.kind].problem(fault.targets, fault.value):

@@ -8,11 +8,14 @@ from itertools import pairwise
 from typing import Final
 
 from faults.kinds.registry import KINDS, LINKS
+from faults.kinds.topic_changes import OF_TOPICS
 from faults.plan import FOLLOWERS, LAST_TARGET, STEP_BROKER, Fault
-from scenarios.format.scenario import PlannedSend
+from scenarios.format.scenario import PlannedSend, Topic
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import FACTOR
+from scenarios.single.execution import broker_count
 from sim.config import KEYS, Value, resolve
+from sim.protocol.messages import topic_partition
 
 RealisedFault = dict[str, object]
 MS: Final = 1_000
@@ -72,10 +75,17 @@ def smaller_clusters(case: Case) -> Iterator[Case]:
                 config={**config, FACTOR: fewer, SPARE: spare},
                 broker_config={one: keys for one, keys in case.scenario.broker_config.items() if one <= count},
                 broker_modes={one: mode for one, mode in case.scenario.broker_modes.items() if one <= count},
+                topics=tuple(_at_most(topic, count) for topic in case.scenario.topics),
             ).with_older({one: mode for one, mode in case.recorded.older.items() if one <= count})
             yield smaller
             if named and named[-1] > count >= len(named):
                 yield _renumbered(smaller, {broker: number for number, broker in enumerate(named, start=1)})
+
+
+def _at_most(topic: Topic, brokers: int) -> Topic:
+    """A topic whose replicas fit on so many brokers."""
+    factor = topic.replication_factor
+    return topic if factor is None or factor <= brokers else replace(topic, replication_factor=brokers)
 
 
 def _renumbered(case: Case, numbers: dict[int, int]) -> Case:
@@ -85,6 +95,76 @@ def _renumbered(case: Case, numbers: dict[int, int]) -> Case:
     return case.with_faults(
         tuple(replace(fault, targets=changed(fault.targets), replicas=changed(fault.replicas)) for fault in case.faults)
     )
+
+
+# Topics.
+
+
+def fewer_partitions(case: Case) -> Iterator[Case]:
+    """Cases with fewer topics and partitions: one partition alone, then without each topic, each partition, and the
+    batches of each.
+    """
+    topics = case.scenario.topics
+    if not topics:
+        return
+    names = [f"{topic.name}-{number}" for topic in topics for number in range(topic.partitions)]
+    if len(names) > 1:
+        yield from filter(None, (_alone(case, name) for name in (*names[1:], names[0])))
+    first, *others = topics
+    for topic in others:
+        yield _without_partitions(case, tuple(one for one in topics if one is not topic), topic.name)
+    for topic in topics:
+        if topic.partitions > 1:
+            fewer = replace(topic, partitions=topic.partitions - 1)
+            kept = tuple(fewer if one is topic else one for one in topics)
+            yield _without_partitions(case, kept, f"{topic.name}-{fewer.partitions}")
+    further = case.recorded.further_sends
+    for name, sends in further.items():
+        if sends:
+            yield case.with_further_sends({**further, name: ()})
+    if not others and first.partitions == 1 and first.replication_factor is None and not first.config:
+        yield case.with_scenario(topics=())
+
+
+def _without_partitions(case: Case, topics: tuple[Topic, ...], gone: str) -> Case:
+    """The case with these topics, without the batches of a topic or partition that is gone, and the changes of it;
+    faults that were about it are about the first partition.
+    """
+    left = {
+        name: sends
+        for name, sends in case.recorded.further_sends.items()
+        if gone not in (topic_partition(name), topic_partition(name).rpartition("-")[0])
+    }
+    faults = [fault for fault in case.faults if not (fault.kind in OF_TOPICS and fault.partition == gone)]
+    about = [fault.about("") if _is_of(fault, gone) else fault for fault in faults]
+    return case.with_scenario(topics=topics).with_further_sends(left).with_faults(tuple(about))
+
+
+def _is_of(fault: Fault, gone: str) -> bool:
+    name = topic_partition(fault.partition)
+    return fault.kind not in OF_TOPICS and gone in (name, name.rpartition("-")[0])
+
+
+def _alone(case: Case, name: str) -> Case | None:
+    """The case with only one of its partitions, which becomes the first: brokers are renumbered as its replicas need;
+    None if it is not among the partitions that exist from the start.
+    """
+    about = case.scenario
+    there = [topic for topic in about.topics if topic.created and topic.in_percent]
+    names = [f"{topic.name}-{number}" for topic in there for number in range(topic.partitions)]
+    if name not in names or (about.topology is not None and name != names[0]):
+        return None
+    topic = next(topic for topic in there if name.rpartition("-")[0] == topic.name)
+    place = names.index(name)
+    sends = case.recorded.further_sends.get(name, ()) if place else case.sends
+    config = dict(about.config)
+    config |= topic.config
+    if topic.replication_factor is not None:
+        config |= {FACTOR: topic.replication_factor, SPARE: about.brokers - topic.replication_factor}
+    faults = tuple(fault.about("") for fault in case.faults if fault.kind not in OF_TOPICS)
+    alone = case.with_scenario(topics=(), config=config).with_further_sends({}).with_sends(sends).with_faults(faults)
+    brokers = broker_count(about, config)
+    return _renumbered(alone, {(place + number) % brokers + 1: number + 1 for number in range(brokers)})
 
 
 # Batches.

@@ -7,7 +7,7 @@ only if it has the same violation.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import accumulate
 from typing import Any, Final
@@ -15,7 +15,7 @@ from typing import Any, Final
 from faults.kind import LINK
 from faults.kinds.registry import KINDS
 from faults.plan import Fault
-from scenarios.format.scenario import Scenario
+from scenarios.format.scenario import Scenario, Topic
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import FACTOR
 from scenarios.shrinking.criterion import STALLED, Symptom
@@ -63,7 +63,7 @@ def to_toml(case: Case, symptom: Symptom) -> str:
     result = _run(silent, case)
     if not symptom.shown_by(result.row):
         raise NotScriptedError(f"as a script it ends with {result.row['violations'] or result.row['verdict']}")
-    text = "".join([silent, *_story(case, result), *_also(case, symptom, result)])
+    text = "".join([silent, *_story(case, result, lines), *_also(case, symptom, result)])
     again = _run(text, case)
     if not again.row["expected"]:
         raise NotScriptedError(f"its story did not occur: {again.row['error'] or again.row['violations']}")
@@ -91,6 +91,11 @@ def _lines(case: Case) -> Iterator[Line]:
         if acks != -1:
             params["acks"] = str(acks)
         yield due_us, {"do": "produce", **params}
+    for name, sends in case.recorded.further_sends.items():
+        for number, (_, records, acks, due_us) in enumerate(sends, start=1):
+            own: dict[str, Any] = {"records": records} if records > 1 else {}
+            own |= {"acks": str(acks)} if acks != -1 else {}
+            yield due_us, {"do": "produce", "batch": f"{name}-m{number}", **own, "partition": name}
     for fault in case.faults:
         yield from _of_fault(fault)
 
@@ -160,9 +165,19 @@ def _text(case: Case, symptom: Symptom, lines: list[Line]) -> str:
         mode = {"mode": about.broker_modes[broker]} if broker in about.broker_modes else {}
         own = {**mode, **about.broker_config.get(broker, {})}
         parts.append("\n".join(["", f"[brokers.{broker}]", *pairs(own), ""]))
+    parts += [_topic(topic) for topic in about.topics if topic.in_percent]
     parts += _script(case, lines)
-    parts.append(f'\n[expect]\n{case.mode.name} = "violates:{symptom.kind}"\n')
+    parts.append(f'\n[expect]\n"{case.mode.name}" = "violates:{symptom.kind}"\n')
     return "".join(parts)
+
+
+def _topic(topic: Topic) -> str:
+    """The table of a topic."""
+    given: dict[str, Any] = {"name": topic.name, "partitions": topic.partitions}
+    if topic.replication_factor is not None:
+        given["replication_factor"] = topic.replication_factor
+    given |= {key: getattr(topic, key) for key in ("idle", "created") if getattr(topic, key) != (key == "created")}
+    return "\n".join(["", "[[topics]]", *pairs(given), *pairs({"config": topic.config} if topic.config else {}), ""])
 
 
 def _topology(topology: Topology | None, brokers: int) -> str:
@@ -198,10 +213,13 @@ def _value(value: Any) -> str:
     return f'"{word}"' if isinstance(value, int) and (word := shown(value)) == "never" else json.dumps(value)
 
 
-def _story(case: Case, result: RunResult) -> Iterator[str]:
-    """Acknowledgements, ends of processes, elections and truncations."""
-    ids = accumulate((records for _, records, _, _ in case.sends), initial=0)
-    names = {first_id: f"m{number}" for number, first_id in enumerate(ids, start=1) if number <= len(case.sends)}
+def _story(case: Case, result: RunResult, lines: Sequence[Line]) -> Iterator[str]:
+    """Acknowledgements, ends of processes, elections and truncations of the partition that is shown."""
+    sends = [params for _, params in lines if params["do"] == "produce"]
+    ids = accumulate((params.get("records", 1) for params in sends), initial=0)
+    names = {first_id: params["batch"] for first_id, params in zip(ids, sends, strict=False)}
+    topics = [topic for topic in case.scenario.topics if topic.in_percent]
+    about = {"partition": result.shown} if result.shown and result.shown != f"{topics[0].name}-0" else {}
     probes = 0
     for step in result.trace or ():
         fields = STORY_STEPS.get(step["step"], ())
@@ -210,7 +228,8 @@ def _story(case: Case, result: RunResult) -> Iterator[str]:
         nothing = step["step"] == TRUNCATE.name and not step["removed"]
         if fields_shown and not nothing and step["t"] >= CLIENTS_BEGIN_US and probes < STORY_MAX:
             probes += 1
-            yield "\n".join(["", "[[story]]", f"step = {_value(step['step'])}", *pairs(fields_shown), ""])
+            found = {"step": step["step"], **fields_shown, **about}
+            yield "\n".join(["", "[[story]]", *pairs(found), ""])
 
 
 def _also(case: Case, symptom: Symptom, result: RunResult) -> Iterator[str]:

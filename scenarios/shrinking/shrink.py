@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from faults.plan import Fault
+from scenarios.format.scenario import PlannedSend
 from scenarios.shrinking import passes
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import Repair
@@ -180,14 +181,22 @@ class _Shrinker:
                 low = middle + 1
 
     def _parts(self) -> None:
-        """Remove faults, then batches, then settings, unless the cluster stays as it is."""
+        """Remove partitions, faults, then batches, then settings, unless the cluster stays as it is."""
+        if not self.case.recorded.keeps_cluster:
+            while self._first(passes.fewer_partitions(self.case)):
+                pass
         case = self.case
         ddmin(case.faults, lambda faults: self._take(self.case.with_faults(faults)))
         ddmin(case.sends, lambda sends: self._take(self.case.with_sends(sends)))
+        for name, sends in self.case.recorded.further_sends.items():
+            ddmin(sends, lambda kept, name=name: self._take(self._with_sends_of(name, kept)))  # type: ignore[misc]
         if not self.case.recorded.keeps_cluster:
             self._settings()
         self._take(self.case.with_scenario(settle_us=0))
         self._take(self.case.with_scenario(first=1))
+
+    def _with_sends_of(self, name: str, sends: tuple[PlannedSend, ...]) -> Case:
+        return self.case.with_further_sends({**self.case.recorded.further_sends, name: sends})
 
     def _settings(self) -> None:
         keys = passes.changed_settings(self.case)

@@ -52,10 +52,11 @@ class EndedRun:
         self.plan = run.plan
         self.injection = injection
         self.elections = recorder.counts.elections - run.warmup_elections
-        acked = len(recorder.history.clients.acks)
-        self.vacuous = is_vacuous(
-            run.scenario, batches_acked=acked, faults=injection.effective, elections=self.elections
-        )
+        acked, elections = len(recorder.history.clients.acks), self.elections
+        for further in recorder.further.values():
+            acked += len(further.history.clients.acks)
+            elections += max(0, further.counts.elections - 1)
+        self.vacuous = is_vacuous(run.scenario, batches_acked=acked, faults=injection.effective, elections=elections)
         self.recorder = recorder
         self.findings, self.clients = recorder.history.findings, recorder.history.clients
         self.last_standing = _last_standing(run)
@@ -115,8 +116,8 @@ MIN_FAULTS = 3
 
 
 def is_vacuous(scenario: Scenario, *, batches_acked: int, faults: int, elections: int) -> bool:
-    """Whether too little happened in a random run: fewer than 20 acknowledged batches, fewer than 3 faults that took
-    effect, or no election after warm-up.
+    """Whether too little happened in a random run, over all partitions: fewer than 20 acknowledged batches, fewer than
+    3 faults that took effect, or no election after the first one.
     """
     return scenario.drawn and (batches_acked < MIN_BATCHES or faults < MIN_FAULTS or elections < 1)
 

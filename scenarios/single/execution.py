@@ -15,11 +15,12 @@ from simpy.events import Event
 
 from faults.bounds import Limits
 from faults.kinds.injection import Injection
+from faults.kinds.topic_changes import OF_TOPICS
 from faults.plan import Plan
 from faults.promise.promise import UNKNOWN, Promise, elects_uncleanly
 from faults.stories import next_blow
 from scenarios.format.blow import Blow
-from scenarios.format.scenario import Continuation, PlannedSend, Scenario
+from scenarios.format.scenario import Continuation, PlannedSend, Scenario, Topic
 from scenarios.single.convergence import Convergence, PartitionConvergence
 from scenarios.single.draws import FIRST_BURST_US, draw, draw_sends
 from scenarios.single.script import VALIDATION_IDS, RulesInForce, Script, Story, StoryError, check_final_logs
@@ -104,7 +105,8 @@ class Execution:
         self.kernel = kernel or self._kernel()
         recorder = Recorder(self.kernel, integer(self.config, "sim.record.budget"))
         of_cluster = resolve(scenario.config, self.drawn) if first else self.config
-        names, further = partitions(scenario, of_cluster)
+        self.topics = drawn_topics(scenario, self.streams)
+        names, further = partitions(self.topics, of_cluster)
         for name in names[1:]:
             recorder.add_partition(name)
         plugged = failure is None
@@ -129,7 +131,7 @@ class Execution:
             topology=scenario.topology,
             name=names[0],
             further=further,
-            topics=cluster_topics(scenario, of_cluster),
+            topics=cluster_topics(self.topics, of_cluster),
             kernel=self.kernel,
             streams=self.streams,
             recorder=recorder,
@@ -298,7 +300,7 @@ class Execution:
         batches = None if recorded is None else recorded.sends
         if batches is None:
             plan, batches = self._drawn()
-            self.plan = self._without(plan)
+            self.plan = self._without(self._about_others(plan))
         self.sends = [ProducerBatch(first_id, count, acks, due_us) for first_id, count, acks, due_us in batches]
         if recorded is not None:
             self.plan = recorded.plan
@@ -375,6 +377,21 @@ class Execution:
             integer(config, "sim.record.budget"),
             integer(config, "sim.state.budget"),
         )
+
+    def _about_others(self, plan: Plan) -> Plan:
+        """The plan of a seed whose faults are about another partition than the first, if it is one, from a stream of
+        its own: they strike by that partition's roles, from its creation until its deletion.
+        """
+        faults = self.scenario.faults
+        assert faults is not None
+        if not faults.others_percent:
+            return plan
+        stream = self.streams("others")
+        names = [f"{topic.name}-{number}" for topic in self.topics for number in range(topic.partitions)][1:]
+        if stream.random() * 100 >= faults.others_percent or not names:
+            return plan
+        name = choice(stream, names)
+        return Plan(tuple([fault if fault.kind in OF_TOPICS else fault.about(name) for fault in plan.faults]))
 
     def _drawn_for(self, partition: ClusterPartition, since_us: int) -> list[ProducerBatch]:
         """The batches for a partition besides the first, from a stream of its own: they do not depend on the plan."""
@@ -535,10 +552,19 @@ def older_brokers(
     return found
 
 
-def partitions(scenario: Scenario, config: Mapping[str, Value]) -> tuple[list[str], list[TopicPartition]]:
-    """The names of a scenario's partitions, and those besides the first; `config` is that of the cluster."""
+def drawn_topics(scenario: Scenario, streams: Streams) -> list[Topic]:
+    """The topics of a seed; a recording has 0 or 100 percent of each."""
+    return [
+        topic
+        for topic in scenario.topics
+        if topic.in_percent == 100 or streams.number(f"topic:{topic.name}") * 100 < topic.in_percent
+    ]
+
+
+def partitions(topics: Sequence[Topic], config: Mapping[str, Value]) -> tuple[list[str], list[TopicPartition]]:
+    """The names of the partitions, and those besides the first; `config` is that of the cluster."""
     found = []
-    for topic in scenario.topics:
+    for topic in topics:
         if not topic.created:
             continue
         factor = topic.replication_factor or integer(config, FACTOR)
@@ -548,7 +574,7 @@ def partitions(scenario: Scenario, config: Mapping[str, Value]) -> tuple[list[st
     return [one.name for one in found] or [TOPIC], found[1:]
 
 
-def cluster_topics(scenario: Scenario, config: Mapping[str, Value]) -> list[ClusterTopic]:
+def cluster_topics(topics: Sequence[Topic], config: Mapping[str, Value]) -> list[ClusterTopic]:
     """The topics that may be created, enlarged or deleted; `config` is that of the cluster."""
     return [
         ClusterTopic(
@@ -560,7 +586,7 @@ def cluster_topics(scenario: Scenario, config: Mapping[str, Value]) -> list[Clus
             created=topic.created,
             permanent=place == 0,
         )
-        for place, topic in enumerate(scenario.topics)
+        for place, topic in enumerate(topics)
     ]
 
 

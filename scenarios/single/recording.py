@@ -23,7 +23,15 @@ from faults.kinds.registry import KINDS
 from faults.plan import FOLLOWERS, PLAN_VERSION, Fault, Plan, Trigger, plan_from_json
 from scenarios import paths
 from scenarios.format import catalogue, fields
-from scenarios.format.scenario import Expectation, PlannedSend, Recorded, Scenario, topics_from_json, topology_from_json
+from scenarios.format.scenario import (
+    Expectation,
+    PlannedSend,
+    Recorded,
+    Scenario,
+    Topic,
+    topics_from_json,
+    topology_from_json,
+)
 from scenarios.format.validation import Table, checked, validated
 from scenarios.single.result import RunResult
 from sim.config import Value, parse, resolve
@@ -72,7 +80,7 @@ def to_json(scenario: Scenario, result: RunResult) -> dict[str, Any]:
         "settle_us": scenario.settle_us,
         **({"keeps_cluster": True} if scenario.recorded is not None and scenario.recorded.keeps_cluster else {}),
         **({} if scenario.topology is None else {"topology": asdict(scenario.topology)}),
-        **({"topics": [asdict(topic) for topic in scenario.topics]} if scenario.topics else {}),
+        **({"topics": [_topic(topic, result.topics) for topic in scenario.topics]} if scenario.topics else {}),
         "config": dict(result.settings),
         "broker_config": {str(broker): dict(keys) for broker, keys in scenario.broker_config.items()},
         "broker_modes": {str(broker): mode for broker, mode in scenario.broker_modes.items()},
@@ -81,6 +89,11 @@ def to_json(scenario: Scenario, result: RunResult) -> dict[str, Any]:
         **({"further_sends": further} if further else {}),
         "plan": result.plan,
     }
+
+
+def _topic(topic: Topic, drawn: Sequence[str]) -> dict[str, Any]:
+    """A topic of a run, which has it or not."""
+    return {**asdict(topic), "in_percent": 100 if topic.name in drawn else 0}
 
 
 def _sends(sends: Sequence[PlannedSend]) -> list[dict[str, int]]:
@@ -278,6 +291,7 @@ class _Topic(Table):
     replication_factor: Broker | None
     idle: bool
     created: bool = True
+    in_percent: Annotated[int, _within(0, 100)] = 100
     config: Settings
 
 

@@ -85,6 +85,7 @@ class RunResult:
     rules: Mapping[str, str] = field(default_factory=dict)
     sends: list[PlannedSend] = field(default_factory=list)
     further_sends: dict[str, list[PlannedSend]] = field(default_factory=dict)
+    topics: list[str] = field(default_factory=list)
     horizon_us: int | None = None
     older: Mapping[int, str] = field(default_factory=dict)
     shown: str = ""

@@ -330,6 +330,7 @@ def _result(run: Execution, error: str, trace: list[Shown] | None) -> RunResult:
         rules=run.overrides,
         sends=_planned(run.sends),
         further_sends={name: _planned(sends) for name, sends in run.further_sends.items()},
+        topics=[topic.name for topic in run.topics],
         horizon_us=run.horizon_us if run.scenario.drawn else None,
         older=run.older,
         shown=run.cluster.shown if run.scenario.partitions > 1 else "",

@@ -16,6 +16,7 @@ from sim.hosts.hosted_replica import HostedReplica
 from sim.hosts.serving import Serving
 from sim.hosts.settings import BrokerSettings
 from sim.kernel.scheduler import Call, Event, Gate, Kernel
+from sim.protocol import probes
 from sim.protocol.decisions import Decisions
 from sim.protocol.messages import (
     NOT_LEADER_OR_FOLLOWER,
@@ -160,9 +161,12 @@ class Following(Serving):
         dead one that keeps its partitions stays dead.
         """
         for leader, fetcher in list(self._fetchers.items()):
-            if leader != spared:
+            if leader != spared and name in fetcher.partitions:
                 fetcher.remove(name)
-                if not (fetcher.partitions or self._keeps_idle):
+                if fetcher.partitions:
+                    if fetcher.in_flight is not None:
+                        self.reached(probes.FETCHER_STAYS)
+                elif not self._keeps_idle:
                     del self._fetchers[leader]
 
     def shut_down_idle_fetchers(self) -> None:

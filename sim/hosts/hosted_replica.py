@@ -16,6 +16,7 @@ from sim.history.recorder import Recorder
 from sim.hosts.settings import BrokerSettings
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Kernel
+from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.decisions import Decisions
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
@@ -245,9 +246,17 @@ class HostedReplica:
         if request.acks:
             broker = self.broker
             reply = ProduceResponse(request, error, base_offset, broker.kernel.now_us)
+            if self.own_min_isr is not None and request.acks < 0:
+                self._note_own_min_isr()
             if request.acks < 0 and not error:
                 self.recorder.record(steps.Acknowledges(broker.node, reply, self.partition.min_insync_replicas))
             broker.reply(request.client, reply)
+
+    def _note_own_min_isr(self) -> None:
+        size, partition = len(self.partition.state.isr), self.partition
+        needed = min(self.broker.settings.min_insync_replicas, len(partition.replicas))
+        if partition.is_leader and (size < partition.min_insync_replicas) != (size < needed):
+            self.reached(probes.OWN_MIN_ISR)
 
     def appended(self, replica: Replica, batch: Batch) -> None:
         """See `ReplicaHost.appended`: wakes the fetches that wait for data."""

@@ -494,6 +494,9 @@ class KRaftBroker(Broker):
         epochs = {member: known.get(member, NO_BROKER_EPOCH) for member in isr}
         epochs[self.node] = self.broker_epoch
         change = AlterPartitionItem(partition.name, isr, partition.leader_epoch, partition.partition_epoch, epochs)
+        in_flight = self._sender.in_flight
+        if in_flight is not None and all(other.name != change.name for other in in_flight):
+            self.reached(probes.ISR_CHANGE_WAITS)
         self._sender.submit(partition, change, self.kernel.now_us)
 
     def send_alter_partition(self, changes: Sequence[AlterPartitionItem]) -> None:

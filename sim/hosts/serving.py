@@ -244,6 +244,8 @@ class Serving(HostingBroker):
                 waits = False
             if counts:
                 counted.append((replica, position[1], leader_epoch))
+        if not waits and any(one[2] for one in results) and any(one[1] or one[6] for one in results):
+            self.reached(probes.MIXED_RESPONSE)
         if waits:
             for position in request.positions:
                 replica = self.replica(position[0])

@@ -261,6 +261,16 @@ UNKNOWN_TOPIC: Final = _topic("unknown-topic", "a broker refuses a fetch: its me
 RECREATED_REPLY: Final = _topic(
     "recreated-reply", "a follower gets a response about a deleted topic, and follows another topic of that name"
 )
+FETCHER_STAYS: Final = _topic(
+    "fetcher-stays", "a partition leaves a fetcher that has a request in flight and goes on with other partitions"
+)
+ISR_CHANGE_WAITS: Final = _topic("isr-change-waits", "an ISR change waits for the response about another partition")
+MIXED_RESPONSE: Final = _topic(
+    "mixed-response", "a fetch response has an error or a diverging epoch of one partition and records of another"
+)
+OWN_MIN_ISR: Final = _topic(
+    "own-min-isr", "min.insync.replicas of a topic decides about a write otherwise than that of the cluster would"
+)
 
 TRANSITIONS: Final = len(_found)
 """Number of transitions; probes from this number on are branches."""

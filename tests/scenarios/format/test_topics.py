@@ -5,17 +5,21 @@ from __future__ import annotations
 import gc
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from faults.kinds.topic_changes import OF_TOPICS
 from scenarios.format import catalogue, selection
 from scenarios.format.schema import of_store, read
 from scenarios.single import recording
+from scenarios.single.coverage_column import width
 from scenarios.single.execution import Execution
 from scenarios.single.run import _execute, run, run_row
 from sim.errors import InputError
+from sim.protocol import probes
 from sim.protocol.modes import MODES
 
 if TYPE_CHECKING:
@@ -185,7 +189,6 @@ created = false
 [[topics]]
 name = "events"
 """
-OF_TOPICS = ("topic-creation", "topic-deletion", "partition-creation")
 
 
 def changing(horizon_ms: int = 120_000) -> Scenario:
@@ -411,3 +414,43 @@ def test_a_scenario_without_partitions_is_stored_as_before() -> None:
     stored = json.dumps(catalogue.load("kip101-scenario-1").to_json())
     assert "partition" not in stored
     assert "topics" not in stored
+
+
+# The random scenario.
+
+
+def test_a_second_partition_reaches_what_one_cannot() -> None:
+    found = 0
+    rows = [run_row(catalogue.load("topics"), ELR, seed) for seed in range(12)]
+    for row in rows:
+        found |= int(row["coverage"], 16)
+    wanted = (probes.FETCHER_STAYS, probes.ISR_CHANGE_WAITS, probes.OWN_MIN_ISR, probes.UNKNOWN_TOPIC)
+    assert [probes.PROBES[probe].name for probe in wanted if not found >> (width() - 1 - probe) & 1] == []
+    assert sum(row["vacuous"] for row in rows) == 0
+
+
+def test_a_share_of_seeds_has_each_topic_and_faults_about_other_partitions() -> None:
+    ones = [Execution(catalogue.load("topics"), ELR, seed, {}, None) for seed in range(60)]
+    names = Counter(topic.name for one in ones for topic in one.topics)
+    assert names["orders"] == 60
+    assert 30 <= names["audit"] <= 50
+    assert 20 <= names["late"] <= 40
+    for one in ones:
+        one._draw()
+    about = [{fault.partition for fault in one.plan.faults if fault.kind not in OF_TOPICS} for one in ones]
+    assert all(len(partitions) == 1 for partitions in about)
+    others = Counter(name for partitions in about for name in partitions)
+    assert 8 <= 60 - others[""] <= 30
+    assert set(others) == {"", "audit-0", "late-0"}
+
+
+def test_a_row_without_faults_about_others_has_the_plan_of_the_first() -> None:
+    scenario = catalogue.load("topics")
+    assert scenario.faults is not None
+    alone = replace(scenario, faults=replace(scenario.faults, others_percent=0))
+    for seed in range(5):
+        plans = []
+        for one in (Execution(scenario, ELR, seed, {}, None), Execution(alone, ELR, seed, {}, None)):
+            one._draw()
+            plans.append([fault.about("") for fault in one.plan.faults])
+        assert plans[0] == plans[1]

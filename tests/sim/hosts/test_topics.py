@@ -303,3 +303,12 @@ def test_records_of_another_partition_are_deleted() -> None:
     assert struck_at(found, Fault("retention", 0, (LEADER,), value=1_000, partition="orders-0")) == [(2,)]
     files = found.cluster.machines.directories[2]
     assert (files.files(TOPIC).log.log_start, files.files("orders-0").log.log_start) == (0, 2)
+
+
+def test_a_response_may_have_records_of_one_partition_and_an_error_of_another() -> None:
+    found = world(ClusterTopic("orders", 1, 3))
+    found.write()
+    process = found.cluster.running[1]
+    positions = [(TOPIC, 0, process.replicas[TOPIC].partition.leader_epoch, -1), ("gone-0", 0, 0, -1)]
+    process.receive(FetchRequest(2, 1, 2, -1, positions, [position[2] for position in positions]))
+    assert reached(found, probes.MIXED_RESPONSE)
