@@ -38,9 +38,9 @@ def lacking(kafka: str) -> str:
     return ""
 
 
-def act(script: Path, kafka: str, mode: str, note: Callable[[str], None]) -> dict[str, str]:
+def act(script: Path, kafka: str, mode: str, rules: Mapping[str, str], note: Callable[[str], None]) -> dict[str, str]:
     """Make one run on real brokers; raises InputError if they cannot perform the script."""
-    request = ConfirmRequest(str(script), kafka, mode, limit_s=LIMIT_S)
+    request = ConfirmRequest(str(script), kafka, mode, rules, limit_s=LIMIT_S)
     return outcome(request.prepare(note).run(1))
 
 
@@ -51,8 +51,9 @@ def outcome(run: Mapping[str, Any]) -> dict[str, str]:
         return {"result": CONFIRMED, "told": ""}
     if run["failed"]:
         return {"result": UNDECIDED, "told": outcome_text(run)}
-    row = next(row for row in run["rows"] if not row["agrees"])
-    told = f"{row['what']}: {row['simulated']} in the simulation, {row['real']} on brokers"
+    attempts = [run, *run["before"]]  # The last one may agree, after one that did not.
+    rows = [row for attempt in attempts for row in attempt["rows"] if not row["agrees"]]
+    told = "; ".join(f"{row['what']}: {row['simulated']} in the simulation, {row['real']} on brokers" for row in rows[:1])
     return {"result": DIFFERS if code == exit_codes.UNEXPECTED else UNDECIDED, "told": told}
 
 

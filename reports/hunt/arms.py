@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from scenarios.format import catalogue
@@ -11,7 +12,7 @@ from sim.errors import InputError, did_you_mean
 from sim.protocol.modes import MODES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from reports.hunt.state import ArmState, State
     from scenarios.format.scenario import Scenario
@@ -31,20 +32,25 @@ CANARY: Final = "canary"
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """Random runs of one scenario in one mode; `control`: a violation there means a defect of ours."""
+    """Random runs of one scenario in one mode, some of whose `rules` have other values.
+
+    `control`: a violation there means a defect of ours.
+    """
 
     name: str
     scenario: Scenario
     mode: Mode
     control: bool = False
+    rules: Mapping[str, str] = field(default_factory=dict)
 
 
-def arms(mode: Mode, chosen: Sequence[str] = ()) -> dict[str, Arm]:
+def arms(mode: Mode, chosen: Sequence[str] = (), rules: Mapping[str, str] | None = None) -> dict[str, Arm]:
     """The arms of a mode, by name.
 
     Args:
         mode: the mode of the release.
         chosen: only these random scenarios; empty: all that the mode can run.
+        rules: values of the mode's rules that a build changes.
 
     Raises:
         InputError: one of those chosen is none of them.
@@ -55,7 +61,8 @@ def arms(mode: Mode, chosen: Sequence[str] = ()) -> dict[str, Arm]:
         raise InputError(
             f"--scenarios {missing[0]}: {mode.name} runs no such random scenario{_near(missing[0], names)}"
         )
-    found = [Arm(f"{one.name}/{mode.name}", one, mode) for one in fitting]
+    rules = rules or {}
+    found = [Arm(f"{one.name}/{mode.name}", one, mode, rules=rules) for one in fitting]
     for name in REPAIRED:
         repaired = MODES[name]
         if repaired.rules != mode.rules:
@@ -63,7 +70,7 @@ def arms(mode: Mode, chosen: Sequence[str] = ()) -> dict[str, Arm]:
     for one in fitting:
         assert one.faults is not None
         quiet = replace(one, without_faults=one.faults.kinds)
-        found.append(Arm(f"{one.name}/{mode.name}/{WITHOUT_FAULTS}", quiet, mode, control=True))
+        found.append(Arm(f"{one.name}/{mode.name}/{WITHOUT_FAULTS}", quiet, mode, control=True, rules=rules))
     return {arm.name: arm for arm in found}
 
 

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from reports.drawing.explanation import told
 from reports.drawing.observed_run import observe
-from reports.evidence import shrunk_run, triage
+from reports.evidence import triage
 from reports.formatting import seconds
 from reports.hunt import known as findings
 from reports.hunt import scripts
 from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Trials
 from scenarios.shrinking.known_bugs import known as known_bug
+from scenarios.shrinking.script_export import NotScriptedError, to_toml
 from scenarios.shrinking.shrink import shrink
 from scenarios.single.ended_run import replay_line
 from sim.errors import InputError
@@ -46,6 +47,8 @@ SENTENCES: Final = 12
 FIRST: Final = 3
 """So many failures that look alike are shrunk, then the fourth, the eighth and so on."""
 OTHER: Final = "other causes"
+WIDE: Final = ("isr_floor",)
+"""Rules that prevent much besides one bug: they name a cause only where no other rule cures it."""
 GROUPS: Final = {"committed-loss": "loss", "exposed-loss": "loss", "global-loss": "loss"}
 """Kinds of violation that are one kind of failure."""
 
@@ -129,7 +132,7 @@ def look(arm: Arm, seed: int, kind: str, known: Sequence[KnownFinding]) -> First
 def _failed(arm: Arm, seed: int, kept: Symptom) -> tuple[Case, RunResult]:
     from scenarios.shrinking.case import Case
 
-    case = triage.recorded(Case(arm.scenario, arm.mode, seed), kept)
+    case = triage.recorded(Case(arm.scenario, arm.mode, seed, arm.rules), kept)
     return case, case.run()
 
 
@@ -140,7 +143,7 @@ def shrink_failure(
     kept = Symptom(kind, inside=True)
     trials = Trials(lambda: trials.runs >= triage.SHRINK_RUNS)
     case, failed = _failed(arm, seed, kept)
-    replay = replay_line(arm.scenario, arm.mode, seed, {}, failed.row["digest"])
+    replay = replay_line(arm.scenario, arm.mode, seed, arm.rules, failed.row["digest"])
     try:
         found = shrink(case, kept, trials)
     except OutOfTimeError:
@@ -180,6 +183,7 @@ def shrink_failure(
 def _named(kind: str, rules: Sequence[Repair], cures: Sequence[Repair], faults: Iterable[str]) -> tuple[str, str, str]:
     """Key and name of a cause that is no finding, and how it is known."""
     if rules:
+        rules = [one for one in rules if one.name not in WIDE] or rules
         best = min(rules, key=lambda one: (triage.rank(one), one))
         bug = known_bug(best.name, str(best.value))
         if bug is not None:
@@ -211,11 +215,14 @@ def lasting(found: ShrunkCase, trials: Trials) -> tuple[Repair, ...]:
 
 def script_of(found: ShrunkCase) -> tuple[str, str]:
     """The script of a shrunk run, of which lines wait for steps; or an empty text and the reason."""
-    text, obstacle = shrunk_run.script(found)
-    if not text:
-        return "", obstacle
+    # A script has the mode of a release; the rules of a build are laid over it when it is acted out.
+    case = replace(found.case, mode=found.case.mode.override(found.case.rules), rules={})
     try:
-        return scripts.by_steps(text, found.case.mode), ""
+        text = to_toml(scripts.expressible(case, found.symptom), found.symptom)
+    except NotScriptedError as error:
+        return "", str(error)
+    try:
+        return scripts.by_steps(text, case.mode), ""
     except ValueError as error:
         return "", f"as a script that waits for steps it ends with {error}"
     except InputError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections import Counter
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
@@ -85,12 +86,12 @@ class Hunt:
     Attributes:
         folder: its folder.
         state: what it knows.
-        arms: by name.
+        arms_with: the arms, by name, if some rules have other values.
         known: findings that are recognised.
         kafka: the release, or the folder of a build.
         lacks: why nothing is acted out on brokers; empty: it is.
         repeat: runs on brokers that decide.
-        compare: compares the classes of a build with the mode; None: there is no build.
+        compare: compares the classes of one of these `subjects` with the mode; no subjects: there is no build.
         processes: number of worker processes.
         clock: the time.
         tell: called with notes for the user.
@@ -100,18 +101,28 @@ class Hunt:
 
     folder: Path
     state: State
-    arms: Mapping[str, Arm]
+    arms_with: Callable[[Mapping[str, str]], Mapping[str, Arm]]
     known: Sequence[KnownFinding]
     kafka: str
     lacks: str
     repeat: int = REPEAT
-    compare: Callable[[], list[dict[str, Any]]] | None = None
+    compare: Callable[[str], dict[str, Any]] | None = None
+    subjects: Sequence[str] = ()
     processes: int = 1
     clock: Clock = field(default_factory=Clock)
     tell: Callable[[str], None] = lambda _: None
     page: Callable[[Hunt], None] = lambda _: None
-    act: Callable[[Path, str, str, Callable[[str], None]], dict[str, str]] = acting.act
+    act: Callable[[Path, str, str, Mapping[str, str], Callable[[str], None]], dict[str, str]] = acting.act
+    arms: Mapping[str, Arm] = field(init=False)
     _workers: Workers | None = None
+
+    def __post_init__(self) -> None:
+        self.arms = self.arms_with(self.rules)
+
+    @property
+    def rules(self) -> dict[str, str]:
+        """The rules that a build changes, by which its classes answer as they do."""
+        return changed_rules(self.state)
 
     def run(self, limit_s: float) -> bool:
         """Hunt until the whole hunt has taken so long; returns whether it was not interrupted.
@@ -169,7 +180,7 @@ class Hunt:
 
     def _next(self) -> tuple[str, Callable[[], float]]:
         """The name of the next step, for its time, and the step, which returns the CPU seconds of other processes."""
-        if self.compare is not None and self.state.oracle is None:
+        if len(self.state.oracle) < len(self.subjects):
             return "oracle", self._compare
         number = next((number for number in self.state.written if self._is_to_act(number)), 0)
         if number and self._time(BROKERS_WALL) <= BROKERS_SHARE * self._time("wall"):
@@ -186,8 +197,10 @@ class Hunt:
 
     def _compare(self) -> float:
         assert self.compare is not None
-        self.tell("comparing the classes of the build with the mode")
-        self.state.oracle = self.compare()
+        subject = self.subjects[len(self.state.oracle)]
+        self.tell(f"comparing the build's classes with the mode: {subject}")
+        self.state.oracle.append(self.compare(subject))
+        self.arms = self.arms_with(self.rules)
         return 0.0
 
     def _sweep(self) -> float:
@@ -264,13 +277,15 @@ class Hunt:
         self.tell(f"finding {number} on real brokers, run {len(one.runs) + 1} of {self.repeat}")
         script = self.folder / states.FINDINGS / str(number) / SCRIPT
         try:
-            one.runs.append(self.act(script, self.kafka, self.state.about["mode"], self.tell))
+            one.runs.append(self.act(script, self.kafka, self.state.about["mode"], self.rules, self.tell))
         except InputError as error:
             one.obstacle = error.problems[0]
         except UnavailableError as error:
             self.lacks = error.problems[0]
         except UserError as error:
             one.runs.append({"result": acting.UNDECIDED, "told": error.problems[0]})
+        except Exception as error:  # noqa: BLE001 - see `_shrink_task`
+            one.runs.append({"result": acting.UNDECIDED, "told": f"{type(error).__name__}: {error}"})
         return 0.0
 
     # What they have in common.
@@ -384,7 +399,7 @@ def sweep(arm: Arm, first: int, count: int) -> Swept:
     hits: list[tuple[int, str]] = []
     errors: list[list[str]] = []
     for seed in range(first, first + count):
-        row = run_row(arm.scenario, arm.mode, seed)
+        row = run_row(arm.scenario, arm.mode, seed, arm.rules)
         events += row["events"]
         stalled += row["verdict"] == "stalled"
         if row["error"]:
@@ -395,6 +410,17 @@ def sweep(arm: Arm, first: int, count: int) -> Swept:
         elif row["violations"]:
             outside += 1
     return Swept(count, events, inside, outside, stalled, hits, errors)
+
+
+def changed_rules(state: State) -> dict[str, str]:
+    """The rule values that explain how the classes of a build answer: for each subject that differs, the first that
+    explains most of them.
+    """
+    candidates = [one["explained"] for one in state.oracle if one["differ"]]
+    counts = Counter(word for words in candidates for word in words)
+    best = [max(words, key=lambda word: (counts[word], word)) for words in candidates if words]
+    pairs = (word.partition("=") for word in best)
+    return {name: value for name, _, value in pairs}
 
 
 def new_causes(state: State) -> list[Cause]:

@@ -37,7 +37,6 @@ class KnownFinding:
         story: the faults without which it cannot happen.
         also_by: rule values each of which cures it as well.
         not_by: rule values none of which cures it by itself.
-        lossy_ends: most incarnations that end with losses in it.
     """
 
     name: str
@@ -46,7 +45,6 @@ class KnownFinding:
     story: tuple[Part, ...]
     also_by: tuple[Repair, ...] = ()
     not_by: tuple[Repair, ...] = ()
-    lossy_ends: int = 99
 
     def is_told_by(self, faults: Iterable[str]) -> bool:
         """Whether the kinds of a run's faults contain its story."""
@@ -55,8 +53,7 @@ class KnownFinding:
 
     def cures(self, case: Case, symptom: Symptom, trials: Trials) -> bool:
         """Whether its repairs, and no others of those that it names, cure a case."""
-        row = trials.row(case)
-        if symptom.kind not in self.kinds or row["lossy_ends"] > self.lossy_ends:
+        if symptom.kind not in self.kinds:
             return False
         cured = (_cured(case, symptom, trials, one) for one in (self.repair, *self.also_by))
         return all(cured) and not any(_cured(case, symptom, trials, one) for one in self.not_by)
@@ -96,21 +93,15 @@ _MOVED_TWICE: Final[tuple[Part, ...]] = ((_MOVE, 2), (_END, 1))
 FINDINGS: Final[Mapping[str, KnownFinding]] = {
     one.name: one
     for one in (
-        KnownFinding("reassignment-back", LOSS, _DROPS, _MOVED_TWICE, also_by=(_TARGETS,), lossy_ends=0),
-        KnownFinding(
-            "reassignment-cancelled", LOSS, _DROPS, _MOVED_TWICE, also_by=(_ENOUGH,), not_by=(_TARGETS,), lossy_ends=0
-        ),
-        KnownFinding("reassignment-to-one", LOSS, _DROPS, _MOVED_ONCE, not_by=(_TARGETS, _ENOUGH), lossy_ends=0),
+        KnownFinding("reassignment-back", LOSS, _DROPS, _MOVED_TWICE, also_by=(_TARGETS,)),
+        KnownFinding("reassignment-cancelled", LOSS, _DROPS, _MOVED_TWICE, also_by=(_ENOUGH,), not_by=(_TARGETS,)),
+        KnownFinding("reassignment-to-one", LOSS, _DROPS, _MOVED_ONCE, not_by=(_TARGETS, _ENOUGH)),
         KnownFinding("reassignment-again", LOSS, _MARKS, _MOVED_TWICE, not_by=(_DROPS,)),
         KnownFinding(
             "reassignment-shrinks-isr", LOSS, _ENOUGH, _MOVED_ONCE, also_by=(_TARGETS,), not_by=(_DROPS, _MARKS)
         ),
-        KnownFinding(
-            "reassignment-cancelled-power-loss", LOSS, _ENOUGH, _MOVED_ONCE, not_by=(_DROPS, _TARGETS), lossy_ends=1
-        ),
-        KnownFinding(
-            "elr-outside-assignment", ("no-progress",), _DROPS, _MOVED_ONCE, also_by=(_TARGETS,), not_by=(_MARKS,)
-        ),
+        KnownFinding("reassignment-cancelled-power-loss", LOSS, _ENOUGH, _MOVED_ONCE, not_by=(_DROPS, _TARGETS)),
+        KnownFinding("elr-outside-assignment", ("no-progress",), _DROPS, _MOVED_ONCE, not_by=(_MARKS,)),
         KnownFinding("reassignment-stuck", ("no-progress",), _MARKS, ((_MOVE, 2),), not_by=(_DROPS,)),
         KnownFinding(
             "directory-assignment",

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from reports.formatting import percent
 from reports.hunt import acting, estimate
 from reports.hunt import state as states
 from reports.hunt.examining import FINDING, REPAIRED
 from reports.hunt.hunter import PLAN, SCRIPT, defects, new_causes
+from reports.hunt.known import FINDINGS
 from reports.review.document import Block, Commands, Heading, Items, Table, Text, to_html, to_markdown
 from scenarios import plugged
 from scenarios.version import build
 from sim.plurals import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from reports.hunt.hunter import Hunt
     from reports.hunt.state import Cause
@@ -50,9 +51,9 @@ def answer(hunt: Hunt) -> list[str]:
         there = (acting.CONFIRMED, acting.DIFFERS, acting.UNDECIDED, acting.NOT_EXPRESSIBLE, acting.NOT_TRIED)
         words = [f"{classes.count(name)} {name}" for name in there if name in classes]
         told.append(f"On real brokers: {', '.join(words)}.")
-    if state.oracle is not None:
+    if state.oracle:
         told += [_compared(one) for one in state.oracle if one["differ"] or one["problem"]] or [
-            "The classes of the build answer as the mode does."
+            "The classes of the build answer as the mode does, as far as they were compared."
         ]
     if ours:
         told.append(f"Control arms show {counted(len(ours), 'cause')} that may be a defect of Highwater.")
@@ -73,7 +74,7 @@ def _discovery(hunt: Hunt) -> estimate.Discovery | None:
 def _blocks(hunt: Hunt) -> Iterator[Block]:
     state = hunt.state
     yield Items(answer(hunt))
-    if hunt.compare is not None:
+    if state.about["build"]:
         yield from _oracle(hunt)
     yield Heading("New")
     new = sorted(new_causes(state), key=lambda one: one.runs)
@@ -92,19 +93,31 @@ def _blocks(hunt: Hunt) -> Iterator[Block]:
     yield from _done(hunt)
 
 
-def _compared(one: dict[str, object]) -> str:
+def _compared(one: Mapping[str, Any]) -> str:
     if one["problem"]:
         return f"{one['subject']}: not compared: {one['problem']}."
     if not one["differ"]:
         return f"{one['subject']}: none of {one['cases']:,} cases differs."
-    return f"{one['subject']}: {one['differ']:,} of {one['cases']:,} cases differ; the smallest: {one['smallest']}"
+    told = f"{one['subject']}: {one['differ']:,} of {one['cases']:,} cases differ; the smallest: {one['smallest']}."
+    return f"{told} {_explained(one['explained'])}"
+
+
+def _explained(words: Sequence[str]) -> str:
+    """What explains all answers of a build that differ."""
+    if not words:
+        return "No single rule explains them."
+    repaired = [finding.name for finding in FINDINGS.values() if "=".join(finding.repair) in words]
+    told = f"As with rule {' or '.join(words)}"
+    return f"{told}: the repair of {', '.join(repaired)}." if repaired else f"{told}."
 
 
 def _oracle(hunt: Hunt) -> Iterator[Block]:
     yield Heading("The classes of the build beside the mode")
-    if hunt.state.oracle is None:
-        yield Text("Not compared yet.")
+    if not hunt.subjects:
+        yield Text("Not compared: the oracle is in the source tree, and not in the installed package.")
         return
+    if len(hunt.state.oracle) < len(hunt.subjects):
+        yield Text(f"{len(hunt.state.oracle)} of {len(hunt.subjects)} comparisons have been made.")
     yield Items([_compared(one) for one in hunt.state.oracle])
     details = [line for one in hunt.state.oracle for line in one["lines"]]
     if details:
@@ -112,7 +125,11 @@ def _oracle(hunt: Hunt) -> Iterator[Block]:
             "The smallest cases, one for each way of differing; Kafka is what the build answers, core is the mode:"
         )
         yield Commands(details)
-        yield Text("What the mode does not do as the build does is not hunted: random runs below follow the mode.")
+    if hunt.rules:
+        words = ", ".join(f"{name}={value}" for name, value in sorted(hunt.rules.items()))
+        yield Text(f"The random runs follow the mode with {words}, as the build's classes do.")
+    elif details:
+        yield Text("No rule says what the build does, so the random runs follow the mode, and not the build.")
 
 
 def _first(hunt: Hunt, cause: Cause) -> str:
@@ -142,9 +159,11 @@ def _section(hunt: Hunt, cause: Cause) -> Iterator[Block]:
     yield Text(f"{one.kind}, after: {struck}. {cured}. Seen in: {where}.")
     if one.story:
         yield Items(one.story)
-    lines = [one.replay, plugged.command(["explain", "--plan", str(folder / PLAN), "--mode", hunt.state.about["mode"]])]
+    arm = hunt.arms[cause.arm]
+    rules = [word for name, value in sorted(arm.rules.items()) for word in ("--rule", f"{name}={value}")]
+    lines = [one.replay, plugged.command(["explain", "--plan", str(folder / PLAN)])]
     if one.script:
-        lines.append(plugged.command(["confirm", str(folder / SCRIPT), "--kafka", hunt.kafka]))
+        lines.append(plugged.command(["confirm", str(folder / SCRIPT), "--kafka", hunt.kafka, *rules]))
     yield Commands([line for line in lines if line])
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reports.brokers.confirm import release
 from reports.brokers.kafka import releases
-from reports.hunt import acting, page
+from reports.hunt import acting, build, page
 from reports.hunt import state as states
 from reports.hunt.arms import arms
 from reports.hunt.hunter import Hunt
@@ -57,7 +58,7 @@ class HuntRequest:
         if not exact:
             tell(f"Kafka {found.name} has no mode of its own; the nearest is {mode.name} ({mode.release})")
         recognised = known(self.hidden)
-        there = arms(mode, self.scenarios)
+        arms(mode, self.scenarios)  # Before anything is written.
         lacks = acting.lacking(self.kafka) if self.repeat else "--confirm 0"
         if lacks:
             tell(f"nothing is acted out on real brokers: {lacks}")
@@ -71,16 +72,19 @@ class HuntRequest:
             "acts": self.repeat > 0,
             "code": code_version(),
         }
+        subjects = build.subjects(self.kafka) if is_build else []
         with states.alone(self.output):
             state = states.load(self.output, about)
             yield Hunt(
                 self.output,
                 state,
-                there,
+                partial(arms, mode, self.scenarios),
                 recognised,
                 self.kafka,
                 lacks,
                 self.repeat,
+                compare=partial(build.compared, self.kafka),
+                subjects=subjects,
                 processes=self.processes,
                 tell=tell,
                 page=page.write,

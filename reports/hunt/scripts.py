@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 import tomllib
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+from faults.kinds.registry import LINKS
 from reports.brokers.confirm.observer import SEEN
 from scenarios.format.schema import read
+from scenarios.shrinking.passes import EARLIEST_US
 from scenarios.single.run import run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from faults.plan import Fault
     from scenarios.format.scenario import Scenario
+    from scenarios.shrinking.case import Case
+    from scenarios.shrinking.criterion import Symptom
     from sim.protocol.modes import Mode
 
 BEFORE_MS: Final = 5_000
@@ -20,6 +28,38 @@ AFTER_MS: Final = 15_000
 """What is started again by then is back before the script ends, on brokers as well."""
 FIELDS: Final = ("broker", "batch", "offset")
 """The fields by which a step that is waited for is known; epochs have other numbers on brokers."""
+
+
+def expressible(case: Case, symptom: Symptom) -> Case:
+    """The case with named brokers in place of roles such as the leader, and with a batch if it has none.
+
+    It is the same case where that would end otherwise.
+    """
+    for changed in (_with_batch, _with_names):
+        other = changed(case)
+        if other is not case and symptom.shown_by(other.row()):
+            case = other
+    return case
+
+
+def _with_batch(case: Case) -> Case:
+    return case if case.sends else case.with_sends(((0, 1, -1, EARLIEST_US),))
+
+
+def _with_names(case: Case) -> Case:
+    if all(min(fault.targets) >= 0 for fault in case.faults):
+        return case
+    struck = case.run().faults
+    return case.with_faults(tuple(_named(fault, struck) for fault in case.faults))
+
+
+def _named(fault: Fault, struck: Sequence[dict[str, Any]]) -> Fault:
+    """A fault at a fixed time with the brokers that it struck."""
+    if fault.trigger is not None or min(fault.targets) >= 0 or fault.kind in LINKS:
+        return fault
+    times = [fault.at_us + fault.delay_us(place) for place in range(len(fault.targets))]
+    found = [entry["targets"] for entry in struck if entry["kind"] == fault.kind and entry["at_us"] in times]
+    return fault.with_targets(tuple(chain(*found))) if len(found) == len(times) else fault
 
 
 def by_steps(text: str, mode: Mode) -> str:

@@ -123,7 +123,7 @@ class State:
             looks like.
         written: new causes by number.
         errors: commands of runs that ended with an error, and the error.
-        oracle: how the classes of a build differ from the mode: lines for a reader; None: not compared yet.
+        oracle: how the classes of a build differ from the mode, one entry for each subject that has been compared.
         steps: number of steps.
         times: seconds of the clock and of CPU, of the whole hunt and of its parts, and the CPU seconds at which each
             cause was first seen.
@@ -136,7 +136,7 @@ class State:
     pending: list[dict[str, Any]] = field(default_factory=list)
     written: dict[int, Written] = field(default_factory=dict)
     errors: list[list[str]] = field(default_factory=list)
-    oracle: list[dict[str, Any]] | None = None
+    oracle: list[dict[str, Any]] = field(default_factory=list)
     steps: int = 0
     times: dict[str, float] = field(default_factory=dict)
 

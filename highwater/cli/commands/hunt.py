@@ -52,7 +52,7 @@ def command(
     written to DIR/findings, and run on real brokers if Kafka is here. Of a build, classes are compared with the mode
     first. DIR/hunt.md and hunt.html tell what was done, found and confirmed, and how likely something new is.
 
-    Exit 0 when nothing new was found, 1 when something was, or a control arm failed.
+    Exit 0 when nothing new was found, 1 when something was, or a control arm failed, or a build's classes differ.
     """
     from reports.hunt import page, request
     from reports.hunt.hunter import as_json as hunt_as_json
@@ -72,5 +72,5 @@ def command(
     if not whole:
         ui.warn("interrupted; the same command goes on")
         return exit_codes.INTERRUPTED
-    differs = any(one["differ"] for one in hunt.state.oracle or ())
+    differs = any(one["differ"] for one in hunt.state.oracle)
     return exit_codes.UNEXPECTED if new_causes(hunt.state) or defects(hunt.state) or differs else exit_codes.EXPECTED

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from reports.hunt.arms import Arm
 
-ABOUT = {"kafka": "4.4.0", "mode": "elr-4.3", "seed": 0, "hidden": [], "acts": True}
+ABOUT = {"kafka": "4.4.0", "mode": "elr-4.3", "seed": 0, "hidden": [], "acts": True, "build": ""}
 ARMS = arms(mode("elr-4.3"), ["reassignments", "operations"])
 
 
@@ -85,13 +85,13 @@ def stubbed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hunter, "shrink_failure", drawn_shrink)
 
 
-def confirmed(_script: Path, _kafka: str, _mode: str, _note: Callable[[str], None]) -> dict[str, str]:
+def confirmed(_script: Path, _kafka: str, _mode: str, _rules: object, _note: object) -> dict[str, str]:
     return {"result": acting.CONFIRMED, "told": ""}
 
 
 def hunt(folder: Path, *, lacks: str = "no Java", **more: Any) -> Hunt:
     state = states.load(folder, ABOUT)
-    return Hunt(folder, state, ARMS, known(), "4.4.0", lacks, clock=Steady(), page=page.write, **more)
+    return Hunt(folder, state, lambda _: ARMS, known(), "4.4.0", lacks, clock=Steady(), page=page.write, **more)
 
 
 def steps(folder: Path, most: int, **more: Any) -> State:
@@ -229,6 +229,50 @@ def test_new_causes_are_acted_out_three_times(tmp_path: Path) -> None:
     state = steps(tmp_path, 80, lacks="", act=confirmed)
     assert {len(one.runs) for one in state.written.values()} <= {0, 1, 2, 3}
     assert [one for one in state.written.values() if len(one.runs) == 3]
+
+
+def differs(*explained: str, differ: int = 3) -> dict[str, Any]:
+    told = {"subject": "PartitionChangeBuilder", "cases": 160_000, "differ": differ, "smallest": "cancel", "lines": []}
+    return {**told, "explained": list(explained), "problem": ""}
+
+
+def test_rules_that_explain_most_classes_are_hunted_with() -> None:
+    oracle = [
+        differs("elr_outside_assignment=dropped", "isr_floor=min-isr"),
+        differs("elr_outside_assignment=dropped"),
+        differs("reassignment_completes=min-isr", differ=0),
+        differs(),
+    ]
+    assert hunter.changed_rules(State(ABOUT, oracle=oracle)) == {"elr_outside_assignment": "dropped"}
+
+
+@pytest.mark.usefixtures("stubbed")
+def test_the_classes_of_a_build_are_compared_first(tmp_path: Path) -> None:
+    about = {**ABOUT, "build": "1f"}
+    rules: list[dict[str, str]] = []
+
+    def arms_with(changed: Any) -> Any:
+        rules.append(dict(changed))
+        return ARMS
+
+    def build(subject: str) -> dict[str, Any]:
+        return {**differs("elr_outside_assignment=dropped", differ=int(subject == "b")), "subject": subject}
+
+    with states.alone(tmp_path):
+        state = states.load(tmp_path, about)
+        one = Hunt(tmp_path, state, arms_with, known(), "./build", "no Java", compare=build, subjects=["a", "b"])
+        one.step()
+        one = Hunt(tmp_path, states.load(tmp_path, about), arms_with, known(), "./build", "", compare=build)
+        one.subjects = ["a", "b"]
+        one.step()
+        assert not one.state.arms
+        one.step()
+        page.write(one)
+    assert [entry["subject"] for entry in one.state.oracle] == ["a", "b"]
+    assert rules == [{}, {}, {}, {"elr_outside_assignment": "dropped"}]
+    text = (tmp_path / states.MARKDOWN).read_text(encoding="utf-8").replace("\\", "")
+    assert "b: 1 of 160,000 cases differ; the smallest: cancel. As with rule elr_outside" in text
+    assert "The random runs follow the mode with elr_outside_assignment=dropped" in text
 
 
 def test_control_arms_get_their_share() -> None:

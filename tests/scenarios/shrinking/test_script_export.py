@@ -10,6 +10,7 @@ from scenarios.format.schema import read
 from scenarios.shrinking.criterion import Symptom
 from scenarios.shrinking.script_export import NotScriptedError, _lines, to_toml
 from sim.config import resolve
+from sim.protocol.modes import MODES
 from tests.named import run
 from tests.scenarios.shrinking.failing import failing
 
@@ -39,6 +40,11 @@ def test_a_power_loss_becomes_a_script_that_loses_the_same() -> None:
         result = run(scenario, "kip320", seed)
         assert result.row["expected"]
         assert not result.row["error"]
+
+
+def test_a_mode_with_a_point_in_its_name_is_expected() -> None:
+    scenario = read(to_toml(replace(small(POWER), mode=MODES["elr-4.3"]), LOSS), "here")
+    assert scenario.expect["elr-4.3"].kinds == ("committed-loss",)
 
 
 def test_what_violates_something_else_as_a_script_is_refused() -> None:

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -34,16 +34,17 @@ class Kafka:
     Args:
         subject: which class.
         release: of which release.
+        build: the jars of a build that is compared in place of the release's; None: the release's.
 
     Raises:
         InputError: the release is not pinned, or its classes do not fit the harness.
         UnavailableError: Java or the network is missing.
     """
 
-    def __init__(self, subject: Subject, release: str) -> None:
+    def __init__(self, subject: Subject, release: str, build: Sequence[Path] | None = None) -> None:
         self._subject = subject
         self._release = release
-        jars = releases.class_path(release)
+        jars = releases.class_path(release) if build is None else list(build)
         classes = _compiled(subject, release, jars)
         path = ":".join(map(str, (classes, *jars)))
         self._work = tempfile.TemporaryDirectory(dir=_memory(), prefix="oracle-")
@@ -169,7 +170,7 @@ def _place(release: str) -> tuple[int, ...]:
 def _compiled(subject: Subject, release: str, jars: list[Path]) -> Path:
     files = sources(subject, release)
     texts = {file.name: fitting(file.read_text(encoding="utf-8"), release) for file in files}
-    digest = hashlib.blake2b("".join(texts.values()).encode(), digest_size=8)
+    digest = hashlib.blake2b("".join([*texts.values(), *_foreign(jars)]).encode(), digest_size=8)
     folder = cache_folder() / "kafka" / "classes" / f"{subject.name}-{release}-{digest.hexdigest()}"
     if folder.is_dir():
         return folder
@@ -186,6 +187,14 @@ def _compiled(subject: Subject, release: str, jars: list[Path]) -> Path:
             raise InputError(f"the harness of {subject.name} does not fit Kafka {release}: {_first_error(done.stderr)}")
         shutil.copytree(work, folder, dirs_exist_ok=True)
     return folder
+
+
+def _foreign(jars: Iterable[Path]) -> Iterator[str]:
+    """Names, sizes and times of jars that are not pinned, so that each build has compiled classes of its own."""
+    for jar in jars:
+        if jar.parent != releases.jar_folder():
+            there = jar.stat()
+            yield f"{jar} {there.st_size} {there.st_mtime_ns}\n"
 
 
 def _first_error(said: str) -> str:

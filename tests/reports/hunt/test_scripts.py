@@ -1,0 +1,78 @@
+"""Scripts of shrunk runs for real brokers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from faults.plan import LEADER
+from reports.hunt import acting, scripts
+from reports.hunt.acting import CONFIRMED, DIFFERS, NOT_EXPRESSIBLE, NOT_TRIED, UNDECIDED
+from reports.hunt.state import Written
+from scenarios.format.schema import read
+from scenarios.shrinking.criterion import Symptom
+from scenarios.shrinking.script_export import to_toml
+from sim import exit_codes
+from sim.protocol.modes import MODES
+from tests.scenarios.shrinking.test_script_export import LOSS, POWER, small
+
+
+def test_roles_become_the_brokers_that_were_struck() -> None:
+    case = small(replace(POWER, targets=(LEADER,)))
+    named = scripts.expressible(case, LOSS)
+    assert [fault.targets for fault in named.faults] == [(1,)]
+    assert LOSS.shown_by(named.row())
+    assert 'do = "power-loss"' in to_toml(named, LOSS)
+
+
+def test_a_case_that_would_end_otherwise_stays() -> None:
+    case = small(POWER)
+    assert scripts.expressible(case, LOSS) is case
+    assert scripts.expressible(case.with_sends(()), Symptom("divergence", inside=True)).sends == ()
+
+
+def test_a_case_without_batches_gets_one() -> None:
+    assert len(scripts.expressible(small(POWER).with_sends(()), LOSS).sends) == 1
+
+
+def test_lines_wait_for_steps_and_the_script_ends_alike() -> None:
+    case = small(POWER)
+    scenario = read(scripts.by_steps(to_toml(case, LOSS), MODES["kip320"]), "here")
+    assert [line.when.step for line in scenario.script if line.when is not None]
+    assert scenario.expect["kip320"].kinds == ("committed-loss",)
+
+
+def written(*results: str, obstacle: str = "") -> Written:
+    runs = [{"result": result, "told": f"{result} because"} for result in results]
+    return Written("key", "committed-loss", [], [], [], "", script=True, obstacle=obstacle, runs=runs)
+
+
+@pytest.mark.parametrize(
+    ("one", "lacks", "name", "why"),
+    [
+        (written(CONFIRMED, CONFIRMED, CONFIRMED), "", CONFIRMED, "3 of 3 runs"),
+        (written(CONFIRMED), "", CONFIRMED, "1 runs so far"),
+        (written(CONFIRMED, DIFFERS), "", DIFFERS, f"{DIFFERS} because"),
+        (written(CONFIRMED, UNDECIDED, CONFIRMED), "", UNDECIDED, f"2 of 3 runs agree; {UNDECIDED} because"),
+        (written(obstacle="no action"), "", NOT_EXPRESSIBLE, "no action"),
+        (written(), "no Java", NOT_TRIED, "no Java"),
+        (written(), "", NOT_TRIED, "not yet"),
+    ],
+)
+def test_runs_on_brokers_are_judged(one: Written, lacks: str, name: str, why: str) -> None:
+    assert acting.judged(one, 3, lacks) == (name, why)
+
+
+def test_the_first_difference_is_told() -> None:
+    rows = [
+        {"what": "log of broker 1", "simulated": "0 1", "real": "0 1", "agrees": True},
+        {"what": "verdict", "simulated": "committed-loss", "real": "ok", "agrees": False},
+    ]
+    run = {"exit_code": exit_codes.UNEXPECTED, "failed": "", "rows": rows, "before": []}
+    told = "verdict: committed-loss in the simulation, ok on brokers"
+    assert acting.outcome(run) == {"result": DIFFERS, "told": told}
+    assert acting.outcome({**run, "exit_code": exit_codes.INCONCLUSIVE}) == {"result": UNDECIDED, "told": told}
+    agreed = {**run, "exit_code": exit_codes.INCONCLUSIVE, "rows": rows[:1], "before": [run]}
+    assert acting.outcome(agreed) == {"result": UNDECIDED, "told": told}
+    assert acting.outcome({**run, "exit_code": exit_codes.EXPECTED}) == {"result": CONFIRMED, "told": ""}
