@@ -53,7 +53,9 @@ def outcome(run: Mapping[str, Any]) -> dict[str, str]:
         return {"result": UNDECIDED, "told": outcome_text(run)}
     attempts = [run, *run["before"]]  # The last one may agree, after one that did not.
     rows = [row for attempt in attempts for row in attempt["rows"] if not row["agrees"]]
-    told = "; ".join(f"{row['what']}: {row['simulated']} in the simulation, {row['real']} on brokers" for row in rows[:1])
+    told = "; ".join(
+        f"{row['what']}: {row['simulated']} in the simulation, {row['real']} on brokers" for row in rows[:1]
+    )
     return {"result": DIFFERS if code == exit_codes.UNEXPECTED else UNDECIDED, "told": told}
 
 

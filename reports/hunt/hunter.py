@@ -284,7 +284,7 @@ class Hunt:
             self.lacks = error.problems[0]
         except UserError as error:
             one.runs.append({"result": acting.UNDECIDED, "told": error.problems[0]})
-        except Exception as error:  # noqa: BLE001 - see `_shrink_task`
+        except Exception as error:
             one.runs.append({"result": acting.UNDECIDED, "told": f"{type(error).__name__}: {error}"})
         return 0.0
 
