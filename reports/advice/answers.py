@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +17,8 @@ TOGETHER: Final = ("nothing", "rack", "everything")
 """What loses power together: single machines only, all machines of a rack, or all machines."""
 BROKERS_MAX: Final = 9
 DAY_S: Final = 86_400
+_WHOLE: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
+_DECIMAL: Final = re.compile(r"[0-9]{1,5}(\.[0-9]{1,6})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,7 @@ class Answers:
         together: one of `TOGETHER`.
         return_s: seconds until a machine that went down is back.
         flush: records after which a log is flushed; `NEVER`: only by the kernel.
-        restarts: planned restarts of a broker a week.
+        restarts: planned restarts of a broker a week; 0.25: one in four weeks.
         moves: partitions moved a week, per partition.
         unclean: whether a replica outside the ISR may be elected.
     """
@@ -37,8 +41,8 @@ class Answers:
     together: str = "nothing"
     return_s: int = 60
     flush: int = NEVER
-    restarts: int = 1
-    moves: int = 0
+    restarts: float = 1
+    moves: float = 0
     unclean: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -54,12 +58,14 @@ class Question:
         text: the question.
         least: smallest number; largest is `most`.
         words: valid words, if the answer is a word.
+        is_whole: whether a number has to be whole.
     """
 
     text: str
     least: int = 0
     most: int = 0
     words: tuple[str, ...] = ()
+    is_whole: bool = True
 
 
 QUESTIONS: Final[Mapping[str, Question]] = {
@@ -68,8 +74,10 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "together": Question("Which machines lose power together?", words=TOGETHER),
     "return_s": Question("After how many seconds is a machine back that went down?", 1, DAY_S),
     "flush": Question("After how many records is a log flushed (never: only by the kernel)?", 1, NEVER),
-    "restarts": Question("How many planned restarts has a broker a week?", 0, 10_000),
-    "moves": Question("How often is a partition moved a week?", 0, 10_000),
+    "restarts": Question(
+        "How many planned restarts has a broker a week (0.25: one in four)?", 0, 10_000, is_whole=False
+    ),
+    "moves": Question("How often is a partition moved a week?", 0, 10_000, is_whole=False),
     "unclean": Question("May a replica outside the ISR be elected (true or false)?", words=("true", "false")),
 }
 """Field of `Answers` -> its question; restarts and moves are one question."""
@@ -86,23 +94,34 @@ def read(name: str, given: object) -> Any:
         return given
     if name == "flush" and given == "never":
         return NEVER
-    text = str(given)
-    if isinstance(given, bool) or not text.isdecimal() or not question.least <= int(text) <= question.most:
+    shape = _WHOLE if question.is_whole else _DECIMAL
+    number = Decimal(str(given)) if not isinstance(given, bool) and shape.fullmatch(str(given)) else None
+    if number is None or not question.least <= number <= question.most:
         most = "" if question.most == NEVER else f" and at most {question.most}"
-        raise InputError(
-            f"{name} = {given!r} is not valid: a whole number of at least {question.least}{most} is needed"
-        )
-    return int(text)
+        what = "a whole number" if question.is_whole else "a number"
+        raise InputError(f"{name} = {given!r} is not valid: {what} of at least {question.least}{most} is needed")
+    return int(number) if number == int(number) else float(number)
 
 
-def of_settings(settings: Mapping[str, Value]) -> dict[str, Any]:
-    """The answers that a cluster's settings give."""
+def in_words(answer: object) -> str:
+    """An answer as a user writes it."""
+    return f"{answer:g}" if isinstance(answer, float) else shown(answer)  # type: ignore[arg-type]
+
+
+def of_settings(settings: Mapping[str, Value], racks: int = 0) -> dict[str, Any]:
+    """The answers that a cluster's settings give.
+
+    Args:
+        settings: modelled keys with their values.
+        racks: number of different values of ``broker.rack``; one value, of one broker perhaps, is no answer.
+    """
     keys = {
         "replicas": "default.replication.factor",
         "flush": "log.flush.interval.messages",
         "unclean": "unclean.leader.election.enable",
     }
-    return {name: settings[key] for name, key in keys.items() if key in settings}
+    found: dict[str, Any] = {name: settings[key] for name, key in keys.items() if key in settings}
+    return {**found, "racks": racks} if racks > 1 else found
 
 
 def of_file(path: Path) -> dict[str, Any]:

@@ -19,15 +19,17 @@ from scenarios.single.run import run_modes
 from sim.config import KEYS, NEVER, Value, shown
 from sim.errors import InputError
 from sim.protocol.modes import MODES, Mode
+from sim.protocol.rules import unmet
 
 NAME: Final = "advice"
-WAVE: Final = 20
+WAVE: Final = 4
 """Seeds of a wave; waves are counted whole."""
 FACTOR: Final = "default.replication.factor"
 MIN_ISR: Final = "min.insync.replicas"
 FLUSH: Final = "log.flush.interval.messages"
 UNCLEAN: Final = "unclean.leader.election.enable"
 ACKS: Final = "acks"
+ELR: Final = "eligible.leader.replicas.version"
 PRESENT: Final = "as it is"
 NEWER: Final = {"zookeeper": ("kip320-2.6.1", "kraft", "elr-4.3"), "kraft": ("kraft", "elr", "elr-4.3")}
 """Control plane -> modes of releases to compare the present one with."""
@@ -65,6 +67,7 @@ class Experiment:
         scenario: the cluster with its present settings.
         changes: the present settings first.
         modes: the present release first.
+        idle: settings of the cluster that have no effect in any of the modes, and are left out.
     """
 
     answers: Answers
@@ -72,6 +75,7 @@ class Experiment:
     text: str
     changes: tuple[Change, ...]
     modes: tuple[Mode, ...]
+    idle: tuple[str, ...] = ()
 
     @property
     def given(self) -> dict[str, Value]:
@@ -114,13 +118,13 @@ def design(answers: Answers, settings: Mapping[str, Value], release: Release | N
     present = MODES["elr-4.3"] if release is None else release.mode
     if release is not None:
         given = {**release.beside(given, {}), **given}
-    text = _text(answers, present, given)
-    scenario = read(text, f"{NAME}.toml")
-    changes = _changes(scenario)
     modes = dict.fromkeys((present, *(MODES[name] for name in NEWER[present.rules.control_plane])))
     newer = [one for one in modes if one.place >= present.place]
+    idle = [key for key in given if unmet(KEYS[key].where, [one.rules for one in newer])]
+    text = _text(answers, present, {key: value for key, value in given.items() if key not in idle})
+    scenario = read(text, f"{NAME}.toml")
     check_as_kafka(scenario)
-    return Experiment(answers, scenario, text, changes, tuple(newer))
+    return Experiment(answers, scenario, text, _changes(scenario, present), tuple(newer), tuple(idle))
 
 
 def _given(answers: Answers) -> dict[str, Value]:
@@ -190,9 +194,9 @@ def _groups(groups: Mapping[str, Sequence[int]]) -> str:
     return "{ " + ", ".join(f"{name} = {list(members)}" for name, members in groups.items()) + " }"
 
 
-def _changes(scenario: Scenario) -> tuple[Change, ...]:
+def _changes(scenario: Scenario, mode: Mode) -> tuple[Change, ...]:
     """Changes of one setting that Kafka accepts and the cluster has brokers for."""
-    now = {key: scenario.config.get(key, KEYS[key].default) for key in (FACTOR, MIN_ISR, FLUSH, UNCLEAN, ACKS)}
+    now = {key: scenario.config.get(key, KEYS[key].default) for key in (FACTOR, MIN_ISR, FLUSH, UNCLEAN, ACKS, ELR)}
     factor, min_isr = int(now[FACTOR]), int(now[MIN_ISR])
     wanted: list[dict[str, Value]] = [
         {FLUSH: NEVER if now[FLUSH] == 1 else 1},
@@ -202,6 +206,8 @@ def _changes(scenario: Scenario) -> tuple[Change, ...]:
         {UNCLEAN: not now[UNCLEAN]},
         {ACKS: "1" if now[ACKS] == "all" else "all"},
     ]
+    if not unmet(KEYS[ELR].where, [mode.rules]):
+        wanted.append({ELR: 1 - int(now[ELR])})
     found = [Change()]
     for settings in wanted:
         resolved = {**now, **settings}
@@ -215,13 +221,13 @@ def _changes(scenario: Scenario) -> tuple[Change, ...]:
     return tuple(found)
 
 
-def waves(experiment: Experiment, seeds: int | None, budget_s: float, pool: Pool) -> Iterator[Outcome]:
+def waves(experiment: Experiment, seeds: int | None, until_s: float, pool: Pool) -> Iterator[Outcome]:
     """Run waves of seeds, all changes and modes on the same; after each, the outcome so far.
 
     Args:
         experiment: what to run.
-        seeds: number of seeds; None: as many as the time allows, in whole waves.
-        budget_s: the time in seconds, if there is no number of seeds.
+        seeds: number of seeds; None: as many as the time allows, in whole waves, at least one.
+        until_s: when the time is over (`time.monotonic`), if there is no number of seeds.
         pool: the processes that run them.
     """
     begin = time.monotonic()
@@ -239,8 +245,8 @@ def waves(experiment: Experiment, seeds: int | None, budget_s: float, pool: Pool
                     losing.append((row["faults"], row["seed"]))
         first = end
         yield Outcome(experiment, first, cells, losing)
-        used_s = time.monotonic() - begin
-        if seeds is None and used_s + used_s * WAVE / first > budget_s:
+        now = time.monotonic()
+        if seeds is None and now + (now - begin) * WAVE / first > until_s:
             return
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.advice.experiment import ACKS, FACTOR, FLUSH, MIN_ISR, PRESENT, UNCLEAN, Change, Outcome, has_lost
+from reports.advice.experiment import ACKS, ELR, FACTOR, FLUSH, MIN_ISR, PRESENT, UNCLEAN, Change, Outcome, has_lost
 from reports.analysis.statistics import CONFIDENCE, interval, mcnemar
 from reports.drawing import explanation
 from reports.drawing.observed_run import observe
@@ -102,10 +104,9 @@ def price(outcome: Outcome, change: Change) -> str:
         if key == FLUSH:
             return "saves the fsyncs; data is durable once the kernel writes it back, after up to 35 s"
         if key == MIN_ISR:
-            factor = int(now.get(FACTOR, 1))
-            return (
-                f"writes with acks=all stop once {counted(factor - int(value) + 1, 'replica')} of {factor} left the ISR"
-            )
+            return _min_isr_price(int(value), int(now.get(FACTOR, 1)))
+        if key == ELR:
+            return "nothing while the ISR is large enough; then a partition may wait for a member of the ELR to return"
         if key == FACTOR:
             return "disk and network for another replica"
         if key == UNCLEAN:
@@ -119,17 +120,35 @@ def price(outcome: Outcome, change: Change) -> str:
     return ""
 
 
+def _min_isr_price(size: int, factor: int) -> str:
+    """Until when writes with acks=all succeed."""
+    if size == 1:
+        return "saves refused writes: with acks=all they succeed as long as there is a leader, which may be alone"
+    out = factor - size + 1
+    return f"writes with acks=all fail while {'any' if out == 1 else counted(out, 'replica')} of {factor} " + (
+        "replicas is outside the ISR" if out == 1 else "or more are outside the ISR"
+    )
+
+
+def _release(mode: Mode, now: Mode) -> str:
+    """A newer release in words, with the feature that it needs for what it saves."""
+    elr = mode.rules.elr == "on" and now.rules.elr != "on"
+    feature = f", with the feature {ELR}=1, which an upgrade does not turn on (kafka-features.sh)" if elr else ""
+    return f"Run Kafka {mode.release} (mode {mode.name}{feature})"
+
+
 def recommendations(outcome: Outcome) -> list[str]:
     """Sentences: single settings and releases that are shown to save runs, the best first; or that none is."""
     found = findings(outcome)
     now, release = found[0], outcome.experiment.modes[0].release
     changes = {change.name: change for change in outcome.experiment.changes}
+    modes = {mode.name: mode for mode in outcome.experiment.modes}
     single = [one for one in found[1:] if (one.change == PRESENT) != (one.mode == now.mode)]
     shown = [one for one in single if one.is_shown(len(single))]
     helping = sorted((one for one in shown if one.saved > one.cost), key=lambda one: (one.cost - one.saved, one.lost))
     lines = []
     for one in helping:
-        what = f"Set {one.change}" if one.mode == now.mode else f"Run Kafka {one.release} (mode {one.mode})"
+        what = f"Set {one.change}" if one.mode == now.mode else _release(modes[one.mode], outcome.experiment.modes[0])
         costs = price(outcome, changes[one.change])
         lines.append(
             f"{what}: {percent(one.lost / one.runs)} of the runs lose records instead of "
@@ -153,13 +172,18 @@ def recommendations(outcome: Outcome) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The shortest loss found: its seed, size and story, and the run as a file for ``run --plan``."""
+    """The shortest loss found: its seed, size and story, and the run as a file for ``run --plan``.
+
+    Attributes:
+        is_whole: whether the time sufficed to try each fault and batch.
+    """
 
     seed: int
     faults: int
     batches: int
     story: tuple[str, ...]
     plan: str
+    is_whole: bool = True
 
     @property
     def size(self) -> tuple[int, int]:
@@ -167,27 +191,38 @@ class Loss:
         return self.faults, self.batches
 
 
-def shortest_loss(outcome: Outcome) -> Loss | None:
+def shortest_loss(outcome: Outcome, until_s: float = inf) -> Loss | None:
     """Take faults and batches away from the losing runs with the fewest faults, under the present settings, until none
-    is left without which the run still loses records; None if no run loses any.
+    is left without which the run still loses records, or the time is over; None if no run loses any.
+
+    Args:
+        outcome: the losing runs.
+        until_s: when the time is over (`time.monotonic`).
     """
     experiment = outcome.experiment
-    seeds = [seed for _, seed in sorted(outcome.losing)[:TRIED]]
-    found = [_smallest(experiment.scenario, experiment.modes[0], seed) for seed in seeds]
+    found: list[Loss] = []
+    for _, seed in sorted(outcome.losing)[:TRIED]:
+        if not found or time.monotonic() < until_s:
+            found.append(_smallest(experiment.scenario, experiment.modes[0], seed, until_s))
     return min(found, key=lambda loss: loss.size, default=None)
 
 
-def _smallest(scenario: Scenario, mode: Mode, seed: int) -> Loss:
+def _smallest(scenario: Scenario, mode: Mode, seed: int, until_s: float) -> Loss:
     """The cluster and its settings stay as they are, here and when ``highwater explain`` shrinks the loss further."""
     drawn = Case(scenario, mode, seed, {})
     case = Case(recording.of_run(scenario, drawn.run()).scenario, mode, seed, {}).keeping_cluster()
-    case = case.with_faults(ddmin(case.faults, lambda faults: has_lost(case.with_faults(faults).row())))
+
+    def loses(smaller: Case) -> bool:
+        return time.monotonic() < until_s and has_lost(smaller.row())
+
+    case = case.with_faults(ddmin(case.faults, lambda faults: loses(case.with_faults(faults))))
     fewer = case
-    case = case.with_sends(ddmin(case.sends, lambda sends: has_lost(fewer.with_sends(sends).row())))
+    case = case.with_sends(ddmin(case.sends, lambda sends: loses(fewer.with_sends(sends))))
+    is_whole = time.monotonic() < until_s
     observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True)
     kinds = observed.result.row["violations"].split(",")
     kind = "committed-loss" if "committed-loss" in kinds else kinds[0]
     story = explanation.told(observed, kind) if kind else []
     plan = recording.to_text(recording.to_json(case.scenario, observed.result))
     lines = tuple(f"{one.at_us / 1_000_000:.3f} s  {one.text}" for one in story)
-    return Loss(seed, len(case.faults), len(case.sends), lines, plan)
+    return Loss(seed, len(case.faults), len(case.sends), lines, plan, is_whole)

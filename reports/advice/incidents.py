@@ -119,12 +119,32 @@ class Exposure:
 
 
 def exposure(experiment: Experiment, rates: Rates) -> Exposure:
-    """The present cluster of an experiment under some rates.
+    """The brokers of a partition in the present cluster of an experiment, under some rates.
+
+    Other brokers matter only if partitions move: to the table's spare broker, then.
 
     Raises:
         InputError: faults are so dense that they never end.
     """
-    return of_scenario(experiment.scenario, experiment.modes[0], rates)
+    scenario = experiment.scenario if rates.a_year["moves"] else without_spare_brokers(experiment.scenario)
+    return of_scenario(scenario, experiment.modes[0], rates)
+
+
+def without_spare_brokers(scenario: Scenario) -> Scenario:
+    """The cluster without brokers that have no replica, and without racks and power domains of such brokers only."""
+    factor = number_of(resolve(scenario.config), "default.replication.factor")
+    topology = scenario.topology or Topology()
+    kept = topology.placed(range(1, scenario.brokers + 1), factor)
+    if set(kept) != set(range(1, factor + 1)):
+        return scenario
+
+    def within(groups: Mapping[str, tuple[int, ...]]) -> Mapping[str, tuple[int, ...]]:
+        left = {name: tuple([broker for broker in members if broker in kept]) for name, members in groups.items()}
+        return {name: members for name, members in left.items() if members}
+
+    racks, domains, hosts = map(within, (topology.racks, topology.power_domains, topology.hosts))
+    smaller = replace(topology, racks=racks, power_domains=domains, hosts=hosts)
+    return replace(scenario, brokers=factor, topology=None if scenario.topology is None else smaller)
 
 
 def of_scenario(scenario: Scenario, mode: Mode, rates: Rates) -> Exposure:

@@ -13,6 +13,8 @@ from scenarios import paths
 from sim.errors import InputError, UserError, did_you_mean
 from sim.plurals import counted
 
+EXCLUDED: Final = {"rack_power_losses": "rack", "outages": "everything"}
+"""Causes that strike what loses power together -> the answer `together` that says so."""
 PUBLISHED: Final = "published"
 """The word in place of a file."""
 WEEKS_A_YEAR: Final = 365.25 / 7
@@ -138,12 +140,11 @@ def published(answers: Answers) -> Rates:
     """Published rates; causes without one are left out, and so is power of racks that the answers exclude."""
     a_year: dict[str, float] = {}
     sources: dict[str, str] = {}
-    excluded = {"rack_power_losses": "rack", "outages": "everything"}
     for name, cause in CAUSES.items():
         if name in ASKED:
             continue
         a_year[name] = 0.0
-        if excluded.get(name, answers.together) != answers.together:
+        if EXCLUDED.get(name, answers.together) != answers.together:
             sources[name] = f"excluded by together = {answers.together}"
         elif not cause.sources:
             sources[name] = "no rate is published: left out"
@@ -193,6 +194,21 @@ def of_data(data: Mapping[str, Any], answers: Answers) -> Rates:
     return _complete(a_year, lasts_s, batches, sources, answers)
 
 
+def contradictions(rates: Rates, answers: Answers) -> list[str]:
+    """Where a rates file says other than the answer `together`, which the table follows."""
+    return [
+        f"{name}: {rates.a_year[name]:.3g} a year in the losses a year, as the rates file says, although together = "
+        f"{answers.together}, which the table follows"
+        for name, together in EXCLUDED.items()
+        if (rates.a_year[name] > 0) > (answers.together == together)
+    ] + [
+        f"{name}: 0 a year in the losses a year, as the rates file says, although together = {together}, which the "
+        "table follows"
+        for name, together in EXCLUDED.items()
+        if answers.together == together and not rates.a_year[name]
+    ]
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
@@ -230,7 +246,7 @@ def _complete(
     for name, a_week in asked.items():
         if name not in a_year:
             a_year[name] = a_week * WEEKS_A_YEAR
-            sources[name] = f"the answer: {a_week} a week"
+            sources[name] = f"the answer: {a_week:g} a week"
     found_s = {
         name: lasts_s.get(name, answers.return_s if cause.lasts_s is None else cause.lasts_s)
         for name, cause in CAUSES.items()

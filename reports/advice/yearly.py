@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
 from math import sqrt
 from typing import Final
 
@@ -12,15 +14,20 @@ from reports.advice import incidents
 from reports.advice.experiment import has_lost
 from reports.advice.incidents import Exposure, Stratum
 from reports.advice.pool import Pool
-from reports.analysis.statistics import interval, weighted_sum
+from reports.analysis.statistics import exact, weighted_shares
 from scenarios.single.run import run_row
+from sim.plurals import counted
 
 FEWEST: Final = 2
-"""Incidents of a stratum in each wave, at least."""
-WAVE: Final = 500
-"""Incidents of a wave, about."""
-PIECE: Final = 10
+"""Incidents of a stratum, at least, unless the time is over."""
+FIRST: Final = 100
+"""Incidents of the first wave, about, if time decides; each further one has as many as all before it, at most."""
+PIECE: Final = 5
 """Incidents of a task, at most."""
+SPARE: Final = 0.8
+"""Share of the time left that another wave is planned for."""
+WORTH: Final = 0.05
+"""A wave has at least this share of the incidents before it."""
 SEEDS: Final = 1_000_000
 """Seeds of a stratum: those of the next one begin after them."""
 
@@ -50,23 +57,23 @@ class Tally:
 
     @property
     def share(self) -> tuple[float, float]:
-        """The 95 % interval of the share that loses records."""
-        return interval(self.lost, self.runs)
+        """The 95 % interval of the share that loses records (Clopper-Pearson)."""
+        return exact(self.lost, self.runs) if self.runs else (0.0, 1.0)
 
     @property
     def losses_a_year(self) -> tuple[float, float, float]:
         """The stratum's losses a year, with their interval."""
         low, high = self.share
         a_year = self.stratum.a_year
-        return a_year * self.lost / self.runs, a_year * low, a_year * high
+        return a_year * self.lost / max(self.runs, 1), a_year * low, a_year * high
 
     @property
     def weight(self) -> float:
         """Losses a year that one lost run stands for."""
-        return self.stratum.a_year / self.runs
+        return self.stratum.a_year / max(self.runs, 1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Estimate:
     """Losses per partition-year.
 
@@ -79,11 +86,18 @@ class Estimate:
     tallies: Sequence[Tally]
     larger_a_year: float
 
-    @property
+    @cached_property
     def losses_a_year(self) -> tuple[float, float, float]:
         """Losses a year, with the 95 % interval."""
-        found, low, high = weighted_sum([(one.weight, one.lost) for one in self.tallies])
-        return found, low, high + self.larger_a_year
+        found, low, high = weighted_shares(
+            [(one.stratum.a_year, one.lost, one.runs) for one in self.tallies if one.runs]
+        )
+        return found, low, high + self.larger_a_year + self.unreached_a_year
+
+    @property
+    def unreached_a_year(self) -> float:
+        """Incidents a year of strata of which none was simulated before the time was over."""
+        return sum(one.stratum.a_year for one in self.tallies if not one.runs)
 
     @property
     def runs(self) -> int:
@@ -102,41 +116,52 @@ class Estimate:
         return max(self.tallies, key=lambda one: one.weight)
 
 
-def waves(exposed: Exposure, runs: int | None, budget_s: float, pool: Pool) -> Iterator[Estimate]:
+def waves(exposed: Exposure, runs: int | None, until_s: float, pool: Pool) -> Iterator[Estimate]:
     """Simulate waves of incidents; after each, the estimate so far.
 
-    How many incidents of a stratum a wave has depends on its incidents a year alone, and never on what was lost.
+    How many incidents of a stratum are simulated depends on its incidents a year and on the time, and never on what was
+    lost.
 
     Args:
         exposed: the cluster and its rates.
-        runs: number of incidents, about; None: as many as the time allows, in whole waves.
-        budget_s: the time in seconds, if there is no number.
+        runs: number of incidents, about; None: as many as the time allows.
+        until_s: when the time is over (`time.monotonic`), if there is no number. A task that has begun ends.
         pool: the processes that simulate them.
     """
     begin_s = time.monotonic()
     found, larger_a_year = incidents.strata(exposed)
+    found = sorted(found, key=lambda stratum: -stratum.a_year)
     tallies = [Tally(stratum) for stratum in found]
-    number = 0
+    total = FIRST if runs is None else runs
     while True:
-        wave = WAVE if runs is None else min(WAVE, runs - number * WAVE)
-        tasks = [
-            Task(exposed, stratum, place * SEEDS + tally.runs, count)
-            for place, (tally, stratum, count) in enumerate(zip(tallies, found, allocated(found, wave), strict=True))
+        pieces = [
+            piece
+            for place, (tally, count) in enumerate(zip(tallies, allocated(found, total), strict=True))
+            for piece in Task(exposed, tally.stratum, place * SEEDS + tally.runs, count - tally.runs).pieces()
         ]
-        pieces = [piece for task in tasks for piece in task.pieces()]
-        for piece, result in zip(pieces, pool.map(simulate, pieces), strict=True):
-            tallies[piece.first_seed // SEEDS].add(result)
-        number += 1
-        yield Estimate(exposed, sorted(tallies, key=lambda one: -one.stratum.a_year), larger_a_year)
-        used_s = time.monotonic() - begin_s
-        if number * WAVE >= runs if runs is not None else used_s * (number + 1) / number > budget_s:
+        in_time = pieces if runs is not None else takewhile(lambda _: time.monotonic() < until_s, pieces)
+        for place, result in pool.map(simulate, in_time):
+            tallies[place].add(result)
+        yield Estimate(exposed, tallies, larger_a_year)
+        done, now_s = sum(tally.runs for tally in tallies), time.monotonic()
+        if runs is not None or now_s >= until_s:
             return
+        more = min(done, int(SPARE * (until_s - now_s) * done / (now_s - begin_s)))
+        if more < WORTH * done:
+            return
+        total += more
 
 
 def allocated(found: Sequence[Stratum], runs: int) -> list[int]:
-    """Incidents of each stratum: by the square root of how often they occur, since rare ones lose more."""
-    roots = [sqrt(stratum.a_year) for stratum in found]
-    return [max(FEWEST, round(runs * root / sum(roots))) for root in roots]
+    """Incidents of each stratum: half of all by how often they occur, and half by the square root of that.
+
+    The first half bounds the losses of frequent incidents, such as planned restarts, the second is for rare ones, which
+    lose more.
+    """
+    rates = [stratum.a_year for stratum in found]
+    roots = [sqrt(rate) for rate in rates]
+    shares = [(rate / sum(rates) + root / sum(roots)) / 2 for rate, root in zip(rates, roots, strict=True)]
+    return [max(FEWEST, round(runs * share)) for share in shares]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +180,8 @@ class Task:
             yield Task(self.exposed, self.stratum, seed, min(PIECE, end - seed))
 
 
-def simulate(task: Task) -> Tally:
-    """Run the incidents of a task.
+def simulate(task: Task) -> tuple[int, Tally]:
+    """Run the incidents of a task; return the place of its stratum, and what was found.
 
     Raises:
         RuntimeError: a run ended with an error.
@@ -170,7 +195,7 @@ def simulate(task: Task) -> Tally:
         found.lost += has_lost(row)
         found.stalled += row["verdict"] == "stalled"
         found.exhausted += row["verdict"] == "exhausted"
-    return found
+    return task.first_seed // SEEDS, found
 
 
 def assumptions(estimate: Estimate) -> list[str]:
@@ -221,6 +246,12 @@ def answer(estimate: Estimate) -> list[str]:
     lines.append(
         f"Incidents with more faults than were simulated: {estimate.larger_a_year:.2g} a year; the upper end counts all"
     )
+    unreached = sum(not one.runs for one in estimate.tallies)
+    if unreached:
+        lines.append(
+            f"The time was over before {counted(unreached, 'stratum', 'strata')} with "
+            f"{estimate.unreached_a_year:.2g} incidents a year could be simulated; the upper end counts all of these"
+        )
     stalled = sum(one.stalled for one in estimate.tallies)
     if stalled:
         lines.append(f"In {stalled:,} of {estimate.runs:,} simulated incidents, the partition waits for an operator")

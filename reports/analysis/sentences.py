@@ -93,6 +93,8 @@ def first(comparison: Comparison, kind: str | None = None) -> str:
     """The result in one to three sentences: how often, how often inside the promise, and the cost of safety; and one
     for each other kind of a plug-in that occurred.
     """
+    if not any(group.runs for group in comparison.groups):
+        return f"Each run of {_where(comparison)} ended with an error, so nothing can be compared."
     chosen = about(comparison, kind)
     others = [] if kind else [one for one in _of_plugins(comparison) if one != chosen]
     return " ".join(
@@ -134,9 +136,13 @@ def in_order(comparison: Comparison) -> list[Group]:
     return sorted(comparison.groups, key=lambda group: release_order(group.name))
 
 
-def _on(comparison: Comparison) -> str:
+def _where(comparison: Comparison) -> str:
     fixed = [f"{name} = {shown(value)}" for name, value in comparison.fixed.items()]
-    where = " with ".join(filter(None, [comparison.scenario, ", ".join(fixed)]))
+    return " with ".join(filter(None, [comparison.scenario, ", ".join(fixed)]))
+
+
+def _on(comparison: Comparison) -> str:
+    where = _where(comparison)
     least = min((group.runs for group in comparison.groups), default=0)
     most = max((group.runs for group in comparison.groups), default=0)
     several = len(comparison.groups) > 1 and bool(comparison.pairs)

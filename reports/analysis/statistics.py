@@ -5,6 +5,7 @@ scipy is imported only where it is needed: its import takes seconds.
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
 
 from scenarios import memory
@@ -45,25 +46,31 @@ def upper_bound(n: int) -> float:
     return float(_binomial_test(0, n).proportion_ci(CONFIDENCE, method="exact").high)
 
 
-def weighted_sum(parts: Sequence[tuple[float, int]]) -> tuple[float, float, float]:
-    """A weighted sum of independent counts, with its 95 % interval: the gamma interval of Fay and Feuer (1997).
+def exact(k: int, n: int) -> tuple[float, float]:
+    """The exact (Clopper-Pearson) interval for k of n, n > 0."""
+    beta, tail = _scipy_stats().beta, (1 - CONFIDENCE) / 2
+    low = float(beta.ppf(tail, k, n - k + 1)) if k else 0.0
+    return low, float(beta.isf(tail, k + 1, n - k)) if k < n else 1.0
 
-    With one part, it is Garwood's exact interval for a Poisson count. Binomial counts vary less, so it covers them too.
+
+def weighted_shares(parts: Sequence[tuple[float, int, int]]) -> tuple[float, float, float]:
+    """A weighted sum of independent shares, with its 95 % interval from those of the parts (`exact`).
+
+    The distances of the parts' ends from their shares are added as the square root of the sum of squares, separately
+    below and above (MOVER: Zou and Donner 2008). So one part has the interval `exact`, and no end of the sum is below
+    that of a part.
 
     Args:
-        parts: weight and count of each.
+        parts: weight, k and n of each; n > 0.
 
     Returns:
         The sum, lower and upper bound.
     """
-    gamma = _scipy_stats().gamma
-    total = sum(weight * count for weight, count in parts)
-    variance = sum(weight * weight * count for weight, count in parts)
-    tail = (1 - CONFIDENCE) / 2
-    low = float(gamma.ppf(tail, total**2 / variance, scale=variance / total)) if total else 0.0
-    most = max(weight for weight, _ in parts)
-    above, spread = total + most, variance + most**2
-    return total, low, float(gamma.isf(tail, above**2 / spread, scale=spread / above))
+    shares = [(weight * k / n, weight, exact(k, n)) for weight, k, n in parts]
+    below = sqrt(sum((share - weight * low) ** 2 for share, weight, (low, _) in shares))
+    above = sqrt(sum((weight * high - share) ** 2 for share, weight, (_, high) in shares))
+    total = sum(share for share, _, _ in shares)
+    return total, max(total - below, 0.0), total + above
 
 
 def mcnemar(only_a: int, only_b: int) -> float:

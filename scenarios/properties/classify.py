@@ -72,12 +72,14 @@ class Settings:
         settings: modelled key -> its value; topics override brokers.
         notes: repeated keys.
         control_plane: ``kraft`` or ``zookeeper``, if a file tells.
+        racks: number of different values of ``broker.rack`` in the brokers' files; None if there is no such file.
     """
 
     findings: tuple[Finding, ...] = ()
     settings: Mapping[str, Value] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     control_plane: str = ""
+    racks: int | None = None
 
     def in_modes(self, modes: Collection[Mode]) -> Settings:
         """Mark the keys that have no effect in any of the modes."""
@@ -128,7 +130,7 @@ def read(files: Iterable[Path]) -> Settings:
                 settings[found.name] = found.value
     if problems:
         raise InputError(*problems)
-    return Settings(tuple(findings), settings, tuple(notes), _control_plane(given))
+    return Settings(tuple(findings), settings, tuple(notes), _control_plane(given), _racks(given))
 
 
 def _read(path: Path) -> _File:
@@ -178,6 +180,12 @@ def _control_plane(files: Iterable[_File]) -> str:
     if "process.roles" in keys:
         return "kraft"
     return "zookeeper" if any(key.startswith("zookeeper.") for key in keys) else ""
+
+
+def _racks(files: Iterable[_File]) -> int | None:
+    brokers = [file for file in files if file.scope == "broker"]
+    names = {entry.value.strip() for file in brokers for entry in file.entries if entry.key == "broker.rack"}
+    return len(names - {""}) if brokers else None
 
 
 def _finding(file: _File, entry: Entry) -> Finding:

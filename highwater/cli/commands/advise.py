@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections import deque
+from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -36,6 +39,8 @@ SCENARIO: Final = "advice.toml"
 LOSS: Final = "loss.json"
 SEEDS_MAX: Final = 100_000
 INCIDENTS_MAX: Final = 10_000_000
+END: Final = 0.97
+"""Share of the budget after which no task begins."""
 _SCENARIO: Final = re.compile(rb"\Aschema = 1\nname = \"advice")
 _ANSWERS: Final = ("replicas", "racks", "together", "return_s", "flush", "restarts", "moves", "unclean")
 
@@ -52,7 +57,7 @@ _ANSWERS: Final = ("replicas", "racks", "together", "return_s", "flush", "restar
 @click.option("--answers", metavar="FILE", type=PATH, help="A TOML file with answers; options override it.")
 @cluster_options
 @click.option("--seeds", metavar="N", type=click.IntRange(1, SEEDS_MAX), help="Seeds; by default as many as fit.")
-@click.option("--budget", metavar="TIME", default="2m", help="Time for the runs: 30s, 2m.")
+@click.option("--budget", metavar="TIME", default="2m", show_default=True, help="Time for all of it: 30s, 2m.")
 @click.option("--rates", metavar="FILE|published", help="Estimate losses per partition-year from rates of faults.")
 @click.option(
     "--incidents", metavar="N", type=click.IntRange(1, INCIDENTS_MAX), help="Incidents simulated for --rates."
@@ -81,6 +86,7 @@ def command(
     tell which change helps, not how often you will lose records. For that, --rates estimates losses per partition-year.
     At a terminal, questions without an answer are asked.
     """
+    begin_s = time.monotonic()
     from reports.advice import experiment, findings, yearly
     from reports.advice.pool import Pool
 
@@ -90,16 +96,15 @@ def command(
     found = _answers(ui, answers, cluster, given)
     asked = experiment.design(found, cluster.settings({}), cluster.release)
     exposed = None if rates is None else _exposure(asked, rates)
-    if exposed is not None and seeds is None and incidents is None:
-        budget_s /= 2
+    times = _Times.of(begin_s, budget_s, seeds, timed_rates=exposed is not None and incidents is None)
     if not as_json:
-        _head(ui, asked, cluster)
+        _head(ui, asked, cluster, exposed)
     with Pool(local) as pool:
-        outcome = _last(experiment.waves(asked, seeds, budget_s, pool))
-        estimate = None if exposed is None else _last(yearly.waves(exposed, incidents, budget_s, pool))
-    table = findings.findings(outcome)
-    loss = findings.shortest_loss(outcome)
-    advice = findings.recommendations(outcome)
+        outcome = _last(experiment.waves(asked, seeds, times.table_s, pool))
+        table = findings.findings(outcome)
+        loss = findings.shortest_loss(outcome, times.loss_s)
+        advice = findings.recommendations(outcome)
+        estimate = None if exposed is None else _last(yearly.waves(exposed, incidents, times.end(budget_s), pool))
     files = [] if output is None else _write(output, asked, loss)
     if as_json:
         ui.json(_as_json(outcome, table, advice, loss, files, estimate))
@@ -111,8 +116,38 @@ def command(
     ui.lines(f"- {line}" for line in advice)
     if estimate is not None:
         losses.show(ui, estimate)
+    if output is not None:
+        ui.section("The same figures by plain sweeps")
+        ui.lines(_sweeps(outcome, output))
     for file in files:
         ui.note(f"written: {file}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """When the parts of an advice have to be over (`time.monotonic`).
+
+    Attributes:
+        table_s: for the table, unless the number of seeds is given.
+        loss_s: for the shortest loss; never, if the number of seeds is given, on which it depends then.
+        end_s: for losses a year, unless the number of incidents is given; None: so long after they begin as the budget.
+    """
+
+    table_s: float
+    loss_s: float
+    end_s: float | None
+
+    @classmethod
+    def of(cls, begin_s: float, budget_s: float, seeds: int | None, *, timed_rates: bool) -> _Times:
+        """Share out the budget among the parts that it limits."""
+        table, loss = (0.35, 0.45) if timed_rates else (0.8, 0.95)
+        if seeds is not None:
+            return cls(inf, inf, None)
+        return cls(begin_s + table * budget_s, begin_s + loss * budget_s, begin_s + END * budget_s)
+
+    def end(self, budget_s: float) -> float:
+        """The end of the losses a year, which begin now."""
+        return time.monotonic() + END * budget_s if self.end_s is None else self.end_s
 
 
 def _last(found: Iterable[T]) -> T:
@@ -135,14 +170,15 @@ def _answers(ui: Ui, file: Path | None, cluster: Cluster, given: dict[str, str |
 
     of_file = {} if file is None else answers.of_file(file)
     options = {name: answers.read(name, text) for name, text in given.items() if text is not None}
-    layers = [answers.of_settings(cluster.found.settings), of_file, options]
+    layers = [answers.of_settings(cluster.found.settings, cluster.found.racks or 0), of_file, options]
     known = {name for layer in layers for name in layer}
     missing = [name for name in _ANSWERS if name not in known]
     default = answers.Answers().to_json()
     if missing and sys.stdin.isatty() and sys.stdout.isatty() and not ui.quiet:
         layers.append({name: _ask(name, default[name]) for name in missing})
     elif missing:
-        ui.note(f"not answered, and taken as: {', '.join(f'{name} = {shown(default[name])}' for name in missing)}")
+        usual = ", ".join(f"{name} = {answers.in_words(default[name])}" for name in missing)
+        ui.note(f"not answered, and taken as: {usual}")
     return answers.complete(*layers)
 
 
@@ -159,14 +195,33 @@ def _ask(name: str, default: object) -> Any:
             click.echo(str(error), err=True)
 
 
-def _head(ui: Ui, asked: Experiment, cluster: Cluster) -> None:
-    answers = ", ".join(f"{name} = {shown(value)}" for name, value in asked.answers.to_json().items())
+def _head(ui: Ui, asked: Experiment, cluster: Cluster, exposed: Exposure | None) -> None:
+    from reports.advice import rates
+    from reports.advice.answers import in_words
+
+    answers = ", ".join(f"{name} = {in_words(value)}" for name, value in asked.answers.to_json().items())
     ui.line(f"Answers: {answers}")
     config = asked.scenario.config
     ui.line(f"Settings: {', '.join(f'{key} = {shown(value)}' for key, value in config.items())}")
     ui.line(f"Releases: {', '.join(f'{mode.release} (mode {mode.name})' for mode in asked.modes)}")
-    for line in cluster.notes(asked.given):
+    if asked.idle:
+        ui.line(f"Without effect in these releases, and left out: {', '.join(asked.idle)}")
+    for line in (*cluster.notes(asked.given), *_racks(cluster, asked.answers)):
         ui.line(line)
+    for line in () if exposed is None else rates.contradictions(exposed.rates, asked.answers):
+        ui.line(line)
+
+
+def _racks(cluster: Cluster, answers: Answers) -> list[str]:
+    """What ``broker.rack`` of the files says of the answer `racks`."""
+    if cluster.found.racks is None or answers.racks == 1:
+        return []
+    if not cluster.found.racks:
+        spread = f"here, they are spread over {answers.racks} racks"
+        return [f"No file sets broker.rack: Kafka places replicas without regard to racks then; {spread}"]
+    if cluster.found.racks == 1:
+        return [f"The files have one broker.rack; here, replicas are spread over {answers.racks} racks (--racks)"]
+    return []
 
 
 def _show(ui: Ui, outcome: Outcome, table: list[Finding]) -> None:
@@ -204,12 +259,29 @@ def _show_loss(ui: Ui, loss: Loss | None, output: Path | None) -> None:
     if loss is None:
         ui.line("None was found.")
         return
-    ui.line(f"Seed {loss.seed}, with {counted(loss.faults, 'fault')} and {counted(loss.batches, 'batch', 'batches')}:")
+    size = f"{counted(loss.faults, 'fault')} and {counted(loss.batches, 'batch', 'batches')}"
+    more = "" if loss.is_whole else " (the time was over before all of them were tried: a larger --budget continues)"
+    ui.line(f"Seed {loss.seed}, with {size}{more}:")
     ui.lines(loss.story)
     if output is None:
         ui.line("With --output DIR, it can be run again, shown and explained")
     else:
-        ui.line(f"{plugged.command(['show', str(output / LOSS)])} writes it as a page to step through")
+        page = str((output / LOSS).with_suffix(".html"))
+        explain = ["explain", "--plan", str(output / LOSS), "--output", str(output)]
+        ui.line(f"As a page to step through: {plugged.command(['show', str(output / LOSS), '--output', page])}")
+        ui.line(f"What would have prevented it: {plugged.command(explain)}")
+
+
+def _sweeps(outcome: Outcome, output: Path) -> list[str]:
+    """Commands that run the table's seeds again: with the present settings, and with one change."""
+    asked = outcome.experiment
+    modes = ",".join(mode.name for mode in asked.modes)
+    words = ["sweep", str(output / SCENARIO), "--modes", modes, "--seeds", f"0..{outcome.seeds}"]
+    lines = [plugged.command([*words, "--output", str(output / "sweep")])]
+    for change in asked.changes[1:2]:
+        settings = [word for key, value in change.settings.items() for word in ("--set", f"{key}={shown(value)}")]
+        lines.append(plugged.command([*words, *settings, "--output", str(output / "sweep-changed")]))
+    return [*lines, "The scenario has your settings and your release's defaults, so neither is given again"]
 
 
 def _write(output: Path, asked: Experiment, loss: Loss | None) -> list[str]:
@@ -248,4 +320,10 @@ def _as_json(
 
 
 def _loss_as_json(loss: Loss) -> dict[str, Any]:
-    return {"seed": loss.seed, "faults": loss.faults, "batches": loss.batches, "story": loss.story}
+    return {
+        "seed": loss.seed,
+        "faults": loss.faults,
+        "batches": loss.batches,
+        "whole": loss.is_whole,
+        "story": loss.story,
+    }

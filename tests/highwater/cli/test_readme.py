@@ -55,6 +55,8 @@ ELSEWHERE = (
     "audit",
     "settings",
     "advise",
+    "out/advice.toml",
+    "out/loss.json",
     "review",
     "--for",
     "--reuse",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from sim.config import Value
     from tests.conftest import Call
 
+FEATURE = "with the feature eligible.leader.replicas.version=1, which an upgrade does not turn on (kafka-features.sh)"
 RACKS = complete({"together": "rack"})
 
 
@@ -48,8 +51,9 @@ def test_each_change_is_of_one_setting_that_kafka_accepts() -> None:
         {"default.replication.factor": 4},
         {"unclean.leader.election.enable": True},
     ]
+    assert {"eligible.leader.replicas.version": 0} in [change.settings for change in design(RACKS, {}, None).changes]
     assert [mode.name for mode in experiment.modes] == ["kraft", "elr", "elr-4.3"]
-    assert design(RACKS, {"acks": "1"}, None).changes[-1].settings == {"acks": "all"}
+    assert {"acks": "all"} in [change.settings for change in design(RACKS, {"acks": "1"}, None).changes]
 
 
 def test_zookeeper_releases_are_compared_with_newer_ones() -> None:
@@ -97,7 +101,7 @@ def test_advice_names_single_changes_that_are_shown_to_help_or_harm() -> None:
     cells |= {(flush, "elr"): [False] * 20}
     lines = recommendations(outcome(cells))
     assert [line.partition(":")[0] for line in lines] == [
-        "Run Kafka 4.1.0 (mode elr)",
+        f"Run Kafka 4.1.0 (mode elr, {FEATURE})",
         "Set log.flush.interval.messages = 1",
         "Do not set unclean.leader.election.enable = true",
     ]
@@ -117,8 +121,21 @@ def test_every_change_has_a_price() -> None:
     found = outcome({(PRESENT, "kraft"): [True]})
     assert [price(found, change) == "" for change in found.experiment.changes] == [True] + [False] * 5
     assert price(found, Change({"min.insync.replicas": 3})) == (
-        "writes with acks=all stop once 1 replica of 3 left the ISR"
+        "writes with acks=all fail while any of 3 replicas is outside the ISR"
     )
+    assert price(found, Change({"min.insync.replicas": 2})) == (
+        "writes with acks=all fail while 2 replicas of 3 or more are outside the ISR"
+    )
+    assert "left the ISR" not in price(found, Change({"min.insync.replicas": 1}))
+
+
+def test_settings_without_effect_are_left_out() -> None:
+    given: dict[str, Value] = {"zookeeper.session.timeout.ms": 9_000, "broker.session.timeout.ms": 10_000}
+    found = design(RACKS, given, find("3.9"))
+    assert found.idle == ("zookeeper.session.timeout.ms",)
+    assert "zookeeper.session.timeout.ms" not in found.scenario.config
+    assert "zookeeper.session.timeout.ms" not in found.text
+    assert design(RACKS, given, find("2.6")).idle == ()
 
 
 def test_runs_are_those_of_the_scenario_on_the_same_seeds() -> None:
@@ -143,7 +160,19 @@ def test_the_shortest_loss_still_loses_with_the_present_settings(tmp_path: Path)
     assert recorded.scenario.config["min.insync.replicas"] == 2
     assert recorded.scenario.config["default.replication.factor"] == 3
     assert recorded.mode is not None
+    assert recorded.scenario.recorded is not None
+    assert recorded.scenario.recorded.keeps_cluster
     assert run(recorded.scenario, recorded.mode, found.seed).row["records_lost"] > 0
+
+
+def test_without_time_the_loss_is_not_made_smaller() -> None:
+    *_, last = waves(design(RACKS, {"min.insync.replicas": 2}, find("3.9")), 6, 1, Pool())
+    found = shortest_loss(last, time.monotonic())
+    assert found is not None
+    assert not found.is_whole
+    whole = shortest_loss(last)
+    assert whole is not None
+    assert (whole.is_whole, whole.size < found.size) == (True, True)
 
 
 def test_settings_with_which_kafka_does_not_start_are_refused() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reports.advice.answers import QUESTIONS, Answers, complete, of_file, of_settings, read
+from reports.advice.answers import QUESTIONS, Answers, complete, in_words, of_file, of_settings, read
 from sim.config import NEVER
 from sim.errors import InputError
 
@@ -35,7 +35,10 @@ def test_later_answers_win(tmp_path: Path) -> None:
         ("replicas = 0", "replicas = 0 is not valid: a whole number of at least 1 and at most 7 is needed"),
         ("replicas = true", "replicas = True is not valid"),
         ("return_s = 1.5", "return_s = 1.5 is not valid"),
-        ("moves = -1", "moves = -1 is not valid"),
+        ("moves = -1", "moves = -1 is not valid: a number of at least 0 and at most 10000 is needed"),
+        ("restarts = true", "restarts = True is not valid"),
+        ("restarts = nan", "restarts: nan is no number"),
+        ("restarts = 10000.5", "restarts = 10000.5 is not valid"),
         ('together = "racks"', "together = 'racks' is not valid; did you mean 'rack'?"),
         ('unclean = "maybe"', "unclean.leader.election.enable = 'maybe' is not valid"),
         ("replicas =", "not TOML"),
@@ -49,6 +52,15 @@ def test_bad_answers_are_refused(tmp_path: Path, text: str, problem: str) -> Non
     (found,) = refused.value.problems
     assert problem in found
     assert found.startswith(str(file))
+
+
+def test_restarts_and_moves_may_be_fractions() -> None:
+    assert [read("restarts", given) for given in ("0.25", 0.25, "2", 2.0, "1.0")] == [0.25, 0.25, 2, 2, 1]
+    assert [in_words(answer) for answer in (0.25, 3, True, "rack")] == ["0.25", "3", "true", "rack"]
+
+
+def test_racks_of_several_brokers_are_an_answer() -> None:
+    assert [of_settings({}, racks) for racks in (0, 1, 2)] == [{}, {}, {"racks": 2}]
 
 
 def test_one_rack_does_not_lose_power_alone() -> None:

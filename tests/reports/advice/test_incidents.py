@@ -19,7 +19,7 @@ SEEDS = range(400)
 
 
 def exposed(rate: float = 1.0, answers: Answers = RACKS, **changed: float) -> Exposure:
-    """A cluster of four brokers in three racks."""
+    """A cluster of four brokers in three racks, since partitions move."""
     given = {**{name: rate for name in CAUSES if name not in ASKED}, **changed}
     return incidents.exposure(design(answers, {}, None), of_data({"a_year": given}, answers))
 
@@ -86,6 +86,18 @@ def test_gaps_are_exponential_and_cut_off() -> None:
     x = found.density
     mean = 1 / x - exp(-x) / (1 - exp(-x))
     assert sum(gaps) / len(gaps) == pytest.approx(mean, abs=0.02)
+
+
+def test_without_moves_only_the_partition_s_brokers_count() -> None:
+    answers = Answers(together="rack")
+    given = {name: 1.0 for name in CAUSES if name not in ASKED}
+    found = incidents.exposure(design(answers, {}, None), of_data({"a_year": given}, answers))
+    assert (found.scenario.brokers, found.a_year["process_crashes"], found.a_year["rack_cuts"]) == (3, 3, 3)
+    assert found.scenario.topology is not None
+    assert found.scenario.topology.racks == {"r1": (1,), "r2": (2,), "r3": (3,)}
+    two = Answers(replicas=2, racks=3, together="rack")
+    found = incidents.exposure(design(two, {}, None), of_data({"a_year": given}, two))
+    assert (found.scenario.brokers, found.a_year["rack_power_losses"]) == (2, 2)
 
 
 def test_brokers_and_orders_are_equally_likely() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reports.advice.answers import Answers
-from reports.advice.rates import ASKED, CAUSES, WEEKS_A_YEAR, find, in_words, of_data
+from reports.advice.rates import ASKED, CAUSES, WEEKS_A_YEAR, contradictions, find, in_words, of_data
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -68,6 +68,21 @@ def test_bad_rates_are_refused(given: dict[str, Any], problem: str) -> None:
         of_data(given, ANSWERS)
     (found,) = refused.value.problems
     assert problem in found
+
+
+@pytest.mark.parametrize(
+    ("together", "changed", "said"),
+    [
+        ("nothing", {"outages": 0}, ["rack_power_losses: 0.5 a year in the losses a year"]),
+        ("rack", {"rack_power_losses": 0, "outages": 0}, ["rack_power_losses: 0 a year in the losses a year"]),
+        ("rack", {"outages": 0}, []),
+    ],
+)
+def test_a_file_that_contradicts_an_answer_is_told(together: str, changed: dict[str, Any], said: list[str]) -> None:
+    answers = Answers(together=together)
+    found = contradictions(of_data(data(changed), answers), answers)
+    assert [line.partition(",")[0] for line in found] == said
+    assert not contradictions(find("published", answers), answers)
 
 
 def test_causes_in_words() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -61,15 +62,42 @@ def test_strata_that_decide_are_named() -> None:
 
 def test_each_wave_shares_runs_by_weight_alone() -> None:
     strata = [Stratum("", (), a_year) for a_year in (100.0, 1.0, 0.0001)]
-    assert yearly.allocated(strata, 500) == [454, 45, yearly.FEWEST]
+    assert yearly.allocated(strata, 500) == [475, 25, yearly.FEWEST]
+
+
+def test_strata_that_were_not_reached_count_in_the_upper_end_only() -> None:
+    reached, short = made((10, 100, 10)), made((10, 100, 10), (0.25, 0, 0))
+    assert short.losses_a_year == (*reached.losses_a_year[:2], reached.losses_a_year[2] + 0.25)
+    assert "before 1 stratum with 0.25 incidents a year could be simulated" in "\n".join(yearly.answer(short))
+
+
+def test_the_sum_is_never_below_a_part() -> None:
+    found = made((1, 1000, 100), (100, 100_000, 1), (50, 2, 0))
+    for part in found.tallies:
+        assert part.losses_a_year[1] <= found.losses_a_year[1]
+        assert part.losses_a_year[2] <= found.losses_a_year[2]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_no_task_begins_after_the_time(processes: int) -> None:
+    with Pool(processes) as pool:
+        begin_s = time.monotonic()
+        *_, last = yearly.waves(exposed(outages=1.0), None, begin_s + 2, pool)
+        assert time.monotonic() - begin_s < 10
+    assert last.runs > 0
+    with Pool() as pool:
+        *_, none = yearly.waves(exposed(outages=1.0), None, time.monotonic(), pool)
+    assert none.runs == 0
+    assert none.losses_a_year[:2] == (0, 0)
+    assert none.losses_a_year[2] == pytest.approx(sum(one.stratum.a_year for one in none.tallies) + none.larger_a_year)
 
 
 def test_a_task_counts_the_losses_of_its_runs() -> None:
     found = exposed(outages=1.0)
     (stratum, *_), _ = incidents.strata(found)
-    tally = yearly.simulate(Task(found, stratum, 5, 3))
-    rows = [run_row(incidents.draw(found, stratum, seed), found.mode, seed) for seed in (5, 6, 7)]
-    assert (tally.runs, tally.lost) == (3, sum(map(has_lost, rows)))
+    place, tally = yearly.simulate(Task(found, stratum, 2 * yearly.SEEDS + 5, 3))
+    rows = [run_row(incidents.draw(found, stratum, seed), found.mode, seed) for seed in range(2_000_005, 2_000_008)]
+    assert (place, tally.runs, tally.lost) == (2, 3, sum(map(has_lost, rows)))
     assert tally.lost > 0
 
 

@@ -45,6 +45,11 @@ def test_seeds_that_one_group_lacks_are_not_the_same() -> None:
     )
 
 
+def test_without_a_completed_run_nothing_is_compared() -> None:
+    (power,) = compared(*(run(mode, seed, verdict="error") for mode in ("hw", "elr") for seed in range(3)))
+    assert sentences.first(power) == "Each run of power ended with an error, so nothing can be compared."
+
+
 def test_differences_that_may_be_chance_are_not_told() -> None:
     rows = [run("hw", seed, leaderless_ms=seed % 2) for seed in range(20)]
     rows += [run("elr", seed, leaderless_ms=(seed + 1) % 2) for seed in range(20)]

@@ -77,23 +77,29 @@ def test_missing_scipy_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> N
         statistics.upper_bound(10)
 
 
-def test_one_count_has_the_exact_poisson_interval() -> None:
-    assert statistics.weighted_sum([(0.5, 10)]) == pytest.approx((5, 4.795389 / 2, 18.39036 / 2), rel=1e-5)
-    assert statistics.weighted_sum([(2.0, 0)]) == pytest.approx((0, 0, 2 * 3.688879), rel=1e-5)
+def test_the_interval_of_one_share_is_exact() -> None:
+    assert statistics.weighted_shares([(2.0, 10, 100)]) == pytest.approx((0.2, 2 * 0.0490047, 2 * 0.1762226), rel=1e-5)
+    assert statistics.weighted_shares([(2.0, 0, 100)]) == pytest.approx((0, 0, 2 * statistics.upper_bound(100)))
+    assert statistics.exact(100, 100) == pytest.approx((1 - statistics.upper_bound(100), 1))
 
 
-def test_without_counts_the_largest_weight_sets_the_upper_bound() -> None:
-    assert statistics.weighted_sum([(2.0, 0), (0.1, 0)]) == statistics.weighted_sum([(2.0, 0)])
+@pytest.mark.parametrize("parts", [[(1.0, 100, 1000), (100.0, 1, 100_000)], [(5.0, 0, 2), (1.0, 9, 9), (9.0, 3, 99)]])
+def test_the_ends_of_a_sum_are_not_below_those_of_a_part(parts: list[tuple[float, int, int]]) -> None:
+    _, low, high = statistics.weighted_shares(parts)
+    for weight, k, n in parts:
+        of_part = statistics.exact(k, n)
+        assert weight * of_part[0] <= low
+        assert weight * of_part[1] <= high
 
 
 @pytest.mark.parametrize("shares", [(0.001, 0.01, 0.3), (0.02, 0.9, 0.5), (0.0, 0.005, 1.0), (0.1, 0.1, 0.1)])
 def test_weighted_sums_are_covered(shares: tuple[float, ...]) -> None:
-    weights, runs = (0.2, 0.01, 0.002), (500, 100, 20)
-    true = sum(weight * number * share for weight, number, share in zip(weights, runs, shares, strict=True))
+    weights, runs = (100.0, 1.0, 0.04), (500, 100, 20)
+    true = sum(weight * share for weight, share in zip(weights, shares, strict=True))
     generator = np.random.default_rng(1)
     covered = 0
-    for _ in range(1000):
+    for _ in range(100):
         counts = [int(generator.binomial(number, share)) for number, share in zip(runs, shares, strict=True)]
-        _, low, high = statistics.weighted_sum(list(zip(weights, counts, strict=True)))
+        _, low, high = statistics.weighted_shares(list(zip(weights, counts, runs, strict=True)))
         covered += low <= true <= high
-    assert covered >= 940
+    assert covered >= 92

@@ -191,6 +191,18 @@ def test_a_password_on_the_wrong_line_is_not_repeated(tmp_path: Path, line: str)
     assert "hunter" not in found
 
 
+def test_racks_of_several_brokers_are_counted(tmp_path: Path) -> None:
+    files = []
+    for number, rack in enumerate(("a", "b", "a", "")):
+        files.append(tmp_path / f"{number}.properties")
+        files[-1].write_text(f"broker.id={number}\nbroker.rack={rack}\n")
+    assert [read(files[:count]).racks for count in (1, 2, 3, 4)] == [1, 2, 2, 2]
+    assert read(files[3:]).racks == 0
+    producer = tmp_path / "producer.properties"
+    producer.write_text("bootstrap.servers=x\nacks=all\n")
+    assert read([producer]).racks is None
+
+
 @pytest.mark.parametrize("line", ["min.insync.replicas=-3", "min.insync.replicas=2x", "acks=alll\nbootstrap.servers=x"])
 def test_a_slip_of_the_pen_is_repeated(tmp_path: Path, line: str) -> None:
     file = tmp_path / "my.properties"
