@@ -250,7 +250,7 @@ def _done(hunt: Hunt) -> Iterator[Block]:
     parts = [f"{name} {times[key]:.0f} s" for key, name in _PARTS.items() if key in times]
     yield Text(
         f"{times.get('wall', 0.0):.0f} s, of them {times.get('brokers wall', 0.0):.0f} s on brokers; "
-        f"{times.get('cpu', 0.0):.0f} CPU s: {', '.join(parts)}."
+        f"{times.get('cpu', 0.0):.0f} CPU s of hunting. CPU time: {', '.join(parts)}."
     )
     about = ", ".join(f"{name} {states.shown(value)}" for name, value in state.about.items())
     yield Text(f"{about}. {build()}.")
@@ -261,5 +261,5 @@ _PARTS: Final = {
     "sweep": "random runs",
     "look": "first looks at failures",
     "shrink": "shrinking",
-    "brokers": "real brokers (this process)",
+    "brokers": "real brokers",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from hashlib import blake2b
+from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +99,9 @@ class HuntRequest:
 
 
 def _digest(found: release.Release) -> str:
-    """A digest of a build's own jars, by their names and sizes."""
-    text = "".join(f"{jar.name} {jar.stat().st_size}\n" for jar in found.jars)
-    return blake2b(text.encode(), digest_size=8).hexdigest()
+    """A digest of a build's jars, by names and content."""
+    digest = blake2b(digest_size=8)
+    for jar in found.jars:
+        with jar.open("rb") as file:
+            digest.update(f"{jar.name} {file_digest(file, 'sha1').hexdigest()}\n".encode())
+    return digest.hexdigest()

@@ -125,8 +125,8 @@ class State:
         errors: commands of runs that ended with an error, and the error.
         oracle: how the classes of a build differ from the mode, one entry for each subject that has been compared.
         steps: number of steps.
-        times: seconds of the clock and of CPU, of the whole hunt and of its parts, and the CPU seconds at which each
-            cause was first seen.
+        times: seconds of the clock and of CPU. ``cpu`` is the CPU time of runs and of what examines them, without
+            brokers and the classes of a build; the seconds at which each cause was first seen are of this.
     """
 
     about: dict[str, Any]
