@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from highwater import plugin_reference
 from highwater.cli import main as cli
 from highwater.cli.overview import GROUPS
 from scenarios.single.rows import COLUMNS
@@ -90,8 +91,10 @@ def main() -> None:
     """Build.
 
     Raises:
-        SystemExit: a page has a broken link, or cannot be built.
+        SystemExit: a page has a broken link, cannot be built, or is not that of the sources.
     """
+    if plugin_reference.PAGE.read_text(encoding="utf-8") != plugin_reference.reference():
+        sys.exit(f"{plugin_reference.PAGE.relative_to(ROOT)} is old: python -m highwater.plugin_reference renews it")
     shutil.rmtree(BUILD, ignore_errors=True)
     source = BUILD / "pages"
     found = pages()

@@ -22,6 +22,11 @@ from sim.native import mypyc_attr
 class Param:
     """One parameter of a script line, of one of the kinds in `scenarios.format.schema.PARAMS`; without a default, it is
     omitted if it is not given.
+
+    Attributes:
+        kind: its type, one of `scenarios.format.schema.PARAMS`.
+        required: whether a script line must have it.
+        default: its value in a line that does not.
     """
 
     kind: str
@@ -49,8 +54,11 @@ class Targets:
 
 
 BROKER: Final = Targets("a broker", {"broker": Param("broker", required=True)})
+"""One broker."""
 MACHINES: Final = Targets("machines", {"brokers": Param("brokers", required=True)})
+"""The machines of several brokers."""
 PROCESS: Final = Targets("a process", {"node": Param("endpoint", required=True)})
+"""The process of a broker, or the control plane."""
 LINK: Final = Targets(
     "a link",
     {
@@ -63,9 +71,11 @@ LINK: Final = Targets(
 )
 """One fault strikes the link, not each of its ends."""
 THE_LEADER: Final = Targets("the leader", implied=LEADER, allows_zero=True)
+"""The leader when the fault strikes."""
 THE_CONTROLLER: Final = Targets("the controller", implied=CONTROLLER)
 """The active controller when the fault strikes; without one, the fault has no effect."""
 CLUSTER: Final = Targets("the cluster", allows_zero=True)
+"""The cluster as a whole: 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +83,8 @@ class Amount:
     """The strength of a fault, stored in `Fault.value`.
 
     Attributes:
+        given: the parameter's type.
+        least: smallest `Fault.value` in a plan.
         param: its name in a script line.
         unit: unit of `Fault.value`.
         scale: factor from a script line's value to `Fault.value`.
@@ -92,7 +104,9 @@ class Amount:
 REPLICAS: Final = "replicas"
 """Bounds of an amount: 1 to the number of replicas."""
 PERMILLE: Final = Param("permille", required=True)
+"""A share in a script line, in permille."""
 MS: Final = Param("ms")
+"""A time in a script line, in ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +114,7 @@ class Duration:
     """The duration of a fault, drawn within bounds that are a field of `FaultBounds`.
 
     Attributes:
+        bounds: the field of `FaultBounds` within which it is drawn.
         param: its name in a script line, in ms; without it, the fault lasts until everything is healed.
         always: whether to undo the fault even if it had no effect.
     """
@@ -119,7 +134,9 @@ STALLED: Final = Duration("pause_us")
 KRAFT: Final = "KRaft"
 """The kind has no effect under ZooKeeper."""
 OTHER_REPLICA: Final = "another replica"
+"""Precondition: the partition has several replicas."""
 OTHER_BROKER: Final = "another broker"
+"""Precondition: the cluster has several brokers."""
 
 
 class Role(Enum):
@@ -145,6 +162,9 @@ class FaultKind:
     A kind without `duration` declares in `remains` why there is nothing to undo.
 
     Attributes:
+        name: its name in scenarios, plans and rows.
+        targets: what it strikes.
+        amount: its strength, if it has one.
         meaning: what it does, as an imperative.
         duration: None: it is over at once.
         remains: the state that a kind without duration leaves.

@@ -21,9 +21,13 @@ NEVER: Final = 9223372036854775807
 Where = tuple[tuple[str, tuple[str, ...]], ...]
 """Where a rule or key has an effect: rules, each of which must have one of these values and itself an effect."""
 EVERYWHERE: Final[Where] = ()
+"""In every mode."""
 ZOOKEEPER: Final[Where] = (("control_plane", ("zookeeper",)),)
+"""In modes with ZooKeeper."""
 KRAFT: Final[Where] = (("control_plane", ("kraft",)),)
+"""In modes with KRaft."""
 ELR: Final[Where] = (("elr", ("on",)),)
+"""In modes with ELR."""
 RECOVERS_UNCLEANLY: Final[Where] = (("unclean_recovery", ("first-replies", "log-inspection")),)
 
 

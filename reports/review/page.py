@@ -15,6 +15,7 @@ from reports.review.result import (
     HARMLESS,
     LIVENESS,
     LOSES,
+    OFTENER,
     UNPROVEN,
     UNTESTED,
     summed,
@@ -42,6 +43,7 @@ PROPOSAL: Final = "the proposal"
 VERDICTS: Final = {
     LOSES: "{mode} breaks its promise where {base} keeps it.",
     BREAKS_UPGRADE: "{mode} keeps its promise, but not while brokers are upgraded to it from {base}, or back.",
+    OFTENER: "{mode} breaks its promise on more seeds than {base}, and in no way that {base} does not.",
     UNPROVEN: "Inconclusive: {mode} shows violations that {base} does not, on so few seeds that they may be chance.",
     UNTESTED: "Inconclusive: {mode} and {base} never acted differently, so nothing was tested.",
     COSTS: "{mode} keeps what {base} keeps, and costs availability.",
@@ -104,6 +106,8 @@ def answer(review: Review) -> Iterator[str]:
         yield _claim_holds(review)
     if review.lost:
         yield f"Inside the promise, {_kinds(review.lost)} of {review.seeds:,} of random scenarios, only with {mode}."
+    for kind, one in review.oftener.items():
+        yield _oftener(review, kind, one)
     if review.broken:
         seeds = sum(one.pair.n for one in review.moved)
         yield (
@@ -114,6 +118,10 @@ def answer(review: Review) -> Iterator[str]:
         yield f"Scripted scenarios that end worse: {sentences.joined(worse, 'and')}."
     if better := [story.scenario for story in review.stories if story.better]:
         yield f"Scripted scenarios that end better: {sentences.joined(better, 'and')}."
+    if gone := [story for story in review.stories if story.gone]:
+        kinds = sentences.joined(sorted({kind for story in gone for kind in story.gone}), "and")
+        names = sentences.joined([story.scenario for story in gone], "and")
+        yield f"Scripted scenarios in which {base} shows {kinds}, and {mode} does not get that far: {names}."
     for kind, one in review.unproven.items():
         yield _unproven(review, kind, one)
     if not review.is_worse and not review.unproven:
@@ -149,6 +157,17 @@ def _claim_holds(review: Review) -> str:
     shown = runs.both + runs.only_base
     rest = f", except where {review.base.name} does so, too" if shown else ""
     return f"No run contradicts the claim: {mode} never shows {kind}{rest}."
+
+
+def _oftener(review: Review, kind: str, one: Counts) -> str:
+    assert one.known is not None
+    repair, prevented = one.known
+    base = review.base.name
+    return (
+        f"Inside the promise, {kind} on {counted(one.only_mode, 'seed')} only with {label(review)}, "
+        f"on {one.only_base} only with {base} and on {one.both} with both. {base} has its cause as well: {repair} "
+        f"prevents it with {base}, and on {prevented} of these {one.only_mode} seeds."
+    )
 
 
 def _unproven(review: Review, kind: str, one: Counts) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from reports.analysis.statistics import mcnemar
@@ -25,6 +25,7 @@ CHANCE: Final = 0.01
 
 LOSES: Final = "breaks its promise"
 BREAKS_UPGRADE: Final = "breaks the promise while brokers of both modes run"
+OFTENER: Final = "shows violations of the base on more seeds"
 UNPROVEN: Final = "shows a violation that may be chance"
 UNTESTED: Final = "was not tested"
 COSTS: Final = "costs availability"
@@ -34,7 +35,11 @@ HARMLESS: Final = "is not worse"
 
 @dataclass(frozen=True, slots=True)
 class StoryEnd:
-    """How a scripted scenario ends in both modes; `worse` and `better` are about violations inside the promise."""
+    """How a scripted scenario ends in both modes; `worse` and `better` are about violations inside the promise.
+
+    Attributes:
+        gone: kinds inside the promise that the base violates, and whose steps do not occur in the mode.
+    """
 
     scenario: str
     base: str
@@ -42,6 +47,7 @@ class StoryEnd:
     command: str
     worse: bool
     better: bool
+    gone: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,8 @@ class Counts:
     Attributes:
         again: if the base never shows it, and the mode on few seeds: (base, mode, n), how many of n other latencies
             show it with the faults of the first; None if that was not tried.
+        known: a rule's later value that prevents it on seeds of the base, and on how many of those that only the mode
+            shows; None if that was not tried.
         replay: the command that replays the first seed which only the mode shows; so for `explain`.
     """
 
@@ -58,8 +66,15 @@ class Counts:
     only_base: int = 0
     only_mode: int = 0
     again: tuple[int, int, int] | None = None
+    known: tuple[str, int] | None = None
     replay: str = ""
     explain: str = ""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the mode shows it more often, not by chance, even without the seeds of a cause that the base has."""
+        rest = self if self.known is None else replace(self, only_mode=self.only_mode - self.known[1], known=None)
+        return self.is_sure and rest.is_sure
 
     @property
     def is_sure(self) -> bool:
@@ -76,11 +91,14 @@ def summed(counts: Iterable[Counts]) -> Counts:
     """The counts of several scenarios."""
     every = list(counts)
     first = next((one for one in every if one.only_mode), Counts())
+    known = [one.known for one in every if one.known]
+    repairs = " or ".join(dict.fromkeys(repair for repair, _ in known))
     return Counts(
         sum(one.both for one in every),
         sum(one.only_base for one in every),
         sum(one.only_mode for one in every),
         next((one.again for one in every if one.again), None),
+        (repairs, sum(seeds for _, seeds in known)) if known else None,
         first.replay,
         first.explain,
     )
@@ -164,13 +182,19 @@ class Review:
 
     @property
     def lost(self) -> dict[str, Counts]:
-        """Kinds inside the promise that the mode shows more often, not by chance."""
-        return {kind: one for kind, one in self.inside.items() if one.is_sure}
+        """Kinds inside the promise that the mode shows more often, not by chance, and for a cause of its own."""
+        return {kind: one for kind, one in self.inside.items() if one.is_new}
+
+    @property
+    def oftener(self) -> dict[str, Counts]:
+        """Kinds inside the promise that the mode shows more often, not by chance, for a cause that the base has."""
+        found = {**_by_kind(self.moved), **self.inside}
+        return {kind: one for kind, one in found.items() if one.is_sure and not one.is_new}
 
     @property
     def broken(self) -> dict[str, Counts]:
         """The same for brokers that are upgraded or downgraded."""
-        return {kind: one for kind, one in _by_kind(self.moved).items() if one.is_sure}
+        return {kind: one for kind, one in _by_kind(self.moved).items() if one.is_new}
 
     @property
     def unproven(self) -> dict[str, Counts]:
@@ -214,6 +238,8 @@ class Review:
             return LOSES
         if self.broken:
             return BREAKS_UPGRADE
+        if self.oftener:
+            return OFTENER
         if self.unproven:
             return UNPROVEN
         if not (self.touched or self.stories):
@@ -222,8 +248,8 @@ class Review:
 
     @property
     def is_worse(self) -> bool:
-        """Whether the mode breaks its promise where the base does not."""
-        return self.verdict in (LOSES, BREAKS_UPGRADE)
+        """Whether the mode breaks its promise where the base does not, or more often."""
+        return self.verdict in (LOSES, BREAKS_UPGRADE, OFTENER)
 
 
 def _by_kind(swept: Sequence[Swept]) -> dict[str, Counts]:

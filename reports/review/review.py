@@ -20,7 +20,9 @@ from reports.review.result import Counts, Review, StoryEnd, Swept
 from scenarios import paths, plugged
 from scenarios.format import catalogue
 from scenarios.format.cluster_checks import check_control_plane
+from scenarios.shrinking.cause import later_values
 from scenarios.single.ended_run import replay_line
+from scenarios.single.rows import STORY_ERROR
 from scenarios.single.run import run, run_row
 from scenarios.sweep import local
 from scenarios.sweep.driver import run_sweep
@@ -51,6 +53,8 @@ FEW: Final = 8
 """A kind that the base never shows, and the mode on fewer seeds, is tried with other latencies."""
 VARIANTS: Final = 24
 """Other latencies that are tried with the same faults."""
+KNOWN: Final = 4
+"""Seeds of the base on which a repair has to prevent a kind to be that of a cause which the base has."""
 STALLED: Final = "stalled"
 
 
@@ -184,7 +188,9 @@ def _run_stories(found: Review) -> None:
             better = bool(inside[0] - inside[1]) and not rows[1]["error"]
             words = "show", scenario.name, "--mode", word(found.base), "--against", word(found.mode)
             shown = command(*words, "--output", f"{scenario.name}.html")
-            found.stories.append(StoryEnd(scenario.name, told[0], told[1], shown, worse, better))
+            stopped = rows[1]["error"].startswith(STORY_ERROR)
+            gone = tuple(sorted(inside[0] - inside[1])) if stopped and not rows[0]["error"] else ()
+            found.stories.append(StoryEnd(scenario.name, told[0], told[1], shown, worse, better, gone))
 
 
 _ALL: Final = ("violations", "warnings")
@@ -302,6 +308,8 @@ class _Rows:
         self.effects = Counter[str]()
         self.touched = 0
         self._digests: dict[int, str] = {}
+        self._decided: dict[int, int] = {}
+        self._differing = {name for name, *_ in found.rules}
         differing = {(name, value) for name, _, value in found.rules}
         columns = ["mode", "seed", "violations_inside", "violations", "warnings", "verdict", "decided", "digest"]
         for mode, seed, inside, outside, warnings, verdict, decided, digest in zip(
@@ -318,6 +326,7 @@ class _Rows:
             if place:
                 self._digests[seed] = digest
                 continue
+            self._decided[seed] = int(decided, 16)
             asked = {name for name, _ in to_values(int(decided, 16)) & differing}
             self.effects.update(asked)
             self.touched += bool(asked)
@@ -335,7 +344,29 @@ class _Rows:
         again = None
         if seeds is self.inside and not base and len(only) < FEW:
             again = self._again(kind, first)
-        return Counts(len(base & mode), len(base - mode), len(only), again, replay, explain)
+        counts = Counts(len(base & mode), len(base - mode), len(only), again, None, replay, explain)
+        known = self._known(kind, base, only) if seeds is self.inside and base and counts.is_sure else None
+        return replace(counts, known=known)
+
+    def _known(self, kind: str, base: set[int], only: set[int]) -> tuple[str, int] | None:
+        """See `Counts.known`: the repair that prevents most; None if none prevents the kind on all tried seeds of the
+        base.
+        """
+        scenario, (before, mode) = self._one.scenario, self._one.modes
+
+        def prevents(repair: tuple[str, str], of: Mode, seed: int) -> bool:
+            row = run_row(scenario, of, seed, dict([repair]))
+            return row["verdict"] not in ("error", "exhausted") and kind not in _kinds(row, "violations_inside")
+
+        repairs = {repair for repair in later_values(before) if repair[0] not in self._differing}
+        for seed in sorted(base)[:KNOWN]:
+            asked = to_values(self._decided[seed])
+            repairs = {repair for repair in repairs & asked if prevents(repair, before, seed)}
+        prevented = {
+            f"{name}={value}": sum(prevents((name, value), mode, seed) for seed in only)
+            for name, value in sorted(repairs)
+        }
+        return max(prevented.items(), key=lambda one: one[1], default=None)
 
     def _again(self, kind: str, seed: int) -> tuple[int, int, int]:
         """In how many runs with other latencies, and the faults of a seed, either mode shows a kind."""

@@ -60,7 +60,14 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class StepProbe:
-    """A new probe: it is reached at a step of a kind (`sim.history.steps.STEPS`) for which `when` is true."""
+    """A new probe: it is reached at a step of a kind (`sim.history.steps.STEPS`) for which `when` is true.
+
+    Attributes:
+        name: its name.
+        meaning: one sentence.
+        step: the kind of step.
+        when: takes a step, returns a bool.
+    """
 
     name: str
     meaning: str

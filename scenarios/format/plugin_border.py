@@ -2,7 +2,7 @@
 
 What a plug-in returns or reports is checked here and nowhere else. If it is wrong, the run ends with a `PluginError`
 that names the function, what it returned and what is expected. Without this check a compiled build would raise a
-TypeError in Highwater's own code. README of the interface: notebooks/guide/plugins.md.
+TypeError in Highwater's own code.
 """
 
 from __future__ import annotations

@@ -44,6 +44,11 @@ class Finding:
 
     `promised` says when a mode's promise covers it (`faults.promise.promise.Promise.covers`): one of the constants
     above.
+
+    Attributes:
+        kind: its name.
+        promised: when a mode's promise covers it: a word of `PROMISED`.
+        is_warning: whether it is an early warning.
     """
 
     __slots__ = ("is_warning", "kind", "promised")
@@ -62,6 +67,12 @@ def warning(kind: str) -> Finding:
 class RunEnd:
     """The final state of a run: the leader's partition, None without a leader; the logs of all machines; the partitions
     of running replicas, by broker.
+
+    Attributes:
+        leader: the leader's partition, None without a leader.
+        logs: the logs of all machines.
+        live: broker -> partition of its running replica.
+        now_us: the time.
     """
 
     def __init__(

@@ -22,6 +22,11 @@ class Shown:
 class Clients(steps.Listener):
     """The clients' view of one run: successes in order of arrival, records shown, and end offsets exposed by reads and
     ListOffsets responses.
+
+    Attributes:
+        acks: successes that a producer received.
+        shown: batches that consumers were shown.
+        exposed: end offsets exposed by the newest leader epoch, and by older ones before it.
     """
 
     def __init__(self) -> None:

@@ -14,6 +14,7 @@ class Commits(steps.Listener):
     """The commits of one run, in the order in which leaders' HWs passed batches.
 
     Attributes:
+        batches: the committed batches.
         first_us: first id -> when a leader's HW first passed the batch.
     """
 

@@ -10,6 +10,9 @@ from sim.protocol.log.log import Log
 class Records(steps.Listener):
     """The records of one run, from the growing list of kept steps; `deleted` are ids of those that a leader's retention
     deleted.
+
+    Attributes:
+        deleted: ids of records that a leader's retention deleted.
     """
 
     def __init__(self, kept: list[steps.Step]) -> None:

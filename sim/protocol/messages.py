@@ -87,6 +87,14 @@ class ProduceRequest(Message):
 
     `sequence` is an idempotent producer's.
     Kafka: requests.ProduceRequest.
+
+    Attributes:
+        client: node id of the producer.
+        name: the partition.
+        first_id: id of the batch's first record.
+        count: number of records.
+        acks: 0, 1 or -1 (all).
+        sequence: producer id, producer epoch and base sequence of an idempotent producer.
     """
 
     __slots__ = ("acks", "client", "count", "first_id", "name", "sequence")
@@ -118,6 +126,12 @@ class ProduceResponse(Message):
 
     The time at which it was sent is for checkers, and not a field on the wire.
     Kafka: requests.ProduceResponse.
+
+    Attributes:
+        request: the request.
+        error: Kafka's name of the error; empty for success.
+        base_offset: offset of the batch's first record.
+        answered_us: when the leader answered.
     """
 
     __slots__ = ("answered_us", "base_offset", "error", "request")

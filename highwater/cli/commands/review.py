@@ -53,7 +53,7 @@ def command(
 
     Rules that differ, scripted scenarios and Kafka's own tests that end otherwise, violations on the same seeds of all
     random scenarios, upgrade and downgrade, liveness, availability, early warnings, and the commands that repeat each
-    part. Exit code 1: it breaks its promise where the base does not; 3: inconclusive.
+    part. Exit code 1: it breaks its promise where the base does not, or more often; 3: inconclusive.
     """
     from reports.review import page
     from reports.review.result import UNPROVEN, UNTESTED

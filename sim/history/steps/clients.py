@@ -21,7 +21,12 @@ ACKNOWLEDGES: Final[StepKind] = StepKind(
 
 
 class Acknowledges(Step):
-    """A leader acknowledges a batch with acks=all, with at least min ISR members in the ISR that it knows."""
+    """A leader acknowledges a batch with acks=all, with at least min ISR members in the ISR that it knows.
+
+    Attributes:
+        reply: the response.
+        min_isr: effective ``min.insync.replicas`` known to the leader.
+    """
 
     __slots__ = ("min_isr", "reply")
 
@@ -52,7 +57,15 @@ ACK: Final[StepKind] = StepKind(
 
 
 class Ack(Step):
-    """A producer received success for a batch, by the id and offset of its first record."""
+    """A producer received success for a batch, by the id and offset of its first record.
+
+    Attributes:
+        reply: the response.
+        acks: as the batch was sent: 0, 1 or -1 (all).
+        base_offset: offset of its first record.
+        first_id: id of its first record.
+        count: number of its records.
+    """
 
     __slots__ = ("acks", "base_offset", "count", "first_id", "reply")
 
@@ -62,10 +75,13 @@ class Ack(Step):
         request = reply.request
         self.reply = reply
         self.epoch = 0
-        self.broker = self.acks = request.acks
-        self.offset = self.base_offset = reply.base_offset
-        self.other = self.first_id = request.first_id
-        self.count = request.count
+        self.acks: int = request.acks
+        self.base_offset: int = reply.base_offset
+        self.first_id: int = request.first_id
+        self.count: int = request.count
+        self.broker = self.acks
+        self.offset = self.base_offset
+        self.other = self.first_id
 
     def tell(self, listeners: list[Listener]) -> None:
         for listener in listeners:
@@ -98,6 +114,11 @@ class Refused(Step):
 
     `is_new`: the previous response about the batch was different. Retries that must fail alike are elided, so a trace
     shows only new ones.
+
+    Attributes:
+        request: the request.
+        error: Kafka's name of the error.
+        is_new: whether the previous response about the batch was different.
     """
 
     __slots__ = ("error", "is_new", "request")
@@ -129,7 +150,12 @@ PRODUCER_ID: Final[StepKind] = StepKind(
 
 
 class ProducerId(Step):
-    """An idempotent producer got another producer id or epoch."""
+    """An idempotent producer got another producer id or epoch.
+
+    Attributes:
+        producer_id: the id.
+        producer_epoch: the epoch.
+    """
 
     __slots__ = ("producer_epoch", "producer_id")
 
@@ -160,7 +186,15 @@ READ: Final[StepKind] = StepKind(
 
 
 class Read(Step):
-    """A consumer (a node id) read batches, from its position to `end`, in an answer of the leader of this epoch."""
+    """A consumer (a node id) read batches, from its position to `end`, in an answer of the leader of this epoch.
+
+    Attributes:
+        consumer: node id of the consumer.
+        batches: the batches, at least one.
+        leader_epoch: epoch of the leader that answered.
+        position: offset of the first record that it shows.
+        end: offset after the last record.
+    """
 
     __slots__ = ("batches", "consumer", "end", "leader_epoch", "position")
 
@@ -172,8 +206,9 @@ class Read(Step):
         self.batches = batches
         self.epoch = self.leader_epoch = leader_epoch
         self.offset = self.position = position
-        self.other = self.end = end = batches[-1].last_offset + 1
-        self.records = end - position
+        self.end: int = batches[-1].last_offset + 1
+        self.other = self.end
+        self.records = self.end - position
 
     def tell(self, listeners: list[Listener]) -> None:
         for listener in listeners:
@@ -212,7 +247,12 @@ END_OFFSET: Final[StepKind] = StepKind(
 
 
 class EndOffset(Step):
-    """A consumer received the latest offset; `known` was exposed when it asked (`Clients.exposed`)."""
+    """A consumer received the latest offset; `known` was exposed when it asked (`Clients.exposed`).
+
+    Attributes:
+        offset: the latest offset in the response.
+        known: what was exposed when it asked (`Clients.exposed`).
+    """
 
     __slots__ = ("known",)
 
@@ -238,6 +278,11 @@ class Exposed:
 
     An entry of a newer epoch is kept only if it is above all of older epochs. Immutable, so that a request can remember
     what was known when it was sent.
+
+    Attributes:
+        epoch: a leader epoch.
+        end: the offset below which records were exposed.
+        before: the same of the next older leader epoch.
     """
 
     __slots__ = ("before", "end", "epoch")
@@ -307,6 +352,12 @@ class Position(Step):
     """A change of a consumer's position (a node id), with the leader epoch of the record before it, if known.
 
     `other` is the value of another `field` in traces, if any.
+
+    Attributes:
+        offset: the position after it.
+        other: the value of `field`.
+        consumer: node id of the consumer.
+        field: name of a further field in traces, if any.
     """
 
     __slots__ = ("consumer", "field", "kind")

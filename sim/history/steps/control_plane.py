@@ -23,7 +23,12 @@ ELECTED: Final[StepKind] = StepKind(
 
 
 class Elected(InEpoch):
-    """A leader was elected, 0 for none; without `by_isr` the election was unclean."""
+    """A leader was elected, 0 for none; without `by_isr` the election was unclean.
+
+    Attributes:
+        broker: the leader, 0 for none.
+        by_isr: whether it was elected from ISR or ELR; otherwise the election was unclean.
+    """
 
     __slots__ = ("by_isr",)
 
@@ -49,7 +54,11 @@ EPOCH_RAISED: Final[StepKind] = StepKind(
 
 
 class EpochRaised(InEpoch):
-    """The leader epoch was raised without another change."""
+    """The leader epoch was raised without another change.
+
+    Attributes:
+        broker: the leader.
+    """
 
     __slots__ = ()
 
@@ -70,7 +79,13 @@ ISR: Final[StepKind] = StepKind(
 
 
 class Isr(Step):
-    """An ISR was persisted together with the ELR; an `Elr` follows if that changed. The first has no ISR `before`."""
+    """An ISR was persisted together with the ELR; an `Elr` follows if that changed. The first has no ISR `before`.
+
+    Attributes:
+        isr: the ISR.
+        before: the ISR before; None for the first.
+        elr: the ELR.
+    """
 
     __slots__ = ("before", "elr", "isr")
 
@@ -108,7 +123,12 @@ ISR_SENT: Final[StepKind] = StepKind(
 
 
 class IsrSent(Step):
-    """A leader proposes an ISR."""
+    """A leader proposes an ISR.
+
+    Attributes:
+        isr: the proposed ISR.
+        before: the ISR that the leader knows.
+    """
 
     __slots__ = ("before", "isr")
 
@@ -117,7 +137,7 @@ class IsrSent(Step):
     def __init__(self, partition: Partition, isr: tuple[int, ...]) -> None:
         self.broker = partition.broker
         self.isr = isr
-        self.before = partition.state.isr
+        self.before: tuple[int, ...] = partition.state.isr
 
     def tell(self, listeners: list[Listener]) -> None:
         for listener in listeners:
@@ -136,7 +156,12 @@ ELR: Final[StepKind] = StepKind(
 
 
 class Elr(Step):
-    """Eligible leader replicas were persisted."""
+    """Eligible leader replicas were persisted.
+
+    Attributes:
+        elr: the ELR.
+        last_known_elr: the last known ELR.
+    """
 
     __slots__ = ("elr", "last_known_elr")
 
@@ -165,7 +190,12 @@ DECIDED: Final[StepKind] = StepKind(
 
 
 class Decided(Step):
-    """The control plane's decision is complete, or effective ``min.insync.replicas`` changed."""
+    """The control plane's decision is complete, or effective ``min.insync.replicas`` changed.
+
+    Attributes:
+        state: the partition's state.
+        min_isr: effective ``min.insync.replicas``.
+    """
 
     __slots__ = ("min_isr", "state")
 
@@ -189,7 +219,11 @@ MIN_ISR: Final[StepKind] = StepKind(
 
 
 class MinIsr(Step):
-    """Effective ``min.insync.replicas``, changed or not."""
+    """Effective ``min.insync.replicas``, changed or not.
+
+    Attributes:
+        size: effective ``min.insync.replicas``.
+    """
 
     __slots__ = ("size",)
 
@@ -221,6 +255,11 @@ class Assigned(Step):
     """The assignment changed, or a reassignment began, changed or ended.
 
     Without a reassignment in progress, `target` is empty. `before` are the previous assignment and target.
+
+    Attributes:
+        replicas: the assignment.
+        target: the target of the reassignment; empty without one.
+        before: the assignment and target before.
     """
 
     __slots__ = ("before", "replicas", "target")
@@ -261,7 +300,11 @@ DIRECTORY_ASSIGNED: Final[StepKind] = StepKind(
 
 
 class DirectoryAssigned(Step):
-    """A replica's log directory changed in the metadata."""
+    """A replica's log directory changed in the metadata.
+
+    Attributes:
+        directory: number of the log directory.
+    """
 
     __slots__ = ("directory",)
 
@@ -294,14 +337,18 @@ METADATA_SPED_UP: Final[StepKind] = StepKind(
 
 
 class MetadataDelay(Step):
-    """Metadata records reach a broker later, or earlier again, by `delay_us`."""
+    """Metadata records reach a broker later, or earlier again, by `delay_us`.
+
+    Attributes:
+        delay_us: by how much later, or earlier again.
+    """
 
     __slots__ = ("delay_us", "kind")
 
     def __init__(self, broker: int, by_us: int) -> None:
         self.kind = METADATA_SLOWED if by_us > 0 else METADATA_SPED_UP
         self.broker = broker
-        self.delay_us = abs(by_us)
+        self.delay_us: int = abs(by_us)
 
     def tell(self, listeners: list[Listener]) -> None:
         for listener in listeners:
@@ -357,7 +404,11 @@ TOPIC_DELETED: Final[StepKind] = StepKind(
 
 
 class TopicChange(Step):
-    """Partitions of a topic were created, or a topic was deleted with its partitions."""
+    """Partitions of a topic were created, or a topic was deleted with its partitions.
+
+    Attributes:
+        names: its partitions.
+    """
 
     __slots__ = ("kind", "names")
 
@@ -384,7 +435,12 @@ CONTROLLER: Final[StepKind] = StepKind(
 
 
 class Controller(InEpoch):
-    """A broker became controller."""
+    """A broker became controller.
+
+    Attributes:
+        broker: the controller.
+        epoch: the controller epoch.
+    """
 
     __slots__ = ()
 
@@ -414,7 +470,12 @@ UNFENCED: Final[StepKind] = StepKind(
 
 
 class Registered(Step):
-    """A process registered; `opens`: this opened its session. As `UNFENCED`: it had registered before."""
+    """A process registered; `opens`: this opened its session. As `UNFENCED`: it had registered before.
+
+    Attributes:
+        incarnation: number of the process among those of its broker.
+        opens: whether this opened its session.
+    """
 
     __slots__ = ("incarnation", "kind", "opens")
 
@@ -440,7 +501,11 @@ SESSION_END: Final[StepKind] = StepKind(
 
 
 class SessionEnd(Step):
-    """A session ended; `fenced`: its broker stays registered."""
+    """A session ended; `fenced`: its broker stays registered.
+
+    Attributes:
+        fenced: whether its broker stays registered.
+    """
 
     __slots__ = ("fenced",)
 
@@ -471,7 +536,12 @@ REPLAYED_METADATA: Final[StepKind] = StepKind(
 
 
 class Metadata(Step):
-    """Records that a quorum committed (broker 0) or a broker replayed, from an offset on."""
+    """Records that a quorum committed (broker 0) or a broker replayed, from an offset on.
+
+    Attributes:
+        offset: offset of the first record.
+        entries: the records.
+    """
 
     __slots__ = ("entries", "kind")
 
@@ -523,7 +593,13 @@ RECOVERIES: Final[StepKind] = StepKind("recoveries", FACT, Lane.NONE, "the contr
 
 
 class Recoveries(Step):
-    """The controller's counters of unclean recovery (`sim.history.metrics.METRICS`)."""
+    """The controller's counters of unclean recovery (`sim.history.metrics.METRICS`).
+
+    Attributes:
+        running: recoveries that run.
+        finished: recoveries that have ended.
+        manual: recoveries that wait for an operator.
+    """
 
     __slots__ = ("finished", "manual", "running")
 

@@ -23,7 +23,12 @@ APPEND: Final[StepKind] = StepKind(
 
 
 class Append(Step):
-    """A batch was appended to a log, after another batch or the log start; `other` is the id of its first record."""
+    """A batch was appended to a log, after another batch or the log start; `other` is the id of its first record.
+
+    Attributes:
+        batch: the batch.
+        before: the batch before it in this log, or the log start if it is the first.
+    """
 
     __slots__ = ("batch", "before")
 
@@ -70,7 +75,12 @@ TRUNCATE: Final[StepKind] = StepKind(
 
 
 class Truncate(Step):
-    """A log was truncated to `offset`, and perhaps no batch removed; `hw` is the HW before."""
+    """A log was truncated to `offset`, and perhaps no batch removed; `hw` is the HW before.
+
+    Attributes:
+        hw: the HW before.
+        removed: the removed batches.
+    """
 
     __slots__ = ("hw", "removed")
 
@@ -82,7 +92,7 @@ class Truncate(Step):
         self.offset = partition.log.leo
         self.other = len(removed)
         self.removed = removed
-        self.hw = partition.hw
+        self.hw: int = partition.hw
 
     def tell(self, listeners: list[Listener]) -> None:
         for listener in listeners:
@@ -101,7 +111,11 @@ LOG_START: Final[StepKind] = StepKind(
 
 
 class LogStart(Step):
-    """A log start moved."""
+    """A log start moved.
+
+    Attributes:
+        offset: the log start.
+    """
 
     __slots__ = ()
 
@@ -126,7 +140,12 @@ RETENTION: Final[StepKind] = StepKind(
 
 
 class Retention(Step):
-    """A leader deleted records (`ids`), by retention or DeleteRecords, up to its new log start."""
+    """A leader deleted records (`ids`), by retention or DeleteRecords, up to its new log start.
+
+    Attributes:
+        ids: ids of the deleted records.
+        log_start: the new log start.
+    """
 
     __slots__ = ("ids", "log_start")
 

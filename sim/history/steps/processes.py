@@ -21,7 +21,11 @@ START: Final[StepKind] = StepKind(
 
 
 class Start(Step):
-    """A process starts."""
+    """A process starts.
+
+    Attributes:
+        incarnation: number of the process among those of its broker.
+    """
 
     __slots__ = ("incarnation",)
 
@@ -38,7 +42,11 @@ class Start(Step):
 
 
 class NewLog(Step):
-    """A broker has a new log, with this LEO."""
+    """A broker has a new log, with this LEO.
+
+    Attributes:
+        leo: the LEO.
+    """
 
     __slots__ = ("_replica", "leo")
 
@@ -65,7 +73,11 @@ RECOVERED: Final[StepKind] = StepKind(
 
 
 class Recovered(NewLog):
-    """A process loaded its log; `lost` are the batches lost with the previous incarnation."""
+    """A process loaded its log; `lost` are the batches lost with the previous incarnation.
+
+    Attributes:
+        lost: batches lost with the previous incarnation.
+    """
 
     __slots__ = ("lost",)
 
@@ -103,7 +115,11 @@ DELETED: Final[StepKind] = StepKind(
 
 
 class Deleted(NewLog):
-    """A broker deleted its replica with these batches, and has an empty log now."""
+    """A broker deleted its replica with these batches, and has an empty log now.
+
+    Attributes:
+        removed: batches of the deleted replica.
+    """
 
     __slots__ = ("removed",)
 
@@ -215,9 +231,9 @@ class Flushed(Step):
 
     def __init__(self, broker: int, log: Log, count: int, *, damaged: bool) -> None:
         self.broker = broker
-        self.last = log.batches[count - 1] if count else None
+        self.last: Batch | None = log.batches[count - 1] if count else None
         self.count = count
-        self.log_start = log.log_start
+        self.log_start: int = log.log_start
         self.damaged = damaged
 
     def tell(self, listeners: list[Listener]) -> None:

@@ -70,9 +70,9 @@ class HighWatermark(Step):
         self.epoch = partition.leader_epoch
         self.offset = hw = partition.hw
         self.other = previous
-        self.leads = partition.is_leader
-        self.isr = partition.state.isr
-        self.min_isr = partition.min_insync_replicas
+        self.leads: bool = partition.is_leader
+        self.isr: tuple[int, ...] = partition.state.isr
+        self.min_isr: int = partition.min_insync_replicas
         self.committed: list[Batch] | None = None
         if self.leads and hw > previous:
             self.committed = partition.log.read_below(previous, hw)
@@ -98,7 +98,12 @@ LEAD: Final[StepKind] = StepKind(
 
 
 class Lead(Step):
-    """A broker becomes leader, with its LEO (`offset`) and HW (`other`) before any advance."""
+    """A broker becomes leader, with its LEO (`offset`) and HW (`other`) before any advance.
+
+    Attributes:
+        partition: the partition, as the broker leads it.
+        decision: the state that makes it leader.
+    """
 
     __slots__ = ("decision", "partition")
 
@@ -129,7 +134,11 @@ FOLLOW: Final[StepKind] = StepKind(
 
 
 class Follow(Step):
-    """A broker follows a leader (`other`). With `restarts` it truncates first; otherwise it continues fetching."""
+    """A broker follows a leader (`other`). With `restarts` it truncates first; otherwise it continues fetching.
+
+    Attributes:
+        restarts: whether it truncates, and fetches anew.
+    """
 
     __slots__ = ("restarts",)
 
@@ -160,7 +169,11 @@ SETTLED: Final[StepKind] = StepKind(
 
 
 class Settled(InEpoch):
-    """A follower completed its truncation after `rounds` OffsetsForLeaderEpoch responses."""
+    """A follower completed its truncation after `rounds` OffsetsForLeaderEpoch responses.
+
+    Attributes:
+        rounds: OffsetsForLeaderEpoch responses that it took.
+    """
 
     __slots__ = ("rounds",)
 

@@ -17,7 +17,7 @@ from scenarios.format import catalogue, plugins
 from scenarios.single.run import run_row
 from scenarios.sweep.store import Store
 from sim.checkers.checker import PROMISED
-from sim.protocol.decision_points import POINTS, Follower
+from sim.protocol.decision_points import POINTS
 from sim.protocol.modes import MODES
 from tests.places import ROOT
 
@@ -61,13 +61,6 @@ def test_the_page_lists_all_decisions() -> None:
     assert listed == points
 
 
-def test_the_page_lists_the_fields_of_all_situations() -> None:
-    listed = dict(re.findall(r"^\| `([A-Z]\w+)` \| (`\w+`(?:, `\w+`)*) \|$", PAGE, re.M))
-    situations = {point.situation for point in POINTS.values()} | {Follower}
-    fields = {one.__name__: ", ".join(f"`{field}`" for field in getattr(one, "_fields", ())) for one in situations}
-    assert listed == fields
-
-
 def test_the_page_lists_the_words_of_a_promise() -> None:
     words = set(re.findall(r"^\| `([A-Z_]+)` \| ", PAGE, re.M)) - {"FINDINGS"}
     known = {name for name in highwater.plugin.__all__ if getattr(highwater.plugin, name) in PROMISED}
@@ -91,6 +84,15 @@ def test_a_rule_value_of_the_page_is_listed_and_runs(highwater: Callable[..., Ca
     call = highwater("run", "chaos", "--seed", "3", "--mode", "kip320", *rule, *plugin, "--json")
     assert call.json["runs"][0]["row"]["verdict"] in ("ok", "violation")
     assert highwater("run", "chaos", "--seed", "3", "--mode", "kip320", *rule).code == 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_values_of_a_plugin_run_side_by_side(highwater: Callable[..., Call]) -> None:
+    modes = re.search(r"--modes (kip320,kip320\+\S+)", PAGE)
+    assert modes is not None
+    call = highwater("run", "chaos", "--seed", "3", "--modes", modes[1], "--plugin", "max_of_both.py", "--json")
+    assert [one["row"]["mode"] for one in call.json["runs"]] == modes[1].split(",")
+    assert call.code in (0, 1)
 
 
 @pytest.mark.usefixtures("folder")

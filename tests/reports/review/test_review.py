@@ -13,7 +13,7 @@ from reports.review import page
 from reports.review import review as reviewing
 from reports.review.document import Block, Commands, Heading, Items, Table, Text, to_html, to_markdown
 from reports.review.pace import FEWEST, Pace, Run
-from reports.review.result import LOSES, Counts
+from reports.review.result import LOSES, OFTENER, Counts, StoryEnd
 from reports.review.review import DOWNGRADE, UPGRADE, review
 from scenarios.format import catalogue
 from scenarios.format.catalogue import mode
@@ -21,6 +21,7 @@ from scenarios.single.run import run_row
 from scenarios.sweep import local
 from sim import exit_codes
 from sim.errors import InputError
+from sim.protocol.decisions import VALUES
 from sim.protocol.modes import MODES
 from tests.scenarios.sweep.here import Here
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reports.review.result import Review
+    from sim.protocol.modes import Mode
     from tests.conftest import Call
 
 SEEDS = 12
@@ -151,6 +153,59 @@ def test_the_command_writes_both_pages(highwater: Callable[..., Call], tmp_path:
 )
 def test_what_only_the_mode_shows_may_be_chance(counts: Counts, *, sure: bool) -> None:
     assert counts.is_sure == sure
+
+
+@pytest.mark.parametrize(
+    ("counts", "new"),
+    [
+        (Counts(89, 2, 18), True),
+        (Counts(89, 2, 18, known=("resubmitted_reassignment=replaces-marks", 18)), False),
+        (Counts(89, 2, 18, known=("resubmitted_reassignment=replaces-marks", 12)), False),  # 6 more than 2 are chance.
+        (Counts(89, 2, 18, known=("resubmitted_reassignment=replaces-marks", 1)), True),
+        (Counts(0, 0, 9), True),
+        (Counts(5, 9, 0), False),
+    ],
+)
+def test_a_cause_that_the_base_has_is_not_new(counts: Counts, *, new: bool) -> None:
+    assert counts.is_new == new
+
+
+def test_the_cause_is_one_that_a_rule_prevents_in_the_base(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its value prevents the violation on seeds of the base, and of those that only the mode shows."""
+    base, mine = MODES["elr-4.3"], mode("elr-4.3+reassignment_completes=targets-in-isr")
+    repair = ("resubmitted_reassignment", "replaces-marks")
+    other = ("isr_floor", "min-isr")
+
+    def row(_: object, of: Mode, seed: int, rules: dict[str, str]) -> dict[str, str]:
+        prevented = (repair[0] in rules and (of is base or seed != 9)) or (other[0] in rules and seed == 1)
+        return {"verdict": "ok", "violations_inside": "" if prevented else "no-progress"}
+
+    monkeypatch.setattr(reviewing, "run_row", row)
+    rows = object.__new__(reviewing._Rows)
+    rows._one = Run(catalogue.load("reassignments"), (base, mine))
+    rows._differing = {"reassignment_completes"}
+    asked = sum(1 << VALUES.index(pair) for pair in (repair, other, ("reassignment_completes", "min-isr")))
+    rows._decided = dict.fromkeys(range(10), asked)
+    assert rows._known("no-progress", {1, 2}, {7, 8, 9}) == (f"{repair[0]}={repair[1]}", 2)
+    rows._decided = dict.fromkeys(range(10), 0)  # No rule was asked.
+    assert rows._known("no-progress", {1, 2}, {7, 8, 9}) is None
+
+
+def test_a_review_tells_what_the_base_does_as_well(losing: Review) -> None:
+    (power,) = losing.swept
+    known = Counts(89, 2, 18, known=("elr_outside_assignment=dropped", 18))
+    found = replace(losing, stories=[], moved=[], swept=[replace(power, inside={"no-progress": known})])
+    assert (found.verdict, found.is_worse, found.lost) == (OFTENER, True, {})
+    said = list(page.answer(found))
+    assert said[0].endswith("breaks its promise on more seeds than kip279, and in no way that kip279 does not.")
+    assert any(line.endswith("prevents it with kip279, and on 18 of these 18 seeds.") for line in said)
+
+
+def test_scripted_losses_whose_steps_do_not_occur_are_told(losing: Review) -> None:
+    gone = StoryEnd("moved", "committed-loss (inside)", "not as told: x", "", worse=False, better=False, gone=("a",))
+    said = list(page.answer(replace(losing, stories=[gone])))
+    assert any(line.startswith("Scripted scenarios in which kip279 shows a, and ") for line in said)
+    assert any(line.endswith(" does not get that far: moved.") for line in said)
 
 
 def test_the_time_is_spent_where_the_rules_have_an_effect() -> None:

@@ -1,0 +1,43 @@
+"""The reference of plug-ins is that of the sources."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import highwater.plugin
+from highwater.plugin_reference import CLUSTER, PAGE, names, reference
+from sim.history import steps
+from sim.protocol.decision_points import POINTS
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return reference()
+
+
+def test_the_page_is_that_of_the_sources(page: str) -> None:
+    assert PAGE.read_text(encoding="utf-8") == page  # python -m highwater.plugin_reference
+
+
+def test_every_name_of_the_interface_is_there(page: str) -> None:
+    assert names().keys() == {*highwater.plugin.__all__}
+    listed = set(re.findall(r"^(?:### |\| )`(\w+)", page, re.M))
+    assert {*highwater.plugin.__all__} - listed == {
+        "Cluster",
+        "steps",
+    }  # Parts of a cluster, and steps, are parts of it.
+    assert all(f"### `{part}`" in page for part in CLUSTER)
+
+
+def test_every_step_and_situation_is_there(page: str) -> None:
+    methods = {kind.method for kind in steps.KINDS} - {steps.CONVERGED.method}  # That of no class of its own.
+    assert methods <= set(re.findall(r"^### `(\w+)\(step: ", page, re.M))
+    assert {point.situation.__name__ for point in POINTS.values()} <= set(re.findall(r"^### `(\w+)`", page, re.M))
+
+
+def test_everything_has_a_type_and_a_meaning(page: str) -> None:
+    rows = re.findall(r"^\| `.*$", page, re.M)
+    assert len(rows) > 200
+    assert [row for row in rows if re.search(r"\|  \|", row)] == []
