@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from math import inf, log
+from math import exp
 from statistics import mean
 
 import pytest
 
-from tests.verification.losses import CASES, FIRST_SEED, a_year, history
+from faults.plan import Fault
+from tests.verification.losses import CASES, FIRST_SEED, cut, direct, history, losing_share
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -31,7 +32,34 @@ def test_batches_of_direct_runs_are_steady() -> None:
     assert len(recorded.sends) / window_s == pytest.approx(exposed.batches_per_s, rel=0.05)
 
 
-def test_losses_a_year_follow_from_runs_without_a_loss() -> None:
-    assert a_year(0.5, 2.0) == pytest.approx(log(2) / 2)
-    assert a_year(0.0, 2.0) == 0
-    assert a_year(1.0, 2.0) == inf
+def test_the_share_of_losing_incidents_follows_from_runs_without_a_loss() -> None:
+    assert losing_share(0.5, [1, 1, 1]) == pytest.approx(0.5)
+    assert losing_share(0.75, [2, 2]) == pytest.approx(0.5)
+    assert losing_share(0.0, [2, 3]) == pytest.approx(0, abs=1e-9)
+    assert losing_share((0.5 + 0.75) / 2, [1, 2]) == pytest.approx(0.5)
+
+
+def test_a_run_is_cut_where_no_fault_follows_in_time() -> None:
+    exposed = CASES[0].exposed()
+    times = (0, 5, exposed.gap_us + 5, 2 * exposed.gap_us + 6)
+    faults = [Fault("kill", at_us, (1,)) for at_us in times]
+    assert [len(one) for one in cut(exposed, faults)] == [3, 1]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_incidents_are_as_many_as_the_rates_say(case) -> None:  # type: ignore[no-untyped-def]
+    exposed = case.exposed()
+    numbers = []
+    for seed in range(FIRST_SEED, FIRST_SEED + 100):
+        recorded = history(exposed, case.gaps, seed).recorded
+        assert recorded is not None
+        numbers.append(len(cut(exposed, recorded.plan.faults)))
+    expected = exposed.density * exp(-exposed.density) * case.gaps
+    assert mean(numbers) == pytest.approx(expected, rel=0.1)
+
+
+def test_a_direct_run_loses_as_its_incidents_do() -> None:
+    exposed = CASES[1].exposed()
+    results = [direct(exposed, CASES[1].gaps, number, apart=True) for number in range(4)]
+    assert [one.lost for one in results] == [one.lost_apart > 0 for one in results]
+    assert {one.lost for one in results} == {True, False}
