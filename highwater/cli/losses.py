@@ -42,7 +42,7 @@ def show(ui: Ui, estimate: Estimate) -> None:
     for name, rate in exposed.rates.a_year.items():
         if rate:
             ui.line(
-                f"{name}: {rate:.3g} a year, {exposed.a_year[name]:.3g} in the cluster ({exposed.rates.sources[name]})"
+                f"{name}: {rate:.3g} a year of each, {exposed.a_year[name]:.3g} in all ({exposed.rates.sources[name]})"
             )
     ui.section("Assumed")
     ui.lines(f"- {line}" for line in yearly.assumptions(estimate))

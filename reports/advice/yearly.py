@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -112,8 +112,10 @@ class Estimate:
 
     @property
     def widest(self) -> Tally:
-        """The stratum in which one lost run stands for most: it sets the upper end while no run loses anything."""
-        return max(self.tallies, key=lambda one: one.weight)
+        """The stratum in which one lost run stands for most: it sets the upper end while no run loses anything. Of
+        those that were not reached, all incidents count.
+        """
+        return max(self.tallies, key=lambda one: (one.runs > 0, one.weight))
 
 
 def waves(exposed: Exposure, runs: int | None, until_s: float, pool: Pool) -> Iterator[Estimate]:
@@ -134,11 +136,10 @@ def waves(exposed: Exposure, runs: int | None, until_s: float, pool: Pool) -> It
     tallies = [Tally(stratum) for stratum in found]
     total = FIRST if runs is None else runs
     while True:
-        pieces = [
-            piece
+        pieces = _in_turn(
+            Task(exposed, tally.stratum, place * SEEDS + tally.runs, count - tally.runs)
             for place, (tally, count) in enumerate(zip(tallies, allocated(found, total), strict=True))
-            for piece in Task(exposed, tally.stratum, place * SEEDS + tally.runs, count - tally.runs).pieces()
-        ]
+        )
         in_time = pieces if runs is not None else takewhile(lambda _: time.monotonic() < until_s, pieces)
         for place, result in pool.map(simulate, in_time):
             tallies[place].add(result)
@@ -150,6 +151,14 @@ def waves(exposed: Exposure, runs: int | None, until_s: float, pool: Pool) -> It
         if more < WORTH * done:
             return
         total += more
+
+
+def _in_turn(tasks: Iterable[Task]) -> list[Task]:
+    """The pieces of tasks: the first of each task, then the second of each, so that all strata have some if time is
+    short.
+    """
+    pieces = [(number, piece) for task in tasks for number, piece in enumerate(task.pieces())]
+    return [piece for _, piece in sorted(pieces, key=lambda one: one[0])]
 
 
 def allocated(found: Sequence[Stratum], runs: int) -> list[int]:

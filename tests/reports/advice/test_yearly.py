@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import time
+from itertools import count
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -78,18 +79,25 @@ def test_the_sum_is_never_below_a_part() -> None:
         assert part.losses_a_year[2] <= found.losses_a_year[2]
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_no_task_begins_after_the_time(processes: int) -> None:
-    with Pool(processes) as pool:
-        begin_s = time.monotonic()
-        *_, last = yearly.waves(exposed(outages=1.0), None, begin_s + 2, pool)
-        assert time.monotonic() - begin_s < 10
-    assert last.runs > 0
-    with Pool() as pool:
-        *_, none = yearly.waves(exposed(outages=1.0), None, time.monotonic(), pool)
+def test_no_task_begins_after_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = count()
+    monkeypatch.setattr(yearly, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
+    *_, last = yearly.waves(exposed(outages=1.0, pauses=1.0), None, 9, Pool())
+    assert 0 < last.runs <= 9 * yearly.PIECE
+    assert last.runs < yearly.FIRST
+    assert all(one.runs for one in last.tallies[:3])
+    *_, none = yearly.waves(exposed(outages=1.0), None, 0, Pool())
     assert none.runs == 0
     assert none.losses_a_year[:2] == (0, 0)
     assert none.losses_a_year[2] == pytest.approx(sum(one.stratum.a_year for one in none.tallies) + none.larger_a_year)
+
+
+def test_waves_grow_as_long_as_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = count()
+    monkeypatch.setattr(yearly, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
+    runs = [one.runs for one in yearly.waves(exposed(outages=1.0), None, 60, Pool())]
+    assert len(runs) > 1
+    assert runs == sorted(runs)
 
 
 def test_a_task_counts_the_losses_of_its_runs() -> None:
