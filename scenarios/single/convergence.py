@@ -87,6 +87,7 @@ class PartitionConvergence:
         self._done = done
         self._next_id = first_id
         self._writing = False
+        self._checks_again = False
         self._awaited = -1
         self.converged = False
         self.acked = False
@@ -106,6 +107,10 @@ class PartitionConvergence:
     def check(self) -> None:
         """Write once the ISR is full."""
         if not self._writing and not self.converged and self._is_whole():
+            if self._is_untouched:
+                self._check_untouched()
+                return
+            self._partition.join()
             self._writing = True
             record = self._next_id
             self._next_id += 1
@@ -129,11 +134,32 @@ class PartitionConvergence:
         led = self._leader is not None  # A leader that knows the latest decision.
         whole = led and self._is_whole() and batches[0].first_id == self._awaited and self._have_equal_ends()
         if whole and not (self._unsettled_brokers() or self._unsettled_work()):
-            self.converged = True
-            self._partition.recorder.record(Converged(0))
-            self._done()
+            self._converge()
         kernel = self._cluster.kernel
         kernel.call_at(kernel.now_us + RETRY_US, ALWAYS, lambda _: self.check(), None)
+
+    @property
+    def _is_untouched(self) -> bool:
+        """Whether an idle partition is in the state in which it was created: then a write would show nothing."""
+        return self._partition.idle and self._state.partition_epoch == 0
+
+    def _check_untouched(self) -> None:
+        """Wait until all brokers know such a partition."""
+        if self._leader is not None and self._have_equal_ends() and not self._unsettled_brokers():
+            self._converge()
+        elif not self._checks_again:
+            self._checks_again = True
+            kernel = self._cluster.kernel
+            kernel.call_at(kernel.now_us + RETRY_US, ALWAYS, self._check_again, None)
+
+    def _check_again(self, _: object) -> None:
+        self._checks_again = False
+        self.check()
+
+    def _converge(self) -> None:
+        self.converged = True
+        self._partition.recorder.record(Converged(0))
+        self._done()
 
     def _have_equal_ends(self) -> bool:
         running, name = self._cluster.running, self._partition.name
@@ -160,7 +186,7 @@ class PartitionConvergence:
         if missing or down:
             detail = f"at the deadline after healing, out of the ISR: {missing}, not running: {down}"
             return Violation("stuck-replica", now_us, detail)
-        if not self.acked:
+        if not self.acked and not self._is_untouched:
             return Violation("no-progress", now_us, "no acks=all write was acknowledged after healing")
         brokers, work = self._unsettled_brokers(), self._unsettled_work()
         if brokers:

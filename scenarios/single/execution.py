@@ -251,9 +251,9 @@ class Execution:
             self._begin_clients_of(partition)
 
     def _begin_clients_of(self, partition: ClusterPartition) -> None:
-        partition.producer.begin()
         if partition.idle:
             return
+        partition.producer.begin()
         partition.consumer.begin()
         if self.scenario.drawn:
             first_us = self.kernel.now_us + partition.consumer.settings.end_offsets_us
@@ -471,6 +471,10 @@ class Execution:
         self.inside, self.inside_unclean, self.inside_lossy = self._label_partition(recorder)
         found = recorder.history.findings
         for name, further in recorder.further.items():
+            found_here = further.history.findings
+            has_records = further.history.commits.batches or further.history.clients.acks
+            if not (has_records or found_here.violations or found_here.warnings):
+                continue  # It has no record that a promise could cover.
             inside, unclean, lossy = self._label_partition(further)
             self.inside = self.inside and inside
             self.inside_unclean, self.inside_lossy = min(self.inside_unclean, unclean), min(self.inside_lossy, lossy)

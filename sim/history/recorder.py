@@ -238,7 +238,7 @@ class Recorder:
         if kind.kept:
             self._kept.append(step)
         listeners = self._listeners[kind.number]
-        if self._first is not None:
+        if self._first is not None and self._trace.observers:
             listeners = [one for one in listeners if one is not self._trace]
         if listeners:
             step.tell(listeners)

@@ -169,8 +169,8 @@ class Cluster:
         """Start everything, brokers one after the other."""
         self.network.join(self.control)
         for partition in self.partitions:
-            self.network.join(partition.producer)
-            self.network.join(partition.consumer)
+            if not partition.idle:
+                partition.join()
         self._lengthen_links()
         order = sorted(self.settings, key=lambda broker: (broker != self._first, broker))
         for position, broker in enumerate(order, start=1):

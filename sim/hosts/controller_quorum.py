@@ -25,6 +25,7 @@ from sim.protocol.kraft.metadata import (
     MIN_ISR,
     BrokerRegistration,
     BrokerUnregistration,
+    ConfigRecord,
     MetadataImage,
     PartitionRegistration,
     Record,
@@ -75,6 +76,7 @@ class ControllerQuorum(ControlPlane):
         self.session_us = self._settings.session_us
         self._config = setup.config
         self._min_isrs = setup.min_isrs
+        self._min_isrs_noted: dict[str, int] = {}
         self._in_order = setup.in_order
         self.sessions = BrokerHeartbeatTracker(
             self, self.session_us, setup.kernel, keeps_fenced=setup.decide.keeps_fenced_sessions.yes()
@@ -166,13 +168,13 @@ class ControllerQuorum(ControlPlane):
         self.end_elision()
         first = len(self.log.records)
         self._recorder.record(steps.Metadata(steps.COMMITTED_METADATA, 0, first, records))
+        elr_enabled, unclean = self.active.elr_enabled, self._registering(records, first)
+        remembers = self._decide.last_known_elr.value == "ejected-members"
         for record in records:
             self.log.append(record)
             if isinstance(record, PartitionRegistration):
                 self._note_partition(record)
-                min_isr = self.active.min_isr(record) if self.active.elr_enabled else 0
-                unclean = self._registering(records, first)
-                remembers = self._decide.last_known_elr.value == "ejected-members"
+                min_isr = self.active.min_isr(record) if elr_enabled else 0
                 recorder = self._recorder.of(record.name)
                 recorder.record(steps.PartitionChanged(record, min_isr, unclean, remembers=remembers))
             elif isinstance(record, BrokerRegistration):
@@ -181,7 +183,7 @@ class ControllerQuorum(ControlPlane):
                 self._note_unregistered(record.broker)
             elif isinstance(record, TopicRemoval):
                 self._note_deleted(record)
-        self._note_min_isr()
+        self._note_min_isr(records)
         self.log.send_to_all(first, self.sessions.brokers)
         if self.changed is not None:
             self.changed()
@@ -249,10 +251,20 @@ class ControllerQuorum(ControlPlane):
             self._recorder.of(before.name).record(steps.Fact(steps.UNCLEAN_ELECTION, leader))
         self._forced = False
 
-    def _note_min_isr(self) -> None:
-        for state in (self.state, *self.further.values()):
-            if isinstance(state, PartitionRegistration):
-                self._recorder.of(state.name).record(steps.MinIsr(self.active.min_isr(state)))
+    def _note_min_isr(self, records: Sequence[Record]) -> None:
+        """Note the effective ``min.insync.replicas`` of the first partition, and of others for which it changed."""
+        state, active, noted = self.state, self.active, self._min_isrs_noted
+        if isinstance(state, PartitionRegistration):
+            self._recorder.record(steps.MinIsr(active.min_isr(state)))
+        if not self.further:
+            return
+        changed = any(isinstance(record, ConfigRecord) for record in records)
+        for other in self.further.values() if changed else records:
+            if isinstance(other, PartitionRegistration) and other.name in self.further:
+                min_isr = active.min_isr(other)
+                if noted.get(other.name) != min_isr:
+                    noted[other.name] = min_isr
+                    self._recorder.of(other.name).record(steps.MinIsr(min_isr))
 
     def _note_broker(self, record: BrokerRegistration) -> None:
         broker = record.broker
@@ -353,8 +365,7 @@ class ControllerQuorum(ControlPlane):
         brokers = self.active.image.brokers
         if len(brokers) == self._brokers and all(self.active.image.is_active(broker) for broker in brokers):
             self.active.create_partition(self._topic, self.state.replicas)
-            for one in self._further.values():
-                self.active.create_partition(one.name, one.replicas)
+            self.active.create_topic({one.name: one.replicas for one in self._further.values()})
 
     def is_keepalive(self, broker: int, broker_epoch: int, metadata_offset: int, *, want_fence: bool) -> bool:
         """Whether a heartbeat with these fields would only keep the session.

@@ -179,6 +179,8 @@ class HostedReplica:
     def read(self, request: FetchRequest, position: Position) -> FetchResult:
         """The result of a fetch that waited. Kafka: DelayedFetch#onComplete."""
         partition = self.partition
+        if len(request.positions) > 1 and partition.has_all(position) and request.replica in partition.followers.states:
+            return self.result(NONE, [])
         _, offset, epoch, last_epoch = position
         assigned = request.replica < 0 or request.replica in partition.followers.states
         if assigned:

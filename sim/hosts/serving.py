@@ -20,6 +20,7 @@ from sim.protocol import probes
 from sim.protocol.log.leader_epoch_file_cache import UNDEFINED
 from sim.protocol.messages import (
     DIVERGING_EPOCH,
+    NO_BROKER_EPOCH,
     NO_EPOCH,
     NONE,
     NOT_LEADER_OR_FOLLOWER,
@@ -39,10 +40,13 @@ from sim.protocol.messages import (
     ProduceResponse,
 )
 from sim.protocol.replica.delayed_fetch import DelayedFetch
+from sim.protocol.replica.isr import UNREGISTERED
 from sim.protocol.replica.partition import NO_LEADER, Partition
 
 NO_BACKLOG: Final = Backlog()
 """The backlog of an ended process."""
+NO_RESULT: Final[FetchResult] = ("", NONE, [], -1, -1, -1, None)
+"""In place of the result of an idle partition, which only a response needs."""
 UNKNOWN_LEADER: Final = (NO_LEADER, NO_EPOCH)
 """Leader and leader epoch of a partition for which a broker knows none."""
 
@@ -232,11 +236,18 @@ class Serving(HostingBroker):
         results: list[FetchResult] = []
         counted: list[tuple[HostedReplica, int, int]] = []
         waits = True
+        follower, broker_epoch = request.replica, request.broker_epoch
+        is_fresh = broker_epoch == NO_BROKER_EPOCH or self.live.get(follower, UNREGISTERED) <= broker_epoch
+        idle: list[tuple[int, HostedReplica]] = []
         for position, leader_epoch in zip(request.positions, request.leader_epochs, strict=True):
             replica = self.replica(position[0])
             if replica is None:
                 results.append(self._no_result(position[0]))
                 waits = False
+                continue
+            if is_fresh and replica.partition.note_idle_fetch(follower, position, leader_epoch, broker_epoch, now_us):
+                idle.append((len(results), replica))
+                results.append(NO_RESULT)
                 continue
             result, counts = replica.read_for_follower(request, position)
             results.append(result)
@@ -244,19 +255,28 @@ class Serving(HostingBroker):
                 waits = False
             if counts:
                 counted.append((replica, position[1], leader_epoch))
-        if not waits and any(one[2] for one in results) and any(one[1] or one[6] for one in results):
-            self.reached(probes.MIXED_RESPONSE)
         if waits:
-            for position in request.positions:
-                replica = self.replica(position[0])
-                assert replica is not None
-                replica.followers.append(delayed)
+            self._wait_on_all(delayed)
         else:
-            self.reply(request.node, FetchResponse(request, results))
+            for place, replica in idle:
+                results[place] = replica.result(NONE, [])
+            self._reply_fetches(request, results)
         for replica, offset, leader_epoch in counted:
             replica.partition.follower_fetched(request.replica, request.broker_epoch, offset, leader_epoch, now_us)
         if waits and delayed.waits:
             self._await_expiry(delayed)
+
+    def _wait_on_all(self, delayed: DelayedFetch) -> None:
+        """Let a fetch wait on the list of each of its partitions."""
+        for position in delayed.request.positions:
+            replica = self.replica(position[0])
+            assert replica is not None
+            replica.followers.append(delayed)
+
+    def _reply_fetches(self, request: FetchRequest, results: list[FetchResult]) -> None:
+        if any(one[2] for one in results) and any(one[1] or one[6] for one in results):
+            self.reached(probes.MIXED_RESPONSE)
+        self.reply(request.node, FetchResponse(request, results))
 
     def _await_expiry(self, delayed: DelayedFetch) -> None:
         if self._elide_if_idle(delayed):

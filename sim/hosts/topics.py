@@ -84,6 +84,13 @@ class ClusterPartition:
         self.producer = Producer(PRODUCER + CLIENTS_EACH * place, setup)
         self.consumer = Consumer(CONSUMER + CLIENTS_EACH * place, setup)
 
+    def join(self) -> None:
+        """Connect producer and consumer, unless they are."""
+        network = self.setup.network
+        if self.producer.node not in network.nodes:
+            network.join(self.producer)
+            network.join(self.consumer)
+
     def validator(self, position: int, observe: Callable[[Sequence[Batch]], None]) -> Consumer:
         """A new consumer that reads from an offset on and passes each read to a callback."""
         node = VALIDATOR + CLIENTS_EACH * self.place
@@ -210,8 +217,8 @@ class Topics:
             if topic.min_isr is not None:
                 self._min_isrs[name] = topic.min_isr
             found.append(PartitionSetup(name, replicas, topic.min_isr, recorder))
-            self._setup.network.join(partition.producer)
-            self._setup.network.join(partition.consumer)
+            if not partition.idle:
+                partition.join()
         self._recorder.record(steps.TopicChange(steps.TOPIC_CREATED, tuple(names)))
         control.create_partitions(found)
         self._names[topic.name] += names

@@ -93,6 +93,7 @@ class World:
         """A leader and clients that know it."""
         self.run()
         for partition in self.cluster.partitions:
+            partition.join()
             partition.producer.begin()
             if not partition.idle:
                 partition.consumer.begin()

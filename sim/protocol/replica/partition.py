@@ -38,6 +38,7 @@ from sim.protocol.messages import (
     UNKNOWN_LEADER_EPOCH,
     UNKNOWN_PRODUCER_ID,
     LeaderAndIsr,
+    Position,
     ProduceRequest,
 )
 from sim.protocol.replica.delayed_produce import DelayedProduces, ProduceHost
@@ -365,6 +366,23 @@ class Partition(ReadableReplica):
         if leader_epoch != self.leader_epoch and self.decide.hw_needs_epoch.yes():
             return False
         return self.hw >= self.log.leo or not self.decide.hw_at_every_fetch.yes()
+
+    def note_idle_fetch(
+        self, follower: int, position: Position, leader_epoch: int, broker_epoch: int, now_us: int
+    ) -> bool:
+        """Note a fetch that is a no-op for the leader and finds nothing, as `follower_fetched` would; False if it is
+        another one.
+        """
+        leo = self.log.leo
+        state = self.followers.states.get(follower)
+        if (
+            state is None
+            or leader_epoch != self.leader_epoch
+            or not (state.in_isr and state.leo == position[1] == leo == self.hw and self.has_all(position))
+        ):
+            return False
+        state.fetched(leo, leo, broker_epoch, now_us)
+        return True
 
     def _ignores_other_epoch(self) -> bool:
         """Whether an unfenced fetch in another leader epoch is ignored."""

@@ -21,6 +21,7 @@ from sim.protocol.messages import (
     OFFSET_OUT_OF_RANGE,
     UNSUPPORTED_VERSION,
     Diverging,
+    Position,
 )
 from sim.protocol.replica.fencing import LeaderEpochFencing
 from sim.protocol.replica.replica import Replica, ReplicaHost
@@ -89,6 +90,19 @@ class ReadableReplica(Replica):
             if own is not None and own != last_epoch:
                 return LOG_TRUNCATION
         return NONE
+
+    def has_all(self, position: Position) -> bool:
+        """Whether a follower's fetch at this position finds nothing new: its log ends like this one, and `check_fetch`
+        would not refuse it.
+        """
+        _, offset, epoch, last_epoch = position
+        epochs = self.epochs.epochs
+        return (
+            self.is_leader
+            and offset == self.log.leo
+            and epoch in (NO_EPOCH, self.leader_epoch)
+            and (last_epoch == NO_EPOCH or (bool(epochs) and epochs[-1] == last_epoch and self.agrees is not None))
+        )
 
     def _check_divergence(self, offset: int, last_epoch: int) -> str:
         """Compare the epoch of the last record below a fetch offset with this log (KIP-595).

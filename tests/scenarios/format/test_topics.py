@@ -102,6 +102,27 @@ def test_an_idle_topic_is_written_to_when_everything_is_healed() -> None:
     assert all(convergence.converged for convergence in one.convergence.partitions)
 
 
+def test_an_idle_partition_that_nothing_changed_converges_without_a_write() -> None:
+    topics = (
+        '[[topics]]\nname = "orders"\n[[topics]]\nname = "idle"\npartitions = 12\nreplication_factor = 1\nidle = true\n'
+    )
+    one = executed(with_topics(topics))
+    control = one.cluster.control
+    written = [partition for partition in one.cluster.partitions[1:] if partition.recorder.history.clients.acks]
+    unchanged = [name for name in control.further if control.state_of(name).partition_epoch == 0]
+    assert unchanged
+    assert {partition.name for partition in written} == set(control.further) - set(unchanged)
+    assert all(convergence.converged for convergence in one.convergence.partitions)
+
+
+def test_many_idle_partitions_cost_little() -> None:
+    events = []
+    for count in (1, 100):
+        topics = f'[[topics]]\nname = "orders"\n[[topics]]\nname = "idle"\npartitions = {count}\nidle = true\n'
+        events.append(run_row(with_topics(topics), ELR, 1)["events"])
+    assert events[1] < 3 * events[0]
+
+
 def test_a_run_is_the_same_from_its_store_and_its_recording(tmp_path: Path) -> None:
     scenario = with_topics()
     assert replace(of_store(scenario.to_json()), source="") == scenario
