@@ -23,7 +23,10 @@ _GROUPS: Final = (
         "a producer here retries until delivery.timeout.ms; giving up sooner loses no acknowledged record",
     ),
     (r"replica\.selector\.class|client\.rack", "consumers read from the leader"),
-    (r"broker\.rack", "the scenario places brokers in racks: [topology]"),
+    (
+        r"broker\.rack",
+        "the scenario places brokers in racks: [topology]; advise counts those of several files",
+    ),
     (
         r"inter\.broker\.protocol\.version|(log\.)?message\.format\.version|unstable\..*\.enable",
         "the mode decides how brokers behave",

@@ -188,9 +188,17 @@ def test_the_command_prints_the_table_and_writes_files(highwater: Callable[..., 
     assert called.code == 0
     assert "replicas = 3, racks = 3, together = rack" in called.out
     assert "not answered, and taken as: racks = 3, return_s = 60" in called.err
-    assert highwater("scenarios", "validate", tmp_path / "out" / "advice.toml").code == 0
+    assert "No file sets broker.rack: Kafka places replicas without regard to racks then" in called.out
+    scenario = tmp_path / "out" / "advice.toml"
+    assert f"highwater sweep {scenario} --modes kraft,elr,elr-4.3 --seeds 0..2 " in called.out
+    assert "defaults of Kafka 3.9 that differ: enable.idempotence = true" in called.out
+    assert highwater("scenarios", "validate", scenario).code == 0
     assert "hunter2" not in called.out + called.err + (tmp_path / "out" / "advice.toml").read_text()
-    found = highwater(*words, "--json").json
+    server.write_text(f"{server.read_text()}broker.rack=a\n")
+    other = tmp_path / "other.properties"
+    other.write_text(server.read_text().replace("rack=a", "rack=b"))
+    found = highwater(*words, "--server-properties", other, "--json").json
+    assert found["answers"]["racks"] == 2
     assert found["settings"]["min.insync.replicas"] == 2
     assert len(found["table"]) == 6 * 3
 
