@@ -10,7 +10,7 @@ notebooks/guide/plugins.md tells how to write each part. In a notebook, `load` d
 
 from __future__ import annotations
 
-from faults.bounds import Limits
+from faults.bounds import FaultBounds, Limits, aim
 from faults.kind import (
     BROKER,
     CLUSTER,
@@ -33,7 +33,18 @@ from faults.kind import (
     Param,
     Targets,
 )
-from faults.plan import Fault
+from faults.plan import (
+    CONTROLLER,
+    FOLLOWERS,
+    ISR_MEMBER,
+    LAST_MEMBER,
+    LAST_TARGET,
+    LEADER,
+    OUTSIDER,
+    STEP_BROKER,
+    Fault,
+    Trigger,
+)
 from scenarios.format.plugin import API_VERSION, Plugin, Rule, RuleValue, StepProbe
 from scenarios.format.plugins import load, loaded
 from sim.checkers.checker import (
@@ -80,9 +91,15 @@ __all__ = [
     "API_VERSION",
     "BROKER",
     "CLUSTER",
+    "CONTROLLER",
     "DISTURBED",
     "EVERYWHERE",
+    "FOLLOWERS",
+    "ISR_MEMBER",
     "KRAFT",
+    "LAST_MEMBER",
+    "LAST_TARGET",
+    "LEADER",
     "LINK",
     "MACHINES",
     "MS",
@@ -90,12 +107,14 @@ __all__ = [
     "NOT_PROMISED",
     "OTHER_BROKER",
     "OTHER_REPLICA",
+    "OUTSIDER",
     "PERMILLE",
     "POINTS",
     "PROCESS",
     "READABLE",
     "RECORDS_OR_NONE",
     "STALLED",
+    "STEP_BROKER",
     "STOPPED",
     "THE_CONTROLLER",
     "THE_LEADER",
@@ -111,6 +130,7 @@ __all__ = [
     "EndOffsetHidden",
     "EpochRecorded",
     "Fault",
+    "FaultBounds",
     "FaultKind",
     "FetcherRestart",
     "Finding",
@@ -130,7 +150,9 @@ __all__ = [
     "StepProbe",
     "Stream",
     "Targets",
+    "Trigger",
     "Truncation",
+    "aim",
     "choice",
     "integer",
     "load",

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from scenarios.format.plugin_border import HIDDEN
 from sim.history import steps
 
 ROOT: Final = Path(__file__).parents[1]
@@ -22,6 +23,8 @@ PAGE: Final = ROOT / "notebooks" / "guide" / "plugin-reference.md"
 _ENTRY: Final = re.compile(r"^    ?(\w+): (.*)$")
 LONG: Final = 90
 """A longer value of a word is not shown."""
+_REPORTS: Final = ("_history", "_violates", "_warns")
+"""Names with which a checker reports, and knows the run."""
 _SECTIONS: Final = ("Attributes:", "Args:")
 _COMMON: Final = {
     "broker": "the broker",
@@ -77,6 +80,7 @@ CARRIED: Final = (
     ("sim.protocol.messages", "ProduceRequest"),
     ("sim.protocol.messages", "ProduceResponse"),
     ("sim.history.steps.clients", "Exposed"),
+    ("sim.history.history", "History"),
     ("sim.history.clients", "Clients"),
     ("sim.history.commits", "Commits"),
     ("sim.history.records", "Records"),
@@ -181,7 +185,7 @@ def _read(module: str, name: str) -> Found:
             _read_function(found, statement)
     for one, said in listed.items():
         found.members.setdefault(one, Member()).meaning = said
-    found.members = {one: member for one, member in found.members.items() if not one.startswith("_")}
+    found.members = {one: member for one, member in found.members.items() if not one.startswith("_") or one in _REPORTS}
     return found
 
 
@@ -189,7 +193,7 @@ def _read_function(found: Found, function: ast.FunctionDef) -> None:
     if function.name == "__init__":
         _read_init(found, function)
         return
-    if function.name.startswith("_"):
+    if function.name not in _REPORTS and (function.name.startswith("_") or function.name in HIDDEN):
         return
     said = _doc(function)[0]
     if any(isinstance(one, ast.Name) and one.id == "property" for one in function.decorator_list):
@@ -217,13 +221,16 @@ def _read_init(found: Found, function: ast.FunctionDef) -> None:
             member.type = given.get(member.set_by, member.type) if kind == "Final" else kind
         elif isinstance(node, ast.Assign):
             value = ast.unparse(node.value)
+            created = re.fullmatch(r"([A-Z]\w*)\(.*\)", value)
             for target in node.targets:
                 targets = target.elts if isinstance(target, ast.Tuple) else [target]
                 for one in targets:
                     if isinstance(one, ast.Attribute):
                         member = found.members.setdefault(one.attr, Member())
                         member.set_by = value
-                        member.type = member.type or given.get(value, "") or _LITERALS.get(value, "")
+                        member.type = (
+                            member.type or given.get(value, "") or _LITERALS.get(value, created[1] if created else "")
+                        )
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             _read_super(found, node.value)
 
@@ -420,7 +427,18 @@ _PARTS: Final = {
         *("EndOffsetHidden", "ReplicaStart", "Election", "EligibleReplicas", "Reassignment", "Follower"),
     ),
     "Checkers": ("Checker", "Finding", "RunEnd"),
-    "Kinds of fault": ("FaultKind", "Fault", "Limits", "Targets", "Amount", "Duration", "Param", "Stream"),
+    "Kinds of fault": (
+        "FaultKind",
+        "Fault",
+        "Trigger",
+        "Limits",
+        "FaultBounds",
+        "Targets",
+        "Amount",
+        "Duration",
+        "Param",
+        "Stream",
+    ),
 }
 """Part of the page -> its classes."""
 

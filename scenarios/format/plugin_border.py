@@ -26,7 +26,7 @@ _MOST: Final = 1 << 62
 """Bound of integers: compiled code packs them into 64 bits."""
 _SHOWN: Final = 80
 """Most characters of a wrong value in a message."""
-_HIDDEN: Final = ("dispose", "_known")
+HIDDEN: Final = ("dispose", "_known")
 """Methods of `Checker` that are not part of the interface."""
 
 Expects = Callable[[Any, tuple[Any, ...]], str]
@@ -302,7 +302,7 @@ def _derived(kind: type, methods: Mapping[str, Any]) -> Any:
 def checker(kind: type[Checker], plugin: str) -> Any:
     """A subclass of a plug-in's checker whose methods, and what these report, are checked."""
     name = kind.__name__
-    for hidden in _HIDDEN:
+    for hidden in HIDDEN:
         if getattr(kind, hidden) is not getattr(Checker, hidden):
             raise InputError(f"checker {name}: {hidden} is not a method of the interface; choose another name")
     heard = [one for one in dir(steps.Listener) if one.startswith("on_")]

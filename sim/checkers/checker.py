@@ -91,6 +91,7 @@ class Checker(Listener):
     Attributes:
         decided: whether it has met a case in which the property could have been violated. Otherwise a run without
             findings says nothing about it.
+        _history: what is known of the run so far.
     """
 
     FINDINGS: ClassVar[tuple[Finding, ...]] = ()

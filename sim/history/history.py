@@ -19,8 +19,14 @@ class History:
     """The history of one run.
 
     The record budget limits the records appended to logs, shown to consumers, committed to and replayed from a metadata
-    log, or covered by end offsets that went back; partitions share a `budget`. `steps` are those of kept kinds, in
-    order.
+    log, or covered by end offsets that went back; partitions share a `budget`.
+
+    Attributes:
+        steps: those of kept kinds, in order.
+        clients: what clients were told.
+        commits: what leaders' HWs have passed.
+        records: what was appended and deleted.
+        findings: violations and early warnings so far.
     """
 
     def __init__(self, record_budget: int = 1_000_000, *, budget: RecordBudget | None = None) -> None:

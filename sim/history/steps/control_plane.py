@@ -82,6 +82,7 @@ class Isr(Step):
     """An ISR was persisted together with the ELR; an `Elr` follows if that changed. The first has no ISR `before`.
 
     Attributes:
+        epoch: the leader epoch; -1 for the first ISR.
         isr: the ISR.
         before: the ISR before; None for the first.
         elr: the ELR.

@@ -18,6 +18,7 @@ from sim.errors import InputError
 from sim.history import steps
 from sim.protocol.decision_points import POINTS
 from sim.protocol.modes import MODES
+from tests.fixtures import max_of_both
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -112,35 +113,12 @@ PLUGIN = Plugin(
     probes=[StepProbe("odd-probe", "x", "isr", when=act if HOOK == "when" else lambda step: True)],
 )
 """
-SCENARIO: Final = """
-schema = 1
-name = "odd-faults"
-title = "Faults of a plug-in"
-brokers = 4
-control = "real"
-
-[config]
-"default.replication.factor" = 3
-"min.insync.replicas" = 2
-acks = "all"
-
-[workload]
-bursts = [4, 6]
-batches = [2, 4]
-gap_ms = [100, 1500]
-records = [1, 3]
-
-[faults]
-horizon_ms = 90000
-count = [5, 7]
-kinds = ["odd", "kill", "reassignment", "cut"]
-moving_percent = 40
-restart_ms = [1000, 30000]
-cut_ms = [500, 20000]
-
-[expect]
-"elr-4.3" = "may-violate"
-"""
+SCENARIO: Final = (
+    max_of_both.SCENARIO.replace('"blink", "power-loss", "cut"', '"odd", "kill", "reassignment", "cut"')
+    .replace("restart_ms = ", "moving_percent = 40\nrestart_ms = ")
+    .replace('kip320-max = "may-violate"\n', "")
+)
+"""That of the fixture, with this plug-in's kind of fault."""
 
 
 @pytest.fixture(autouse=True)
