@@ -187,7 +187,7 @@ class Hunt:
         """The name of the next step, for its time, and the step, which returns the CPU seconds of other processes."""
         if len(self.state.oracle) < len(self.subjects):
             return ORACLE, self._compare
-        number = next((number for number in self.state.written if self._is_to_act(number)), 0)
+        number = min(filter(self._is_to_act, self.state.written), key=self._turn, default=0)
         if number and self._time(BROKERS_WALL) <= BROKERS_SHARE * self._time("wall"):
             return BROKERS, lambda: self._act(number)
         # All first looks before any shrinking: so the result is the same from any number of processes.
@@ -276,6 +276,11 @@ class Hunt:
         one = self.state.written[number]
         ahead = one.script and not one.obstacle and len(one.runs) < self.repeat
         return bool(ahead and not self.lacks and all(run["result"] != acting.DIFFERS for run in one.runs))
+
+    def _turn(self, number: int) -> tuple[int, int]:
+        """Sort key of new causes that wait for brokers: those that did not get there before come last."""
+        runs = self.state.written[number].runs
+        return sum(run["result"] == acting.UNDECIDED for run in runs), number
 
     def _act(self, number: int) -> float:
         one = self.state.written[number]

@@ -275,6 +275,27 @@ def test_the_classes_of_a_build_are_compared_first(tmp_path: Path) -> None:
     assert "The random runs follow the mode with elr_outside_assignment=dropped" in text
 
 
+@pytest.mark.usefixtures("stubbed")
+def test_what_brokers_were_not_brought_to_comes_last(tmp_path: Path) -> None:
+    acted: list[str] = []
+
+    def act(script: Path, *_: object) -> dict[str, str]:
+        acted.append(script.parent.name)
+        return {"result": acting.UNDECIDED if script.parent.name == "1" else acting.CONFIRMED, "told": "slow"}
+
+    with states.alone(tmp_path):
+        one = hunt(tmp_path, lacks="", act=act)
+        while len(one.state.written) < 3:
+            one.step()
+        one.state.times = {"wall": 1e9}
+        acted.clear()
+        for entry in one.state.written.values():
+            entry.runs.clear()
+        for _ in range(9):
+            one.step()
+    assert acted == ["1", "2", "2", "2", "3", "3", "3", "1", "1"]
+
+
 def test_control_arms_get_their_share() -> None:
     state = State(ABOUT)
     for _ in range(400):
