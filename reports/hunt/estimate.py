@@ -30,15 +30,30 @@ _Z: Final = 1.959964
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """The probability of something new in the next CPU hour, with its 95 % interval; `once` and `twice` are the causes
-    that were seen once, and twice.
+    """How many new causes the next CPU hour finds, with the bounds of the 95 % interval; `once` and `twice` are the
+    causes that were seen once, and twice.
     """
 
     once: int
     twice: int
-    probability: float
-    low: float
-    high: float
+    per_hour: float
+    low_per_hour: float
+    high_per_hour: float
+
+    @property
+    def probability(self) -> float:
+        """The probability of at least one in the next CPU hour."""
+        return 1 - exp(-self.per_hour)
+
+    @property
+    def low(self) -> float:
+        """The lower bound of the probability."""
+        return 1 - exp(-self.low_per_hour)
+
+    @property
+    def high(self) -> float:
+        """The upper bound of the probability."""
+        return 1 - exp(-self.high_per_hour)
 
 
 def discovery(counts: Iterable[int], cpu_hours: float) -> Discovery | None:
@@ -50,7 +65,7 @@ def discovery(counts: Iterable[int], cpu_hours: float) -> Discovery | None:
     half = _Z * sqrt(once + 2 * twice)
     exact = poisson_interval(once)
     low, high = max(0.0, min(once - half, exact[0])), max(once + half, exact[1])
-    return Discovery(once, twice, *(1 - exp(-rate / cpu_hours) for rate in (once, low, high)))
+    return Discovery(once, twice, *(count / cpu_hours for count in (once, low, high)))
 
 
 def poisson_interval(count: int) -> tuple[float, float]:

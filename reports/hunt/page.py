@@ -223,9 +223,10 @@ def _likely(hunt: Hunt) -> Iterator[Block]:
         yield Text("There was no time to say.")
         return
     yield Text(
-        f"{counted(found.once, 'cause')} were seen once, {counted(found.twice, 'cause')} twice. The probability of a "
-        f"cause that this hunt has not seen is {percent(found.probability)} per CPU hour, 95 % interval "
-        f"{percent(found.low)} to {percent(found.high)}."
+        f"Causes seen once: {found.once}, twice: {found.twice}, in {hunt.state.times['cpu'] / 3600:.2g} CPU hours. The "
+        f"next CPU hour is expected to find {found.per_hour:.2g} causes that this hunt has not seen, 95 % interval "
+        f"{found.low_per_hour:.2g} to {found.high_per_hour:.2g}; the probability of at least one is "
+        f"{percent(found.probability)} ({percent(found.low)} to {percent(found.high)})."
     )
     yield Text(f"Estimator: {estimate.SOURCE}. Arms that find more are run more, so it holds for a hunt that goes on.")
 
