@@ -202,7 +202,8 @@ def _head(ui: Ui, asked: Experiment, cluster: Cluster, exposed: Exposure | None)
     answers = ", ".join(f"{name} = {in_words(value)}" for name, value in asked.answers.to_json().items())
     ui.line(f"Answers: {answers}")
     config = asked.scenario.config
-    ui.line(f"Settings: {', '.join(f'{key} = {shown(value)}' for key, value in config.items())}")
+    own = {key: value for key, value in config.items() if not key.startswith("sim.")}
+    ui.line(f"Settings: {', '.join(f'{key} = {shown(value)}' for key, value in own.items())}")
     ui.line(f"Releases: {', '.join(f'{mode.release} (mode {mode.name})' for mode in asked.modes)}")
     if asked.idle:
         ui.line(f"Without effect in these releases, and left out: {', '.join(asked.idle)}")
