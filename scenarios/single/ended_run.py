@@ -47,6 +47,8 @@ class EndedRun:
         self.inside_unclean, self.inside_lossy = run.inside_unclean, run.inside_lossy
         self.error = error
         self.digest = recorder.digest()
+        named = [one.partition or run.cluster.name for one in violations] if len(run.cluster.partitions) > 1 else []
+        self.violated_partitions = ",".join(sorted(set(named)))
         needs_replay = violations or error or run.stalled or not self.expected
         self.replay = replay_line(run.scenario, run.mode, run.seed, run.overrides, self.digest) if needs_replay else ""
         self.plan = run.plan

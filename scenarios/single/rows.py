@@ -20,7 +20,7 @@ from scenarios.format.grid import sql_type
 if TYPE_CHECKING:
     from scenarios.single.ended_run import EndedRun
 
-ROWS_VERSION: Final = 9
+ROWS_VERSION: Final = 10
 """Of rows and of stores; see `Column.since`. Version 3 added grids of settings; version 5 added manifests and the
 verdict `exhausted`, which was `error` before.
 """
@@ -199,6 +199,12 @@ def _columns() -> tuple[Column, ...]:
         ),
         Column("vacuous", "boolean", "a random scenario in which too little happened to count"),
         Column("first_violation_us", "bigint", "simulated time in us; -1 when none", _first_violation_us),
+        Column(
+            "violated_partitions",
+            "string",
+            "partitions with a violation, sorted, joined by commas; empty when none, or if there is one partition",
+            since=10,
+        ),
         Column(
             "signature",
             "string",

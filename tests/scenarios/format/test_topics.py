@@ -475,3 +475,14 @@ def test_a_row_without_faults_about_others_has_the_plan_of_the_first() -> None:
             one._draw()
             plans.append([fault.about("") for fault in one.plan.faults])
         assert plans[0] == plans[1]
+
+
+def test_a_row_names_the_partitions_that_violate() -> None:
+    topics = TOPICS.replace("replication_factor = 2", "replication_factor = 1")
+    text = re.sub(r"kinds = \[.*\]", 'kinds = ["disk-replaced"]', DRAWN)
+    rows = [run_row(read(f"{text}{topics}", "mine.toml"), ELR, seed) for seed in range(12)]
+    found = {row["violated_partitions"] for row in rows}
+    assert "audit-0" in found
+    assert all(bool(row["violated_partitions"]) == bool(row["violations"]) for row in rows)
+    alone = [run_row(with_topics(""), ELR, seed) for seed in range(6)]
+    assert {row["violated_partitions"] for row in alone} == {""}
