@@ -25,6 +25,7 @@ from scenarios.shrinking.script_export import NotScriptedError, to_toml
 from scenarios.shrinking.shrink import shrink
 from scenarios.single.ended_run import replay_line
 from sim.errors import InputError
+from sim.protocol.modes import MODES, NO_RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from scenarios.shrinking.shrink import ShrunkCase
     from scenarios.single.result import RunResult
     from scenarios.single.rows import Row
+    from sim.protocol.modes import Mode
 
 FINDING: Final = "finding"
 REPAIRED: Final = "repaired"
@@ -174,27 +176,37 @@ def shrink_failure(
     )
     if name:
         return result
-    key, name, known_as = _named(group(kind), rules, cures, faults)
+    key, name, known_as = _named(group(kind), arm.mode, rules, cures, faults)
     if first.known:
         key, name = f"{key}; another story than {first.known}", f"{name}; cured as {first.known}, by another story"
     return replace(result, key=key, name=name, known=known_as)
 
 
-def _named(kind: str, rules: Sequence[Repair], cures: Sequence[Repair], faults: Iterable[str]) -> tuple[str, str, str]:
+def _named(
+    kind: str, mode: Mode, rules: Sequence[Repair], cures: Sequence[Repair], faults: Iterable[str]
+) -> tuple[str, str, str]:
     """Key and name of a cause that is no finding, and how it is known."""
-    if rules:
-        rules = [one for one in rules if one.name not in WIDE] or rules
-        best = min(rules, key=lambda one: (triage.rank(one), one))
-        bug = known_bug(best.name, str(best.value))
+    rules = [one for one in rules if one.name not in WIDE] or rules
+    for one in sorted(rules, key=lambda one: (triage.rank(one), one)):
+        bug = known_bug(one.name, str(one.value))
         if bug is not None:
-            return f"{kind}: {best}", f"{bug.name} ({bug.ticket})", REPAIRED
-        words = " and ".join(f"by {one}" for one in rules)
-        return f"{kind}: {words}", f"{kind}, cured {words}", ""
+            return f"{kind}: {one}", f"{bug.name} ({bug.ticket})", REPAIRED
+        if release := _repaired_in(one, mode):
+            return f"{kind}: {one}", f"{kind}, cured by {one}, as of {release}", REPAIRED
     if cures:
-        words = " and ".join(f"by {one}" for one in cures)
+        words = " and ".join(f"by {one}" for one in rules or cures)
         return f"{kind}: {words}", f"{kind}, cured {words}", ""
     struck = ", ".join(sorted(set(faults))) or "no fault"
     return f"{kind}: after {struck}", f"{kind}, cured by no single repair, after {struck}", ""
+
+
+def _repaired_in(repair: Repair, mode: Mode) -> str:
+    """The first later release that has a repair; empty: none has, or it is that of a finding."""
+    if any(one.repair == (repair.name, repair.value) for one in findings.FINDINGS.values()):
+        return ""
+    later = [one for one in MODES.values() if one.release != NO_RELEASE and one.place > mode.place]
+    with_it = [one for one in later if one.rules.as_dict()[repair.name] == repair.value]
+    return min(with_it, key=lambda one: one.place).release if with_it else ""
 
 
 def lasting(found: ShrunkCase, trials: Trials) -> tuple[Repair, ...]:
