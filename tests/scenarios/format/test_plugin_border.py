@@ -9,12 +9,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from highwater.cli import main
 from scenarios import plugged
 from scenarios.format import catalogue, plugin_border, plugins
 from scenarios.single.rows import is_internal
-from scenarios.single.run import run_row
+from scenarios.single.run import run_blows, run_row
 from scenarios.sweep.store import Store
-from sim.errors import InputError
+from sim.errors import InputError, PluginError
 from sim.history import steps
 from sim.protocol.decision_points import POINTS
 from sim.protocol.modes import MODES
@@ -230,6 +231,33 @@ def test_commands_end_as_documented_and_each_seed_has_its_row(
     errors = {row["error"] for row in rows} - {""}
     assert all("(plug-in, mine.py:" in error for error in errors)
     assert (swept.code == 1) == bool(errors)
+
+
+def test_an_answer_that_depends_on_earlier_runs_is_an_error_of_the_run(folder: Path) -> None:
+    """A run with blows is repeated up to its early warnings; the repetition fails, and the seed has its row."""
+    text = TEXT.format(hook="", act="pass", kind=()).replace('self._violates(**{"kind": "odd"', 'dict(**{"kind": "odd"')
+    again = "ROUND.append(1)\n        if len(ROUND) > 1:\n            raise LookupError('again')"
+    text = text.replace('if HOOK == "__init__":\n            return act()', again).replace(
+        'HOOK = "', 'ROUND = []\nHOOK = "'
+    )
+    (folder / "again.py").write_text(text)
+    with plugins.loaded(str(folder / "again.py")):
+        scenario = catalogue.load(str(folder / "odd.toml"))
+        (row,) = run_blows(scenario, MODES["elr-4.3"], 0, blows=1)
+    assert row["verdict"] == "error"
+    assert row["error"].startswith("LookupError: again (plug-in, again.py:")
+
+
+def test_an_error_outside_of_a_run_ends_the_command_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, highwater: Callable[..., Call]
+) -> None:
+    def fail(*_: object) -> int:
+        raise PluginError("fault odd: problem returned 3", "mine.py:3 in problem: return 3")
+
+    monkeypatch.setattr(main, "_called", fail)
+    call = highwater("modes", "list")
+    line = "highwater: PluginError: fault odd: problem returned 3 (plug-in, mine.py:3 in problem: return 3)\n"
+    assert (call.code, call.out, call.err) == (2, "", line)
 
 
 def test_a_function_that_does_not_return_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
