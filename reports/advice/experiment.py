@@ -23,7 +23,7 @@ from sim.protocol.rules import unmet
 
 NAME: Final = "advice"
 WAVE: Final = 4
-"""Seeds of a wave; waves are counted whole."""
+"""Seeds of a wave for each process, at most; the first wave has one, and waves are counted whole."""
 FACTOR: Final = "default.replication.factor"
 MIN_ISR: Final = "min.insync.replicas"
 FLUSH: Final = "log.flush.interval.messages"
@@ -226,7 +226,7 @@ def waves(experiment: Experiment, seeds: int | None, until_s: float, pool: Pool)
 
     Args:
         experiment: what to run.
-        seeds: number of seeds; None: as many as the time allows, in whole waves, at least one.
+        seeds: number of seeds; None: as many as the time allows, in whole waves, at least one for each process.
         until_s: when the time is over (`time.monotonic`), if there is no number of seeds.
         pool: the processes that run them.
     """
@@ -235,9 +235,9 @@ def waves(experiment: Experiment, seeds: int | None, until_s: float, pool: Pool)
     cells = {(name, mode.name): Cell() for name in variants for mode in experiment.modes}
     of_seed = partial(_rows, variants, experiment.modes)
     losing: list[tuple[int, int]] = []
-    first = 0
-    while seeds is None or first < seeds:
-        end = first + WAVE if seeds is None else min(first + WAVE, seeds)
+    first, wave = 0, pool.processes
+    while wave:
+        end = first + wave if seeds is None else seeds
         for rows in pool.map(of_seed, range(first, end)):
             for place, row in rows.items():
                 _add(cells[place], row)
@@ -246,8 +246,8 @@ def waves(experiment: Experiment, seeds: int | None, until_s: float, pool: Pool)
         first = end
         yield Outcome(experiment, first, cells, losing)
         now = time.monotonic()
-        if seeds is None and now + (now - begin) * WAVE / first > until_s:
-            return
+        fit = int((until_s - now) * first / (now - begin)) if seeds is None else 0
+        wave = max(0, min(fit, WAVE * pool.processes))
 
 
 def _rows(variants: Mapping[str, Scenario], modes: Sequence[Mode], seed: int) -> dict[tuple[str, str], Row]:

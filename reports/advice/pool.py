@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 AHEAD: Final = 4
-"""Items of each process that are under way or wait."""
+"""Items of each process that are under way or wait, by default."""
 
 
 class Pool:
@@ -37,8 +37,13 @@ class Pool:
         if self._workers is not None:
             self._workers.close()
 
-    def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    def map(self, function: Callable[[T], R], items: Iterable[T], ahead: int = AHEAD) -> Iterator[R]:
         """The results, in the order of the items.
+
+        Args:
+            function: called in a process.
+            items: each is taken when its turn comes.
+            ahead: items of each process that are under way or wait, at most; 1 if time limits the items.
 
         Raises:
             UnavailableError: a worker process was killed.
@@ -50,7 +55,7 @@ class Pool:
         try:
             for item in items:
                 begun.append(self._workers.pool.submit(function, item))
-                if len(begun) >= AHEAD * self.processes:
+                if len(begun) >= ahead * self.processes:
                     yield begun.popleft().result()
             while begun:
                 yield begun.popleft().result()

@@ -22,7 +22,7 @@ FEWEST: Final = 2
 """Incidents of a stratum, at least, unless the time is over."""
 FIRST: Final = 100
 """Incidents of the first wave, about, if time decides; each further one has as many as all before it, at most."""
-PIECE: Final = 5
+PIECE: Final = 2
 """Incidents of a task, at most."""
 SPARE: Final = 0.8
 """Share of the time left that another wave is planned for."""
@@ -140,8 +140,11 @@ def waves(exposed: Exposure, runs: int | None, until_s: float, pool: Pool) -> It
             Task(exposed, tally.stratum, place * SEEDS + tally.runs, count - tally.runs)
             for place, (tally, count) in enumerate(zip(tallies, allocated(found, total), strict=True))
         )
-        in_time = pieces if runs is not None else takewhile(lambda _: time.monotonic() < until_s, pieces)
-        for place, result in pool.map(simulate, in_time):
+        if runs is not None:
+            results = pool.map(simulate, pieces)
+        else:
+            results = pool.map(simulate, takewhile(lambda _: time.monotonic() < until_s, pieces), ahead=1)
+        for place, result in results:
             tallies[place].add(result)
         yield Estimate(exposed, tallies, larger_a_year)
         done, now_s = sum(tally.runs for tally in tallies), time.monotonic()
