@@ -35,6 +35,10 @@ LEVEL: Final = "1"
 """Of the C compiler's optimisation: at 2 it takes several times as long."""
 DIRECT: Final = ("-fvisibility=hidden", "-fno-plt", "-fno-semantic-interposition")
 """Calls between the C files go straight to the function: 1 % of the instructions of a run."""
+TAKEN_FOR_TRUE: Final = ("--always-true", "COMPILED")
+"""Options of mypy: see `sim.native.COMPILED`."""
+RUNTIME: Final = "librt"
+"""The package that compiled code calls: mypyc's own library."""
 PROFILED: Final = "profiled"
 COUNTS: Final = ("-fprofile-generate",)
 COUNTED: Final = ("-fprofile-use", "-Wno-missing-profile", "-Wno-coverage-mismatch")
@@ -64,6 +68,7 @@ class CustomBuildHook(BuildHookInterface[Any]):
         files = build(Path(self.root), Path(self._folder.name))
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
+        build_data["dependencies"].append(RUNTIME)
         build_data["force_include"] |= {f"{self._folder.name}/{file}": file for file in files}
 
     def finalize(self, *_: object) -> None:
@@ -157,7 +162,8 @@ def main() -> None:
                 super().build_extensions()
 
     # A C file for each module: together they took twice the time, and one core.
-    extensions = mypycify(sys.argv[2:], opt_level=LEVEL, debug_level="0", multi_file=True)
+    words = [*TAKEN_FOR_TRUE, *sys.argv[2:]]
+    extensions = mypycify(words, opt_level=LEVEL, debug_level="0", multi_file=True)
     if _is_gcc():
         for extension in extensions:
             extension.extra_compile_args += list(DIRECT)

@@ -1,7 +1,8 @@
-"""Marks classes that plug-ins derive from, for mypyc: otherwise a compiled class has no subclasses in plain Python.
+"""What concerns the compiler (mypyc) alone.
 
-Compiled, objects of native classes cost nothing for it. This module stays plain, so that the mark needs no package
-at run time.
+`mypyc_attr` marks classes that plain Python derives from, in plug-ins and tests: otherwise a compiled class has no
+subclasses there. Objects of native classes cost nothing for it. This module stays plain, so that the mark needs no
+package at run time.
 """
 
 from __future__ import annotations
@@ -17,4 +18,7 @@ else:
         return lambda kind: kind
 
 
-__all__ = ["mypyc_attr"]
+COMPILED: bool = False
+"""Whether this build is compiled: the compiler takes this to be true (`.ci/build_hook.py`), and drops other branches."""
+
+__all__ = ["COMPILED", "mypyc_attr"]

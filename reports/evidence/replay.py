@@ -16,7 +16,7 @@ from scenarios.format.blow import parse, to_text
 from sim import exit_codes
 from sim.config import shown
 from sim.errors import InputError, UserError, did_you_mean
-from sim.history.recorder import DIGEST_BYTES
+from sim.history.digest import DIGEST_BYTES
 from sim.protocol.modes import mode as mode_named
 
 if TYPE_CHECKING:

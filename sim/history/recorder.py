@@ -7,12 +7,11 @@ in order of attachment, except that moments come first and traces last.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from hashlib import blake2b
-from struct import Struct
 from typing import Final
 
 from sim.history.availability import Availability
 from sim.history.coverage import Coverage
+from sim.history.digest import Digest
 from sim.history.history import History
 from sim.history.metrics import Counts, Metrics
 from sim.history.steps import (
@@ -37,11 +36,6 @@ from sim.protocol.batch import Batch
 from sim.protocol.messages import ProduceRequest
 from sim.protocol.replica.partition import Partition
 
-DIGEST_BYTES: Final = 16
-_PACKED: Final = Struct("<qBhiqq")
-_PACK_INTO: Final = _PACKED.pack_into
-_STEP_BYTES: Final = _PACKED.size
-_BUFFER_BYTES: Final = 256 * _STEP_BYTES
 _OF_FURTHER: Final = 255
 """In place of a step's number: the place of the partition that the next step is about, if it is not the first one."""
 _OF_MOMENTS: Final = {moment: kind for kind in KINDS for moment in kind.moments}
@@ -124,9 +118,7 @@ class Recorder:
         self._kept = self.history.steps
         self._kernel = kernel
         self._budget = self.history.budget
-        self._hash = blake2b(digest_size=DIGEST_BYTES)
-        self._buffer = bytearray(_BUFFER_BYTES)
-        self._used = 0
+        self._digest = Digest()
         self._listeners: list[list[Listener]] = [[] for _ in METHODS]
         self._trace = _Trace({} if first is None else {"partition": name})
         self._alone = self._trace if first is None else _Trace({})
@@ -194,9 +186,7 @@ class Recorder:
 
     def digest(self) -> str:
         """Hash of all steps so far (32 hex digits)."""
-        self._hash.update(self._buffer[: self._used])
-        self._used = 0
-        return self._hash.hexdigest()
+        return self._digest.hexdigest()
 
     def record(self, step: Step) -> None:
         """Record a step; raises BudgetError if the record budget is used up."""
@@ -209,14 +199,7 @@ class Recorder:
             if code >= 0:
                 self._first.pack_further(self._place, step)
         elif code >= 0:
-            # Packed in place: appending bytes objects to the buffer costs twice as much.
-            used = self._used
-            _PACK_INTO(self._buffer, used, now_us, code, step.broker, step.epoch, step.offset, step.other)
-            used += _STEP_BYTES
-            if used == _BUFFER_BYTES:
-                self._hash.update(self._buffer)
-                used = 0
-            self._used = used
+            self._digest.add(now_us, code, step.broker, step.epoch, step.offset, step.other)
         if kind.kept:
             self._kept.append(step)
         listeners = self._listeners[kind.number]
@@ -246,17 +229,8 @@ class Recorder:
     def pack_further(self, place: int, step: Step) -> None:
         """Add a step of the partition at this place to the digest."""
         now_us = self._kernel.now_us
-        self._pack(_PACKED.pack(now_us, _OF_FURTHER, place, 0, 0, 0))
-        self._pack(_PACKED.pack(now_us, step.kind.code, step.broker, step.epoch, step.offset, step.other))
-
-    def _pack(self, packed: bytes) -> None:
-        used = self._used
-        self._buffer[used : used + _STEP_BYTES] = packed
-        used += _STEP_BYTES
-        if used == _BUFFER_BYTES:
-            self._hash.update(self._buffer)
-            used = 0
-        self._used = used
+        self._digest.add(now_us, _OF_FURTHER, place, 0, 0, 0)
+        self._digest.add(now_us, step.kind.code, step.broker, step.epoch, step.offset, step.other)
 
     def truncated(self, broker: int, partition: Partition, removed: list[Batch]) -> None:
         """Record a truncation; repeated truncations that remove nothing are recorded once."""
