@@ -19,6 +19,6 @@ else:
 
 
 COMPILED: bool = False
-"""Whether this build is compiled: the compiler takes this to be true (`.ci/build_hook.py`), and drops other branches."""
+"""Whether this is a compiled build: the compiler takes it for true (`.ci/build_hook.py`), and drops other branches."""
 
 __all__ = ["COMPILED", "mypyc_attr"]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sim.protocol.messages import FetchRequest, ListOffsetsRequest, OffsetsForLeaderEpochRequest
 from sim.protocol.replica.partition import Partition
+from sim.protocol.replica.partition_host import PartitionHost
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
@@ -17,7 +18,7 @@ UNSETTLED: Final = -1
 Request = FetchRequest | OffsetsForLeaderEpochRequest | ListOffsetsRequest
 
 
-class RecordingHost:
+class RecordingHost(PartitionHost):
     """What the hosts of a search under ZooKeeper and under KRaft have in common; time stands still.
 
     Attributes:
@@ -36,19 +37,19 @@ class RecordingHost:
         self.committed = 0
 
     def appended(self, replica: Replica, batch: Batch) -> None:
-        """See `ReplicaHost.appended`."""
+        """See `PartitionHost.appended`."""
 
     def truncated(self, replica: Replica, removed: list[Batch]) -> None:
-        """See `ReplicaHost.truncated`."""
+        """See `PartitionHost.truncated`."""
 
     def log_start_moved(self, replica: Replica) -> None:
-        """See `ReplicaHost.log_start_moved`."""
+        """See `PartitionHost.log_start_moved`."""
 
     def replicated(self, partition: Partition, follower: int, leo: int) -> None:
         """See `PartitionHost.replicated`."""
 
     def reached(self, probe: int) -> None:
-        """See `ReplicaHost.reached`."""
+        """See `PartitionHost.reached`."""
 
     def hw_moved(self, replica: Replica, previous: int) -> None:
         """Note as committed what a leader's HW passes."""

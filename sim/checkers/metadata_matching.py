@@ -37,7 +37,9 @@ class MetadataMatching(Checker):
             return
         self.decided = True
         broker = step.broker
-        for place, record in enumerate(step.entries, step.offset):
+        place = step.offset - 1
+        for record in step.entries:
+            place += 1
             if place >= len(log) or log[place] is not record:
                 if (broker, place) not in self._reported:
                     self._reported.add((broker, place))

@@ -116,7 +116,7 @@ class ElidedFetch(ElidedExchange):
         back: Channel[Any],
         wait_us: int,
     ) -> None:
-        super().__init__((there, back))
+        super().__init__(there, back)
         self._server = server
         self.delayed = delayed
         self._results = results
@@ -163,7 +163,7 @@ class ElidedPings(ElidedExchange):
     __slots__ = ("_channel", "_interval_us", "_pinger", "_sent_us", "_sessions")
 
     def __init__(self, pinger: ElidingBroker, channel: Channel[Any], sent_us: int, interval_us: int) -> None:
-        super().__init__((pinger.life, channel))
+        super().__init__(pinger.life, channel)
         self._pinger = pinger
         self._sessions: SessionKeeper = channel.target
         self._channel = channel

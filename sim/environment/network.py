@@ -166,7 +166,10 @@ class Node(Receiver):
 
     def end_elision(self, kind: type[ElidedExchange] = ElidedExchange) -> None:
         """End elided exchanges of a type, because this node is about to change without an event of its own."""
-        for exchange in self.life.elided[:]:
+        elided = self.life.elided
+        if not elided:
+            return
+        for exchange in elided[:]:
             if isinstance(exchange, kind):
                 exchange.end(self.network.now_us)
 
@@ -315,9 +318,11 @@ class Channel(Gate, Generic[Target]):
         if about < ALIKE:
             sent = link.sent
             subject: Any = about  # An int, typed as Any because compiled code would box it anew for each use.
-            before = sent.get(subject, 0)
-            sent[subject] = before + 1
-            about += before << _BEFORE
+            subjects = len(sent)
+            before = sent.setdefault(subject, 1)
+            if len(sent) == subjects:  # Not the first message with this subject.
+                sent[subject] = before + 1
+                about += before << _BEFORE
         number = mixed(link.key, about)
         arrival_us = now_us + link.table[number >> _QUANTILE]
         if link.loss and self._is_lost(number, about):
@@ -520,7 +525,7 @@ class Network:
             if lost is None:
                 continue
             lost.close()
-            heard_us = 0 if self.link(node.node, peer).cuts else LATENCY_US[128]
+            heard_us = 0 if self.is_cut(node.node, peer) else LATENCY_US[128]
             notice_us = other.timeout_us if silently else heard_us
             if notice_us:
                 self._kernel.call_at(self._kernel.now_us + notice_us, other.life, other.disconnected, node.node)
@@ -564,14 +569,17 @@ class Network:
         for node in self.nodes.values():
             node.end_elision()
 
-    def is_steady(self, first: int, second: int) -> bool:
-        """Whether all messages between two nodes arrive."""
-        nodes, links = self.nodes, self._links
-        one, other = nodes.get(first), nodes.get(second)
-        if one is None or other is None or one.frozen or other.frozen:
+    def is_cut(self, source: int, target: int) -> bool:
+        """Whether this direction is cut."""
+        return self._cuts > 0 and self.link(source, target).cuts > 0
+
+    def is_steady(self, one: Node, other: Node) -> bool:
+        """Whether all messages between two nodes that are up arrive."""
+        if one.frozen or other.frozen:
             return False
         if not (self._cuts or self._has_lost):
             return True
+        links, first, second = self._links, one.node, other.node
         there, back = links.get((first, second)), links.get((second, first))
         return not (
             self.loss

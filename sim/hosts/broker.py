@@ -301,19 +301,19 @@ class Broker(Following):
         """Adopt new states of partitions, and the live brokers; if that changes the answer to clients, release elided
         retries.
         """
-        if live == self.live:
+        if live is self.live or live == self.live:
             about = states
             for state in states:
                 self.known[state.name] = state
         else:
-            self.live = live
+            self.live = dict(live)
             for state in states:
                 self.known[state.name] = state
             about = self.known.values()
         changes = False
         leaders = self.known_leaders
         for state in about:
-            leader = (state.leader, state.leader_epoch) if state.leader in live else UNKNOWN_LEADER
+            leader = (state.leader, state.leader_epoch) if state.leader in self.live else UNKNOWN_LEADER
             if leaders.get(state.name, UNKNOWN_LEADER) != leader:
                 leaders[state.name] = leader
                 changes = True

@@ -326,7 +326,7 @@ class Cluster:
 
     def _close_session(self, broker: int, process: Broker) -> None:
         """Close the session; over a cut link it expires instead."""
-        if not self.network.link(broker, CONTROL).cuts:
+        if not self.network.is_cut(broker, CONTROL):
             self.kernel.call_at(
                 self.kernel.now_us + CLOSING_US, self.control.life, self._session_closed, (broker, process.broker_epoch)
             )

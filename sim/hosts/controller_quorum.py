@@ -14,9 +14,10 @@ from sim.config import Value
 from sim.history import steps
 from sim.hosts.broker import Broker, Startup
 from sim.hosts.broker_heartbeat_tracker import BrokerHeartbeatTracker
-from sim.hosts.control_plane import CONTROL, ControlPlane, ControlPlaneSetup, PartitionSetup
+from sim.hosts.control_plane import CONTROL, ControlPlaneSetup, PartitionSetup
 from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.metadata_log import MetadataLog
+from sim.hosts.peers import QuorumSessions
 from sim.hosts.settings import quorum_settings
 from sim.kernel.message import Message
 from sim.kernel.scheduler import ALWAYS, Event, IdleCall
@@ -54,7 +55,7 @@ FORCED: Final = (UNCLEAN, DESIGNATED, LONGEST_AGGRESSIVE)
 """Kinds of elections by which an administrator accepts data loss."""
 
 
-class ControllerQuorum(ControlPlane):
+class ControllerQuorum(QuorumSessions):
     """The control plane of a KRaft cluster. Kafka: ControllerApis, QuorumController.
 
     Attributes:

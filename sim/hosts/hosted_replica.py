@@ -6,7 +6,7 @@ whole (registration, metadata, fetchers, connections) stays in `sim.hosts.broker
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from sim.environment.elision import ElidedFetch, ElidingBroker
@@ -35,6 +35,7 @@ from sim.protocol.messages import (
 from sim.protocol.replica.delayed_fetch import DelayedFetch
 from sim.protocol.replica.isr import UNREGISTERED
 from sim.protocol.replica.partition import Partition
+from sim.protocol.replica.partition_host import PartitionHost
 from sim.protocol.replica.replica import Replica
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class HostingBroker(ElidingBroker):
     decide: Decisions
     isr_expiration: IsrExpiration
     kernel: Kernel
-    live: Mapping[int, int]
+    live: dict[int, int]
     reached: Callable[[int], None]
     replicas: dict[str, HostedReplica]
     settings: BrokerSettings
@@ -82,7 +83,7 @@ class HostingBroker(ElidingBroker):
         return broker in self.live
 
 
-class HostedReplica:
+class HostedReplica(PartitionHost):
     """A replica on a broker; see the module.
 
     Args:
@@ -110,12 +111,9 @@ class HostedReplica:
         "name",
         "own_min_isr",
         "partition",
-        "reached",
         "recorder",
         "storage",
     )
-
-    reached: Callable[[int], None]
 
     def __init__(
         self,
@@ -133,7 +131,6 @@ class HostedReplica:
         self.name = name
         self.storage = storage
         self.recorder = recorder
-        self.reached = broker.reached
         self.followers: list[DelayedFetch] = []
         self.consumers: list[DelayedFetch] = []
         self.partition = self._hold(log, epochs, hw)
@@ -243,8 +240,11 @@ class HostedReplica:
 
     # Callbacks from the partition.
 
+    def reached(self, probe: int) -> None:
+        self.recorder.coverage.reached(probe)
+
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
-        """See `ProduceHost.answer_produce`; acks=0 is never answered."""
+        """See `PartitionHost.answer_produce`; acks=0 is never answered."""
         if request.acks:
             broker = self.broker
             reply = ProduceResponse(request, error, base_offset, broker.kernel.now_us)
@@ -261,7 +261,7 @@ class HostedReplica:
             self.reached(probes.OWN_MIN_ISR)
 
     def appended(self, replica: Replica, batch: Batch) -> None:
-        """See `ReplicaHost.appended`: wakes the fetches that wait for data."""
+        """See `PartitionHost.appended`: wakes the fetches that wait for data."""
         broker = self.broker
         self.recorder.record(steps.Append(broker.node, replica.log, batch))
         self.storage.appended(batch, broker.kernel.now_us)
@@ -271,14 +271,14 @@ class HostedReplica:
             broker.answer_waiting(self.followers)
 
     def truncated(self, replica: Replica, removed: list[Batch]) -> None:
-        """See `ReplicaHost.truncated`."""
+        """See `PartitionHost.truncated`."""
         partition = self.partition
         assert replica is partition
         self.recorder.truncated(self.broker.node, partition, removed)
         self.storage.truncated(self.broker.kernel.now_us)
 
     def hw_moved(self, replica: Replica, previous: int) -> None:
-        """See `ReplicaHost.hw_moved`: wakes consumers, never followers."""
+        """See `PartitionHost.hw_moved`: wakes consumers, never followers."""
         partition, broker = self.partition, self.broker
         assert replica is partition
         self.storage.hw_file.catch_up(previous, broker.kernel.now_us)
@@ -289,7 +289,7 @@ class HostedReplica:
             broker.end_elision(ElidedFetch)
 
     def log_start_moved(self, replica: Replica) -> None:
-        """See `ReplicaHost.log_start_moved`."""
+        """See `PartitionHost.log_start_moved`."""
         broker = self.broker
         broker.end_elision()
         self.storage.log_start_moved(broker.kernel.now_us)

@@ -103,7 +103,7 @@ class KRaftBroker(Broker):
         "image",
     )
 
-    def __init__(self, startup: Startup, log: Sequence[Record]) -> None:
+    def __init__(self, startup: Startup, log: list[Record]) -> None:
         super().__init__(startup)
         self.image = MetadataImage()
         self.fenced = True
@@ -147,7 +147,7 @@ class KRaftBroker(Broker):
 
     def end(self) -> None:
         super().end()
-        self._log = ()
+        self._log = []
         self._lifecycle_request = None
         self._sender = AlterPartitionManager(self)
 
@@ -251,7 +251,7 @@ class KRaftBroker(Broker):
         if self.zombie or not lifecycle.is_steady(fenced=self.fenced):
             return False
         controller = channel.target
-        if not self.network.is_steady(self.node, CONTROL):
+        if not self.network.is_steady(self, controller):
             return False
         round_us = self._round_trip_us(channel)
         return (
@@ -343,6 +343,8 @@ class KRaftBroker(Broker):
         names: dict[str, None] = {}
         fresh = self._log[image.offset : self._received]
         self._recorder.record(steps.Metadata(steps.REPLAYED_METADATA, self.node, image.offset, fresh))
+        live = self.live
+        brokers_changed = False
         for record in fresh:
             image.replay(record)
             if isinstance(record, PartitionRegistration):
@@ -351,9 +353,13 @@ class KRaftBroker(Broker):
                 self._forget_topic(record, names)
             elif isinstance(record, ConfigRecord):
                 changed[record.key] = record.value
-        for key, value in changed.items():
-            self.on_config_changed((key, value))
-        live = {broker: entry.broker_epoch for broker, entry in image.brokers.items() if not entry.fenced}
+            else:
+                brokers_changed = True
+        if changed:
+            for key, value in changed.items():
+                self.on_config_changed((key, value))
+        if brokers_changed:
+            live = {broker: entry.broker_epoch for broker, entry in image.brokers.items() if not entry.fenced}
         states = [image.partitions[name] for name in names]
         if states or live != self.live:
             self._set_metadata(states, live)

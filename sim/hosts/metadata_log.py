@@ -61,7 +61,7 @@ class MetadataLog:
         if first == end:
             return
         self._schedule_resend(broker)
-        if not self._controller.network.link(broker, CONTROL).cuts:
+        if not self._controller.network.is_cut(broker, CONTROL):
             message = MetadataRecords(first, end, subject_of(self.records[first]))
             late_us = self._delays_us.get(broker, 0)
             if late_us:

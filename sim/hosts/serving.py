@@ -317,7 +317,7 @@ class Serving(HostingBroker):
         request = delayed.request
         network = self.network
         asker = network.nodes.get(request.node)
-        if asker is None or not network.is_steady(self.node, request.node):
+        if asker is None or not network.is_steady(self, asker):
             return False
         for place, (name, offset, epoch, last_epoch) in enumerate(request.positions):
             replica = self.replica(name)
@@ -349,8 +349,8 @@ class Serving(HostingBroker):
     def _empty_results(self, request: FetchRequest) -> list[FetchResult]:
         """The empty results of a fetch that timed out."""
         results: list[FetchResult] = []
-        for name, _, _, _ in request.positions:
-            replica = self.replica(name)
+        for position in request.positions:
+            replica = self.replica(position[0])
             assert replica is not None
             results.append(replica.result(NONE, []))
         return results

@@ -208,7 +208,7 @@ class ZooKeeperBroker(Broker):
         partition = self.partition
         assert partition is not None
         return (
-            self.network.is_steady(self.node, ZOOKEEPER)
+            self.network.is_steady(self, server)
             and server.is_keepalive(self.node, client.session, self._last_event, partition.partition_epoch)
             and server.cannot_expire(self.node, self.kernel.now_us + channel.usual_us, self.settings.ping_us)
         )

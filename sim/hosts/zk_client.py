@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ class ZooKeeperClient:
     def __init__(self, broker: ZooKeeperBroker) -> None:
         self._broker: ZooKeeperBroker | None = broker
         self.session = -1
-        self.pending: deque[ZooKeeperRequest] = deque()
+        self.pending: list[ZooKeeperRequest] = []
 
     def end(self) -> None:
         """Drop all requests, because the process ended."""
@@ -34,7 +33,7 @@ class ZooKeeperClient:
     def expired(self) -> None:
         """Handle session expiry: drop requests that do not outlive the session."""
         self.session = -1
-        self.pending = deque(request for request in self.pending if request.outlives_session)
+        self.pending = [request for request in self.pending if request.outlives_session]
 
     def ask(
         self,

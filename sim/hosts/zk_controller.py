@@ -6,7 +6,6 @@ broker is gone.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -27,6 +26,7 @@ from sim.protocol.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from sim.protocol.zookeeper.controller_host import ControllerHost
 from sim.protocol.zookeeper.kafka_controller import KafkaController
 from sim.protocol.zookeeper.kafka_zk_client import Operation
 
@@ -42,7 +42,7 @@ class _Queue:
     __slots__ = ("batches", "gathered", "sent_us", "timer_set")
 
     def __init__(self) -> None:
-        self.batches: deque[ControllerRequestBatch] = deque()
+        self.batches: list[ControllerRequestBatch] = []
         self.gathered: list[AbstractControlRequest] = []
         self.sent_us = -1
         self.timer_set = False
@@ -56,7 +56,7 @@ def noop(*_: object, **__: object) -> None:
     """No-op callback of an ended process."""
 
 
-class ControllerModule:
+class ControllerModule(ControllerHost):
     """The controller's host in one broker. Kafka: ControllerChannelManager, RequestSendThread."""
 
     __deletable__ = ("controller",)
@@ -70,7 +70,7 @@ class ControllerModule:
         ask_zookeeper: Callable[..., None],
         reached: Callable[[int], None],
     ) -> None:
-        self.reached = reached
+        self._reached = reached
         self._node = node
         self._settings = settings
         self._kernel = kernel
@@ -165,6 +165,10 @@ class ControllerModule:
 
     # Queues.
 
+    def reached(self, probe: int) -> None:
+        """See `ControllerHost.reached`."""
+        self._reached(probe)
+
     def broker_added(self, broker: int) -> None:
         """See `ControllerHost.broker_added`."""
         self._queues[broker] = _Queue()
@@ -233,7 +237,7 @@ class ControllerModule:
         broker = reply.broker
         queue = self._queues.get(broker)
         if queue is not None and queue.batches and queue.batches[0] is reply.batch:
-            queue.batches.popleft()
+            queue.batches.pop(0)
             if queue.batches:
                 self._send(broker, queue)
 

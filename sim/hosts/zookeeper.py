@@ -11,7 +11,8 @@ from typing import Any, Final
 from sim.config import Value
 from sim.history import steps
 from sim.hosts.broker import Broker, Startup
-from sim.hosts.control_plane import ControlPlane, ControlPlaneSetup
+from sim.hosts.control_plane import ControlPlaneSetup
+from sim.hosts.peers import ZooKeeperSessions
 from sim.hosts.zk_broker import ZooKeeperBroker
 from sim.hosts.zk_messages import (
     BROKERS_CHANGED,
@@ -89,7 +90,7 @@ class _SessionTimeout(Event):
         self._zookeeper.check_session(self._broker, self._session)
 
 
-class ZooKeeper(ControlPlane):
+class ZooKeeper(ZooKeeperSessions):
     """The ZooKeeper server.
 
     Attributes:

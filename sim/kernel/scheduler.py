@@ -126,22 +126,23 @@ class Gate:
 
 
 class ElidedExchange:
-    """An exchange of two nodes (`ends`) that is not simulated while nothing else happens at either of them."""
+    """An exchange of two nodes that is not simulated while nothing else happens at the gate of either of them."""
 
-    __slots__ = ("_ends",)
+    __slots__ = ("_one", "_other")
 
-    def __init__(self, ends: tuple[Gate, Gate]) -> None:
-        self._ends = ends
+    def __init__(self, one: Gate, other: Gate) -> None:
+        self._one = one
+        self._other = other
 
     def begin(self) -> None:
         """Stop simulating the exchange."""
-        for end in self._ends:
-            end.elided.append(self)
+        self._one.elided.append(self)
+        self._other.elided.append(self)
 
     def end(self, now_us: int) -> None:
         """Resume simulating the exchange."""
-        for end in self._ends:
-            end.elided.remove(self)
+        self._one.elided.remove(self)
+        self._other.elided.remove(self)
         self.settle(now_us)
 
     def settle(self, now_us: int) -> None:
@@ -157,14 +158,16 @@ class Entry:
         number: its time, and below that what orders entries of the same time.
         gate: the gate of its event.
         event: what happens.
+        used: another entry whose event has happened: the next in the chain of those.
     """
 
-    __slots__ = ("event", "gate", "number")
+    __slots__ = ("event", "gate", "number", "used")
 
     def __init__(self, number: int, gate: Gate, event: Event) -> None:
         self.number = number
         self.gate = gate
         self.event = event
+        self.used: Entry | None = None
 
 
 ALWAYS: Final = Gate()
@@ -294,7 +297,8 @@ class Kernel:
         self._last = _LAST
         self._queue: list[Entry] = []
         """The next entry last; see the module."""
-        self._used: list[Entry] = []
+        self._used: Entry | None = None
+        """The chain of entries whose events have happened."""
         self.is_plain = type(self) is Kernel
         self.number = CALL << _TIE
 
@@ -310,8 +314,9 @@ class Kernel:
 
     def push(self, number: int, gate: Gate, event: Event) -> None:
         """Insert an entry with that number. `schedule` calls this; bulk schedulers may call it directly."""
-        if self._used:
-            entry = self._used.pop()
+        entry = self._used
+        if entry is not None:
+            self._used = entry.used
             entry.number = number
             entry.gate = gate
             entry.event = event
@@ -383,7 +388,7 @@ class Kernel:
             BudgetError: the event budget is used up.
             PastEventError: the time is in the past.
         """
-        queue, used, shift = self._queue, self._used, self._shift
+        queue, shift = self._queue, self._shift
         end = Gate()
         self.add(until_us, self._last, end, Call(self._reached, None))
         made = 0
@@ -393,7 +398,8 @@ class Kernel:
             while self.events < self._budget:
                 for made in range(1, self._until_audit() + 1):  # noqa: B007 - used below
                     entry = queue.pop()
-                    used.append(entry)
+                    entry.used = self._used
+                    self._used = entry
                     gate, event = entry.gate, entry.event
                     self.now_us = entry.number >> shift
                     if gate.open:
@@ -451,7 +457,8 @@ class Kernel:
     def dispose(self) -> None:
         """Drop all pending events."""
         self._queue.clear()
-        self._used.clear()
+        while self._used is not None:  # Released one by one: a chain would be released by recursion.
+            self._used = self._used.used
         self.audit = None
 
     def _reached(self, _: None) -> None:

@@ -230,6 +230,8 @@ class Decisions:
         """Values other than the current ones that would have acted differently at some time: see `to_values`."""
         found = self._noted
         for choice in self._choices:
+            if not choice.against:
+                continue
             for value in RULES[choice.rule].values:
                 if built_in(choice.rule, value) in choice.against:
                     found |= 1 << _PLACES[choice.rule, value]

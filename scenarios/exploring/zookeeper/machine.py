@@ -58,7 +58,7 @@ class Host(RecordingHost):
         self.halted = False
 
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
-        """See `ProduceHost.answer_produce`."""
+        """See `PartitionHost.answer_produce`."""
 
     def is_alive(self, broker: int) -> bool:  # noqa: ARG002
         """See `MetadataCache.is_alive`."""

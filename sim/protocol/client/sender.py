@@ -6,7 +6,6 @@ broker, their timeouts.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -91,7 +90,7 @@ class Sender:
         self._keeps_order = keeps_order
         self._delivery_timeout_us = delivery_timeout_us
         self.sequences = sequences
-        self.queue: deque[ProducerBatch] = deque()
+        self.queue: list[ProducerBatch] = []
         self.in_flight: list[ProducerBatch] = []
         self._muted = False
 
@@ -111,7 +110,7 @@ class Sender:
         found = None
         queue = self.queue
         if ready and queue and not self._muted and (sequences is None or sequences.may_send(queue[0])):
-            found = queue.popleft()
+            found = queue.pop(0)
             if found.acks:
                 if sequences is not None:
                     sequences.assign(found)
@@ -141,7 +140,7 @@ class Sender:
         """
         expired: list[ProducerBatch] = []
         while self.queue and self.queue[0].due_us <= latest_us:
-            expired.append(self.queue.popleft())
+            expired.append(self.queue.pop(0))
         while self.in_flight and self.in_flight[0].due_us <= latest_us:
             expired.append(self.in_flight.pop(0))
         for send in expired:

@@ -239,9 +239,10 @@ class Log:
     def read(self, offset: int) -> abc.Sequence[Batch]:
         """Whole batches from `offset`, or the next, on. Kafka: LocalLog#read (3.9-4.4), Log#read (0.10.2-2.6)."""
         lasts = self.lasts
+        stop = len(lasts)
         if not lasts or lasts[-1] < offset:
             return []
-        return self._range(place_of(lasts, offset), len(lasts))
+        return self._range(self._place_from_end(offset, stop), stop)
 
     def read_up_to(self, offset: int, end: int) -> abc.Sequence[Batch]:
         """Batches of `read` that end below `end`."""

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from bisect import insort
 from operator import itemgetter
-from typing import Protocol
 
 from sim.protocol import probes
 from sim.protocol.messages import NONE, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER, ProduceRequest
-
-
-class ProduceHost(Protocol):
-    """Callbacks to the leader's broker."""
-
-    def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
-        """A write is complete."""
-
-    def reached(self, probe: int) -> None:
-        """A probe was reached (`sim.protocol.probes`)."""
+from sim.protocol.replica.partition_host import PartitionHost
 
 
 class DelayedProduces:
@@ -29,7 +19,7 @@ class DelayedProduces:
 
     __slots__ = ("_host", "waiting")
 
-    def __init__(self, host: ProduceHost) -> None:
+    def __init__(self, host: PartitionHost) -> None:
         self._host = host
         self.waiting: list[tuple[int, ProduceRequest, int]] = []
 

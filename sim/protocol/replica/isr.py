@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final
 
 from sim.protocol.decisions import Decisions
 from sim.protocol.messages import (
@@ -17,6 +17,7 @@ from sim.protocol.messages import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from sim.protocol.replica.followers import UNKNOWN_LEO, Followers, FollowerState
+from sim.protocol.replica.partition_host import MetadataCache
 
 UNREGISTERED: Final = -1
 ROLLED_BACK: Final = frozenset({OPERATION_NOT_ATTEMPTED, INELIGIBLE_REPLICA})
@@ -31,26 +32,6 @@ AWAIT_METADATA: Final = frozenset(
     }
 )
 """After these errors wait for metadata; retry after others. Kafka: Partition#handleAlterPartitionError (3.9-4.4)."""
-
-
-class MetadataCache(Protocol):
-    """The metadata of the leader's broker.
-
-    Kafka: server.MetadataCache (0.10.2-3.9), metadata.MetadataCache (4.1-4.4).
-    """
-
-    def is_alive(self, broker: int) -> bool:
-        """Whether the leader's metadata lists that broker as alive (rule ``isr_eligibility``).
-
-        In KRaft: whether it is neither fenced nor shutting down (KIP-841).
-        Kafka: MetadataCache#hasAliveBroker (3.9-4.4), MetadataCache#isBrokerAlive (1.1-2.0).
-        """
-
-    def registered_epoch(self, broker: int) -> int:
-        """Broker epoch of that broker in the leader's metadata, `UNREGISTERED` if it is missing or fenced.
-
-        KIP-903. Kafka: KRaftMetadataCache#getAliveBrokerEpoch (3.9-4.4).
-        """
 
 
 class PartitionState:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final
 
 from sim.protocol import probes
 from sim.protocol.batch import Batch
@@ -41,28 +41,13 @@ from sim.protocol.messages import (
     Position,
     ProduceRequest,
 )
-from sim.protocol.replica.delayed_produce import DelayedProduces, ProduceHost
+from sim.protocol.replica.delayed_produce import DelayedProduces
 from sim.protocol.replica.followers import UNKNOWN_LEO, Followers, FollowerState
-from sim.protocol.replica.isr import AWAIT_METADATA, ROLLED_BACK, IsrMembership, MetadataCache, PartitionState
+from sim.protocol.replica.isr import AWAIT_METADATA, ROLLED_BACK, IsrMembership, PartitionState
+from sim.protocol.replica.partition_host import PartitionHost
 from sim.protocol.replica.readable_replica import ReadableReplica
-from sim.protocol.replica.replica import ReplicaHost
 
 NO_LEADER: Final = 0
-
-
-class PartitionHost(ReplicaHost, MetadataCache, ProduceHost, Protocol):
-    """Callbacks to the partition's broker."""
-
-    def replicated(self, partition: Partition, follower: int, leo: int) -> None:
-        """The leader learnt that a follower has all records below `leo`."""
-
-    def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
-        """Propose an ISR to the control plane.
-
-        The result is a call of `Partition.isr_persisted` or `Partition.isr_refused`, now or later. With rule
-        ``isr_update=zookeeper-write`` the partition is locked until then (`PartitionState.locked`), and the host holds
-        back every request, response, LeaderAndIsr and timer that needs it.
-        """
 
 
 class Partition(ReadableReplica):

@@ -24,7 +24,8 @@ from sim.protocol.messages import (
     Position,
 )
 from sim.protocol.replica.fencing import LeaderEpochFencing
-from sim.protocol.replica.replica import Replica, ReplicaHost
+from sim.protocol.replica.partition_host import PartitionHost
+from sim.protocol.replica.replica import Replica
 
 
 class ReadableReplica(Replica):
@@ -49,7 +50,7 @@ class ReadableReplica(Replica):
     )
 
     def __init__(
-        self, name: str, log: Log, epochs: LeaderEpochFileCache, hw: int, decide: Decisions, host: ReplicaHost
+        self, name: str, log: Log, epochs: LeaderEpochFileCache, hw: int, decide: Decisions, host: PartitionHost
     ) -> None:
         super().__init__(name, log, epochs, hw, decide, host)
         self.leader_epoch = -1

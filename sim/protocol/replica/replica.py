@@ -5,31 +5,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
 from sim.protocol.decisions import Decisions
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.log.log import Log
-
-
-class ReplicaHost(Protocol):
-    """Callbacks to the replica's broker, each after the change."""
-
-    def appended(self, replica: Replica, batch: Batch) -> None:
-        """A batch entered the log."""
-
-    def truncated(self, replica: Replica, removed: list[Batch]) -> None:
-        """The log was truncated to its current LEO, perhaps removing nothing."""
-
-    def hw_moved(self, replica: Replica, previous: int) -> None:
-        """The high watermark has a new value, higher or lower than the previous one."""
-
-    def log_start_moved(self, replica: Replica) -> None:
-        """The log start has a new value, higher than the one before."""
-
-    def reached(self, probe: int) -> None:
-        """A probe was reached (`sim.protocol.probes`)."""
+from sim.protocol.replica.partition_host import PartitionHost
 
 
 class Replica:
@@ -47,7 +27,7 @@ class Replica:
     __slots__ = ("decide", "epochs", "host", "hw", "log", "name")
 
     def __init__(
-        self, name: str, log: Log, epochs: LeaderEpochFileCache, hw: int, decide: Decisions, host: ReplicaHost
+        self, name: str, log: Log, epochs: LeaderEpochFileCache, hw: int, decide: Decisions, host: PartitionHost
     ) -> None:
         self.name = name
         self.log = log

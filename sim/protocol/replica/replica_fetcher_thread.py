@@ -396,7 +396,9 @@ class ReplicaFetcherThread:
             return
         self.in_flight = None
         partitions = self.partitions
-        for result, position, epoch in zip(reply.results, request.positions, request.leader_epochs, strict=True):
+        positions, leader_epochs = request.positions, request.leader_epochs
+        for place, result in enumerate(reply.results):
+            position, epoch = positions[place], leader_epochs[place]
             name, offset = position[0], position[1]
             fetch = partitions.get(name) or self._recreated(name)
             if fetch is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 from sim.protocol.zookeeper.controller_host import ControllerHost
@@ -19,7 +18,7 @@ class ControllerEventManager:
 
     def __init__(self, host: ControllerHost) -> None:
         self._host = host
-        self._queue: deque[Steps] = deque()
+        self._queue: list[Steps] = []
         self._handling: Steps | None = None
         self.accepts = False
         self.finishing = False
@@ -45,7 +44,7 @@ class ControllerEventManager:
     def handle_next(self) -> None:
         """Handle events until a handler waits. Kafka: ControllerEventManager.ControllerEventThread#doWork (1.1-3.9)."""
         while self._queue:
-            self._handling = self._queue.popleft()
+            self._handling = self._queue.pop(0)
             if self._advance(None):
                 return
         self._handling = None

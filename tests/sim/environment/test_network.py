@@ -351,7 +351,7 @@ def test_what_has_to_wait_is_held_back_and_the_rest_happens() -> None:
     net.run()
     assert sorted(net.two.got) == ["before", "steel, by a connection that was opened meanwhile", "stone", "wood"]
     assert [said(event) for _, event in waits.events] == ["glass", "timer of glass"]
-    assert net.network.is_steady(1, 2)
+    assert net.network.is_steady(net.one, net.two)
     net.network.set_backlog(net.two, None)
     net.one.tell(2, "more glass")
     net.run()

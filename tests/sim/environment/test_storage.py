@@ -14,6 +14,7 @@ from sim.protocol.decisions import Decisions
 from sim.protocol.log.producer_state_manager import latest_batches
 from sim.protocol.messages import NO_BROKER_EPOCH
 from sim.protocol.modes import MODES
+from sim.protocol.replica.partition_host import PartitionHost
 from sim.protocol.replica.replica import Replica
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ DURABLE_AFTER_US = 35 * SECOND_US
 """Write-back is due after 30 s and runs every 5 s."""
 
 
-class Machine:
+class Machine(PartitionHost):
     """A machine with one process on it at a time; does with storage what a broker does."""
 
     def __init__(self, rules: Rules = KIP101, **config: Value) -> None:

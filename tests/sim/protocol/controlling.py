@@ -8,6 +8,7 @@ from sim.protocol.decisions import Decision, Decisions
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.modes import mode
 from sim.protocol.probes import PROBES
+from sim.protocol.zookeeper.controller_host import ControllerHost
 from sim.protocol.zookeeper.election import BrokerInfo, Registry
 from sim.protocol.zookeeper.kafka_controller import KafkaController
 from sim.protocol.zookeeper.kafka_zk_client import ControllerMovedError, Decide, Operation
@@ -64,7 +65,7 @@ class Store:
         self.target = ()
 
 
-class World:
+class World(ControllerHost):
     """A controller whose wishes are fulfilled one by one, when `run` is called.
 
     Attributes:

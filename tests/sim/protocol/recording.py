@@ -18,6 +18,7 @@ from sim.protocol.modes import MODES
 from sim.protocol.probes import PROBES
 from sim.protocol.replica.isr import UNREGISTERED
 from sim.protocol.replica.partition import Partition
+from sim.protocol.replica.partition_host import PartitionHost
 
 if TYPE_CHECKING:
     from sim.protocol.batch import Batch
@@ -31,7 +32,7 @@ KIP101 = MODES["kip101"].rules
 LAG_US = 30_000_000
 
 
-class Recorder:
+class Recorder(PartitionHost):
     """What is told, asked and sent.
 
     Attributes:

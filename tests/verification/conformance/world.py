@@ -24,6 +24,7 @@ from sim.protocol.messages import (
 from sim.protocol.modes import MODES
 from sim.protocol.replica.isr import UNREGISTERED
 from sim.protocol.replica.partition import Partition
+from sim.protocol.replica.partition_host import PartitionHost
 from sim.protocol.replica.replica import Replica
 from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 from sim.protocol.rules import Rules
@@ -154,7 +155,7 @@ def fill(storage: Storage, batches: list[Batch]) -> None:
         storage.appended(batch, 0)
 
 
-class RecordingHost:
+class RecordingHost(PartitionHost):
     """Stands in for the broker: does nothing, and records calls.
 
     Attributes:
@@ -173,18 +174,18 @@ class RecordingHost:
         self.halted: str | None = None
 
     def appended(self, replica: Replica, batch: Batch) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
 
     def truncated(self, replica: Replica, removed: list[Batch]) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
         self.truncations.append((replica.name, replica.log.leo))
 
     def hw_moved(self, replica: Replica, previous: int) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
         self.hw_moves.append((replica.name, replica.hw))
 
     def log_start_moved(self, replica: Replica) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
 
     def replicated(self, partition: Partition, follower: int, leo: int) -> None:
         """See `PartitionHost`."""
@@ -230,7 +231,7 @@ class RecordingHost:
         self.settlements.append(replica.name)
 
     def reached(self, probe: int) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
 
     def halt(self, reason: str) -> None:
         """See `FetcherHost`."""

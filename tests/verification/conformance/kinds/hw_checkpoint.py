@@ -34,7 +34,7 @@ class Checkpoints(RecordingHost):
         self.replica = Replica("0", make_log([]), make_cache([]), 0, Decisions(rules), self)
 
     def hw_moved(self, replica: Replica, previous: int) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
         self.storage.hw_file.catch_up(previous, self.now_us)
 
     def checkpoint(self, _: Fields) -> Seen:

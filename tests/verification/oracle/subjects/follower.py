@@ -35,6 +35,7 @@ from sim.protocol.messages import (
     Position,
 )
 from sim.protocol.replica.partition_fetch_state import FETCHES, TRUNCATING, ReplicaState
+from sim.protocol.replica.partition_host import PartitionHost
 from sim.protocol.replica.replica import Replica
 from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 from tests.verification.oracle.releases import since
@@ -51,7 +52,7 @@ LOCAL: Final = 2
 REPLICAS: Final = [1, LOCAL]
 
 
-class Driver:
+class Driver(PartitionHost):
     """The core's fetcher, its log, and the leader."""
 
     def __init__(self, rules: Rules, imitated: Collection[str], of_leader: Collection[str]) -> None:
@@ -72,19 +73,19 @@ class Driver:
     # The replica's host, and the fetcher's.
 
     def appended(self, replica: Replica, batch: Batch) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
 
     def truncated(self, replica: Replica, removed: list[Batch]) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
 
     def hw_moved(self, replica: Replica, previous: int) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
 
     def log_start_moved(self, replica: Replica) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
 
     def reached(self, probe: int) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
         self._died |= probe == probes.FETCHER_DIES
 
     def truncation_completed(self, replica: Replica, leader_epoch: int, rounds: int) -> None:

@@ -18,6 +18,7 @@ from sim.protocol.decisions import Decisions
 from sim.protocol.log import producer_state_manager
 from sim.protocol.log.log import UnexpectedAppendOffsetError
 from sim.protocol.messages import UNKNOWN_PRODUCER_ID
+from sim.protocol.replica.partition_host import PartitionHost
 from sim.protocol.replica.replica import Replica
 from tests.verification.oracle.releases import since
 from tests.verification.oracle.subject import Case, Operation, Seen, Subject
@@ -32,7 +33,7 @@ NEVER: Final = 1 << 60
 SETTINGS: Final = StorageSettings(NEVER, NEVER, 1, NEVER, NEVER, NEVER, NEVER, NEVER)
 
 
-class Driver:
+class Driver(PartitionHost):
     """The core's log, and the broker that it lives in."""
 
     def __init__(self, rules: Rules, imitated: Collection[str], *, has_hw: bool) -> None:
@@ -52,25 +53,25 @@ class Driver:
     # As `sim.hosts.broker` does it.
 
     def appended(self, replica: Replica, batch: Batch) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
         self._storage.appended(batch, 0)
         if self._rolls:
             self._rolls = False
             self._storage.roll(batch, 0)
 
     def truncated(self, replica: Replica, removed: list[Batch]) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
         self._storage.truncated(0)
 
     def hw_moved(self, replica: Replica, previous: int) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
 
     def log_start_moved(self, replica: Replica) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
         self._storage.log_start_moved(0)
 
     def reached(self, probe: int) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
 
     def do(self, operation: Operation) -> list[Any]:
         """Run one operation; the visible state after it."""

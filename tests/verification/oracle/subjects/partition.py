@@ -29,6 +29,7 @@ from sim.protocol.messages import (
 )
 from sim.protocol.replica.isr import UNREGISTERED
 from sim.protocol.replica.partition import Partition
+from sim.protocol.replica.partition_host import PartitionHost
 from tests.verification.oracle.releases import since
 from tests.verification.oracle.subject import Case, Operation, Seen, Subject
 
@@ -54,7 +55,7 @@ ERRORS: Final = (
 )
 
 
-class Host:
+class Host(PartitionHost):
     """The broker: its time, its metadata, and what it has asked the controller."""
 
     def __init__(self, *, asks_controller: bool) -> None:
@@ -78,25 +79,25 @@ class Host:
         return UNREGISTERED if state == "fenced" else epoch
 
     def reached(self, probe: int) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
 
     def appended(self, replica: Replica, batch: Batch) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
 
     def truncated(self, replica: Replica, removed: list[Batch]) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
 
     def hw_moved(self, replica: Replica, previous: int) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
 
     def log_start_moved(self, replica: Replica) -> None:
-        """See `ReplicaHost`."""
+        """See `PartitionHost`."""
 
     def replicated(self, partition: Partition, follower: int, leo: int) -> None:
         """See `PartitionHost`."""
 
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:
-        """See `ProduceHost`; `first_id` holds the LEO after the write."""
+        """See `PartitionHost.answer_produce`; `first_id` holds the LEO after the write."""
         if request.acks == -1:
             self.completed.append([request.first_id, error or "NONE"])
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sim.protocol.decisions import Decision, Decisions
 from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.zookeeper.controller_host import ControllerHost
 from sim.protocol.zookeeper.election import BrokerInfo, Registry
 from sim.protocol.zookeeper.kafka_controller import KafkaController
 from tests.plain import skip_if_compiled
@@ -91,7 +92,7 @@ class HashOrdered(KafkaController):
         yield from super()._take_replicas_offline(sorted(brokers, key=order.index))
 
 
-class Host:
+class Host(ControllerHost):
     """The core's controller, and the broker that it lives in."""
 
     def __init__(self, rules: Rules, release: str, imitated: Collection[str], *, unclean: bool) -> None:
