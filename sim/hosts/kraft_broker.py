@@ -19,7 +19,7 @@ from sim.kernel.message import Message
 from sim.kernel.scheduler import Event, Gate, IdleCall
 from sim.protocol import probes
 from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, AlterPartitionManager
-from sim.protocol.kraft.broker_lifecycle_manager import RECOVERY, BrokerLifecycleManager
+from sim.protocol.kraft.broker_lifecycle_manager import RECOVERY, BrokerLifecycleManager, LifecycleHost
 from sim.protocol.kraft.metadata import (
     FIRST_DIRECTORY,
     ConfigRecord,
@@ -76,6 +76,33 @@ class _ResponseTimeout(Event):
         self._broker.time_out_request(self._request)
 
 
+class _Lifecycle(LifecycleHost):
+    """Passes the calls of a broker's `BrokerLifecycleManager` on to it."""
+
+    __slots__ = ("_broker",)
+
+    def __init__(self, broker: KRaftBroker) -> None:
+        self._broker = broker
+
+    def send_registration(self) -> None:
+        self._broker.send_registration()
+
+    def send_heartbeat(self, *, want_fence: bool, want_shut_down: bool) -> None:
+        self._broker.send_heartbeat(want_fence=want_fence, want_shut_down=want_shut_down)
+
+    def communicate_after(self, after_us: int, number: int) -> None:
+        self._broker.communicate_after(after_us, number)
+
+    def time_out_registration_after(self, after_us: int) -> None:
+        self._broker.time_out_registration_after(after_us)
+
+    def caught_up(self) -> None:
+        self._broker.caught_up()
+
+    def shutting_down(self) -> None:
+        self._broker.shutting_down()
+
+
 class KRaftBroker(Broker):
     """One incarnation of a KRaft broker, which reads only records of the metadata log that it has received.
 
@@ -108,7 +135,9 @@ class KRaftBroker(Broker):
         self.image = MetadataImage()
         self.fenced = True
         settings = self.settings
-        self._lifecycle = BrokerLifecycleManager(self, self.decide, settings.heartbeat_us, settings.session_us)
+        self._lifecycle = BrokerLifecycleManager(
+            _Lifecycle(self), self.decide, settings.heartbeat_us, settings.session_us
+        )
         self._lifecycle_request: BrokerRegistrationRequest | BrokerHeartbeatRequest | None = None
         self._previous_broker_epoch = -1
         self._published_us = -1

@@ -5,8 +5,9 @@ At most one request is in flight.
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final
 
+from sim.native import mypyc_attr
 from sim.protocol.decisions import Decisions
 
 NOT_RUNNING: Final = "not running"
@@ -31,26 +32,35 @@ REGISTRATION_TIMEOUT_US: Final = 60_000_000
 """``initial.broker.registration.timeout.ms``: a process not registered by then exits."""
 
 
-class LifecycleHost(Protocol):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class LifecycleHost:
     """Callbacks to the broker."""
+
+    __slots__ = ()
 
     def send_registration(self) -> None:
         """Register; `registered` or `failed` follows. Kafka: BrokerLifecycleManager#sendBrokerRegistration."""
+        raise NotImplementedError
 
     def send_heartbeat(self, *, want_fence: bool, want_shut_down: bool) -> None:
         """Send one; `heartbeat_answered` or `failed` follows. Kafka: BrokerLifecycleManager#sendBrokerHeartbeat."""
+        raise NotImplementedError
 
     def communicate_after(self, after_us: int, number: int) -> None:
         """Call `communicate` with the number after that time."""
+        raise NotImplementedError
 
     def time_out_registration_after(self, after_us: int) -> None:
         """Call `registration_timed_out` after that time."""
+        raise NotImplementedError
 
     def caught_up(self) -> None:
         """The controller reported that the broker has caught up. Kafka: BrokerLifecycleManager#initialCatchUpFuture."""
+        raise NotImplementedError
 
     def shutting_down(self) -> None:
         """The process stops, in a controlled way or because it was not registered in time."""
+        raise NotImplementedError
 
 
 class BrokerLifecycleManager:

@@ -12,6 +12,7 @@ from sim.protocol.kraft.broker_lifecycle_manager import (
     SHUTTING_DOWN,
     STARTING,
     BrokerLifecycleManager,
+    LifecycleHost,
 )
 from sim.protocol.modes import MODES
 from tests.sim.protocol.recording import branches
@@ -20,7 +21,7 @@ HEARTBEAT_MS = 2_000
 SESSION_MS = 9_000
 
 
-class Broker:
+class Broker(LifecycleHost):
     """Notes what is asked of it; times in ms.
 
     Attributes:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sim.protocol.decisions import Decisions
 from sim.protocol.kraft import broker_lifecycle_manager
-from sim.protocol.kraft.broker_lifecycle_manager import BrokerLifecycleManager
+from sim.protocol.kraft.broker_lifecycle_manager import BrokerLifecycleManager, LifecycleHost
 from tests.verification.oracle.releases import since
 from tests.verification.oracle.subject import Case, Seen, Subject
 
@@ -32,7 +32,7 @@ ERRORS: Final = ("DUPLICATE_BROKER_REGISTRATION", "STALE_BROKER_EPOCH", "UNKNOWN
 _NEVER: Final = 1 << 60
 
 
-class Broker:
+class Broker(LifecycleHost):
     """The broker, its clock and its channel, as `sim.hosts.kraft_broker` has them."""
 
     def __init__(self, rules: Rules) -> None:
