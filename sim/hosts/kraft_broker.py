@@ -368,27 +368,10 @@ class KRaftBroker(Broker):
     def _replay(self) -> None:
         """Replay received records, then act on the resulting state. Kafka: BrokerMetadataPublisher#onMetadataUpdate."""
         image = self.image
-        changed: dict[str, Any] = {}
         names: dict[str, None] = {}
         fresh = self._log[image.offset : self._received]
         self._recorder.record(steps.Metadata(steps.REPLAYED_METADATA, self.node, image.offset, fresh))
-        live = self.live
-        brokers_changed = False
-        for record in fresh:
-            image.replay(record)
-            if isinstance(record, PartitionRegistration):
-                names[record.name] = None
-            elif isinstance(record, TopicRemoval):
-                self._forget_topic(record, names)
-            elif isinstance(record, ConfigRecord):
-                changed[record.key] = record.value
-            else:
-                brokers_changed = True
-        if changed:
-            for key, value in changed.items():
-                self.on_config_changed((key, value))
-        if brokers_changed:
-            live = {broker: entry.broker_epoch for broker, entry in image.brokers.items() if not entry.fenced}
+        live = self._read(fresh, names)
         states = [image.partitions[name] for name in names]
         if states or live != self.live:
             self._set_metadata(states, live)
@@ -429,6 +412,28 @@ class KRaftBroker(Broker):
                 self.remove_replica(replica)
         self._deleted.clear()
         self.network.note_broker_change()
+
+    def _read(self, fresh: list[Record], names: dict[str, None]) -> dict[int, int]:
+        """Read records into the image, and note the partitions that they change; returns the live brokers."""
+        image = self.image
+        changed: dict[str, Any] = {}
+        brokers_changed = False
+        for record in fresh:
+            image.replay(record)
+            if isinstance(record, PartitionRegistration):
+                names[record.name] = None
+            elif isinstance(record, TopicRemoval):
+                self._forget_topic(record, names)
+            elif isinstance(record, ConfigRecord):
+                changed[record.key] = record.value
+            else:
+                brokers_changed = True
+        if changed:
+            for key, value in changed.items():
+                self.on_config_changed((key, value))
+        if not brokers_changed:
+            return self.live
+        return {broker: entry.broker_epoch for broker, entry in image.brokers.items() if not entry.fenced}
 
     def _follows(self, state: PartitionRegistration) -> bool:
         """The order of new states: a broker first leads, then follows."""
