@@ -18,7 +18,4 @@ else:
         return lambda kind: kind
 
 
-COMPILED: bool = False
-"""Whether this is a compiled build: the compiler takes it for true (`.ci/build_hook.py`), and drops other branches."""
-
-__all__ = ["COMPILED", "mypyc_attr"]
+__all__ = ["mypyc_attr"]

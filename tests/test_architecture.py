@@ -192,6 +192,7 @@ ONLY_IN = {
     "kazoo": {"reports.brokers.confirm.scripted_control"},
     "google_crc32c": {"reports.audit.segments"},
     "mypy_extensions": {"sim.kernel.mixing", "sim.kernel.scheduler", "sim.native"},
+    "librt": {"sim.history.digest"},
     "jinja2": {"reports.page.build"},
     "numpy": {name for name in FILES if name.startswith("reports.")},
     "scipy": {name for name in FILES if name.startswith("reports.")},
@@ -273,7 +274,16 @@ def test_modules_import_each_other_in_no_circle() -> None:
 
 TYPES_IN_CIRCLES = (
     ("sim.protocol.log", "log", "producer_state_manager"),
-    ("sim.protocol.replica", "followers", "isr"),
+    (
+        "sim.protocol.replica",
+        "delayed_produce",
+        "followers",
+        "isr",
+        "partition",
+        "partition_host",
+        "readable_replica",
+        "replica",
+    ),
     ("sim.history.steps", "base", "clients", "control_plane", "listener", "log", "processes", "replication"),
     ("sim.hosts", "hosted_replica", "isr_expiration"),
     ("sim.hosts", "serving", "waiting"),
