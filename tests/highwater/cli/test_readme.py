@@ -36,7 +36,11 @@ PAGES = [
 ]
 TEXTS = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
 README = TEXTS["README.md"]
-GUIDE = {page: text for page, text in TEXTS.items() if page.startswith(("notebooks/guide/", "highwater/proposals/"))}
+GUIDE = {
+    page: text
+    for page, text in TEXTS.items()
+    if page.startswith(("notebooks/guide/", "highwater/proposals/")) and "\n```" in text
+}
 """Pages whose commands take minutes: they are read, and not run."""
 BLOCKS = [
     block
@@ -157,7 +161,9 @@ def test_commands_of_the_guide_are_understood(page: str, tmp_path: Path, monkeyp
 def _check_names(asked: dict[str, Any], own: set[str]) -> None:
     """Modes, rules and scenarios that a command names are there, or files of the reader's own."""
     for mode in str(asked.get("modes") or asked.get("mode") or "hw").split(","):
-        assert mode in MODES or mode in own or is_path(mode)
+        base, _, rules = mode.partition("+")
+        assert base in MODES or base in own or is_path(base)
+        assert not rules or parse_overrides(rules.split("+"))
     against = asked.get("against")
     assert against is None or against in MODES or parse_overrides([against])
 
