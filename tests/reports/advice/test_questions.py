@@ -52,7 +52,7 @@ def test_questions_are_asked_until_the_answer_is_valid() -> None:
             ("How many replicas has a partition? [3]", "many"),
             ("How many replicas has a partition? [3]", "2"),
             ("After how many seconds is a machine back that went down? [60]", ""),
-            ("How many planned restarts has a broker a week? [1]", "0"),
+            ("How many planned restarts has a broker a week (0.25: one in four)? [1]", "0"),
             ("May a replica outside the ISR be elected (true or false)? [false]", "true"),
         ],
     )
