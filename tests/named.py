@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenarios.single import run as single
 from scenarios.sweep import units
+from sim.protocol.modes import MODES
 from sim.protocol.modes import mode as mode_named
 
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 
 def modes(*names: str) -> tuple[Mode, ...]:
     return tuple(map(mode_named, names))
+
+
+def fitting(scenario: Scenario) -> list[str]:
+    """The modes in which a scenario can run: several partitions are modelled under KRaft only."""
+    several = scenario.partitions > 1
+    return [name for name, mode in MODES.items() if not (several and mode.rules.control_plane == "zookeeper")]
 
 
 def run(

@@ -83,8 +83,8 @@ def _file(name: str) -> dict[str, Any]:
     return {**found, **{table: dict(flatten(found[table])) for table in ("config", "draw")}}
 
 
-DRAWN: Final = {name: _file(name) for name in names() if load(name).drawn}
-"""The bundled scenarios that are drawn."""
+DRAWN: Final = {name: _file(name) for name in names() if load(name).drawn and load(name).partitions == 1}
+"""The bundled scenarios that are drawn and run in every mode."""
 
 
 @dataclass(frozen=True, slots=True)
