@@ -73,7 +73,7 @@ class ControlPlaneSetup:
     kernel: Kernel
     recorder: Recorder
     in_order: tuple[int, ...]
-    min_isrs: Mapping[str, int]
+    min_isrs: dict[str, int]
     further: Sequence[PartitionSetup] = ()
 
 

@@ -22,7 +22,6 @@ from sim.hosts.settings import quorum_settings
 from sim.kernel.message import Message
 from sim.kernel.scheduler import ALWAYS, Event, IdleCall
 from sim.protocol.kraft.metadata import (
-    FIRST_DIRECTORY,
     MIN_ISR,
     BrokerRegistration,
     BrokerUnregistration,
@@ -192,8 +191,9 @@ class ControllerQuorum(QuorumSessions):
     @staticmethod
     def _registering(records: Sequence[Record], first: int) -> int:
         """The broker that registers with these records, the first of them at that offset, else 0."""
-        for offset, record in enumerate(records, first + 1):
-            if isinstance(record, BrokerRegistration) and record.broker_epoch == offset:
+        for record in records:
+            first += 1
+            if isinstance(record, BrokerRegistration) and record.broker_epoch == first:
                 return record.broker
         return 0
 
@@ -229,8 +229,8 @@ class ControllerQuorum(QuorumSessions):
             recorder.record(steps.Assigned(*after, before))
         if isinstance(old, PartitionRegistration) and record.directories != old.directories:
             for broker in record.replicas:
-                directory = record.directories.get(broker, FIRST_DIRECTORY)
-                if directory != old.directories.get(broker, FIRST_DIRECTORY):
+                directory = record.directory(broker)
+                if directory != old.directory(broker):
                     recorder.record(steps.DirectoryAssigned(broker, directory))
         known = (old.elr, old.last_known_elr) if isinstance(old, PartitionRegistration) else ((), ())
         if (record.elr, record.last_known_elr) != known:

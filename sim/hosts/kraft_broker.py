@@ -21,7 +21,6 @@ from sim.protocol import probes
 from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, AlterPartitionManager
 from sim.protocol.kraft.broker_lifecycle_manager import RECOVERY, BrokerLifecycleManager, LifecycleHost
 from sim.protocol.kraft.metadata import (
-    FIRST_DIRECTORY,
     ConfigRecord,
     MetadataImage,
     PartitionRegistration,
@@ -501,8 +500,7 @@ class KRaftBroker(Broker):
 
     def _directory_differs(self, state: PartitionRegistration) -> bool:
         """Whether the replica's log directory differs from the one in the metadata."""
-        place = state.directories.get(self.node, FIRST_DIRECTORY)
-        return self.node in state.replicas and place != self.directory.number
+        return self.node in state.replicas and state.directory(self.node) != self.directory.number
 
     def _assign_directory(self, entry: tuple[str, int]) -> None:
         """Report the log directory of a replica until the metadata has it; the entry has its name, and the time until

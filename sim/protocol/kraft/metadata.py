@@ -65,6 +65,11 @@ class PartitionRegistration(LeaderAndIsr):
         self.directories = directories
         self.clears_elr = clears_elr
 
+    def directory(self, broker: int) -> int:
+        """The log directory of a broker's replica."""
+        directories = self.directories
+        return directories.get(broker, FIRST_DIRECTORY) if directories else FIRST_DIRECTORY
+
     @property
     def target(self) -> tuple[int, ...]:
         """The target assignment of the reassignment in progress; empty without one."""
@@ -235,4 +240,4 @@ class MetadataImage:
     def has_online_directory(self, state: PartitionRegistration, broker: int) -> bool:
         """Whether the assigned directory is the broker's current one. Kafka: ClusterControlManager#hasOnlineDir."""
         entry = self.brokers.get(broker)
-        return entry is not None and entry.directory == state.directories.get(broker, FIRST_DIRECTORY)
+        return entry is not None and entry.directory == state.directory(broker)

@@ -82,7 +82,7 @@ class QuorumController(ReplicationControlManager):
         decide: Decisions,
         host: QuorumControllerHost,
         config: Mapping[str, Value],
-        min_isrs: Mapping[str, int] | None = None,
+        min_isrs: dict[str, int] | None = None,
     ) -> None:
         super().__init__(image, decide, host, config, min_isrs)
         self._has_session = host.has_session

@@ -114,13 +114,13 @@ class ReplicationControlManager:
         decide: Decisions,
         host: ReplicationHost,
         config: Mapping[str, Value],
-        min_isrs: Mapping[str, int] | None = None,
+        min_isrs: dict[str, int] | None = None,
     ) -> None:
         self._min_isrs = {} if min_isrs is None else min_isrs
         self.image = image
         self._decide = decide
         self._host = host
-        self._config = config
+        self._config = dict(config)
         self._change_rules = PartitionChangeRules(decide, host.reached, elr=self.elr_enabled)
         self._validation = IsrValidation(image, decide)
         self.recovery = (
@@ -149,12 +149,15 @@ class ReplicationControlManager:
 
     def min_isr(self, state: PartitionRegistration) -> int:
         """``min.insync.replicas``, capped by replicas. Kafka: ReplicationControlManager#getTopicEffectiveMinIsr."""
-        own = self._min_isrs.get(state.name)
-        return min(int(self.config_value(MIN_ISR, 1)) if own is None else own, len(state.replicas))
+        own: Value | None = self._min_isrs.get(state.name)
+        min_isr = self.config_value(MIN_ISR, 1) if own is None else own
+        assert isinstance(min_isr, int)
+        return min(min_isr, len(state.replicas))
 
     def config_value(self, key: str, default: Value) -> Value:
         """A dynamic configuration value, else the static one. Kafka: ConfigurationControlManager#getTopicConfig."""
-        return self.image.settings.get(key, self._config.get(key, default))
+        value = self.image.settings.get(key)
+        return self._config.get(key, default) if value is None else value
 
     # Partitions.
 
