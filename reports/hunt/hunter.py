@@ -37,6 +37,8 @@ SEEDS: Final = 100
 """Seeds of a step."""
 LOOKS: Final = 10
 """Failures that are looked at in a step, times the number of processes."""
+RETRIES: Final = 2
+"""Further failures of a cause whose scripts are tried, if brokers do not confirm the first one's."""
 REPEAT: Final = 3
 """Runs on real brokers that decide."""
 PLAN: Final = "plan.json"
@@ -265,8 +267,8 @@ class Hunt:
             key = self._recorded(self.arms[one["arm"]], one["seed"], shrunk)
             cause = self.state.causes[key]
             cause.shrunk += 1
-            if not cause.known and not cause.finding and key != ELSEWHERE:
-                cause.finding = self._written(key, one["kind"], shrunk)
+            if not cause.known and key != ELSEWHERE:
+                self._write(cause, key, one["kind"], shrunk)
             self.state.provisional[one["looks"]][1] = key
             self._count_waiting(one["looks"])
         self.state.pending = self.state.pending[len(chosen) :]
@@ -285,7 +287,7 @@ class Hunt:
     def _act(self, number: int) -> float:
         one = self.state.written[number]
         self.tell(f"finding {number} on real brokers, run {len(one.runs) + 1} of {self.repeat}")
-        script = self.folder / states.FINDINGS / str(number) / SCRIPT
+        script = self.folder / states.FINDINGS / (one.folder or str(number)) / SCRIPT
         try:
             one.runs.append(self.act(script, self.kafka, self.state.about["mode"], self.rules, self.tell))
         except InputError as error:
@@ -323,10 +325,34 @@ class Hunt:
                 _count(self.state.causes[key], name, number)
             self.state.provisional[looks][2] = {}
 
-    def _written(self, key: str, kind: str, shrunk: Shrunk) -> int:
-        """Write a new cause to a folder of its own; returns its number."""
-        number = len(self.state.written) + 1
-        place = self.folder / states.FINDINGS / str(number)
+    def _write(self, cause: Cause, key: str, kind: str, shrunk: Shrunk) -> None:
+        """Write a new cause to a folder of its own, or another failure of it where brokers differed from the former."""
+        number, earlier = cause.finding or len(self.state.written) + 1, list[str]()
+        if cause.finding:
+            before = self.state.written[number]
+            name, why = acting.judged(before, self.repeat, self.lacks)
+            decided = name in (acting.DIFFERS, acting.NOT_EXPRESSIBLE) or len(before.runs) >= self.repeat > 0
+            if not (shrunk.script and decided) or name == acting.CONFIRMED or len(before.earlier) >= RETRIES:
+                return
+            earlier = [*before.earlier, f"{name}: {why}"]
+        folder = f"{number}-{len(earlier) + 1}" if earlier else str(number)
+        self._write_folder(folder, shrunk)
+        self.state.written[number] = Written(
+            key,
+            kind,
+            list(shrunk.cures),
+            list(shrunk.story),
+            list(shrunk.faults),
+            shrunk.replay,
+            bool(shrunk.script),
+            shrunk.obstacle,
+            folder=folder,
+            earlier=earlier,
+        )
+        cause.finding = number
+
+    def _write_folder(self, folder: str, shrunk: Shrunk) -> None:
+        place = self.folder / states.FINDINGS / folder
         beside = place.with_name(place.name + states.UNFINISHED)
         files = {PLAN: shrunk.plan, SCRIPT: shrunk.script, STORY: "".join(f"{line}\n" for line in shrunk.story)}
         with paths.told(place):
@@ -337,17 +363,6 @@ class Hunt:
                 if text:
                     (beside / name).write_text(text, encoding="utf-8")
             beside.replace(place)
-        self.state.written[number] = Written(
-            key,
-            kind,
-            list(shrunk.cures),
-            list(shrunk.story),
-            list(shrunk.faults),
-            shrunk.replay,
-            bool(shrunk.script),
-            shrunk.obstacle,
-        )
-        return number
 
     def _error(self, one: Mapping[str, Any], problem: str) -> None:
         if len(self.state.errors) < states.ERRORS_MAX:

@@ -151,12 +151,14 @@ def _new_row(hunt: Hunt, cause: Cause) -> tuple[object, ...]:
 
 def _section(hunt: Hunt, cause: Cause) -> Iterator[Block]:
     one = hunt.state.written[cause.finding]
-    folder = hunt.folder / states.FINDINGS / str(cause.finding)
+    folder = hunt.folder / states.FINDINGS / (one.folder or str(cause.finding))
     yield Heading(f"{cause.finding}: {cause.name}")
     struck = ", ".join(one.faults) or "no fault"
     cured = "Cured, each by itself, by " + ", ".join(one.cures) if one.cures else "No single repair cures it"
     where = ", ".join(f"{name} {count:,}" for name, count in sorted(cause.arms.items()))
     yield Text(f"{one.kind}, after: {struck}. {cured}. Seen in: {where}.")
+    if one.earlier:
+        yield Items([f"The script of another failure of this cause: {told}" for told in one.earlier])
     if one.story:
         yield Items(one.story)
     arm = hunt.arms[cause.arm]

@@ -96,6 +96,8 @@ class Written:
         script: whether there is a script for real brokers.
         obstacle: why it cannot be acted out; empty: it can, or was.
         runs: what each run on real brokers showed: ``result`` and ``told``.
+        folder: the name of its folder.
+        earlier: what brokers said of other failures of the cause, whose scripts were tried before.
     """
 
     cause: str
@@ -107,6 +109,8 @@ class Written:
     script: bool
     obstacle: str = ""
     runs: list[dict[str, str]] = field(default_factory=list)
+    folder: str = ""
+    earlier: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -276,6 +276,25 @@ def test_the_classes_of_a_build_are_compared_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("stubbed")
+def test_another_failure_of_a_cause_is_tried_where_brokers_differ(tmp_path: Path) -> None:
+    acted: list[str] = []
+
+    def act(script: Path, *_: object) -> dict[str, str]:
+        acted.append(script.parent.name)
+        good = "-3" in script.parent.name
+        return {"result": acting.CONFIRMED if good else acting.DIFFERS, "told": "a log"}
+
+    state = steps(tmp_path, 250, lacks="", act=act)
+    retried = [one for one in state.written.values() if len(one.earlier) == hunter.RETRIES]
+    assert retried
+    for one in retried:
+        assert one.earlier == ["not confirmed: a log"] * 2
+        assert (tmp_path / states.FINDINGS / one.folder / hunter.SCRIPT).is_file()
+        assert one.folder.endswith("-3")
+        assert acted.count(one.folder) == len(one.runs) <= 3
+
+
+@pytest.mark.usefixtures("stubbed")
 def test_what_brokers_were_not_brought_to_comes_last(tmp_path: Path) -> None:
     acted: list[str] = []
 
