@@ -15,9 +15,11 @@ from typing import ClassVar
 from sim.checkers.checker import ANY_RECORD, Checker, Finding, RunEnd
 from sim.history import steps
 from sim.history.findings import LossCount
+from sim.native import mypyc_attr
 from sim.plurals import counted
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class CommittedLoss(Checker):
     """Checks the final state."""
 

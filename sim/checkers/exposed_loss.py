@@ -12,9 +12,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from sim.checkers.checker import READABLE, Checker, Finding, RunEnd
+from sim.native import mypyc_attr
 from sim.plurals import counted
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ExposedLoss(Checker):
     """Checks the final state."""
 

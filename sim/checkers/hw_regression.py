@@ -14,8 +14,10 @@ from typing import ClassVar
 from sim.checkers.checker import ALL_RECORDS, Checker, Finding
 from sim.history import steps
 from sim.history.findings import Violation
+from sim.native import mypyc_attr
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class HwRegression(Checker):
     """Judges each response that a consumer receives."""
 

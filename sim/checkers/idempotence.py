@@ -13,8 +13,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from sim.checkers.checker import IDEMPOTENT, Checker, Finding, RunEnd
+from sim.native import mypyc_attr
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Idempotence(Checker):
     """Checks the final state."""
 

@@ -15,6 +15,7 @@ from scenarios.single.rows import COLUMNS
 from scenarios.single.run import _execute
 from sim.config import NEVER, Value
 from sim.errors import InputError
+from sim.history.history import History
 from sim.hosts.zookeeper import ZooKeeper
 from sim.kernel.scheduler import AUDIT_EVENTS, Kernel, Watcher
 from sim.protocol.modes import mode as mode_named
@@ -371,6 +372,11 @@ def test_a_story_that_was_given_up_is_neither_broken_nor_told() -> None:
     assert (row["verdict"], row["violations"], row["expected"]) == ("exhausted", "", True)
 
 
+def histories() -> int:
+    """How many histories of runs are in memory, lost ones included."""
+    return sum(isinstance(one, History) for one in gc.get_objects())
+
+
 @pytest.mark.parametrize(
     ("name", "mode"), [("chaos", "hw"), ("chaos", "kip320"), ("sessions", "kraft"), ("elr-chaos", "elr")]
 )
@@ -379,10 +385,12 @@ def test_a_run_leaves_nothing_to_the_garbage_collector(name: str, mode: str) -> 
     scenario = load(name)
     run_row(scenario, mode, 0)
     gc.collect()
+    kept = histories()
     gc.disable()
     try:
         for seed in range(1, 9):
             run_row(scenario, mode, seed)
         assert gc.collect() == 0
+        assert histories() == kept
     finally:
         gc.enable()
