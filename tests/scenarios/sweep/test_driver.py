@@ -240,7 +240,8 @@ def test_more_seeds_extend_a_sweep(tmp_path: Path) -> None:
     run_sweep(CANARY, tmp_path, Here(), chunks=1)
     more, apart = Here(), Here()
     assert run_sweep(replace(CANARY, end_seed=50), tmp_path, more)["runs"] == 50
-    assert [plan.chunks for plan in more.waves] == [[((0, 40, 50),)]]
+    run = [piece for plan in more.waves for chunk in plan.chunks for piece in chunk]
+    assert [seed for _, first, end in run for seed in range(first, end)] == [*range(40, 50)]
     whole = run_sweep(replace(CANARY, first_seed=100, end_seed=110), tmp_path, apart)
     assert (whole["runs"], whole["runs_asked"], whole["complete"]) == (60, 60, True)
     assert store.Store(tmp_path).run["seeds"] == [[0, 50], [100, 110]]
