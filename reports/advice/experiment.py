@@ -127,6 +127,17 @@ def design(answers: Answers, settings: Mapping[str, Value], release: Release | N
     return Experiment(answers, scenario, text, _changes(scenario, present), tuple(newer), tuple(idle))
 
 
+def layout(scenario: Scenario) -> str:
+    """Which broker is in which rack, and which ones have no replica at first."""
+    racks = {} if scenario.topology is None else scenario.topology.racks
+    replicas = int(scenario.config[FACTOR])
+    brokers = range(1, scenario.brokers + 1)
+    places = "; ".join(f"rack {name}: {', '.join(map(str, members))}" for name, members in racks.items())
+    spare = [str(broker) for broker in brokers if broker > replicas]
+    without = f"; without a replica at first: {', '.join(spare)}" if spare else ""
+    return f"{places}{without}"
+
+
 def _given(answers: Answers) -> dict[str, Value]:
     return {FACTOR: answers.replicas, FLUSH: answers.flush, UNCLEAN: answers.unclean}
 

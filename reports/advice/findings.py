@@ -191,6 +191,22 @@ class Loss:
         return self.faults, self.batches
 
 
+def unsaving(outcome: Outcome, loss: Loss) -> str:
+    """Changes and newer releases that save other losses, but not the seed of this one; empty if there are none."""
+    experiment = outcome.experiment
+    now = experiment.modes[0]
+    names = [
+        f"Kafka {one.release} (mode {one.mode})" if one.change == PRESENT else one.change
+        for one in findings(outcome)[1:]
+        if (one.change == PRESENT) != (one.mode == now.name)
+        and one.saved
+        and outcome.cells[one.change, one.mode].lost[loss.seed]
+    ]
+    if not names:
+        return ""
+    return f"In the table, this seed is not among those that these save: {'; '.join(names)}"
+
+
 def shortest_loss(outcome: Outcome, until_s: float = inf) -> Loss | None:
     """Take faults and batches away from the losing runs with the fewest faults, under the present settings, until none
     is left without which the run still loses records, or the time is over; None if no run loses any.

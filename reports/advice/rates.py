@@ -133,7 +133,13 @@ def find(word: str, answers: Answers) -> Rates:
         InputError: the file is missing, not TOML, or has an unknown key, no number for a cause, or a bad one.
         StorageError: it cannot be read.
     """
-    return published(answers) if word == PUBLISHED else of_file(Path(word), answers)
+    if word == PUBLISHED:
+        return published(answers)
+    file = Path(word)
+    near = did_you_mean(word, [PUBLISHED])
+    if near and not file.suffix and not file.exists():
+        raise InputError(f"--rates {word}: no such file{near}")
+    return of_file(file, answers)
 
 
 def published(answers: Answers) -> Rates:
@@ -170,27 +176,37 @@ def of_file(file: Path, answers: Answers) -> Rates:
 
 def of_data(data: Mapping[str, Any], answers: Answers) -> Rates:
     """The rates of a parsed file."""
-    for name in data:
-        if name not in TABLES:
-            raise InputError(f"unknown key {name!r}{did_you_mean(name, TABLES)}")
-    tables = {name: data.get(name, {}) for name in ("a_year", "lasts_s")}
-    for name, table in tables.items():
+    problems = [f"unknown key {name!r}{did_you_mean(name, TABLES)}" for name in data if name not in TABLES]
+    tables: dict[str, Mapping[str, Any]] = {}
+    for name in ("a_year", "lasts_s"):
+        table = data.get(name, {})
         if not isinstance(table, Mapping):
-            raise InputError(f"{name} = {table!r} is not valid: a table is needed")
-        for key in table:
-            if key not in CAUSES:
-                raise InputError(f"unknown key {name}.{key}{did_you_mean(key, CAUSES)}")
-    given = tables["a_year"]
-    missing = [name for name in CAUSES if name not in given and name not in ASKED]
+            raise InputError(*problems, f"{name} is not valid: a table is needed")
+        problems += (f"unknown key {name}.{key}{did_you_mean(key, CAUSES)}" for key in table if key not in CAUSES)
+        tables[name] = {key: value for key, value in table.items() if key in CAUSES}
+    missing = [name for name in CAUSES if name not in tables["a_year"] and name not in ASKED]
     if missing:
-        raise InputError(f"a_year.{missing[0]} is missing: give events a year of a {CAUSES[missing[0]].per}, or 0")
+        needed = ", ".join(f"{name} (of a {CAUSES[name].per})" for name in missing)
+        problems.append(f"missing in a_year: {needed}: give events a year, or 0")
     sources: dict[str, str] = {}
-    a_year = {name: _rate(name, value, sources) for name, value in given.items()}
-    lasts_s = {name: _seconds(name, value) for name, value in tables["lasts_s"].items()}
+    a_year: dict[str, float] = {}
+    lasts_s: dict[str, int] = {}
+    for name, value in tables["a_year"].items():
+        try:
+            a_year[name] = _rate(name, value, sources)
+        except InputError as error:
+            problems += error.problems
+    for name, value in tables["lasts_s"].items():
+        try:
+            lasts_s[name] = _seconds(name, value)
+        except InputError as error:
+            problems += error.problems
     batches = data.get("batches_per_s")
     low, high = BATCHES_S
     if batches is not None and (not _is_number(batches) or not low <= batches <= high):
-        raise InputError(f"batches_per_s = {batches!r} is not valid: a number from {low:g} to {high:g} is needed")
+        problems.append(f"batches_per_s = {_said(batches)} is not valid: a number from {low:g} to {high:g} is needed")
+    if problems:
+        raise InputError(*problems)
     return _complete(a_year, lasts_s, batches, sources, answers)
 
 
@@ -213,16 +229,21 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
+def _said(value: object) -> str:
+    """A number as it is; of anything else, only what it is."""
+    return str(value) if isinstance(value, int | float) else f"a {type(value).__name__}"
+
+
 def _rate(name: str, value: object, sources: dict[str, str]) -> float:
     known = dict(CAUSES[name].sources)
     if isinstance(value, str):
         if value not in known:
             names = f"; published rates: {', '.join(known)}" if known else "; none is published"
-            raise InputError(f"a_year.{name} = {value!r} is not valid: a number is needed{names}")
+            raise InputError(f"a_year.{name} is not valid: a number is needed{names}")
         sources[name] = known[value].text
         return known[value].rate
     if not _is_number(value) or not 0 <= value <= RATE_MAX:  # type: ignore[operator]
-        raise InputError(f"a_year.{name} = {value!r} is not valid: a number from 0 to {RATE_MAX:,.0f} is needed")
+        raise InputError(f"a_year.{name} = {_said(value)} is not valid: a number from 0 to {RATE_MAX:,.0f} is needed")
     sources[name] = "the rates file"
     return float(value)  # type: ignore[arg-type]
 
@@ -231,7 +252,7 @@ def _seconds(name: str, value: object) -> int:
     if CAUSES[name].lasts_s == 0:
         raise InputError(f"lasts_s.{name} has no effect: it is over at once")
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= DAY_S:
-        raise InputError(f"lasts_s.{name} = {value!r} is not valid: a whole number from 1 to {DAY_S} is needed")
+        raise InputError(f"lasts_s.{name} = {_said(value)} is not valid: a whole number from 1 to {DAY_S} is needed")
     return value
 
 

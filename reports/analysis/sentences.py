@@ -52,7 +52,8 @@ BEYOND: Final = (
 TERMS: Final[Mapping[str, str]] = {
     "inside the promise": "The mode promises to survive these faults, so the protocol is to blame.",
     "outside the promise": "Kafka never promised to keep these: every in-sync replica lost its page cache or disk, or, "
-    "with ELR, as many replicas as min.insync.replicas ended uncleanly. Settings can help, the protocol cannot.",
+    "with ELR, as many replicas as min.insync.replicas ended uncleanly. Other settings can help, and a "
+    "protocol that promises more, such as ELR.",
     "tolerated": "The share of runs whose faults the mode promises to survive.",
 }
 LEGEND: Final = (

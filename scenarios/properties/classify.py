@@ -70,7 +70,7 @@ class Settings:
     Attributes:
         findings: one for each key of each file.
         settings: modelled key -> its value; topics override brokers.
-        notes: repeated keys.
+        notes: repeated keys, keys that files of one sort set differently, and keys that a backslash makes a value.
         control_plane: ``kraft`` or ``zookeeper``, if a file tells.
         racks: number of different values of ``broker.rack`` in the brokers' files; None if there is no such file.
     """
@@ -113,12 +113,13 @@ def read(files: Iterable[Path]) -> Settings:
         StorageError: a file cannot be read.
     """
     given = sorted((_read(path) for path in files), key=lambda file: file.rank)
+    origins: dict[str, tuple[int, str]] = {}
     findings: list[Finding] = []
     settings: dict[str, Value] = {}
     notes: list[str] = []
     problems: list[str] = []
     for file in given:
-        notes += _repeated(file)
+        notes += (*_repeated(file), *_swallowed(file))
         for entry in {entry.key: entry for entry in file.entries}.values():
             try:
                 found = _finding(file, entry)
@@ -126,8 +127,13 @@ def read(files: Iterable[Path]) -> Settings:
                 problems += (f"{file.name}, line {entry.line}: {problem}" for problem in error.problems)
                 continue
             findings.append(found)
-            if found.value is not None:
-                settings[found.name] = found.value
+            if found.value is None:
+                continue
+            if settings.get(found.name, found.value) != found.value and origins[found.name][0] == file.rank:
+                notes.append(
+                    f"{origins[found.name][1]} and {file.name} set {found.name} differently; the last one counts"
+                )
+            settings[found.name], origins[found.name] = found.value, (file.rank, file.name)
     if problems:
         raise InputError(*problems)
     return Settings(tuple(findings), settings, tuple(notes), _control_plane(given), _racks(given))
@@ -158,6 +164,17 @@ def _repeated(file: _File) -> list[str]:
         f"{', '.join(str(entry.line) for entry in same[:-1])} and {same[-1].line}; the last one counts, as in Java"
         for same in entries.values()
         if len(same) > 1
+    ]
+
+
+def _swallowed(file: _File) -> list[str]:
+    """Lines that a backslash makes a part of the value before, although they look like a key of Kafka."""
+    return [
+        f"{file.name}: line {number - 1} goes on in line {number}, which looks like {key}: a backslash at the end of a "
+        "line continues it, so the key is not set"
+        for entry in file.entries
+        for number, key in entry.continued.items()
+        if known.readers(key)
     ]
 
 

@@ -9,8 +9,8 @@ purpose are refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from sim.errors import InputError
@@ -20,6 +20,8 @@ _BLANK: Final = " \t\f"
 _CONTINUED: Final = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
 """A line ends with an odd number of backslashes."""
 _KEY: Final = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
+_ASSIGNED: Final = re.compile(r"(?P<key>[a-z0-9.-]+)[ \t\f]*[=:]")
+"""The shape of a line that sets a key."""
 _SEPARATOR: Final = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _LETTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -30,11 +32,17 @@ _MARKS: Final = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff": "
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A key with its value as text; `line` is the number of its first line."""
+    """A key with its value as text.
+
+    Attributes:
+        line: number of its first line.
+        continued: further lines that a backslash joined to it: number -> what looks like a key there; empty: nothing.
+    """
 
     key: str
     value: str
     line: int
+    continued: Mapping[int, str] = field(default_factory=dict, compare=False)
 
 
 def parse(content: bytes) -> list[Entry]:
@@ -53,35 +61,39 @@ def parse(content: bytes) -> list[Entry]:
     if binary is not None:
         line = len(_LINE_END.findall(text, 0, binary.start())) + 1
         raise InputError(f"line {line}: it is binary, or has another encoding than ISO-8859-1 or UTF-8")
-    return [_entry(line, words) for line, words in _logical_lines(text)]
+    return [_entry(line, words, continued) for line, words, continued in _logical_lines(text)]
 
 
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Logical lines without leading blanks and comments, each with the number of its first line."""
+def _logical_lines(text: str) -> Iterator[tuple[int, str, dict[int, str]]]:
+    """Logical lines without leading blanks and comments, each with the number of its first line, and `continued`."""
     natural = _LINE_END.split(text)
     lines = iter(enumerate(natural[:-1] if not natural[-1] else natural, 1))
     for number, line in lines:
         words = line.lstrip(_BLANK)
         if not words or words[0] in "#!":
             continue
+        continued: dict[int, str] = {}
         while _CONTINUED.search(words):
             further = next(lines, None)
             if further is None:
                 raise InputError(f"line {number}: the file ends where its backslash continues a line")
-            words = words[:-1] + further[1].lstrip(_BLANK)
+            more = further[1].lstrip(_BLANK)
+            assigned = _ASSIGNED.match(more)
+            continued[further[0]] = "" if assigned is None else assigned["key"]
+            words = words[:-1] + more
             if words[:1] in ("#", "!"):  # Nothing but backslashes was before.
                 break
         else:
             if words:
-                yield number, words
+                yield number, words, continued
 
 
-def _entry(line: int, words: str) -> Entry:
+def _entry(line: int, words: str, continued: Mapping[int, str]) -> Entry:
     key = _KEY.match(words)
     assert key is not None
     separator = _SEPARATOR.match(words, key.end())
     assert separator is not None
-    return Entry(_unescaped(key[0], line), _unescaped(words[separator.end() :], line), line)
+    return Entry(_unescaped(key[0], line), _unescaped(words[separator.end() :], line), line, continued)
 
 
 def _unescaped(text: str, line: int) -> str:

@@ -111,7 +111,7 @@ def command(
         return
     _show(ui, outcome, table)
     ui.section("The shortest loss with the present settings")
-    _show_loss(ui, loss, output)
+    _show_loss(ui, outcome, loss, output)
     ui.section("Advice")
     ui.lines(f"- {line}" for line in advice)
     if estimate is not None:
@@ -196,7 +196,7 @@ def _ask(name: str, default: object) -> Any:
 
 
 def _head(ui: Ui, asked: Experiment, cluster: Cluster, exposed: Exposure | None) -> None:
-    from reports.advice import rates
+    from reports.advice import experiment, rates
     from reports.advice.answers import in_words
 
     answers = ", ".join(f"{name} = {in_words(value)}" for name, value in asked.answers.to_json().items())
@@ -207,7 +207,10 @@ def _head(ui: Ui, asked: Experiment, cluster: Cluster, exposed: Exposure | None)
     ui.line(f"Releases: {', '.join(f'{mode.release} (mode {mode.name})' for mode in asked.modes)}")
     if asked.idle:
         ui.line(f"Without effect in these releases, and left out: {', '.join(asked.idle)}")
-    for line in (*cluster.notes(asked.given), *_racks(cluster, asked.answers)):
+    ui.line(f"Brokers: {experiment.layout(asked.scenario)}")
+    # The release's defaults are among the settings of the scenario, so none of them differs.
+    told = {**asked.given, **config, **dict.fromkeys(asked.idle, 0)}
+    for line in (*cluster.found.notes, *cluster.notes(told), *_racks(cluster, asked.answers)):
         ui.line(line)
     for line in () if exposed is None else rates.contradictions(exposed.rates, asked.answers):
         ui.line(line)
@@ -229,7 +232,7 @@ def _show(ui: Ui, outcome: Outcome, table: list[Finding]) -> None:
     from reports.advice.findings import price
 
     changes = {change.name: change for change in outcome.experiment.changes}
-    ui.section(f"{outcome.seeds} seeds, each with every change in every release")
+    ui.section(f"{counted(outcome.seeds, 'seed')}, each with every change in every release")
     headers = ["change", "release", "lose records", "95 %", "saved", "cost", "p", "no leader", "refused"]
     rows = [
         (
@@ -256,7 +259,9 @@ def _show(ui: Ui, outcome: Outcome, table: list[Finding]) -> None:
             ui.line(f"{name}: {text}")
 
 
-def _show_loss(ui: Ui, loss: Loss | None, output: Path | None) -> None:
+def _show_loss(ui: Ui, outcome: Outcome, loss: Loss | None, output: Path | None) -> None:
+    from reports.advice.findings import unsaving
+
     if loss is None:
         ui.line("None was found.")
         return
@@ -264,6 +269,8 @@ def _show_loss(ui: Ui, loss: Loss | None, output: Path | None) -> None:
     more = "" if loss.is_whole else " (the time was over before all of them were tried: a larger --budget continues)"
     ui.line(f"Seed {loss.seed}, with {size}{more}:")
     ui.lines(loss.story)
+    if unsaved := unsaving(outcome, loss):
+        ui.line(unsaved)
     if output is None:
         ui.line("With --output DIR, it can be run again, shown and explained")
     else:

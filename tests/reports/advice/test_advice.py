@@ -9,7 +9,7 @@ import pytest
 
 from reports.advice.answers import Answers, complete
 from reports.advice.experiment import PRESENT, Cell, Change, Outcome, design, waves
-from reports.advice.findings import findings, price, recommendations, shortest_loss
+from reports.advice.findings import Loss, findings, price, recommendations, shortest_loss, unsaving
 from reports.advice.pool import Pool
 from scenarios.format.schema import read
 from scenarios.properties.releases import find
@@ -191,7 +191,9 @@ def test_the_command_prints_the_table_and_writes_files(highwater: Callable[..., 
     assert "No file sets broker.rack: Kafka places replicas without regard to racks then" in called.out
     scenario = tmp_path / "out" / "advice.toml"
     assert f"highwater sweep {scenario} --modes kraft,elr,elr-4.3 --seeds 0..2 " in called.out
-    assert "defaults of Kafka 3.9 that differ: enable.idempotence = true" in called.out
+    assert "enable.idempotence = true" in called.out
+    assert "(here false)" not in called.out
+    assert "Brokers: rack r1: 1, 4; rack r2: 2; rack r3: 3; without a replica at first: 4" in called.out
     assert highwater("scenarios", "validate", scenario).code == 0
     assert "hunter2" not in called.out + called.err + (tmp_path / "out" / "advice.toml").read_text()
     server.write_text(f"{server.read_text()}broker.rack=a\n")
@@ -201,6 +203,13 @@ def test_the_command_prints_the_table_and_writes_files(highwater: Callable[..., 
     assert found["answers"]["racks"] == 2
     assert found["settings"]["min.insync.replicas"] == 2
     assert len(found["table"]) == 6 * 3
+
+
+def test_a_loss_that_a_change_does_not_save_is_told() -> None:
+    flush = "log.flush.interval.messages = 1"
+    made = outcome({(PRESENT, "kraft"): [True, True], (flush, "kraft"): [False, True]})
+    assert unsaving(made, Loss(1, 1, 1, (), "")).endswith(f"these save: {flush}")
+    assert unsaving(made, Loss(0, 1, 1, (), "")) == ""
 
 
 @pytest.mark.parametrize(

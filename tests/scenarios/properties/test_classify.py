@@ -147,6 +147,22 @@ def test_a_repeated_key_has_its_last_value_and_a_note(tmp_path: Path) -> None:
     assert found.notes == (f"{file}: min.insync.replicas is set in lines 2 and 3; the last one counts, as in Java",)
 
 
+def test_a_backslash_that_swallows_a_key_is_noted(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("broker.id=1\nssl.keystore.password=\\\nmin.insync.replicas=2\nsuper.users=a;\\\nhunter2=b\n")
+    (note,) = read([file]).notes
+    assert note.startswith(f"{file}: line 2 goes on in line 3, which looks like min.insync.replicas: a backslash")
+
+
+def test_files_that_set_a_key_differently_are_noted(tmp_path: Path) -> None:
+    files = [tmp_path / "a.properties", tmp_path / "b.properties", tmp_path / "c.properties"]
+    for file, size in zip(files, (1, 2, 2), strict=True):
+        file.write_text(f"broker.id={size}\nmin.insync.replicas={size}\n")
+    found = read(files)
+    assert found.settings == {"min.insync.replicas": 2}
+    assert found.notes == (f"{files[0]} and {files[1]} set min.insync.replicas differently; the last one counts",)
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
