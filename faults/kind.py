@@ -17,14 +17,36 @@ from sim.hosts.control_plane import CONTROL
 from sim.kernel.streams import Stream, integer
 from sim.native import mypyc_attr
 
+PARAM_KINDS: Final[Mapping[str, str]] = {
+    "batch": "the name of a new batch, which the line sends",
+    "sent": "the name of a batch that a line of the script sends",
+    "count": "an int from 1 on",
+    "acks": "0, 1 or all",
+    "broker": "a broker",
+    "brokers": "a list of distinct brokers",
+    "leader": "a broker, or 0 for no leader",
+    "replicas": "a list of distinct brokers that have a replica",
+    "endpoint": "a broker, or control for the control plane",
+    "offset": "an int from 0 on",
+    "ms": "a time, an int from 0 on",
+    "election": "the election that an administrator requests",
+    "message": "a kind of message",
+    "permille": "an int from 0 to 1000",
+    "flag": "true or false",
+    "partition": "a partition, as in orders-0",
+    "topic": "a topic of the file",
+    "other-topic": "a topic of the file other than the first",
+    "dynamic": "settings of the topic that can change while brokers run",
+}
+"""Kind of a `Param` -> what it allows. `scenarios.format.schema.PARAMS` has their types."""
+
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One parameter of a script line, of one of the kinds in `scenarios.format.schema.PARAMS`; without a default, it is
-    omitted if it is not given.
+    """One parameter of a script line. Without a default, it is omitted if it is not given.
 
     Attributes:
-        kind: its type, one of `scenarios.format.schema.PARAMS`.
+        kind: its type, one of `PARAM_KINDS`.
         required: whether a script line must have it.
         default: its value in a line that does not.
     """

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from faults.kind import PARAM_KINDS
 from scenarios.format.plugin_border import HIDDEN
 from sim.history import steps
 
@@ -384,6 +385,13 @@ def names() -> dict[str, tuple[str, str]]:
     return found
 
 
+def _of_params() -> Iterator[str]:
+    yield "| kind of `Param` | what it allows |"
+    yield "|---|---|"
+    yield from (f"| `{kind}` | {_cell(said)} |" for kind, said in PARAM_KINDS.items())
+    yield ""
+
+
 def _constants() -> Iterator[str]:
     yield "| name | value | meaning |"
     yield "|---|---|---|"
@@ -451,6 +459,8 @@ def reference() -> str:
         lines += [f"## {part}", ""]
         for name in classes:
             lines += _of_class(*known[name])
+            if name == "Param":
+                lines += _of_params()
     lines += ["## Parts of a cluster", "", "A kind of fault may use these of a `Cluster`.", ""]
     for title, (module, name, only) in CLUSTER.items():
         lines += _of_class(module, name, only, title)

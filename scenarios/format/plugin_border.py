@@ -326,7 +326,11 @@ def checker(kind: type[Checker], plugin: str) -> Any:
             raise PluginError(what, place)
 
     def _violates(self: Any, kind: Any, at_us: Any, detail: Any, ids: Any = ()) -> None:
-        violates(self, kind, at_us, detail, _reported(f"checker {name}: _violates", kind, at_us, detail, ids))
+        what = f"checker {name}: _violates"
+        reported = _reported(what, kind, at_us, detail, ids)
+        if any(one.kind == kind and one.is_warning for one in self.FINDINGS):
+            raise PluginError(f"{what} gets kind = {kind!r}, which FINDINGS declares as an early warning", place)
+        violates(self, kind, at_us, detail, reported)
 
     def _warns(self: Any, kind: Any, at_us: Any, detail: Any, ids: Any = (), weak: Any = ()) -> None:
         what = f"checker {name}: _warns"

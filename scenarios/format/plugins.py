@@ -13,20 +13,19 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from importlib import import_module
 from importlib.abc import SourceLoader
 from importlib.util import find_spec, module_from_spec, spec_from_loader
 from pathlib import Path
-from types import ModuleType, NoneType
+from types import ModuleType
 from typing import Any, Final
 
-from faults.bounds import FaultBounds
-from faults.kind import LINK, REPLICAS, Amount, Duration, FaultKind, Targets
+from faults.kind import LINK, FaultKind
 from faults.kinds import registry as faults
 from scenarios import paths, plugged
 from scenarios.format import catalogue
 from scenarios.format import plugin_border as border
+from scenarios.format import plugin_checks as checks
 from scenarios.format.actions import ACTIONS, Action
 from scenarios.format.plugin import API_VERSION, Decides, Plugin, Rule, RuleValue, StepProbe
 from scenarios.plugged import GROUP, LOADED, Loaded
@@ -34,7 +33,7 @@ from sim.checkers import registry as checkers
 from sim.checkers.checker import PROMISED, Checker, Finding
 from sim.errors import InputError, UserError, did_you_mean, text_of
 from sim.history import step_probes, steps
-from sim.protocol import decisions, probes, rules
+from sim.protocol import decisions, probes
 from sim.protocol.decision_points import POINTS
 from sim.protocol.modes import MODES
 from sim.protocol.probes import PROBES, Probe
@@ -253,31 +252,25 @@ def unload() -> None:
 
 
 def _take_up(declared: Plugin, name: str) -> None:
-    for value in _each(declared.rule_values, RuleValue):
+    for value in checks.each("rule_values", declared.rule_values, RuleValue):
         _add_value(value, name)
-    for rule in _each(declared.rules, Rule):
+    for rule in checks.each("rules", declared.rules, Rule):
         _add_rule(rule, name)
-    for text in _each(declared.modes, str):
+    for text in checks.each("modes", declared.modes, str):
         _add_mode(text)
-    for checker in declared.checkers:
+    for checker in checks.each("checkers", declared.checkers):
         _add_checker(checker, name)
-    for fault in declared.faults:
+    for fault in checks.each("faults", declared.faults):
         _add_fault(fault, name)
-    for probe in _each(declared.probes, StepProbe):
+    for probe in checks.each("probes", declared.probes, StepProbe):
         _add_probe(probe, name)
     _rebuild()
-    for text in _each(declared.scenarios, str):
+    for text in checks.each("scenarios", declared.scenarios, str):
         _add_scenario(text, name)
 
 
-def _each(given: Iterable[Any], kind: type) -> Iterable[Any]:
-    for one in given:
-        if not isinstance(one, kind):
-            raise InputError(f"{one!r}: a {kind.__name__} is needed")
-        yield one
-
-
 def _add_value(new: RuleValue, plugin: str) -> None:
+    checks.rule_value(new)
     if new.rule not in RULES:
         raise InputError(f"rule_values: unknown rule {new.rule!r}{did_you_mean(new.rule, RULES)}")
     spec = RULES[new.rule]
@@ -298,6 +291,7 @@ def _add_value(new: RuleValue, plugin: str) -> None:
 
 
 def _add_rule(new: Rule, plugin: str) -> None:
+    where = checks.rule(new)
     if new.name in RULES:
         raise InputError(f"rules: {new.name!r} is a rule already; choose another name")
     if not _NAME.fullmatch(new.name) or hasattr(Rules, new.name):
@@ -311,9 +305,8 @@ def _add_rule(new: Rule, plugin: str) -> None:
         if place:
             checked = border.decisions(new.name, value, functions, plugin)
             ADDED_VALUES[new.name, value] = AddedValue(new.name, value, values[0], checked)
-    RULES[new.name] = RuleSpec(new.meaning, new.source, new.where, values)
+    RULES[new.name] = RuleSpec(new.meaning, new.source, where, values)
     ADDED_RULES.add(new.name)
-    rules.unmet(new.where, [])
 
 
 def _check_word(what: str, word: object, known: Iterable[str]) -> None:
@@ -333,6 +326,7 @@ def _check_decisions(what: str, functions: Mapping[str, Decides], rule: str) -> 
             raise InputError(f"{what}: decision {name!r} belongs to {others}; declare a rule of your own for it")
         if not callable(function):
             raise InputError(f"{what}: decision {name!r} is no function")
+        checks.takes(f"{what}: decision {name!r}", function, "answer", "situation")
 
 
 def _add_mode(text: str) -> None:
@@ -403,14 +397,7 @@ def _add_fault(new: object, plugin: str) -> None:
         if not hasattr(kind, part):
             raise InputError(f"fault {new.__name__} has no {part}")
     _check_word("fault", kind.name, ACTIONS)
-    for part, types in _PARTS_OF_KIND.items():
-        if not isinstance(given := getattr(kind, part), types):
-            names = " or ".join("None" if one is NoneType else one.__name__ for one in types)
-            raise InputError(f"fault {kind.name}: {part} = {given!r}: {names} is needed")
-    bounds = [part.bounds for part in (kind.duration, kind.amount) if part is not None and isinstance(part.bounds, str)]
-    for name in bounds:
-        if name not in _BOUNDS:
-            raise InputError(f"fault {kind.name}: bounds = {name!r} is no bound of faults{did_you_mean(name, _BOUNDS)}")
+    checks.fault_kind(kind)
     if kind.duration is None and not kind.remains:
         raise InputError(f"fault {kind.name} has neither a duration nor remains, the state that it leaves")
     if kind.duration is not None and type(kind).undo is FaultKind.undo:
@@ -418,35 +405,22 @@ def _add_fault(new: object, plugin: str) -> None:
     if type(kind).strike is FaultKind.strike:
         raise InputError(f"fault {kind.name} has no strike")
     kind = border.fault_kind(new, plugin)()
+    params = kind.params()
+    checks.params(f"fault {kind.name}", params)
     faults.KINDS[kind.name] = kind
     faults.ADDED.add(kind.name)
     if kind.targets is LINK:
         faults.LINKS.append(kind.name)
-    ACTIONS[kind.name] = Action(kind.meaning, kind.params())
-
-
-_PARTS_OF_KIND: Final[Mapping[str, tuple[type, ...]]] = {
-    "meaning": (str,),
-    "targets": (Targets,),
-    "amount": (Amount, NoneType),
-    "duration": (Duration, NoneType),
-    "remains": (str,),
-    "needs": (tuple,),
-    "moves_leader": (bool,),
-    "loses_records": (bool,),
-    "roles": (tuple,),
-}
-_BOUNDS: Final = (
-    *(one.name for one in fields(FaultBounds) if one.name.endswith(("_us", "_permille")) and one.name != "horizon_us"),
-    REPLICAS,
-)
-"""What the bounds of an amount or a duration may name."""
+    ACTIONS[kind.name] = Action(kind.meaning, params)
 
 
 def _add_probe(new: StepProbe, plugin: str) -> None:
     _check_word("probe", new.name, [probe.name for probe in (*PROBES, *_ADDED_PROBES)])
     if new.step not in steps.BY_NAME:
         raise InputError(f"probe {new.name}: no step is called {new.step!r}{did_you_mean(new.step, steps.STEPS)}")
+    if not callable(new.when):
+        raise InputError(f"probe {new.name}: when = {new.when!r} is no function")
+    checks.takes(f"probe {new.name}: when", new.when, "step")
     when = border.probe(new.name, new.when, plugin)
     _ADDED_PROBES.append(Probe(plugin, new.name, new.meaning))
     step_probes.ADDED.append(step_probes.Watched(new.name, steps.BY_NAME[new.step], when))

@@ -237,6 +237,23 @@ PLUGIN = Plugin(checkers=[Mine])
     assert row["error"].startswith("ValueError: Mine reports 'other', which is not among its FINDINGS")
 
 
+def test_an_early_warning_is_not_reported_as_a_violation(tmp_path: Path) -> None:
+    text = """
+class Mine(Checker):
+    FINDINGS = (warning("mine"),)
+
+    def on_ack(self, step):
+        self._violates("mine", step.at_us, "detail", [step.first_id])
+
+PLUGIN = Plugin(checkers=[Mine])
+"""
+    with plugins.loaded(written(tmp_path, HEAD + text)):
+        row = run_row(catalogue.load("chaos"), MODES["kip320"], 0)
+    assert row["error"].startswith(
+        "PluginError: checker Mine: _violates gets kind = 'mine', which FINDINGS declares as an early warning"
+    )
+
+
 def test_a_strike_that_returns_nothing_is_an_error(tmp_path: Path) -> None:
     text = """
 class Mine(FaultKind):
@@ -378,7 +395,7 @@ PLUGIN = Plugin(rules=[Rule("mine", {"no": {}, "yes": {"high_watermark": lambda 
                 f"{HEAD}class F(FaultKind):\n    name, meaning, targets = 'f', 'm', BROKER\n"
                 "    duration = Duration('cut_ms')\nPLUGIN = Plugin(faults=[F])"
             ),
-            "--plugin mine.py: fault f: bounds = 'cut_ms' is no bound of faults; did you mean 'cut_us'?",
+            "--plugin mine.py: fault f: duration: bounds = 'cut_ms' is no bound of durations; did you mean 'cut_us'?",
         ),
         (
             (f"{HEAD}class C(Checker):\n    FINDINGS = (Finding('w', 'alway'),)\nPLUGIN = Plugin(checkers=[C])"),
