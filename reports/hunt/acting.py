@@ -10,6 +10,7 @@ from reports.brokers.confirm.request import ConfirmRequest, check_library, outco
 from reports.brokers.kafka import releases
 from sim import exit_codes
 from sim.errors import InputError, UnavailableError
+from sim.plurals import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -74,7 +75,10 @@ def judged(one: Written, wanted: int, lacks: str) -> tuple[str, str]:
         return DIFFERS, differing[0]
     confirmed = _count(one.runs, CONFIRMED)
     if confirmed and confirmed == len(one.runs):
-        return CONFIRMED, f"{confirmed} of {confirmed} runs" if confirmed >= wanted else f"{confirmed} runs so far"
+        return (
+            CONFIRMED,
+            f"{confirmed} of {confirmed} runs" if confirmed >= wanted else f"{counted(confirmed, 'run')} so far",
+        )
     undecided = [run["told"] for run in one.runs if run["result"] == UNDECIDED]
     if undecided:
         return UNDECIDED, f"{confirmed} of {len(one.runs)} runs agree; {undecided[0]}"

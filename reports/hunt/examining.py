@@ -46,6 +46,7 @@ VARIANTS: Final = 8
 ENOUGH: Final = 2
 """If it fails with fewer of them, they say nothing of its cure."""
 SENTENCES: Final = 12
+NO_PROGRESS: Final = "no-progress"
 FIRST: Final = 3
 """So many failures that look alike are shrunk, then the fourth, the eighth and so on."""
 OTHER: Final = "other causes"

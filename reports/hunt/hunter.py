@@ -14,6 +14,7 @@ from collections import Counter
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.hunt import acting, examining
@@ -54,6 +55,10 @@ BROKERS_WALL: Final = "brokers wall"
 """Names of times: CPU time, and of the clock, of runs on brokers."""
 BROKERS_SHARE: Final = 0.5
 """Most of the time that runs on brokers take."""
+FIRST_RUN_S: Final = 120.0
+"""Expected seconds of the first run on brokers; those of others are the longest one so far."""
+LONGEST: Final = "longest run on brokers"
+"""Name of a time: that of the clock, of the longest run on brokers."""
 ELSEWHERE: Final = "elsewhere"
 """Key of the causes beyond the first `state.CAUSES_MAX`."""
 
@@ -119,6 +124,7 @@ class Hunt:
     page: Callable[[Hunt], None] = lambda _: None
     act: Callable[[Path, str, str, Mapping[str, str], Callable[[str], None]], dict[str, str]] = acting.act
     arms: Mapping[str, Arm] = field(init=False)
+    _limit_s: float = inf
     _workers: Workers | None = None
 
     def __post_init__(self) -> None:
@@ -136,6 +142,7 @@ class Hunt:
             StorageError: the state cannot be written; that of the last step is kept.
             UnavailableError: a process was killed.
         """
+        self._limit_s = limit_s
         noted = paged = self.clock.wall_s()
         whole = True
         with ExitStack() as stack:
@@ -173,7 +180,9 @@ class Hunt:
             self._add("cpu", spent)
         self._add("wall", self.clock.wall_s() - begin_s)
         if name == BROKERS:
-            self._add(BROKERS_WALL, self.clock.wall_s() - begin_s)
+            took_s = self.clock.wall_s() - begin_s
+            self._add(BROKERS_WALL, took_s)
+            self.state.times[LONGEST] = max(self._time(LONGEST), took_s)
         self.state.steps += 1
         states.save(self.folder, self.state)
 
@@ -190,7 +199,7 @@ class Hunt:
         if len(self.state.oracle) < len(self.subjects):
             return ORACLE, self._compare
         number = min(filter(self._is_to_act, self.state.written), key=self._turn, default=0)
-        if number and self._time(BROKERS_WALL) <= BROKERS_SHARE * self._time("wall"):
+        if number and self._time(BROKERS_WALL) <= BROKERS_SHARE * self._time("wall") and self._fits():
             return BROKERS, lambda: self._act(number)
         # All first looks before any shrinking: so the result is the same from any number of processes.
         ahead = [one for one in self.state.pending if not one["looks"]]
@@ -273,6 +282,21 @@ class Hunt:
             self._count_waiting(one["looks"])
         self.state.pending = self.state.pending[len(chosen) :]
         return spent
+
+    @property
+    def expected_s(self) -> float:
+        """Seconds that the next run on brokers is expected to take."""
+        return self._time(LONGEST) or FIRST_RUN_S
+
+    @property
+    def left_out(self) -> int:
+        """New causes whose next run on brokers does not fit in the time of this hunt."""
+        return 0 if self._fits() else sum(map(self._is_to_act, self.state.written))
+
+    def _fits(self) -> bool:
+        """Whether another run on brokers fits in the time left, and in the share of the time that is for brokers."""
+        left_s = self._limit_s - self._time("wall")
+        return self.expected_s <= min(left_s, BROKERS_SHARE * self._limit_s - self._time(BROKERS_WALL))
 
     def _is_to_act(self, number: int) -> bool:
         one = self.state.written[number]

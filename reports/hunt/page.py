@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from reports.formatting import percent
 from reports.hunt import acting, estimate
 from reports.hunt import state as states
-from reports.hunt.examining import FINDING, REPAIRED
+from reports.hunt.examining import FINDING, NO_PROGRESS, REPAIRED
 from reports.hunt.hunter import PLAN, SCRIPT, defects, new_causes
 from reports.hunt.known import FINDINGS
 from reports.review.document import Block, Commands, Heading, Items, Table, Text, to_html, to_markdown
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 CAUSES_SHOWN: Final = 40
 """Most new causes with a section of their own."""
+SHORT_S: Final = 60.0
+"""CPU seconds of a hunt below which no probability is told."""
+NARROW: Final = 0.01
+"""An interval that comes closer than this to both 0 and 1 tells nothing."""
+STANDS: Final = "Nothing acknowledged is lost, but after all faults are over, "
 UNKNOWN: Final = "a defect of Highwater, or a bug without a repair"
 _TITLE: Final = "Hunt over Kafka "
 
@@ -58,7 +63,9 @@ def answer(hunt: Hunt) -> list[str]:
     if ours:
         told.append(f"Control arms show {counted(len(ours), 'cause')} that may be a defect of Highwater.")
     likely = _discovery(hunt)
-    if likely is not None:
+    if likely is not None and _is_short(hunt, likely):
+        told.append(f"Probability of something new in the next CPU hour: too short to tell ({_cpu(hunt)}).")
+    elif likely is not None:
         told.append(
             f"Probability of something new in the next CPU hour: {percent(likely.probability)} "
             f"({percent(likely.low)} to {percent(likely.high)})."
@@ -69,6 +76,15 @@ def answer(hunt: Hunt) -> list[str]:
 def _discovery(hunt: Hunt) -> estimate.Discovery | None:
     counts = [cause.count for cause in hunt.state.causes.values() if not cause.control]
     return estimate.discovery(counts, hunt.state.times.get("cpu", 0.0) / 3600)
+
+
+def _is_short(hunt: Hunt, found: estimate.Discovery) -> bool:
+    """Whether the hunt was too short for a probability."""
+    return hunt.state.times["cpu"] < SHORT_S or (found.low < NARROW and found.high > 1 - NARROW)
+
+
+def _cpu(hunt: Hunt) -> str:
+    return f"{hunt.state.times.get('cpu', 0.0):.0f} CPU s of hunting"
 
 
 def _blocks(hunt: Hunt) -> Iterator[Block]:
@@ -157,6 +173,8 @@ def _section(hunt: Hunt, cause: Cause) -> Iterator[Block]:
     cured = "Cured, each by itself, by " + ", ".join(one.cures) if one.cures else "No single repair cures it"
     where = ", ".join(f"{name} {count:,}" for name, count in sorted(cause.arms.items()))
     yield Text(f"{one.kind}, after: {struck}. {cured}. Seen in: {where}.")
+    if one.kind == NO_PROGRESS:
+        yield Text(_stands(one.story))
     if one.earlier:
         yield Items([f"The script of another failure of this cause: {told}" for told in one.earlier])
     if one.story:
@@ -167,6 +185,23 @@ def _section(hunt: Hunt, cause: Cause) -> Iterator[Block]:
     if one.script:
         lines.append(plugged.command(["confirm", str(folder / SCRIPT), "--kafka", hunt.kafka, *rules]))
     yield Commands([line for line in lines if line])
+
+
+def _stands(story: Sequence[str]) -> str:
+    """What never completes, by the end of the story."""
+    end = story[-1] if story else ""
+    what = next((words for words, text in _STANDS.items() if text in end), "")
+    return f"{STANDS}{what or 'work of the partition, such as a reassignment or a write, never completes'}."
+
+
+_STANDS: Final = {
+    "the partition never gets a leader": "no leader at the deadline",
+    "no write with acks=all is acknowledged": "no acks=all write was acknowledged",
+    "a reassignment never completes": "a reassignment adds",
+    "the leader waits for an ISR change that never completes": "waits for an ISR change",
+    "writes are never answered": "writes are not answered",
+}
+"""What never completes -> words of the violation, which ends the story."""
 
 
 def _known(hunt: Hunt) -> Iterator[Block]:
@@ -224,6 +259,9 @@ def _likely(hunt: Hunt) -> Iterator[Block]:
     if found is None:
         yield Text("There was no time to say.")
         return
+    if _is_short(hunt, found):
+        yield Text(f"Too short to tell: {_cpu(hunt)}.")
+        return
     yield Text(
         f"Causes seen once: {found.once}, twice: {found.twice}, in {hunt.state.times['cpu'] / 3600:.2g} CPU hours. The "
         f"next CPU hour is expected to find {found.per_hour:.2g} causes that this hunt has not seen, 95 % interval "
@@ -255,8 +293,23 @@ def _done(hunt: Hunt) -> Iterator[Block]:
         f"{times.get('wall', 0.0):.0f} s, of them {times.get('brokers wall', 0.0):.0f} s on brokers; "
         f"{times.get('cpu', 0.0):.0f} CPU s of hunting. CPU time: {', '.join(parts)}."
     )
-    about = ", ".join(f"{name} {states.shown(value)}" for name, value in state.about.items())
-    yield Text(f"{about}. {build()}.")
+    if hunt.left_out:
+        yield Text(
+            f"{counted(hunt.left_out, 'new cause')} waited for brokers when the time was over: runs on brokers take at "
+            f"most half of the time, and the next one, of about {hunt.expected_s:.0f} s, did not fit. A longer --for "
+            "continues the hunt."
+        )
+    yield Text(" ".join((*_about(state.about), f"{build()}.")))
+
+
+def _about(about: Mapping[str, Any]) -> Iterator[str]:
+    """Sentences on what was asked for."""
+    of_build = f", build {about['build']}" if about["build"] else ""
+    scenarios = ", ".join(about.get("scenarios") or ()) or "all random scenarios"
+    yield f"Kafka {about['kafka']}{of_build}: mode {about['mode']}, {scenarios}, seeds from {about['seed']:,}."
+    yield "New causes are tried on brokers." if about["acts"] else "Nothing is tried on brokers (--confirm 0)."
+    hidden = ", ".join(about["hidden"])
+    yield f"Taken off the list of known findings: {hidden}." if hidden else "All known findings are recognised."
 
 
 _PARTS: Final = {

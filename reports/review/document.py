@@ -11,7 +11,8 @@ from typing import Final
 STYLE: Final = (
     "body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
     "table{border-collapse:collapse;display:block;overflow-x:auto}td,th{border:1px solid #8888;padding:.2rem .5rem;"
-    "text-align:left;vertical-align:top}pre{overflow-x:auto;border:1px solid #8888;padding:.5rem}"
+    "text-align:left;vertical-align:top}body{overflow-wrap:anywhere}td,th{overflow-wrap:normal}"
+    "pre{white-space:pre-wrap;border:1px solid #8888;padding:.5rem}"
     "blockquote{border-left:3px solid #8888;margin-left:0;padding-left:1rem}"
 )
 GENERATOR: Final = "Highwater review"

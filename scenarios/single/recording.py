@@ -132,6 +132,8 @@ def read(file: Path, scenario: Scenario | None = None) -> Recording:
     try:
         data = paths.parse_json(paths.read(file, paths.JSON_BYTES))
     except UserError as error:
+        if file.suffix == ".toml" and file.is_file():
+            raise InputError(f"--plan {file}: this is a scenario: leave out --plan") from None
         raise type(error)(f"--plan {file}: {error}") from None
     if not isinstance(data, dict):
         raise InputError(f"--plan {file}: it contains no JSON object")

@@ -231,6 +231,26 @@ def test_new_causes_are_acted_out_three_times(tmp_path: Path) -> None:
     assert [one for one in state.written.values() if len(one.runs) == 3]
 
 
+@pytest.mark.usefixtures("stubbed")
+@pytest.mark.parametrize("limit_s", [100.0, 400.0])
+def test_runs_on_brokers_take_half_of_the_time_at_most(limit_s: float, tmp_path: Path) -> None:
+    with states.alone(tmp_path):
+        one = hunt(tmp_path, lacks="")
+
+        def act(*_: object) -> dict[str, str]:
+            assert isinstance(one.clock, Steady)
+            one.clock.now_s += 50
+            return {"result": acting.CONFIRMED, "told": ""}
+
+        one.act = act
+        one.run(limit_s)
+    acted_s = one.state.times.get(hunter.BROKERS_WALL, 0.0)
+    assert acted_s <= limit_s / 2
+    assert (acted_s > 0) == (limit_s / 2 > hunter.FIRST_RUN_S)
+    assert one.left_out > 0
+    assert "waited for brokers when the time was over" in (tmp_path / states.MARKDOWN).read_text(encoding="utf-8")
+
+
 def differs(*explained: str, differ: int = 3) -> dict[str, Any]:
     told = {"subject": "PartitionChangeBuilder", "cases": 160_000, "differ": differ, "smallest": "cancel", "lines": []}
     return {**told, "explained": list(explained), "problem": ""}

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 ARM = "operations/elr-4.3"
 
 
-def written(folder: Path, **more: Any) -> str:
+def written(folder: Path, cpu_s: float = 7_200.0, kind: str = "committed-loss", end: str = "", **more: Any) -> str:
     """The Markdown of a hunt that found a known cause, a new one, and one in a control arm."""
-    state = State(ABOUT, arms={ARM: ArmState(100, 100, 5_000, 3)}, times={"cpu": 7_200.0, "wall": 9_000.0})
+    state = State(ABOUT, arms={ARM: ArmState(100, 100, 5_000, 3)}, times={"cpu": cpu_s, "wall": 9_000.0})
     state.causes["a"] = Cause("reassignment-stuck", "finding", "", 40, 6, ARM, 3, 100, {ARM: 40})
     state.causes["b"] = Cause("loss, cured by x=y", "", "", 1, 1, ARM, 4, 200, {ARM: 1}, 1)
     state.causes["c"] = Cause("divergence", "", "(elr-repaired)", 1, 1, "operations/elr-repaired", 4, 300, {}, 2)
-    told = ["1 s: <m1> is lost"]
-    state.written[1] = Written("b", "committed-loss", ["x=y"], told, ["kill"], "highwater replay b", script=True)
+    told = ["1 s: <m1> is lost", *([end] if end else [])]
+    state.written[1] = Written("b", kind, ["x=y"], told, ["kill"], "highwater replay b", script=True)
     state.written[2] = Written("c", "divergence", [], [], [], "highwater replay c", script=False)
     state.errors.append(["highwater replay d", "ZeroDivisionError"])
     state.times["first b"] = 3_600.0
@@ -51,6 +51,27 @@ def test_each_new_cause_has_its_commands_and_its_cost(tmp_path: Path) -> None:
     assert f"highwater confirm {tmp_path}/findings/1/scenario.toml --kafka 4.4.0" in text
     assert f"highwater explain --plan {tmp_path}/findings/1/plan.json" in text
     assert "| reassignment-stuck | FINDINGS.md | 40 | 100 runs, 0 CPU s | 180 |" in text
+
+
+def test_what_was_asked_for_is_told_in_sentences(tmp_path: Path) -> None:
+    text = written(tmp_path).partition("## What was done")[2]
+    assert "Kafka 4.4.0: mode elr-4.3, all random scenarios, seeds from 0." in text
+    assert "New causes are tried on brokers. All known findings are recognised." in text
+    assert "build ," not in text
+
+
+@pytest.mark.parametrize("cpu_s", [12.0, 59.0])
+def test_a_short_hunt_tells_no_probability(cpu_s: float, tmp_path: Path) -> None:
+    text = written(tmp_path, cpu_s)
+    assert f"in the next CPU hour: too short to tell ({cpu_s:.0f} CPU s of hunting)." in text
+    assert f"Too short to tell: {cpu_s:.0f} CPU s of hunting." in text
+    assert "interval of Esty" not in text
+
+
+def test_what_never_completes_is_told(tmp_path: Path) -> None:
+    text = written(tmp_path, kind="no-progress", end="9 s: at the deadline, a reassignment adds [3] and removes [1]")
+    assert f"{page.STANDS}a reassignment never completes." in text
+    assert page.STANDS not in written(tmp_path)
 
 
 def test_control_arms_and_errors_are_told(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def written(*results: str, obstacle: str = "") -> Written:
     ("one", "lacks", "name", "why"),
     [
         (written(CONFIRMED, CONFIRMED, CONFIRMED), "", CONFIRMED, "3 of 3 runs"),
-        (written(CONFIRMED), "", CONFIRMED, "1 runs so far"),
+        (written(CONFIRMED), "", CONFIRMED, "1 run so far"),
         (written(CONFIRMED, DIFFERS), "", DIFFERS, f"{DIFFERS} because"),
         (written(CONFIRMED, UNDECIDED, CONFIRMED), "", UNDECIDED, f"2 of 3 runs agree; {UNDECIDED} because"),
         (written(obstacle="no action"), "", NOT_EXPRESSIBLE, "no action"),

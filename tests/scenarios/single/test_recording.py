@@ -220,6 +220,13 @@ def test_all_that_is_wrong_is_said_at_once(data: dict[str, Any], tmp_path: Path)
     assert len(caught.value.problems) == 3
 
 
+def test_a_scenario_is_no_plan(tmp_path: Path) -> None:
+    file = tmp_path / "advice.toml"
+    file.write_text("schema = 1\n")
+    with pytest.raises(InputError, match="this is a scenario: leave out --plan"):
+        recording.read(file)
+
+
 @pytest.mark.parametrize(
     ("text", "said"), [("{", "is not JSON"), ("[]", "contains no JSON object"), ("\xff", "is not JSON")]
 )
