@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from highwater.cli.console import Ui
-    from scenarios.format.scenario import Scenario
+    from scenarios.format.scenario import Expectation, Scenario
     from scenarios.single.result import ReplicaView, RunResult
 
 MOST_ROWS: Final = 1_000
@@ -29,7 +29,8 @@ def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
     ui.line(first, style="bold")
     ui.lines(rest)
     if not result.row["expected"] and result.row["mode"] in scenario.expect:
-        ui.line(f"the scenario expects {expectation(scenario.expect[result.row['mode']])}")
+        expected = scenario.expect[result.row["mode"]]
+        ui.line(f"the scenario expects {expectation(expected)}{_not_expected(expected, result)}")
     if scenario.draw_config:
         ui.line(f"drawn: {pairs({key: shown(result.settings[key]) for key in scenario.draw_config})}")
     _section(ui, "Story", ["happened", "step"], [(seconds(p["met_at_us"]), p["text"]) for p in result.story])
@@ -46,6 +47,13 @@ def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
     if result.row["replay"]:
         ui.line()
         ui.line(f"Replay: {result.row['replay']}")
+
+
+def _not_expected(expected: Expectation, result: RunResult) -> str:
+    """The kinds of violation of a run that its scenario does not name, or must not have; empty if there is none."""
+    named = expected.kinds if expected.verdict == "violates" else ()
+    kinds = dict.fromkeys(one["kind"] for one in result.violations if one["kind"] not in named)
+    return f"; it had {', '.join(kinds)}" if kinds else ""
 
 
 class Board:

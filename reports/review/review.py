@@ -148,6 +148,10 @@ def _drawn(base: Mode, chosen: Sequence[str], claim_kind: str) -> list[Scenario]
     fitting = [one for one in _fitting(base) if one.faults is not None]
     names = [one.name for one in fitting]
     if wrong := next((name for name in chosen if name not in names), ""):
+        if paths.is_path(wrong):
+            raise InputError(
+                f"--scenarios {wrong}: names of scenarios are needed, not files{did_you_mean(wrong, names)}"
+            )
         raise InputError(f"{wrong} is no random scenario that {base.name} can run{did_you_mean(wrong, names)}")
     return [one for one in fitting if one.name in chosen or not chosen]
 

@@ -367,5 +367,10 @@ def one_of(value: str, words: Iterable[str], what: str) -> str:
     """A word of a fixed list."""
     valid = list(words)
     if value not in valid:
-        raise ValueError(f"no such {what}{did_you_mean(value, valid)}")
+        plugins = " (a kind of a plug-in needs --plugin)" if what == FAULT_KIND else ""
+        raise ValueError(f"no such {what}{did_you_mean(value, valid)}{plugins}")
     return value
+
+
+FAULT_KIND: Final = "fault kind"
+"""Of `one_of`: plug-ins may have further ones."""

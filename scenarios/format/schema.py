@@ -237,7 +237,7 @@ _UNITS: Final[dict[str, Any]] = {"_us": MsPair, "_permille": PermillePair, "_per
 _DRAWN: Final[dict[str, Any]] = {
     "horizon_us": Annotated[int, Field(ge=FIRST_HORIZON_MS)],
     "count": Pair,
-    "kinds": Annotated[list[Annotated[str, _word("fault kind", KINDS)]], Field(min_length=1)],
+    "kinds": Annotated[list[Annotated[str, _word(fields.FAULT_KIND, KINDS)]], Field(min_length=1)],
 }
 """Types of fields that are not pairs of bounds."""
 _NEEDS: Final = {"standing_percent": (AfterValidator(_standing),), "moving_percent": (AfterValidator(_moving),)}
@@ -400,7 +400,7 @@ class _Asked(OpenTable):
     source: str
     overrides: list[str] = []
     strict: bool = False
-    without_faults: list[Annotated[str, _word("fault kind", KINDS)]] = []
+    without_faults: list[Annotated[str, _word(fields.FAULT_KIND, KINDS)]] = []
 
 
 def read(text: str, source: str) -> Scenario:

@@ -123,6 +123,29 @@ def test_a_fault_and_a_scenario_of_the_page_run(highwater: Callable[..., Call]) 
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_violation_of_a_new_kind_is_named(tmp_path: Path, highwater: Callable[..., Call]) -> None:
+    file = tmp_path / "new_kind.py"
+    file.write_text("""
+from highwater.plugin import ALWAYS, Checker, Finding, Plugin
+
+API_VERSION = 1
+
+
+class Mine(Checker):
+    FINDINGS = (Finding("new-kind", ALWAYS),)
+
+    def on_ack(self, step):
+        self._violates("new-kind", step.at_us, "an ack", [step.first_id])
+
+
+PLUGIN = Plugin(checkers=[Mine])
+""")
+    call = highwater("run", "canary", "--plugin", file)
+    assert call.code == 1
+    assert "the scenario expects violates:committed-loss; it had new-kind\n" in call.out
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_fault_of_the_page_is_undone() -> None:
     with plugins.loaded("lonely.py"):
         chaos = catalogue.load("chaos")

@@ -120,6 +120,8 @@ def test_what_cannot_be_reviewed_is_refused(tmp_path: Path) -> None:
         review(MODES["kraft"], kip320, tmp_path)
     with pytest.raises(InputError, match="canary is no random scenario that kip320 can run"):
         review(MODES["kip320-2.6.1"], kip320, tmp_path, scenarios=["canary"])
+    with pytest.raises(InputError, match=r"--scenarios \./mine\.toml: names of scenarios are needed, not files"):
+        review(MODES["kip320-2.6.1"], kip320, tmp_path, scenarios=["./mine.toml"])
     with pytest.raises(InputError, match="'comitted-loss' is no kind of violation"):
         review(MODES["kip320-2.6.1"], kip320, tmp_path, claim_kind="comitted-loss")
 

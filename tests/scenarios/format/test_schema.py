@@ -450,7 +450,11 @@ def test_a_wrong_file(old: str, new: str, problem: str) -> None:
         ("[8, 12]", "[12, 8]", "workload.bursts = [12, 8]: two numbers are needed, the lower bound first"),
         ("[8, 12]", "[8, 'x']", "workload.bursts = 'x': input should be a valid integer"),
         ("records =", "recods =", "workload: unknown key 'recods'; did you mean 'records'?"),
-        ('"cut"]', '"cutt"]', "faults.kinds = 'cutt': no such fault kind; did you mean 'cut'?"),
+        (
+            '"cut"]',
+            '"cutt"]',
+            "faults.kinds = 'cutt': no such fault kind; did you mean 'cut'? (a kind of a plug-in needs --plugin)",
+        ),
         ("[1, 2]", "[0, 2]", "draw: min.insync.replicas = 0 is not valid: a whole number of at least 1 is needed"),
         ("[1, 2]", "1", "draw: min.insync.replicas = 1: a list of values to draw from is needed"),
         (
