@@ -205,6 +205,13 @@ def test_the_command_prints_the_table_and_writes_files(highwater: Callable[..., 
     assert len(found["table"]) == 6 * 3
 
 
+def test_one_seed_is_singular(highwater: Callable[..., Call]) -> None:
+    called = highwater("advise", "-q", "--replicas", 1, "--racks", 1, "--seeds", 1)
+    assert called.code == 0
+    assert "1 seed, each with every change" in called.out
+    assert "Brokers: rack r1: 1, 2; without a replica at first: 2" in called.out
+
+
 def test_a_loss_that_a_change_does_not_save_is_told() -> None:
     flush = "log.flush.interval.messages = 1"
     made = outcome({(PRESENT, "kraft"): [True, True], (flush, "kraft"): [False, True]})
