@@ -48,6 +48,11 @@ _AMOUNTS: Final = (
     REPLICAS,
 )
 """What the bounds of an amount may name."""
+_NAMING: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("broker", "node", "from", "to"), ("broker", "leader", "endpoint")),
+    "brokers": ("brokers", "replicas"),
+}
+"""Parameter from which `FaultKind.targets_of` takes targets -> the kinds that it may have."""
 _NEEDS: Final = (KRAFT, OTHER_REPLICA, OTHER_BROKER)
 
 _Types = tuple[type, ...]
@@ -172,7 +177,7 @@ def fault_kind(kind: FaultKind) -> None:
     what = f"fault {kind.name}"
     _check_types(what, kind, _KIND)
     targets, amount, duration = kind.targets, kind.amount, kind.duration
-    _check_types(f"{what}: targets", targets, _TARGETS)
+    _check_targets(what, kind, targets)
     taken = [*targets.params]
     if amount is not None:
         _check_amount(what, kind, amount)
@@ -194,6 +199,16 @@ def fault_kind(kind: FaultKind) -> None:
     for role in kind.roles:
         if not isinstance(role, Role):
             raise InputError(f"{what}: roles: {role!r}: a Role is needed")
+
+
+def _check_targets(what: str, kind: FaultKind, targets: Targets) -> None:
+    _check_types(f"{what}: targets", targets, _TARGETS)
+    if type(kind).targets_of is FaultKind.targets_of:
+        for name, allowed in _NAMING.items():
+            given = targets.params.get(name)
+            if isinstance(given, Param) and given.kind in PARAM_KINDS and given.kind not in allowed:
+                words = " or ".join(allowed)
+                raise InputError(f"{what}: targets: {name} is Param({given.kind!r}); use {words}, or define targets_of")
 
 
 def _check_amount(what: str, kind: FaultKind, amount: Amount) -> None:

@@ -85,6 +85,10 @@ def test_every_kind_of_parameter_can_be_a_targets_parameter(tmp_path: Path, kind
             "targets = Targets('x', {'broker': Param('brokr')})",
             "parameter broker: no kind of parameter is 'brokr'; did you mean 'broker'?",
         ),
+        (
+            "targets = Targets('x', {'broker': Param('brokers')})",
+            "targets: broker is Param('brokers'); use broker or leader or endpoint, or define targets_of",
+        ),
         ("amount = Amount('do', Param('count'), 'b', (1, 2))", "'do' cannot be the name of a parameter: "),
         ("amount = Amount('json', Param('count'), 'b', (1, 2))", "'json' cannot be the name of a parameter: "),
         ("amount = Amount('model_x', Param('count'), 'b', (1, 2))", "'model_x' cannot be the name of a parameter: "),
