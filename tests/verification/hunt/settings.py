@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Final
 from faults.bounds import SHARES
 from faults.kinds.groups import GROUPINGS
 from faults.kinds.registry import KINDS
+from faults.kinds.topic_changes import OF_TOPICS
 from faults.stories.reassignments import MOVES
 from highwater.cli import main as cli
 from scenarios.format import schema, selection
@@ -256,7 +257,7 @@ def _faults(stream: Stream, kinds: list[str]) -> dict[str, Any]:
     if stream.random() * 2 < 1:
         drawn["count"] = _pair(stream, choice(stream, (10, 60, 300, 3_000, 15_000)))
     if stream.random() * 3 < 1:
-        drawn["kinds"] = kinds = list(KINDS)
+        drawn["kinds"] = kinds = [kind for kind in KINDS if kind not in OF_TOPICS]
     if stream.random() * 3 < 1:
         left = 100
         for share in SHARES:
