@@ -311,7 +311,7 @@ class Hunt:
     def _act(self, number: int) -> float:
         one = self.state.written[number]
         self.tell(f"finding {number} on real brokers, run {len(one.runs) + 1} of {self.repeat}")
-        script = self.folder / states.FINDINGS / (one.folder or str(number)) / SCRIPT
+        script = self.folder / states.FINDINGS / one.folder / SCRIPT
         try:
             one.runs.append(self.act(script, self.kafka, self.state.about["mode"], self.rules, self.tell))
         except InputError as error:
@@ -369,8 +369,8 @@ class Hunt:
             list(shrunk.faults),
             shrunk.replay,
             bool(shrunk.script),
+            folder,
             shrunk.obstacle,
-            folder=folder,
             earlier=earlier,
         )
         cause.finding = number

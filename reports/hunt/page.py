@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 CAUSES_SHOWN: Final = 40
 """Most new causes with a section of their own."""
 SHORT_S: Final = 60.0
-"""CPU seconds of a hunt below which no probability is told."""
+"""CPU seconds of a hunt below which the page gives no probability."""
 NARROW: Final = 0.01
-"""An interval that comes closer than this to both 0 and 1 tells nothing."""
-STANDS: Final = "Nothing acknowledged is lost, but after all faults are over, "
+"""An interval that comes closer than this to both 0 and 1 says nothing."""
+NOTHING_LOST: Final = "Nothing acknowledged is lost, but after all faults are over, "
 UNKNOWN: Final = "a defect of Highwater, or a bug without a repair"
 _TITLE: Final = "Hunt over Kafka "
 
@@ -167,14 +167,14 @@ def _new_row(hunt: Hunt, cause: Cause) -> tuple[object, ...]:
 
 def _section(hunt: Hunt, cause: Cause) -> Iterator[Block]:
     one = hunt.state.written[cause.finding]
-    folder = hunt.folder / states.FINDINGS / (one.folder or str(cause.finding))
+    folder = hunt.folder / states.FINDINGS / one.folder
     yield Heading(f"{cause.finding}: {cause.name}")
     struck = ", ".join(one.faults) or "no fault"
     cured = "Cured, each by itself, by " + ", ".join(one.cures) if one.cures else "No single repair cures it"
-    where = ", ".join(f"{name} {count:,}" for name, count in sorted(cause.arms.items()))
+    where = ", ".join(f"{name} ({count:,})" for name, count in sorted(cause.arms.items()))
     yield Text(f"{one.kind}, after: {struck}. {cured}. Seen in: {where}.")
     if one.kind == NO_PROGRESS:
-        yield Text(_stands(one.story))
+        yield Text(_what_never_completes(one.story))
     if one.earlier:
         yield Items([f"The script of another failure of this cause: {told}" for told in one.earlier])
     if one.story:
@@ -187,14 +187,14 @@ def _section(hunt: Hunt, cause: Cause) -> Iterator[Block]:
     yield Commands([line for line in lines if line])
 
 
-def _stands(story: Sequence[str]) -> str:
+def _what_never_completes(story: Sequence[str]) -> str:
     """What never completes, by the end of the story."""
     end = story[-1] if story else ""
-    what = next((words for words, text in _STANDS.items() if text in end), "")
-    return f"{STANDS}{what or 'work of the partition, such as a reassignment or a write, never completes'}."
+    what = next((words for words, text in _NEVER_COMPLETES.items() if text in end), "")
+    return f"{NOTHING_LOST}{what or 'work of the partition, such as a reassignment or a write, never completes'}."
 
 
-_STANDS: Final = {
+_NEVER_COMPLETES: Final = {
     "the partition never gets a leader": "no leader at the deadline",
     "no write with acks=all is acknowledged": "no acks=all write was acknowledged",
     "a reassignment never completes": "a reassignment adds",
@@ -238,7 +238,7 @@ def _control(hunt: Hunt) -> Iterator[Block]:
             (
                 one.control.strip("()"),
                 one.name,
-                one.known or "a defect of Highwater, or a bug without a repair",
+                one.known or UNKNOWN,
                 one.count,
             )
             for one in found
@@ -287,7 +287,7 @@ def _done(hunt: Hunt) -> Iterator[Block]:
         )
         for name, arm in sorted(state.arms.items(), key=lambda item: -item[1].events)
     ]
-    yield Table(["arm", "runs", "of all events", "inside", "outside", "stalled", "errors"], rows)
+    yield Table(["arm", "runs", "of all events", "inside the promise", "outside it", "stalled", "errors"], rows)
     parts = [f"{name} {times[key]:.0f} s" for key, name in _PARTS.items() if key in times]
     yield Text(
         f"{times.get('wall', 0.0):.0f} s, of them {times.get('brokers wall', 0.0):.0f} s on brokers; "
@@ -299,7 +299,7 @@ def _done(hunt: Hunt) -> Iterator[Block]:
             f"most half of the time, and the next one, of about {hunt.expected_s:.0f} s, did not fit. A longer --for "
             "continues the hunt."
         )
-    yield Text(" ".join((*_about(state.about), f"{build()}.")))
+    yield Text(" ".join((*_about(state.about), f"Code version {state.about['code']}, {build()}.")))
 
 
 def _about(about: Mapping[str, Any]) -> Iterator[str]:

@@ -94,9 +94,9 @@ class Written:
         faults: kinds of fault of the shrunk run, in order of time.
         replay: the command that runs the failed seed.
         script: whether there is a script for real brokers.
+        folder: the name of its folder.
         obstacle: why it cannot be acted out; empty: it can, or was.
         runs: what each run on real brokers showed: ``result`` and ``told``.
-        folder: the name of its folder.
         earlier: what brokers said of other failures of the cause, whose scripts were tried before.
     """
 
@@ -107,9 +107,9 @@ class Written:
     faults: list[str]
     replay: str
     script: bool
+    folder: str
     obstacle: str = ""
     runs: list[dict[str, str]] = field(default_factory=list)
-    folder: str = ""
     earlier: list[str] = field(default_factory=list)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from reports.hunt.arms import Arm
 
-ABOUT = {"kafka": "4.4.0", "mode": "elr-4.3", "seed": 0, "hidden": [], "acts": True, "build": ""}
+ABOUT = {"kafka": "4.4.0", "mode": "elr-4.3", "seed": 0, "hidden": [], "acts": True, "build": "", "code": "0123"}
 ARMS = arms(mode("elr-4.3"), ["reassignments", "operations"])
 
 

@@ -26,8 +26,8 @@ def written(folder: Path, cpu_s: float = 7_200.0, kind: str = "committed-loss", 
     state.causes["b"] = Cause("loss, cured by x=y", "", "", 1, 1, ARM, 4, 200, {ARM: 1}, 1)
     state.causes["c"] = Cause("divergence", "", "(elr-repaired)", 1, 1, "operations/elr-repaired", 4, 300, {}, 2)
     told = ["1 s: <m1> is lost", *([end] if end else [])]
-    state.written[1] = Written("b", kind, ["x=y"], told, ["kill"], "highwater replay b", script=True)
-    state.written[2] = Written("c", "divergence", [], [], [], "highwater replay c", script=False)
+    state.written[1] = Written("b", kind, ["x=y"], told, ["kill"], "highwater replay b", script=True, folder="1")
+    state.written[2] = Written("c", "divergence", [], [], [], "highwater replay c", script=False, folder="2")
     state.errors.append(["highwater replay d", "ZeroDivisionError"])
     state.times["first b"] = 3_600.0
     one = Hunt(folder, state, lambda _: ARMS, known(), "4.4.0", "no Java here", **more)
@@ -70,8 +70,8 @@ def test_a_short_hunt_tells_no_probability(cpu_s: float, tmp_path: Path) -> None
 
 def test_what_never_completes_is_told(tmp_path: Path) -> None:
     text = written(tmp_path, kind="no-progress", end="9 s: at the deadline, a reassignment adds [3] and removes [1]")
-    assert f"{page.STANDS}a reassignment never completes." in text
-    assert page.STANDS not in written(tmp_path)
+    assert f"{page.NOTHING_LOST}a reassignment never completes." in text
+    assert page.NOTHING_LOST not in written(tmp_path)
 
 
 def test_control_arms_and_errors_are_told(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_lines_wait_for_steps_and_the_script_ends_alike() -> None:
 
 def written(*results: str, obstacle: str = "") -> Written:
     runs = [{"result": result, "told": f"{result} because"} for result in results]
-    return Written("key", "committed-loss", [], [], [], "", script=True, obstacle=obstacle, runs=runs)
+    return Written("key", "committed-loss", [], [], [], "", script=True, folder="1", obstacle=obstacle, runs=runs)
 
 
 @pytest.mark.parametrize(

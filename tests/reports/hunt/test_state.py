@@ -15,7 +15,7 @@ ABOUT = {"kafka": "4.4.0", "hidden": ["reassignment-back"], "seed": 7}
 def full() -> State:
     state = State(ABOUT, arms={"power/hw": ArmState(107, 100)})
     state.causes["loss: x"] = Cause("x", "", "", 2, 1, "power/hw", 9, 100, {"power/hw": 2}, 1)
-    state.written[1] = Written("loss: x", "committed-loss", ["a=b"], ["1 s: it dies"], ["kill"], "highwater", True)
+    state.written[1] = Written("loss: x", "committed-loss", ["a=b"], ["1 s: it dies"], ["kill"], "highwater", True, "1")
     state.provisional["loss: x"] = [2, "loss: x", {}]
     state.pending.append({"arm": "power/hw", "seed": 8, "kind": "divergence", "looks": "", "known": ""})
     return state
