@@ -16,6 +16,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
+from reports.hunt.known import FINDINGS, LOSS
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import Scenario
 from scenarios.single.run import prepare_process
@@ -27,14 +28,10 @@ CHUNK: Final = 100
 DRAWN: Final = ("chaos", "sessions", "partitions", "power")
 UNCLEAN: Final = ("chaos", "partitions")
 """Scenarios with unclean elections in some seeds."""
-LOSS: Final = ("committed-loss", "exposed-loss")
-STANDSTILL: Final = ("no-progress",)
-MOVING: Final = ("reassignments",)
-DROPS: Final = {"elr_outside_assignment": "dropped"}
-MARKS: Final = {"resubmitted_reassignment": "replaces-marks"}
+ANY_NUMBER: Final = 99
+"""More incarnations than a run has."""
 TARGETS: Final = {"reassignment_completes": "targets-in-isr"}
 """As up to 4.2."""
-ENOUGH: Final = {"reassignment_completes": "min-isr"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +62,24 @@ class Bug:
     also_by: tuple[Mapping[str, str], ...] = ()
     not_by: tuple[Mapping[str, str], ...] = ()
     given: Mapping[str, Value] = field(default_factory=dict)
-    lossy_ends: int = 99
+    lossy_ends: int = ANY_NUMBER
+
+
+def _of_finding(
+    number: str, name: str, *, also_by: tuple[Mapping[str, str], ...] = (), lossy_ends: int = ANY_NUMBER
+) -> Bug:
+    """A finding of reassignments in 4.3 (`reports.hunt.known`); `also_by`: further rule values that cure it."""
+    finding = FINDINGS[name]
+    return Bug(
+        f"{number} {name}",
+        "elr-4.3",
+        finding.kinds,
+        dict([finding.repair]),
+        scenarios=("reassignments",),
+        also_by=(*(dict([one]) for one in finding.also_by), *also_by),
+        not_by=tuple(dict([one]) for one in finding.not_by),
+        lossy_ends=lossy_ends,
+    )
 
 
 BUGS: Final = (
@@ -130,41 +144,14 @@ BUGS: Final = (
         {"directory_assignment": "keeps-elr"},
         scenarios=("elr-chaos",),
     ),
-    Bug("R1 reassignment-back", "elr-4.3", LOSS, DROPS, scenarios=MOVING, also_by=(TARGETS,), lossy_ends=0),
-    Bug("R2 reassignment-again", "elr-4.3", LOSS, MARKS, scenarios=MOVING, not_by=(DROPS,)),
-    Bug(
-        "R3 reassignment-shrinks-isr",
-        "elr-4.3",
-        LOSS,
-        ENOUGH,
-        scenarios=MOVING,
-        also_by=(TARGETS,),
-        not_by=(DROPS, MARKS),
-    ),
-    Bug(
-        "R4 reassignment-cancelled",
-        "elr-4.3",
-        LOSS,
-        DROPS,
-        scenarios=MOVING,
-        also_by=(ENOUGH,),
-        not_by=(TARGETS,),
-        lossy_ends=0,
-    ),
-    Bug(
-        "R5 reassignment-cancelled-power-loss",
-        "elr-4.3",
-        LOSS,
-        ENOUGH,
-        scenarios=MOVING,
-        not_by=(DROPS, TARGETS),
-        lossy_ends=1,
-    ),
-    Bug(
-        "R6 elr-outside-assignment", "elr-4.3", STANDSTILL, DROPS, scenarios=MOVING, also_by=(TARGETS,), not_by=(MARKS,)
-    ),
-    Bug("R7 reassignment-stuck", "elr-4.3", STANDSTILL, MARKS, scenarios=MOVING, not_by=(DROPS,)),
-    Bug("R8 reassignment-to-one", "elr-4.3", LOSS, DROPS, scenarios=MOVING, not_by=(TARGETS, ENOUGH), lossy_ends=0),
+    _of_finding("R1", "reassignment-back", lossy_ends=0),
+    _of_finding("R2", "reassignment-again"),
+    _of_finding("R3", "reassignment-shrinks-isr"),
+    _of_finding("R4", "reassignment-cancelled", lossy_ends=0),
+    _of_finding("R5", "reassignment-cancelled-power-loss", lossy_ends=1),
+    _of_finding("R6", "elr-outside-assignment", also_by=(TARGETS,)),
+    _of_finding("R7", "reassignment-stuck"),
+    _of_finding("R8", "reassignment-to-one", lossy_ends=0),
 )
 
 

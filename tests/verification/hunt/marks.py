@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
+from reports.hunt.known import LOSS
 from scenarios.format.blow import parse
 from scenarios.format.catalogue import load
 from scenarios.single.run import prepare_process, run_blows, run_row
@@ -24,7 +25,7 @@ from sim import exit_codes
 from sim.config import shown
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.mutants import MUTANTS
-from tests.verification.hunt.finds import BUGS, LOSS, Bug, attributed, laid_over
+from tests.verification.hunt.finds import BUGS, Bug, attributed, laid_over
 
 if TYPE_CHECKING:
     from scenarios.format.scenario import Scenario
