@@ -29,7 +29,7 @@ def first_difference(one: Replica, other: Replica, start: int, end: int) -> int 
     """The first offset in [start, end) at which two logs differ, None if they agree."""
     # Logs mostly hold the same few batch objects: compare batches backwards from the end of the range, without
     # comparing each offset.
-    start = max(start, max(one.log.log_start, other.log.log_start))
+    start = max(start, max(one.log.log_start, other.log.log_start))  # Compiled code calls no function for a max of two.
     ones, others, lasts = one.log.batches, other.log.batches, one.log.lasts
     place = len(lasts) - 1
     if place >= 0 and lasts[place] >= end - 1:

@@ -7,7 +7,7 @@ from struct import Struct
 from typing import Final
 
 COMPILED: Final = __file__.endswith((".so", ".pyd"))
-"""Whether this module is compiled: the compiler takes it for true (`.ci/build_hook.py`), and knows no other branch."""
+"""Whether this module is compiled; the compiler takes it for true (`.ci/build_hook.py`) and drops other branches."""
 
 if COMPILED:
     from librt.strings import BytesWriter, write_i16_le, write_i32_le, write_i64_le
