@@ -134,7 +134,7 @@ class LogDirectory:
         self.storages = {name: Storage(settings, writeback_phase_us) for name in names}
 
     def add(self, name: str) -> Storage:
-        """Create the files of a replica. Kafka: LogManager#getOrCreateLog."""
+        """Create the files of a replica. Kafka: LogManager#getOrCreateLog (1.1-4.4)."""
         storage = self.storages[name] = Storage(self._settings, self._writeback_phase_us)
         return storage
 

@@ -159,7 +159,10 @@ class Broker(Following):
         return HostedReplica(self, name, storage, recorder, log, epochs, hw, min_isr)
 
     def add_replica(self, name: str) -> HostedReplica:
-        """Create an empty replica. Kafka: ReplicaManager#getOrCreatePartition (2.6-4.4)."""
+        """Create an empty replica.
+
+        Kafka: ReplicaManager#getOrCreatePartition (0.10.2-2.0), ReplicaManager#getOrCreatePartition (3.9-4.4).
+        """
         storage = self.directory.add(name)
         replica = self.replicas[name] = self._hosted(name, storage, *storage.recover(self.decide, clean=True))
         storage.log_manager_started(self.kernel.now_us, self._loaded_us)
@@ -171,7 +174,7 @@ class Broker(Following):
     def remove_replica(self, replica: HostedReplica) -> None:
         """Delete a replica with its files, because its topic was deleted: fetches that wait get an error.
 
-        Kafka: ReplicaManager#stopPartitions.
+        Kafka: ReplicaManager#stopPartitions (3.9-4.4).
         """
         name = replica.name
         del self.replicas[name]

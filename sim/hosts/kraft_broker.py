@@ -400,7 +400,8 @@ class KRaftBroker(Broker):
     def _remove_deleted(self) -> None:
         """Remove the replicas of deleted topics; also those that it finds when it starts, after it was down meanwhile.
 
-        Kafka: ReplicaManager#applyDelta, LogManager#isStrayKraftReplica (3.9-4.4).
+        Kafka: ReplicaManager#applyDelta, LogManager#isStrayKraftReplica (3.9-4.2),
+        LogManager#isStrayReplica (4.3-4.4).
         """
         if not self._deleted:
             return

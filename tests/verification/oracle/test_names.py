@@ -105,6 +105,7 @@ def test_names_are_looked_up_in_jars(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert wrong("Log#read (2.0-2.6)") == ["Log#read: not in 2.6.0"]
     assert wrong("UnifiedLog (2.0-2.6)") == ["UnifiedLog: not in 2.6.0"]
     assert wrong("Log#append (3.9-4.3)") == ["Log#append: in 2.6.0, too"]
+    assert wrong("Log#append (1.1-2.6), Log#append (4.1-4.3)") == []
     assert wrong("Log") == ["Log: several in 2.6.0: kafka.log.Log, kafka.old.Log"]
     assert wrong("UnifiedLog (3.9-4.3)") == []
 
