@@ -16,7 +16,7 @@ from sim.history import steps
 from tests.places import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
 LAYERS = ("sim", "faults", "scenarios", "reports", "highwater")
 """Lowest first; a layer imports itself and those below."""
@@ -257,19 +257,18 @@ def test_a_method_is_documented_where_it_is_first_declared() -> None:
     assert found == {}
 
 
-def in_circles(imports_of: Callable[[str], Iterable[str]]) -> set[frozenset[str]]:
+def circles(imports_of: Callable[[str], Iterable[str]], names: Collection[str]) -> set[frozenset[str]]:
     """Modules that import one another, by way of others or not; each circle with all that is in it."""
-    own = {name: {other for other in imports_of(name) if other in FILES and other != name} for name in FILES}
-    reached = {name: set(others) for name, others in own.items()}
-    for middle in FILES:
-        for name in FILES:
+    reached = {name: {other for other in imports_of(name) if other in names and other != name} for name in names}
+    for middle in names:
+        for name in names:
             if middle in reached[name]:
                 reached[name] |= reached[middle]
-    return {frozenset(other for other in reached[name] if name in reached[other]) for name in FILES} - {frozenset()}
+    return {frozenset(other for other in reached[name] if name in reached[other]) for name in names} - {frozenset()}
 
 
 def test_modules_import_each_other_in_no_circle() -> None:
-    assert in_circles(imported_at_once) == set()
+    assert circles(imported_at_once, FILES) == set()
 
 
 TYPES_IN_CIRCLES = (
@@ -297,8 +296,8 @@ A part of a broker knows the class of the broker that it belongs to: compiled, a
 
 
 def test_not_even_types_are_imported_in_a_circle_but_these() -> None:
-    circles = {frozenset(f"{folder}.{name}" for name in names) for folder, *names in TYPES_IN_CIRCLES}
-    assert in_circles(imports) == circles
+    known = {frozenset(f"{folder}.{name}" for name in names) for folder, *names in TYPES_IN_CIRCLES}
+    assert circles(imports, FILES) == known
 
 
 def test_a_worker_process_imports_no_code_for_reading_stores() -> None:

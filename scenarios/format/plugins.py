@@ -357,36 +357,17 @@ def _add_checker(new: object, plugin: str) -> None:
 
 
 def _method_of(name: str) -> str:
-    """The method to which a step comes whose name is in a method's name; else the method with the most words of it, or
-    with a word that begins alike.
-    """
+    """For the method of an unknown name: the one to which the step of that name comes, or the one with the nearest name."""
     kind = steps.BY_NAME.get(name.removeprefix(_HEARS).replace("_", "-"))
     if kind is not None:
         return f": {kind.name} comes to {kind.method}"
-    methods = [one for one in dir(steps.Listener) if one.startswith(_HEARS)]
-    wrong = name.removeprefix(_HEARS).split("_")
-
-    def likeness(method: str) -> tuple[float, int]:
-        own = method.removeprefix(_HEARS).split("_")
-        common = len({*own} & {*wrong})
-        begins = max(_common_letters(one, other) for one in own for other in wrong)
-        return common / len({*own, *wrong}), begins
-
-    nearest = max(methods, key=likeness)
-    return f"; did you mean {nearest!r}?" if likeness(nearest) >= (0, _ALIKE) else f"; one of: {', '.join(methods)}"
-
-
-def _common_letters(one: str, other: str) -> int:
-    """How many first letters two words have in common."""
-    for number in range(min(len(one), len(other)), 0, -1):
-        if one[:number] == other[:number]:
-            return number
-    return 0
+    methods = {one: {*one.split("_")[1:]} for one in dir(steps.Listener) if one.startswith(_HEARS)}
+    words = {*name.split("_")[1:]}
+    nearest = min(methods, key=lambda one: len(methods[one] ^ words))
+    return f"; did you mean {nearest!r}?" if methods[nearest] & words else did_you_mean(name, methods)
 
 
 _HEARS: Final = "on_"
-_ALIKE: Final = 4
-"""So many first letters make words alike."""
 
 
 def _add_fault(new: object, plugin: str) -> None:

@@ -36,7 +36,7 @@ from sim.protocol.replica.partition_fetch_state import FETCHING
 from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sim.protocol.batch import Batch
     from sim.protocol.rules import Rules
@@ -161,6 +161,17 @@ class Machine:
         self._snapshot_numbers: dict[Any, int] = {}
         self._message_numbers: dict[Any, int] = {}
         self._outcomes: dict[tuple[int, Event], Outcome] = {}
+        self._handlers: dict[str, Callable[..., int | None]] = {
+            "control": self._on_control,
+            "append": self._on_append,
+            "lag": self._on_lag,
+            "persisted": self._on_persisted,
+            "refused": self._on_refused,
+            "serve": self._on_serve,
+            "answer": self._on_answer,
+            "reply": self._on_reply,
+            "failed": self._on_failed,
+        }
 
     def create(self, broker: int) -> int:
         """The snapshot of a broker that is down, with an empty log."""
@@ -176,14 +187,14 @@ class Machine:
     def _compute(self, snapshot: int, event: Event) -> Outcome:
         frozen = self._snapshots[snapshot]
         kind, *details = event
+        reply: int | None = -1
         if kind == "start":
             broker = self._start(frozen, *details)
-            reply = -1
         else:
             broker = self._thaw(frozen)
             if kind == "crash":
                 return Outcome(self._crash(broker), (), -1, None, 0, halted=False)
-            reply = getattr(self, f"_on_{kind}")(broker, *details)
+            reply = self._handlers[kind](broker, *details)
         host = broker.host
         after = self._number(broker)
         requests = tuple((leader, self._message(request)) for leader, request in host.requests)
