@@ -357,7 +357,7 @@ def _add_checker(new: object, plugin: str) -> None:
 
 
 def _method_of(name: str) -> str:
-    """For the method of an unknown name: the one to which the step of that name comes, or the one with the nearest name."""
+    """For a method that no step calls: the one that the step of its name calls, or the one with the nearest name."""
     kind = steps.BY_NAME.get(name.removeprefix(_HEARS).replace("_", "-"))
     if kind is not None:
         return f": {kind.name} comes to {kind.method}"
