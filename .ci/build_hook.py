@@ -36,7 +36,7 @@ LEVEL: Final = "1"
 DIRECT: Final = ("-fvisibility=hidden", "-fno-plt", "-fno-semantic-interposition")
 """Calls between the C files go straight to the function: 1 % of the instructions of a run."""
 TAKEN_FOR_TRUE: Final = ("--always-true", "COMPILED")
-"""Options of mypy: see `sim.history.digest.COMPILED`."""
+"""Options of mypy: see `sim.kernel.build`."""
 RUNTIME: Final = "librt"
 """The package that compiled code calls: mypyc's own library."""
 PROFILED: Final = "profiled"

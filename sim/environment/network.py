@@ -11,10 +11,12 @@ events that need it.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final, Generic, TypeVar
 
+from sim.kernel.build import COMPILED
 from sim.kernel.message import ALIKE, Message
 from sim.kernel.mixing import BITS, mixed
 from sim.kernel.scheduler import (
@@ -317,12 +319,18 @@ class Channel(Gate, Generic[Target]):
         about = message.about()
         if about < ALIKE:
             sent = link.sent
-            subject: Any = about  # An int, typed as Any because compiled code would box it anew for each use.
-            subjects = len(sent)
-            before = sent.setdefault(subject, 1)
-            if len(sent) == subjects:  # Not the first message with this subject.
-                sent[subject] = before + 1
-                about += before << _BEFORE
+            if COMPILED:
+                subject: Any = about  # An int, typed as Any because compiled code would box it anew for each use.
+                subjects = len(sent)
+                before = sent.setdefault(subject, 1)
+                if len(sent) == subjects:  # Not the first message with this subject.
+                    sent[subject] = before + 1
+                    about += before << _BEFORE
+            else:
+                before = sent.get(about, 0)
+                sent[about] = before + 1
+                if before:
+                    about += before << _BEFORE
         number = mixed(link.key, about)
         arrival_us = now_us + link.table[number >> _QUANTILE]
         if link.loss and self._is_lost(number, about):
@@ -339,7 +347,12 @@ class Channel(Gate, Generic[Target]):
         else:
             rank = kernel.number
             kernel.number = rank + 1
-            kernel.push((arrival_us << SHIFT) + rank, self, message)
+            if COMPILED:
+                kernel.push((arrival_us << SHIFT) + rank, self, message)
+            else:  # `Kernel.push` without the call.
+                rank = -rank - (arrival_us << SHIFT)
+                kernel.scheduled[rank] = self, message
+                insort(kernel.numbers, rank)
 
     def _is_lost(self, number: int, about: int) -> bool:
         """Whether the message with this mixed number is lost; `ALIKE` messages are decided one by one."""

@@ -6,31 +6,36 @@ from hashlib import blake2b
 from struct import Struct
 from typing import Final
 
-COMPILED: Final = __file__.endswith((".so", ".pyd"))
-"""Whether this module is compiled; the compiler takes it for true (`.ci/build_hook.py`) and drops other branches."""
+from sim.kernel.build import COMPILED
 
 if COMPILED:
     from librt.strings import BytesWriter, write_i16_le, write_i32_le, write_i64_le
 
 DIGEST_BYTES: Final = 16
 _PACKED: Final = Struct("<qBhiqq")
-_PACK_INTO: Final = _PACKED.pack_into
-_STEP_BYTES: Final = _PACKED.size
-_BUFFER_BYTES: Final = 256 * _STEP_BYTES
+PACK: Final = _PACKED.pack
+"""A step as bytes: see `Digest.add`."""
+STEPS: Final = 256
+"""Steps that are hashed together."""
+_BUFFER_BYTES: Final = STEPS * _PACKED.size
 
 
 class Digest:
-    """The hash of the steps so far, which a buffer gathers."""
+    """The hash of the steps so far, which a buffer gathers.
 
-    __slots__ = ("_buffer", "_hash", "_used", "_writer")
+    Attributes:
+        packed: in plain Python, steps that are not hashed yet. `sim.history.recorder` adds to them without a call of
+            `add`.
+    """
+
+    __slots__ = ("_hash", "_writer", "packed")
 
     def __init__(self) -> None:
         self._hash = blake2b(digest_size=DIGEST_BYTES)
         if COMPILED:
             self._writer = BytesWriter()
         else:
-            self._buffer = bytearray(_BUFFER_BYTES)
-            self._used = 0
+            self.packed: list[bytes] = []
 
     def add(self, at_us: int, code: int, broker: int, epoch: int, offset: int, other: int) -> None:
         """Add a step: its time, the number of its kind, and what its kind says of `Step`'s other fields.
@@ -48,24 +53,22 @@ class Digest:
             write_i64_le(writer, offset)
             write_i64_le(writer, other)
             if len(writer) >= _BUFFER_BYTES:
-                self._hash.update(writer.getvalue())
-                writer.truncate(0)
+                self.flush()
         else:
-            used = self._used
-            # Packed in place: appending bytes objects to the buffer costs twice as much.
-            _PACK_INTO(self._buffer, used, at_us, code, broker, epoch, offset, other)
-            used += _STEP_BYTES
-            if used == _BUFFER_BYTES:
-                self._hash.update(self._buffer)
-                used = 0
-            self._used = used
+            self.packed.append(PACK(at_us, code, broker, epoch, offset, other))
+            if len(self.packed) >= STEPS:
+                self.flush()
 
-    def hexdigest(self) -> str:
-        """The hash of all steps so far (32 hex digits)."""
+    def flush(self) -> None:
+        """Hash the steps that were gathered."""
         if COMPILED:
             self._hash.update(self._writer.getvalue())
             self._writer.truncate(0)
         else:
-            self._hash.update(self._buffer[: self._used])
-            self._used = 0
+            self._hash.update(b"".join(self.packed))
+            self.packed.clear()
+
+    def hexdigest(self) -> str:
+        """The hash of all steps so far (32 hex digits)."""
+        self.flush()
         return self._hash.hexdigest()

@@ -11,7 +11,7 @@ from typing import Final
 
 from sim.history.availability import Availability
 from sim.history.coverage import Coverage
-from sim.history.digest import Digest
+from sim.history.digest import PACK, STEPS, Digest
 from sim.history.history import History
 from sim.history.metrics import Counts, Metrics
 from sim.history.steps import (
@@ -31,6 +31,7 @@ from sim.history.steps import (
     heard_by,
 )
 from sim.history.trace import Shown
+from sim.kernel.build import COMPILED
 from sim.kernel.scheduler import Kernel
 from sim.protocol.batch import Batch
 from sim.protocol.messages import ProduceRequest
@@ -119,6 +120,8 @@ class Recorder:
         self._kernel = kernel
         self._budget = self.history.budget
         self._digest = Digest()
+        if not COMPILED:
+            self._packed = self._digest.packed
         self._listeners: list[list[Listener]] = [[] for _ in METHODS]
         self._trace = _Trace({} if first is None else {"partition": name})
         self._alone = self._trace if first is None else _Trace({})
@@ -199,7 +202,13 @@ class Recorder:
             if code >= 0:
                 self._first.pack_further(self._place, step)
         elif code >= 0:
-            self._digest.add(now_us, code, step.broker, step.epoch, step.offset, step.other)
+            if COMPILED:
+                self._digest.add(now_us, code, step.broker, step.epoch, step.offset, step.other)
+            else:
+                packed = self._packed
+                packed.append(PACK(now_us, code, step.broker, step.epoch, step.offset, step.other))
+                if len(packed) >= STEPS:
+                    self._digest.flush()
         if kind.kept:
             self._kept.append(step)
         listeners = self._listeners[kind.number]

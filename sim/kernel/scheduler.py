@@ -7,7 +7,8 @@ the process ends. A closed gate either drops events or holds them back, while it
 something; held events are delivered in order when the process resumes.
 
 The queue is a sorted list with the next entry last. A run has few pending entries and most new ones are due soon, so
-finding their place costs less than a heap.
+finding their place costs less than a heap. In compiled code it is a list of objects, searched here; in plain Python a
+list of numbers, which `bisect` searches, and a dict of what they stand for.
 
 Scripts are SimPy processes; their events enter the queue through `Environment.schedule`.
 
@@ -17,6 +18,7 @@ Time never goes back: scheduling an event in the past raises `PastEventError`. T
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -25,6 +27,7 @@ import simpy
 from simpy.events import NORMAL
 from simpy.events import Event as SimPyEvent
 
+from sim.kernel.build import COMPILED
 from sim.kernel.streams import Stream
 
 if TYPE_CHECKING:
@@ -285,6 +288,8 @@ class Kernel:
         watcher: the watcher of each event, if any.
         audit: called after every `AUDIT_EVENTS` events; it may raise a `BudgetError`.
         is_plain: `schedule` only pushes an entry with that time and the next number.
+        numbers: in plain Python, the numbers of the entries, negative, so that the next one is last.
+        scheduled: in plain Python, gate and event of each of these numbers.
     """
 
     def __init__(self, event_budget: int = 2_000_000) -> None:
@@ -295,10 +300,14 @@ class Kernel:
         self._budget = event_budget
         self._shift = SHIFT
         self._last = _LAST
-        self._queue: list[Entry] = []
-        """The next entry last; see the module."""
-        self._used: Entry | None = None
-        """The chain of entries whose events have happened."""
+        if COMPILED:
+            self._queue: list[Entry] = []
+            """The next entry last; see the module."""
+            self._used: Entry | None = None
+            """The chain of entries whose events have happened."""
+        else:
+            self.numbers: list[int] = []
+            self.scheduled: dict[int, tuple[Gate, Event]] = {}
         self.is_plain = type(self) is Kernel
         self.number = CALL << _TIE
 
@@ -310,10 +319,19 @@ class Kernel:
             refuse(at_us, self.now_us, gate, event)
         number = self.number
         self.number = number + 1
-        self.push((at_us << SHIFT) + number, gate, event)
+        if COMPILED:
+            self.push((at_us << SHIFT) + number, gate, event)
+        else:  # `push` without the call.
+            number = -number - (at_us << SHIFT)
+            self.scheduled[number] = gate, event
+            insort(self.numbers, number)
 
     def push(self, number: int, gate: Gate, event: Event) -> None:
         """Insert an entry with that number. `schedule` calls this; bulk schedulers may call it directly."""
+        if not COMPILED:
+            self.scheduled[-number] = gate, event
+            insort(self.numbers, -number)
+            return
         entry = self._used
         if entry is not None:
             self._used = entry.used
@@ -388,7 +406,11 @@ class Kernel:
             BudgetError: the event budget is used up.
             PastEventError: the time is in the past.
         """
-        queue, shift = self._queue, self._shift
+        shift = self._shift
+        if COMPILED:
+            queue = self._queue
+        else:
+            pop_number, pop_event = self.numbers.pop, self.scheduled.pop
         end = Gate()
         self.add(until_us, self._last, end, Call(self._reached, None))
         made = 0
@@ -397,11 +419,16 @@ class Kernel:
                 self._run_watched(self.watcher)
             while self.events < self._budget:
                 for made in range(1, self._until_audit() + 1):  # noqa: B007 - used below
-                    entry = queue.pop()
-                    entry.used = self._used
-                    self._used = entry
-                    gate, event = entry.gate, entry.event
-                    self.now_us = entry.number >> shift
+                    if COMPILED:
+                        entry = queue.pop()
+                        entry.used = self._used
+                        self._used = entry
+                        gate, event = entry.gate, entry.event
+                        self.now_us = entry.number >> shift
+                    else:
+                        number = pop_number()
+                        gate, event = pop_event(number)
+                        self.now_us = -number >> shift
                     if gate.open:
                         if gate.elided and not event.elision_safe:
                             self.end_elision(gate)
@@ -435,11 +462,15 @@ class Kernel:
         """The loop of `run_until` with a watcher."""
         while self.events < self._budget:
             self._until_audit()
-            entry = self._queue.pop()
-            gate, event = entry.gate, entry.event
+            if COMPILED:
+                entry = self._queue.pop()
+                number, gate, event = entry.number, entry.gate, entry.event
+            else:
+                number = -self.numbers.pop()
+                gate, event = self.scheduled.pop(-number)
             self.events += 1
-            self.now_us = entry.number >> self._shift
-            watched = ObservedEvent(self, watcher, entry.number & _NUMBER, gate, event)
+            self.now_us = number >> self._shift
+            watched = ObservedEvent(self, watcher, number & _NUMBER, gate, event)
             if gate.open:
                 watched.happen(gate)
             elif gate.held is not None:
@@ -452,13 +483,17 @@ class Kernel:
     @property
     def pending(self) -> int:
         """How many events are scheduled."""
-        return len(self._queue)
+        return len(self._queue if COMPILED else self.numbers)
 
     def dispose(self) -> None:
         """Drop all pending events."""
-        self._queue.clear()
-        while self._used is not None:  # Released one by one: a chain would be released by recursion.
-            self._used = self._used.used
+        if COMPILED:
+            self._queue.clear()
+            while self._used is not None:  # Released one by one: a chain would be released by recursion.
+                self._used = self._used.used
+        else:
+            self.numbers.clear()
+            self.scheduled.clear()
         self.audit = None
 
     def _reached(self, _: None) -> None:

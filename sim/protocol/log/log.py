@@ -9,6 +9,7 @@ from bisect import bisect_left, insort
 from collections import abc
 from typing import Final, overload
 
+from sim.kernel.build import COMPILED
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
 from sim.protocol.log.producer_state_manager import ProducerStateManager
 
@@ -256,8 +257,12 @@ class Log:
         return BatchRange(self.batches, start, stop)
 
     def _place_from_end(self, offset: int, stop: int) -> int:
-        """`place_of` among the first `stop` batches: mostly near the end, where comparing costs less than a search."""
+        """`place_of` among the first `stop` batches: mostly near the end, where compiled code compares faster than it
+        searches.
+        """
         lasts = self.lasts
+        if not COMPILED:
+            return place_of(lasts, offset, 0, stop)
         place = stop
         while place and lasts[place - 1] >= offset:
             place -= 1

@@ -11,7 +11,7 @@ from faults.kind import PARAM_KINDS
 from scenarios.format import plugins, schema
 from scenarios.format.plugin_checks import RESERVED
 from sim.errors import InputError
-from sim.history.digest import COMPILED
+from sim.kernel.build import COMPILED
 from tests.places import ROOT
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ def test_time_goes_forward_and_ties_are_first_in_first_out() -> None:
     kernel = Kernel()
     made: list[object] = []
     for at_us in (30, 10, 20, 10, 30):
-        kernel.call_at(at_us, ALWAYS, made.append, (at_us, len(kernel._queue)))
+        kernel.call_at(at_us, ALWAYS, made.append, (at_us, kernel.pending))
     kernel.run_until(END_US)
     assert made == [(10, 1), (10, 3), (20, 2), (30, 0), (30, 4)]
     assert kernel.now_us == END_US
