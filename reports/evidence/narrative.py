@@ -112,7 +112,7 @@ class _Teller:
         self._leader_lacks = False
         self._is_begun = not about
         self._tellers: dict[StepKind, Callable[[Shown], tuple[int, str] | None]] = {
-            **dict.fromkeys((steps.POWER_LOSS, steps.DISK_REPLACED, steps.CORRUPT_TAIL), self._loss),
+            **dict.fromkeys(steps.LOSSES, self._loss),
             steps.ACK: self._ack,
             steps.ACKNOWLEDGES: self._acknowledges,
             steps.APPEND: self._append,

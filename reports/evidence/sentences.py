@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from reports.formatting import seconds
 from scenarios.single.script import VALIDATION_IDS
-from sim.history import steps
-from sim.history.steps import Shown, StepKind, kind_of
+from sim.history.steps import Shown, kind_of
 from sim.plurals import counted
-
-UNHARMED: Final[Mapping[StepKind, str]] = {
-    steps.POWER_LOSS: "The machine of {who} loses power; its {whole} is on disk.",
-    steps.DISK_REPLACED: "The disk of {who} is replaced by an empty one; its log was empty.",
-    steps.CORRUPT_TAIL: "The end of the log of {who} becomes unreadable, which loses nothing.",
-}
-"""Sentences of ends that can lose batches, for the case that none is lost."""
 
 
 def sentence(step: Shown, **words: str) -> str:
@@ -27,7 +18,7 @@ def sentence(step: Shown, **words: str) -> str:
         words: placeholders to fill differently.
     """
     kind = kind_of(step)
-    text = UNHARMED[kind] if kind in UNHARMED and not step["offset"] else kind.sentence
+    text = kind.unharmed if kind.unharmed and not step["offset"] else kind.sentence
     said = text.format_map({**_words(step), **words})
     return f"{said[0].upper()}{said[1:]}"
 

@@ -10,6 +10,7 @@ import pytest
 from scenarios.format.catalogue import load, names
 from scenarios.single import script
 from sim.checkers.registry import FINDINGS
+from sim.history import steps
 from sim.protocol.rules import RULES
 from tests.named import run
 from tests.verification import reference
@@ -27,6 +28,10 @@ STORIES = [
     for mode in list(load(name).expect)[:2]
 ]
 """A trace does not tell of reassignments, by which the reference checker would have to go."""
+
+
+def test_ends_of_processes_are_those_that_steps_declare() -> None:
+    assert {*reference._ENDS} == {kind.name for kind in steps.ENDS}
 
 
 def agrees(scenario: Scenario, mode: str, seed: int, rules: Mapping[str, str] | None = None) -> set[str]:

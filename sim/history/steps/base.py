@@ -56,6 +56,7 @@ class StepKind:
         has_records: whether its records count for ``sim.record.budget``.
         kept: whether `sim.history.history.History` keeps it for evaluation at the end.
         method: the `Listener` method that is called, if several kinds share it; `number` is its number.
+        unharmed: for an end that can lose batches, the sentence if none is lost.
     """
 
     __slots__ = (
@@ -71,6 +72,7 @@ class StepKind:
         "name",
         "number",
         "sentence",
+        "unharmed",
         "weight",
     )
 
@@ -88,6 +90,7 @@ class StepKind:
         has_records: bool = False,
         kept: bool = False,
         method: str = "",
+        unharmed: str = "",
     ) -> None:
         self.name = name
         self.code = code
@@ -100,6 +103,7 @@ class StepKind:
         self.has_records = has_records
         self.kept = kept
         self.method = f"on_{method or name}".replace("-", "_")
+        self.unharmed = unharmed
         self.is_traced = code != FACT or sentence != ""
         self.number = METHODS.setdefault(self.method, len(METHODS))
         KINDS.append(self)

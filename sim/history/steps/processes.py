@@ -137,10 +137,11 @@ class Deleted(NewLog):
             listener.on_deleted(self)
 
 
-def _end(name: str, code: int, meaning: str, sentence: str, weight: int) -> StepKind:
+def _end(name: str, code: int, meaning: str, sentence: str, weight: int, unharmed: str = "") -> StepKind:
     return StepKind(
-        name, code, Lane.BROKER, meaning, sentence, weight=weight, changes_log=True, kept=True, method="end"
-    )
+        name, code, Lane.BROKER, meaning, sentence,
+        weight=weight, changes_log=True, kept=True, method="end", unharmed=unharmed,
+    )  # fmt: skip
 
 
 KILL: Final[StepKind] = _end(
@@ -151,6 +152,7 @@ POWER_LOSS: Final[StepKind] = _end(
     "a machine lost power",
     "The machine of {who} loses power; {lost} had not been flushed to disk, and {is_gone}.",
     TURN,
+    "The machine of {who} loses power; its {whole} is on disk.",
 )  # fmt: skip
 SHUTDOWN: Final[StepKind] = _end(
     "shutdown", 15,
@@ -170,16 +172,20 @@ DISK_REPLACED: Final[StepKind] = _end(
     "a machine's disk was replaced by an empty one",
     "The disk of {who} is replaced by an empty one; {lost} had been on it, and {is_gone}.",
     TURN,
+    "The disk of {who} is replaced by an empty one; its log was empty.",
 )  # fmt: skip
 CORRUPT_TAIL: Final[StepKind] = _end(
     "corrupt-tail", 46,
     "the newest batches of a log became unreadable while no process ran",
     "The end of the log of {who} becomes unreadable: {lost} had been there, and {is_gone}.",
     TURN,
+    "The end of the log of {who} becomes unreadable, which loses nothing.",
 )  # fmt: skip
 
 ENDS: Final[tuple[StepKind, ...]] = (KILL, POWER_LOSS, SHUTDOWN, HALT, EXIT, DISK_REPLACED, CORRUPT_TAIL)
 """Ends of an incarnation, or losses of a machine whose process is down."""
+LOSSES: Final[tuple[StepKind, ...]] = tuple([kind for kind in ENDS if kind.unharmed])
+"""Ends that can lose batches."""
 
 
 class End(Step):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reports.film import states
+from sim.history import steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from reports.film.film import Film
     from sim.history.steps import Shown
 
-ENDS = {"kill", "power-loss", "shutdown", "halt", "exit", "disk-replaced", "corrupt-tail"}
+ENDS = {kind.name for kind in steps.ENDS}
 
 
 def played(film: Film) -> Iterator[tuple[dict[str, Any], dict[int, dict[str, Any]]]]:

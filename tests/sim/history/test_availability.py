@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scenarios.format.catalogue import load
+from sim.history import steps
 from sim.history.availability import Waiting, waiting
 from sim.protocol.messages import NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND, NOT_LEADER_OR_FOLLOWER
 from tests.named import run
@@ -97,7 +98,7 @@ def test_waiting_for_the_hw(writes: list[tuple[int, int]], advances: list[int], 
     assert waiting(writes, advances, (0, 100)) == expected
 
 
-ENDS = ("kill", "power-loss", "disk-replaced", "corrupt-tail", "shutdown", "exit", "halt")
+ENDS = [kind.name for kind in steps.ENDS]
 
 
 def leaderless_ms(trace: list[dict[str, Any]], window_us: tuple[int, int]) -> int:

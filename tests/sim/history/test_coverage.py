@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from sim.history.coverage import WAKE_US, Coverage
+from sim.history import steps
+from sim.history.coverage import _OF_ENDS, WAKE_US, Coverage
 from sim.kernel.scheduler import ALWAYS, Kernel
 from sim.protocol.decisions import Decisions, to_values
 from sim.protocol.modes import MODES
@@ -24,6 +25,10 @@ def wake(coverage: Coverage, kind: str) -> bool:
 def wait(kernel: Kernel, for_us: int) -> None:
     kernel.call_at(kernel.now_us + for_us, ALWAYS, lambda _: None, None)
     kernel.run_until(kernel.now_us + for_us)
+
+
+def test_each_end_that_can_lose_batches_has_a_probe() -> None:
+    assert _OF_ENDS.keys() == {*steps.LOSSES}
 
 
 def test_names_are_unique_and_numbers_dense() -> None:

@@ -43,6 +43,8 @@ from scenarios.single import execution
 from scenarios.single.run import _execute, prepare_process
 from sim.checkers.registry import FINDINGS
 from sim.environment.network import LATENCY_US, Channel
+from sim.history.steps import ENDS as STEP_ENDS
+from sim.history.steps import LOSSES
 from sim.protocol.modes import mode as mode_named
 from tests.plain import refuse_compiled
 from tests.verification.hunt.elision import scenario_of
@@ -60,11 +62,11 @@ UNMET: Final = "unmet"
 INSIDE: Final = "inside"
 _WARNINGS: Final = [kind for kind, finding in FINDINGS.items() if finding.is_warning]
 SEEN_AT_ONCE: Final = ("divergence", "hw-regression", "ack-under-min-isr", *_WARNINGS)
-LOSES: Final = ("power-loss", "corrupt-tail", "disk-replaced")
+LOSES: Final = tuple(kind.name for kind in LOSSES)
 """Steps whose ``offset`` is how many batches a log lost at its end."""
 DELETES: Final = ("log-start", "deleted")
 """Steps after which the final checks may take a lost record for a deleted one."""
-ENDS: Final = (*LOSES, "kill", "shutdown", "halt", "exit")
+ENDS: Final = tuple(kind.name for kind in STEP_ENDS)
 OWN_STEPS: Final = ("cut", "heal")
 NEVER_US: Final = 1 << 62
 
