@@ -30,6 +30,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from typing import Final
 
 from faults.promise.commitments import Commitments
 from faults.promise.damage import FOREVER_US, Damage, registers_again_us
@@ -101,6 +102,25 @@ class Premises(steps.Listener):
             self.unclean = True
 
 
+FEW_BATCHES: Final = 4
+"""As an idle partition has, which is written to when everything is healed."""
+
+
+def _ended_before_records(history: History) -> bool:
+    """Whether all processes ended before the first record was appended, as of an idle partition: such ends excuse
+    nothing.
+    """
+    if len(history.commits.batches) > FEW_BATCHES:
+        return False
+    ended_us, appended_us = -1, FOREVER_US
+    for step in history.steps:
+        if isinstance(step, steps.Append):
+            appended_us = min(appended_us, step.at_us)
+        elif isinstance(step, steps.End):
+            ended_us = step.at_us
+    return ended_us < appended_us
+
+
 class Promise:
     """Judges records and violations of one run. Configured unclean election breaks P0, as does switching it on or
     holding one.
@@ -116,7 +136,8 @@ class Promise:
         self._ends = Ends(self._membership)
         self._commitments = Commitments(self._membership)
         counts_damage = promised.counts_damage
-        if premises.lossy or (counts_damage and premises.unclean):
+        harmful = premises.lossy or (counts_damage and premises.unclean)
+        if harmful and not _ended_before_records(history):
             facts: list[steps.Listener] = [self._membership, self._ends, self._commitments]
             history.retell([*facts, Regained(self._ends)] if premises.lossy else facts)
         self._lossy = [end for end in self._ends.ends if end.lost]

@@ -66,8 +66,10 @@ class Convergence:
         return all(one.converged for one in self.partitions)
 
     def _check(self) -> None:
+        settled = not self.partitions[0].unsettled_brokers()
         for one in self.partitions:
-            one.check()
+            if not (one.converged or one.writing):
+                one.check(settled=settled)
 
     def _note(self) -> None:
         """A partition has converged."""
@@ -78,6 +80,9 @@ class Convergence:
 class PartitionConvergence:
     """Waits for convergence of a partition and validates it, by writes of records from `first_id` on; then calls
     `done`.
+
+    Attributes:
+        writing: whether a validation is under way.
     """
 
     def __init__(self, cluster: Cluster, partition: ClusterPartition, first_id: int, done: Callable[[], None]) -> None:
@@ -86,7 +91,7 @@ class PartitionConvergence:
         self.name = partition.name
         self._done = done
         self._next_id = first_id
-        self._writing = False
+        self.writing = False
         self._checks_again = False
         self._awaited = -1
         self.converged = False
@@ -101,17 +106,21 @@ class PartitionConvergence:
         return self._cluster.leader_of(self._partition.name)
 
     def _is_whole(self) -> bool:
-        running, state = self._cluster.running, self._state
-        return sorted(state.isr) == sorted(state.replicas) and all(broker in running for broker in state.replicas)
+        state = self._state
+        isr, replicas = state.isr, state.replicas
+        if len(isr) != len(replicas) or (isr != replicas and sorted(isr) != sorted(replicas)):
+            return False
+        running = self._cluster.running
+        return all(broker in running for broker in replicas)
 
-    def check(self) -> None:
-        """Write once the ISR is full."""
-        if not self._writing and not self.converged and self._is_whole():
+    def check(self, *, settled: bool | None = None) -> None:
+        """Write once the ISR is full; `settled` is whether all brokers are, if that is known."""
+        if not self.writing and not self.converged and self._is_whole():
             if self._is_untouched:
-                self._check_untouched()
+                self._check_untouched(settled=not self.unsettled_brokers() if settled is None else settled)
                 return
             self._partition.join()
-            self._writing = True
+            self.writing = True
             record = self._next_id
             self._next_id += 1
             kernel = self._cluster.kernel
@@ -119,8 +128,8 @@ class PartitionConvergence:
             kernel.call_at(kernel.now_us + ATTEMPT_US, ALWAYS, self._give_up, record)
 
     def _give_up(self, record: int) -> None:
-        if self._writing and record == self._next_id - 1:
-            self._writing = False
+        if self.writing and record == self._next_id - 1:
+            self.writing = False
             self.check()
 
     def _written(self, record: int, offset: int) -> None:
@@ -130,10 +139,10 @@ class PartitionConvergence:
         validator.fetch()
 
     def _read(self, batches: Sequence[Batch]) -> None:
-        self._writing = False
+        self.writing = False
         led = self._leader is not None  # A leader that knows the latest decision.
         whole = led and self._is_whole() and batches[0].first_id == self._awaited and self._have_equal_ends()
-        if whole and not (self._unsettled_brokers() or self._unsettled_work()):
+        if whole and not (self.unsettled_brokers() or self._unsettled_work()):
             self._converge()
         kernel = self._cluster.kernel
         kernel.call_at(kernel.now_us + RETRY_US, ALWAYS, lambda _: self.check(), None)
@@ -143,9 +152,9 @@ class PartitionConvergence:
         """Whether an idle partition is in the state in which it was created: then a write would show nothing."""
         return self._partition.idle and self._state.partition_epoch == 0
 
-    def _check_untouched(self) -> None:
+    def _check_untouched(self, *, settled: bool) -> None:
         """Wait until all brokers know such a partition."""
-        if self._leader is not None and self._have_equal_ends() and not self._unsettled_brokers():
+        if settled and self._leader is not None and self._have_equal_ends():
             self._converge()
         elif not self._checks_again:
             self._checks_again = True
@@ -166,7 +175,8 @@ class PartitionConvergence:
         replicas = [running[broker].replica(name) for broker in self._state.replicas]
         return len({replica.partition.log.leo if replica else -1 for replica in replicas}) == 1
 
-    def _unsettled_brokers(self) -> str:
+    def unsettled_brokers(self) -> str:
+        """See `ControlPlane.unsettled_brokers`."""
         cluster = self._cluster
         return cluster.control.unsettled_brokers(cluster.settings, cluster.running)
 
@@ -188,7 +198,7 @@ class PartitionConvergence:
             return Violation("stuck-replica", now_us, detail)
         if not self.acked and not self._is_untouched:
             return Violation("no-progress", now_us, "no acks=all write was acknowledged after healing")
-        brokers, work = self._unsettled_brokers(), self._unsettled_work()
+        brokers, work = self.unsettled_brokers(), self._unsettled_work()
         if brokers:
             return Violation("stuck-replica", now_us, f"at the deadline after healing, {brokers}")
         if work:

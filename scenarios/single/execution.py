@@ -324,7 +324,8 @@ class Execution:
             if first_id:
                 sends = [ProducerBatch(first_id + one.first_id, one.count, one.acks, one.due_us) for one in sends]
         self.further_sends[partition.name] = sends
-        partition.producer.schedule(sends)
+        if sends:
+            partition.producer.schedule(sends)
 
     def _continue(self, how: Continuation) -> None:
         """Diverge from the recording from now on."""

@@ -85,6 +85,8 @@ class Node(Receiver):
     )
 
     network: Network
+    notes_peers = True
+    """Whether `peer_up` does something."""
 
     def __init__(self, node: int) -> None:
         self.node = node
@@ -465,6 +467,8 @@ class Network:
         self._links: dict[tuple[int, int], Link] = {}
         self._waiting: list[tuple[int, Callable[[], int], Gate, Event]] = []
         self.nodes: dict[int, Node] = {}
+        self._peers: dict[int, Node] = {}
+        """Those that note who joins: not clients, of which a cluster may have hundreds."""
         self.version = 0
 
     @property
@@ -505,7 +509,9 @@ class Network:
         """Add a process that starts."""
         node.network = self
         self.nodes[node.node] = node
-        for other in list(self.nodes.values()):
+        if node.notes_peers:
+            self._peers[node.node] = node
+        for other in list(self._peers.values()):
             if other.frozen:
                 other.perform(other.peer_up, node.node)
             else:
@@ -529,6 +535,7 @@ class Network:
         """
         node.end_elision()
         del self.nodes[node.node]
+        self._peers.pop(node.node, None)
         node.end()
         for channel in node.out.values():
             channel.close()
@@ -552,6 +559,7 @@ class Network:
             node.incoming.clear()
             node.life.elided.clear()
         self.nodes.clear()
+        self._peers.clear()
         for link in self._links.values():
             link.channel = None
         self._waiting.clear()

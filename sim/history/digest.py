@@ -15,6 +15,8 @@ DIGEST_BYTES: Final = 16
 _PACKED: Final = Struct("<qBhiqq")
 PACK: Final = _PACKED.pack
 """A step as bytes: see `Digest.add`."""
+PACK_TWO: Final = Struct("<" + 2 * "qBhiqq").pack
+"""Two steps as bytes."""
 STEPS: Final = 256
 """Steps that are hashed together."""
 _BUFFER_BYTES: Final = STEPS * _PACKED.size

@@ -11,7 +11,7 @@ from typing import Final
 
 from sim.history.availability import Availability
 from sim.history.coverage import Coverage
-from sim.history.digest import PACK, STEPS, Digest
+from sim.history.digest import PACK, PACK_TWO, STEPS, Digest
 from sim.history.history import History
 from sim.history.metrics import Counts, Metrics
 from sim.history.steps import (
@@ -119,7 +119,7 @@ class Recorder:
         self._kept = self.history.steps
         self._kernel = kernel
         self._budget = self.history.budget
-        self._digest = Digest()
+        self._digest: Digest = Digest() if first is None else first.shared_digest
         if not COMPILED:
             self._packed = self._digest.packed
         self._listeners: list[list[Listener]] = [[] for _ in METHODS]
@@ -187,6 +187,11 @@ class Recorder:
             recorder.dispose()
         self._first = None
 
+    @property
+    def shared_digest(self) -> Digest:
+        """The digest of all partitions."""
+        return self._digest
+
     def digest(self) -> str:
         """Hash of all steps so far (32 hex digits)."""
         return self._digest.hexdigest()
@@ -198,15 +203,33 @@ class Recorder:
         if kind.has_records:
             self._budget.take(step.records, now_us)
         code = kind.code
-        if self._first is not None:
-            if code >= 0:
-                self._first.pack_further(self._place, step)
-        elif code >= 0:
+        if code >= 0:
+            place = self._place
             if COMPILED:
+                if place:
+                    self._digest.add(now_us, _OF_FURTHER, place, 0, 0, 0)
                 self._digest.add(now_us, code, step.broker, step.epoch, step.offset, step.other)
             else:
                 packed = self._packed
-                packed.append(PACK(now_us, code, step.broker, step.epoch, step.offset, step.other))
+                if place:
+                    packed.append(
+                        PACK_TWO(
+                            now_us,
+                            _OF_FURTHER,
+                            place,
+                            0,
+                            0,
+                            0,
+                            now_us,
+                            code,
+                            step.broker,
+                            step.epoch,
+                            step.offset,
+                            step.other,
+                        )
+                    )
+                else:
+                    packed.append(PACK(now_us, code, step.broker, step.epoch, step.offset, step.other))
                 if len(packed) >= STEPS:
                     self._digest.flush()
         if kind.kept:
@@ -234,12 +257,6 @@ class Recorder:
             listeners = [one for one in listeners if one is not self._trace]
         if listeners:
             step.tell(listeners)
-
-    def pack_further(self, place: int, step: Step) -> None:
-        """Add a step of the partition at this place to the digest."""
-        now_us = self._kernel.now_us
-        self._digest.add(now_us, _OF_FURTHER, place, 0, 0, 0)
-        self._digest.add(now_us, step.kind.code, step.broker, step.epoch, step.offset, step.other)
 
     def truncated(self, broker: int, partition: Partition, removed: list[Batch]) -> None:
         """Record a truncation; repeated truncations that remove nothing are recorded once."""

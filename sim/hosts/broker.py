@@ -304,15 +304,15 @@ class Broker(Following):
         """Adopt new states of partitions, and the live brokers; if that changes the answer to clients, release elided
         retries.
         """
-        if live is self.live or live == self.live:
-            about = states
-            for state in states:
-                self.known[state.name] = state
-        else:
+        before = self.live
+        about: Iterable[LeaderAndIsr] = states
+        for state in states:
+            self.known[state.name] = state
+        if live is not before and live != before:
             self.live = dict(live)
-            for state in states:
-                self.known[state.name] = state
-            about = self.known.values()
+            other = before.keys() ^ live.keys()
+            if other:
+                about = [*states, *[state for state in self.known.values() if state.leader in other]]
         changes = False
         leaders = self.known_leaders
         for state in about:

@@ -74,6 +74,7 @@ class Client(Node):
         "settings",
         "topic",
     )
+    notes_peers = False
 
     def __init__(self, node: int, setup: ClientSetup) -> None:
         super().__init__(node)

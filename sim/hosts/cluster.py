@@ -211,7 +211,7 @@ class Cluster:
         subjects, the producer's batches, and the kept history.
         """
         calls = self.kernel.pending + self.network.held
-        batches = sum([partition.producer.size for partition in self.partitions])
+        batches = sum([partition.size for partition in self.partitions])
         return CALL_SIZE * calls + self.network.subjects + batches + self.recorder.size
 
     @property

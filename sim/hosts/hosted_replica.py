@@ -105,6 +105,7 @@ class HostedReplica(PartitionHost):
 
     __deletable__ = ("partition",)
     __slots__ = (
+        "_nothing",
         "broker",
         "consumers",
         "followers",
@@ -133,6 +134,7 @@ class HostedReplica(PartitionHost):
         self.recorder = recorder
         self.followers: list[DelayedFetch] = []
         self.consumers: list[DelayedFetch] = []
+        self._nothing: FetchResult = (name, NONE, (), -1, -1, -1, None)
         self.partition = self._hold(log, epochs, hw)
 
     def _hold(self, log: Log, epochs: LeaderEpochFileCache, hw: int) -> Partition:
@@ -177,7 +179,7 @@ class HostedReplica(PartitionHost):
         """The result of a fetch that waited. Kafka: DelayedFetch#onComplete."""
         partition = self.partition
         if len(request.positions) > 1 and partition.has_all(position) and request.replica in partition.followers.states:
-            return self.result(NONE, [])
+            return self.nothing()
         _, offset, epoch, last_epoch = position
         assigned = request.replica < 0 or request.replica in partition.followers.states
         if assigned:
@@ -212,6 +214,14 @@ class HostedReplica(PartitionHost):
         partition = self.partition
         log_start, epoch = partition.log.log_start, partition.leader_epoch
         return self.name, error, batches, partition.hw, log_start, epoch, diverging or partition.agrees
+
+    def nothing(self) -> FetchResult:
+        """`result` without an error or batches; the same object as long as it is the same."""
+        partition, known = self.partition, self._nothing
+        hw, log_start, epoch = partition.hw, partition.log.log_start, partition.leader_epoch
+        if known[3] != hw or known[4] != log_start or known[5] != epoch or known[6] is not partition.agrees:
+            known = self._nothing = self.name, NONE, (), hw, log_start, epoch, partition.agrees
+        return known
 
     def refusal(self, error: str, last_epoch: int) -> FetchResult:
         """The result of a fetch that `Partition.check_fetch` refused: an error, or where the logs diverge."""

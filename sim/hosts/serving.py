@@ -239,14 +239,16 @@ class Serving(HostingBroker):
         follower, broker_epoch = request.replica, request.broker_epoch
         is_fresh = broker_epoch == NO_BROKER_EPOCH or self.live.get(follower, UNREGISTERED) <= broker_epoch
         idle: list[tuple[int, HostedReplica]] = []
-        for position, leader_epoch in zip(request.positions, request.leader_epochs, strict=True):
-            replica = self.replica(position[0])
+        replicas, leader_epochs = self.replicas, request.leader_epochs
+        for place, position in enumerate(request.positions):
+            leader_epoch = leader_epochs[place]
+            replica = replicas.get(position[0])
             if replica is None:
                 results.append(self._no_result(position[0]))
                 waits = False
                 continue
             if is_fresh and replica.partition.note_idle_fetch(follower, position, leader_epoch, broker_epoch, now_us):
-                idle.append((len(results), replica))
+                idle.append((place, replica))
                 results.append(NO_RESULT)
                 continue
             result, counts = replica.read_for_follower(request, position)
@@ -259,7 +261,7 @@ class Serving(HostingBroker):
             self._wait_on_all(delayed)
         else:
             for place, replica in idle:
-                results[place] = replica.result(NONE, [])
+                results[place] = replica.nothing()
             self._reply_fetches(request, results)
         for replica, offset, leader_epoch in counted:
             replica.partition.follower_fetched(request.replica, request.broker_epoch, offset, leader_epoch, now_us)
@@ -268,10 +270,9 @@ class Serving(HostingBroker):
 
     def _wait_on_all(self, delayed: DelayedFetch) -> None:
         """Let a fetch wait on the list of each of its partitions."""
+        replicas = self.replicas
         for position in delayed.request.positions:
-            replica = self.replica(position[0])
-            assert replica is not None
-            replica.followers.append(delayed)
+            replicas[position[0]].followers.append(delayed)
 
     def _reply_fetches(self, request: FetchRequest, results: list[FetchResult]) -> None:
         if any(one[2] for one in results) and any(one[1] or one[6] for one in results):
@@ -348,21 +349,16 @@ class Serving(HostingBroker):
 
     def _empty_results(self, request: FetchRequest) -> list[FetchResult]:
         """The empty results of a fetch that timed out."""
-        results: list[FetchResult] = []
-        for position in request.positions:
-            replica = self.replica(position[0])
-            assert replica is not None
-            results.append(replica.result(NONE, []))
-        return results
+        replicas = self.replicas
+        return [replicas[position[0]].nothing() for position in request.positions]
 
     def note_elided_fetches(self, delayed: DelayedFetch, at_us: int) -> None:
         delayed.since_us = at_us
         follower = delayed.request.replica
         if follower >= 0:
-            for name, _, _, _ in delayed.request.positions:
-                replica = self.replica(name)
-                assert replica is not None
-                replica.partition.followers.states[follower].note_elided_fetches(at_us)
+            replicas = self.replicas
+            for position in delayed.request.positions:
+                replicas[position[0]].partition.followers.states[follower].note_elided_fetches(at_us)
 
     def resume_wait(self, delayed: DelayedFetch, expires_us: int) -> None:
         self.kernel.schedule_first(expires_us, self.life, _FetchExpiry(self, delayed))
@@ -374,10 +370,9 @@ class Serving(HostingBroker):
 
     def cancel_wait(self, delayed: DelayedFetch) -> None:
         delayed.waits = False
-        for name, _, _, _ in delayed.request.positions:
-            replica = self.replica(name)
-            assert replica is not None
-            replica.cancel_wait(delayed)
+        replicas = self.replicas
+        for position in delayed.request.positions:
+            replicas[position[0]].cancel_wait(delayed)
 
     def answer_waiting(self, fetches: list[DelayedFetch]) -> None:
         if self.life.elided:
@@ -405,8 +400,13 @@ class Serving(HostingBroker):
             if replica is None:
                 results.append(self._no_result(position[0]))
                 continue
-            if several and delayed in replica.followers:
-                replica.followers.remove(delayed)
+            if several:
+                followers = replica.followers
+                if len(followers) == 1:
+                    if followers[0] is delayed:
+                        followers.clear()
+                elif delayed in followers:
+                    followers.remove(delayed)
             results.append(replica.read(request, position))
         self.reply(request.node, FetchResponse(request, results))
 

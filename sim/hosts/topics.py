@@ -81,13 +81,32 @@ class ClusterPartition:
         self.recorder = setup.recorder
         self.setup = setup
         self.deleted = False
-        self.producer = Producer(PRODUCER + CLIENTS_EACH * place, setup)
-        self.consumer = Consumer(CONSUMER + CLIENTS_EACH * place, setup)
+        self._producer: Producer | None = None
+        self._consumer: Consumer | None = None
+
+    @property
+    def producer(self) -> Producer:
+        """Its producer, which an idle partition gets when it is needed."""
+        if self._producer is None:
+            self._producer = Producer(PRODUCER + CLIENTS_EACH * self.place, self.setup)
+        return self._producer
+
+    @property
+    def consumer(self) -> Consumer:
+        """Its consumer, which an idle partition gets when it is needed."""
+        if self._consumer is None:
+            self._consumer = Consumer(CONSUMER + CLIENTS_EACH * self.place, self.setup)
+        return self._consumer
+
+    @property
+    def size(self) -> int:
+        """Number of objects that its producer keeps."""
+        return 0 if self._producer is None else self._producer.size
 
     def join(self) -> None:
         """Connect producer and consumer, unless they are."""
         network = self.setup.network
-        if self.producer.node not in network.nodes:
+        if PRODUCER + CLIENTS_EACH * self.place not in network.nodes:
             network.join(self.producer)
             network.join(self.consumer)
 

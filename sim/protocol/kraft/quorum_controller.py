@@ -220,10 +220,11 @@ class QuorumController(ReplicationControlManager):
             return BrokerHeartbeatReply(STALE_BROKER_EPOCH, is_caught_up=False, is_fenced=True, should_shut_down=False)
         caught_up = metadata_offset >= known.registered_offset
         before = self._heartbeats.state(known)
+        stops = want_shut_down or before == CONTROLLED_SHUTDOWN
         after = self._heartbeats.next_state(
             known,
             caught_up=caught_up,
-            leads=self._leads(broker),
+            leads=stops and self._leads(broker),
             want_fence=want_fence,
             want_shut_down=want_shut_down,
         )

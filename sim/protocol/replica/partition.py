@@ -358,15 +358,21 @@ class Partition(ReadableReplica):
         """Note a fetch that is a no-op for the leader and finds nothing, as `follower_fetched` would; False if it is
         another one.
         """
-        leo = self.log.leo
+        # `has_all` and `FollowerState.fetched`, written out: a broker with many idle partitions does little else.
         state = self.followers.states.get(follower)
-        if (
-            state is None
-            or leader_epoch != self.leader_epoch
-            or not (state.in_isr and state.leo == position[1] == leo == self.hw and self.has_all(position))
-        ):
+        if state is None or leader_epoch != self.leader_epoch or not (state.in_isr and self.is_leader):
             return False
-        state.fetched(leo, leo, broker_epoch, now_us)
+        leo = self.log.leo
+        _, offset, epoch, last_epoch = position
+        if not (state.leo == offset == leo == self.hw) or (epoch != leader_epoch and epoch != NO_EPOCH):
+            return False
+        if last_epoch != NO_EPOCH:
+            epochs = self.epochs.epochs
+            if not epochs or epochs[-1] != last_epoch or self.agrees is None:
+                return False
+        state.caught_up_us = state.fetch_us = now_us
+        state.leader_leo_at_fetch = leo
+        state.broker_epoch = broker_epoch
         return True
 
     def _ignores_other_epoch(self) -> bool:

@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from sim.protocol.messages import FetchResult
     from sim.protocol.replica.replica import Replica
 
 
@@ -64,3 +65,11 @@ class PartitionFetchState:
         self.delayed_until_us = 0
         self.rounds = 0
         self.out_of_range_epoch = -1
+
+    def learns_nothing(self, offset: int, leader_epoch: int, result: FetchResult) -> bool:
+        """Whether processing this result of a fetch at an offset changes nothing."""
+        if self.state is not FETCHING or leader_epoch != self.leader_epoch or result[1] or result[2] or result[6]:
+            return False
+        replica, hw = self.replica, result[3]
+        log = replica.log
+        return offset == log.leo and hw == replica.hw and result[4] <= log.log_start <= hw <= offset

@@ -56,6 +56,7 @@ from sim.protocol.rules import RULES
 
 Request = FetchRequest | OffsetsForLeaderEpochRequest | ListOffsetsRequest
 
+FIRST_PLACE: Final = (0,)
 _FENCED: Final = {value: value for value in RULES["fenced_fetcher"].values}
 
 
@@ -130,6 +131,7 @@ class ReplicaFetcherThread:
 
     __slots__ = (
         "_backoff_us",
+        "_complete",
         "_decide",
         "_host",
         "dead",
@@ -150,6 +152,8 @@ class ReplicaFetcherThread:
         self.failed: set[str] = set()
         self.dead = False
         self.in_flight: Request | None = None
+        self._complete: FetchRequest | None = None
+        """The last fetch, if it had all of several partitions."""
         self._host = host
         self._backoff_us = backoff_us
         self.unclean_election = unclean_election
@@ -168,6 +172,7 @@ class ReplicaFetcherThread:
         self.failed.discard(replica.name)
         fetch = PartitionFetchState(replica, leader_epoch, replica.hw, TRUNCATING)
         self.partitions[replica.name] = fetch
+        self._complete = None
         decide = self._decide
         # This decides whether its requests carry an epoch, on which their latencies depend too.
         decide.compares_last_epoch.note()
@@ -185,7 +190,8 @@ class ReplicaFetcherThread:
 
     def remove(self, name: str) -> None:
         """Stop fetching a partition; drop responses in flight. Kafka: AbstractFetcherThread#removePartitions."""
-        self.partitions.pop(name, None)
+        if self.partitions.pop(name, None) is not None:
+            self._complete = None
 
     def step(self, now_us: int) -> None:
         """Send the next request, unless one is in flight.
@@ -231,7 +237,9 @@ class ReplicaFetcherThread:
             with_epoch = self._decide.names_epochs.answer
             self.in_flight = self._host.send_epoch_end(self, asks, asked_epochs, with_epoch=with_epoch)
         elif positions:
-            self.in_flight = self._host.send_fetch(self, positions, fetched_epochs)
+            request = self._host.send_fetch(self, positions, fetched_epochs)
+            self.in_flight = request
+            self._complete = request if 1 < len(positions) == len(self.partitions) else None
         elif wake_us:
             self._host.wake_fetcher(self, wake_us)
 
@@ -397,8 +405,9 @@ class ReplicaFetcherThread:
         self.in_flight = None
         partitions = self.partitions
         positions, leader_epochs = request.positions, request.leader_epochs
-        for place, result in enumerate(reply.results):
-            position, epoch = positions[place], leader_epochs[place]
+        changed = FIRST_PLACE if len(positions) == 1 else self._changed_places(reply)
+        for place in changed:
+            position, epoch, result = positions[place], leader_epochs[place], reply.results[place]
             name, offset = position[0], position[1]
             fetch = partitions.get(name) or self._recreated(name)
             if fetch is None:
@@ -430,8 +439,40 @@ class ReplicaFetcherThread:
                 self._truncate_on_fetch(fetch, position, diverging, now_us)
             elif not batches or self._append(name, replica, batches):
                 replica.apply_leader_offsets(hw, log_start)
-        self.session.is_open = True
-        self.step(now_us)
+        self._fetch_again(request, changed, now_us)
+
+    def _changed_places(self, reply: FetchResponse) -> list[int]:
+        """The places of the partitions of which a response says something new.
+
+        A leader leaves the others out of an incremental response (KIP-227).
+        """
+        positions, leader_epochs = reply.request.positions, reply.request.leader_epochs
+        changed = []
+        for place, result in enumerate(reply.results):
+            position = positions[place]
+            fetch = self.partitions.get(position[0])
+            if fetch is None or not fetch.learns_nothing(position[1], leader_epochs[place], result):
+                changed.append(place)
+        return changed
+
+    def _fetch_again(self, request: FetchRequest, changed: Sequence[int], now_us: int) -> None:
+        """`step` after the response to a fetch. If that had all partitions, only those at some places have changed."""
+        if request is not self._complete or not self.session.is_open:
+            self.session.is_open = True
+            self.step(now_us)
+            return
+        if self.in_flight is not None or self.dead:
+            return
+        positions, fetched_epochs = list(request.positions), list(request.leader_epochs)
+        for place in changed:
+            name = positions[place][0]
+            fetch = self.partitions.get(name)
+            if fetch is None or fetch.state is not FETCHING or fetch.delayed_until_us > now_us:
+                self.step(now_us)
+                return
+            positions[place] = self.session.position(name, fetch)
+            fetched_epochs[place] = fetch.leader_epoch
+        self.in_flight = self._complete = self._host.send_fetch(self, positions, fetched_epochs)
 
     def _recreated(self, name: str) -> PartitionFetchState | None:
         """The partition of the same topic name and number, if the topic was deleted and created again since.
