@@ -113,6 +113,12 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
             "forgotten-expansion", LOSS, ("equal_partition_epoch", "keeps-pending-isr"), ((_LATE, 1), (_END, 1))
         ),
         KnownFinding(
+            "recreated-topic",
+            (*LOSS, "divergence"),
+            ("recreated_reply", "dropped"),
+            ((frozenset({"topic-deletion"}), 1), (_LATE, 1)),
+        ),
+        KnownFinding(
             "stale-log-start",
             ("divergence",),
             ("epoch_recorded_at", "first-append"),

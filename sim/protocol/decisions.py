@@ -115,6 +115,7 @@ class Decisions:
         self.fences_first_fetch_only = self._on(rules.session_epoch == "first-fetch")
         self.fenced_fetcher = self._of("fenced_fetcher")
         self.drops_late_fetches = self._on(rules.late_reply == "leader-epoch")
+        self.drops_recreated = self._on(rules.recreated_reply == "dropped")
         self.drops_late_epoch_ends = self._on(rules.late_reply != "offset")
         self.checks_first_offset = self._on(rules.append_check == "first-offset")
         self.error_kills_thread = self._on(rules.append_error == "thread-dies")

@@ -125,6 +125,7 @@ _HW: Final = Rules(
     session_epoch="first-fetch",
     fenced_fetcher="removed",
     late_reply="offset",
+    recreated_reply="processed",
     append_check="last-offset",
     append_error="thread-dies",
     overlap_recovery="fails",
@@ -289,6 +290,7 @@ _ELR_REPAIRED: Final = _ELR_4_3.override(
         "elr_outside_assignment": "dropped",
         "min_isr_change": "clears-if-enough",
         "equal_partition_epoch": "keeps-pending-isr",
+        "recreated_reply": "dropped",
     }
 )
 _ELR_RECOVERY: Final = _ELR.override(
@@ -413,8 +415,8 @@ MODES: Final[dict[str, Mode]] = {
         Mode(
             "kraft-repaired",
             NO_RELEASE,
-            "kraft, but a leader that replays its current ISR keeps the one that it has proposed",
-            _KRAFT.override({"equal_partition_epoch": "keeps-pending-isr"}),
+            "kraft, but a leader keeps the ISR that it has proposed, and followers compare topic ids",
+            _KRAFT.override({"equal_partition_epoch": "keeps-pending-isr", "recreated_reply": "dropped"}),
             _KEEPS_ALL_SHOWN,
             follows="3.9.0",
         ),

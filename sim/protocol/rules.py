@@ -180,6 +180,15 @@ class Rules:
             "AbstractFetcherThread.processFetchRequest; KIP-320 (2.1); KAFKA-18991 (3.9.1, 4.1)",
         ),
     ]
+    recreated_reply: Annotated[
+        Literal["processed", "dropped"],
+        RuleSpec(
+            "What a follower of another topic of that name does with a fetch response about a deleted topic: processes "
+            "it if offset and leader epoch fit, since fetchers know partitions by name; or drops it by the topic id "
+            "(no release).",
+            "AbstractFetcherThread.processFetchRequest",
+        ),
+    ]
     append_check: Annotated[
         Literal["last-offset", "first-offset"],
         RuleSpec(

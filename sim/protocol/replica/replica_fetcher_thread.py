@@ -478,14 +478,14 @@ class ReplicaFetcherThread:
         """The partition of the same topic name and number, if the topic was deleted and created again since.
 
         Fetchers know partitions by name, and do not compare topic ids: such a late response is processed if offset and
-        leader epoch are right.
+        leader epoch are right, unless rule ``recreated_reply`` drops it.
         Kafka: AbstractFetcherThread#processFetchRequest.
         """
         wanted = topic_partition(name)
         for other, fetch in self.partitions.items():
             if topic_partition(other) == wanted:
                 self._host.reached(probes.RECREATED_REPLY)
-                return fetch
+                return None if self._decide.drops_recreated.yes() else fetch
         return None
 
     def _confirms_truncation(self, fetch: PartitionFetchState, diverging: Diverging, asked_epoch: int) -> bool:

@@ -44,6 +44,8 @@ def test_stories_are_made_of_kinds_of_faults() -> None:
         ("reassignment-back", ["reassignment", "controlled-restart"], False),
         ("directory-assignment", ["power-loss", "disk-replaced"], True),
         ("directory-assignment", ["power-loss", "power-loss"], False),
+        ("recreated-topic", ["message-hold", "topic-deletion"], True),
+        ("recreated-topic", ["kill", "topic-deletion"], False),
         ("stale-log-start", ["kill", "record-deletion"], True),
         ("stale-log-start", ["kill", "metadata-lag"], False),
     ],

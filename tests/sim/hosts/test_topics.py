@@ -37,9 +37,9 @@ def world(*topics: ClusterTopic, mode: str = "elr-4.3", elision: bool = True) ->
     return found.ready()
 
 
-def created(*, elision: bool = True) -> World:
+def created(*, mode: str = "elr-4.3", elision: bool = True) -> World:
     """The topic `orders` was created, and its clients have begun."""
-    found = world(ORDERS, elision=elision)
+    found = world(ORDERS, mode=mode, elision=elision)
     assert found.cluster.topics.create("orders")
     return began(found)
 
@@ -180,8 +180,9 @@ def test_late_requests_for_a_deleted_topic_are_refused() -> None:
     assert reached(found, probes.UNKNOWN_TOPIC)
 
 
-def test_a_follower_appends_a_late_response_about_a_deleted_topic_of_that_name() -> None:
-    found = created()
+@pytest.mark.parametrize(("mode", "appended"), [("elr-4.3", [9]), ("elr-repaired", [])])
+def test_a_follower_appends_a_late_response_about_a_deleted_topic_of_that_name(mode: str, appended: list[int]) -> None:
+    found = created(mode=mode)
     cluster = found.cluster
     old = cluster.control.state_of("orders-0")
     assert cluster.topics.delete("orders")
@@ -197,7 +198,7 @@ def test_a_follower_appends_a_late_response_about_a_deleted_topic_of_that_name()
     fetcher.in_flight = request
     process.receive(FetchResponse(request, [("orders-0", NONE, [late], 0, 0, 0, AGREES)]))
     log = process.replicas["orders-0@2"].partition.log
-    assert [batch.first_id for batch in log.batches] == [9]
+    assert [batch.first_id for batch in log.batches] == appended
     assert reached(found, probes.RECREATED_REPLY)
 
 

@@ -23,8 +23,8 @@ from reports.brokers.confirm.observer import Observer
 from reports.brokers.confirm.processes import JavaProcesses
 from reports.brokers.confirm.release import find, mode_of
 from scenarios.format.selection import scenario
-from sim.config import resolve
-from sim.history.steps import UNFENCED
+from sim.config import integer, resolve
+from sim.history.steps import APPEND, UNFENCED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,6 +38,8 @@ LEADER: Final = 3
 FOLLOWER: Final = 2
 IDLE: Final = "idle"
 """Another topic, for which the follower's fetcher thread goes on while the recreated one is gone."""
+M1: Final = 0
+"""The record of the deleted topic. Its follower gets it in the new topic only."""
 PREFERRED: Final = 0
 WHOLE_S: Final = 40.0
 SETTLE_S: Final = 1.0
@@ -47,8 +49,10 @@ VARIANTS: Final = {
     "scenario": "in both topics broker 2 leads first, in leader epoch 0, and then broker 3, in leader epoch 1",
     "same-leader": "broker 3 leads both topics from the start, so the log of broker 2 has no leader epoch",
     "other-epoch": "broker 3 leads the deleted topic in leader epoch 1, and the new one in leader epoch 3",
+    "idle-thread": "the fetcher thread fetches no other partition",
+    "timeout": "the topic is created again after replica.socket.timeout.ms",
 }
-"""Variant -> how leaders change. The first is the scenario; the others show what prevents the append."""
+"""Variant -> what happens in it. The first is the scenario; the others show what prevents the append."""
 
 
 class NotBroughtError(Exception):
@@ -113,11 +117,12 @@ class Run:
             NotBroughtError: the situation did not come about.
         """
         self._boot()
-        self._create(IDLE, [[3, 2, 1], [3, 2, 1]])
+        if self._variant != "idle-thread":
+            self._create(IDLE, [[3, 2, 1], [3, 2, 1]])
         self._topic_led_by_three(moves=1)
         proxies = self.cluster.proxies
         proxies.stall(FOLLOWER, stalled=True)
-        m1 = Send("m1", 0, 1, 1)
+        m1 = Send("m1", M1, 1, 1)
         self.clients.produce(m1)
         self._wait("m1 is acknowledged", lambda: m1.offset is not None)
         self._wait("broker 1 has m1", lambda: self._names(1) == ["m1"])
@@ -126,6 +131,8 @@ class Run:
             raise NotBroughtError("the follower got m1 before its response was held")
         self._note_logs("the response is held")
         self._delete()
+        if self._variant == "timeout":
+            self._pass(integer(self.config, "replica.socket.timeout.ms") / 1000 + SETTLE_S)
         self._topic_led_by_three(moves=3 if self._variant == "other-epoch" else 1)
         m2 = Send("m2", 1, 1, -1)
         self.clients.produce(m2)
@@ -280,7 +287,11 @@ class Run:
         leader = self.cluster.history.states[-1].leader
         held = {record.name for record in final[leader]}
         return {
-            "appended": any(record.name == "m1" for log in self.logs["m2 is acknowledged"].values() for record in log),
+            "appended": any(
+                step["step"] == APPEND.name and step["broker"] == FOLLOWER and step["record"] == M1
+                for step in self.observer.steps
+            ),
+            "kept": "m1" in [record.name for record in self.logs["m2 is acknowledged"][FOLLOWER]],
             "diverged": len({tuple(log) for log in final.values()}) > 1,
             "lost": [send.name for send in sends if send.name == "m2" and send.name not in held],
             "leader": leader,
@@ -322,7 +333,8 @@ def _text(one: dict[str, Any]) -> str:
         + "\n"
         for when, logs in one["logs"].items()
     )
-    found = [word for word in ("appended", "diverged") if one[word]] + [f"{name} is lost" for name in one["lost"]]
+    found = ["appended" if one["kept"] else "appended and truncated"] if one["appended"] else []
+    found += (["diverged"] if one["diverged"] else []) + [f"{name} is lost" for name in one["lost"]]
     read = f"    consumer {one['consumer']}, a new one afterwards {one['later consumer']}\n"
     said = ", ".join(found) or "nothing of the deleted topic was appended"
     return f"{one['release']:9} {one['variant']:12} {one['seconds']:6.1f} s  {said}\n{logs}{read}"
@@ -332,7 +344,12 @@ def main() -> int:
     """Run; 1 if a record of the deleted topic was appended, 3 if a run was not brought to the situation."""
     parser = argparse.ArgumentParser(prog="python -m tests.verification.confirm.recreated_topic", description=__doc__)
     parser.add_argument("--kafka", default="4.3.1", help="a release, or a folder with Kafka's libraries")
-    parser.add_argument("--variant", choices=VARIANTS, default="scenario", help="how leaders change")
+    parser.add_argument(
+        "--variant",
+        choices=VARIANTS,
+        default="scenario",
+        help="; ".join(f"{name}: {what}" for name, what in VARIANTS.items()),
+    )
     parser.add_argument("--repeat", type=int, default=1, help="number of runs")
     parser.add_argument("--keep", type=Path, help="keep the brokers' logs and data in this folder; with --repeat 1")
     parser.add_argument("--output", type=Path, help="add a line of JSON for each run to this file")
