@@ -18,6 +18,7 @@ from reports.review.result import (
     OFTENER,
     UNPROVEN,
     UNTESTED,
+    WAITS,
     summed,
 )
 from reports.review.review import command, word
@@ -47,6 +48,7 @@ VERDICTS: Final = {
     UNPROVEN: "Inconclusive: {mode} shows violations that {base} does not, on so few seeds that they may be chance.",
     UNTESTED: "Inconclusive: {mode} and {base} never acted differently, so nothing was tested.",
     COSTS: "{mode} keeps what {base} keeps, and costs availability.",
+    WAITS: "{mode} keeps what {base} keeps, and leaves the partition waiting for an operator on more seeds.",
     HARMLESS: "No violation of {mode} was found that {base} does not have, and no loss of availability.",
 }
 
@@ -201,7 +203,8 @@ def _prices(review: Review) -> Iterator[str]:
         waits = counted(review.waits.only_mode, "seed")
         yield f"Only with {mode} the partition waits for an operator at the end: on {waits}."
     if not largest and not better:
-        yield "Availability does not differ beyond chance."
+        rest = " before the end" if review.waits.is_sure else ""
+        yield f"No measure of availability{rest} differs beyond chance."
 
 
 def _rules(review: Review) -> Iterator[Block]:
@@ -350,7 +353,7 @@ def _moved(review: Review) -> Iterator[Block]:
         yield Text("The rules had no effect in any of these runs: mixed versions were not tested.")
     lines = [counts.replay for one in review.moved for counts in one.inside.values() if counts.replay]
     if lines:
-        yield Commands(lines)
+        yield Commands([*dict.fromkeys(lines)])
 
 
 def _liveness(review: Review) -> Iterator[Block]:

@@ -29,6 +29,7 @@ OFTENER: Final = "shows violations of the base on more seeds"
 UNPROVEN: Final = "shows a violation that may be chance"
 UNTESTED: Final = "was not tested"
 COSTS: Final = "costs availability"
+WAITS: Final = "waits for an operator on more seeds"
 HARMLESS: Final = "is not worse"
 """Verdicts, the most serious first."""
 
@@ -244,7 +245,9 @@ class Review:
             return UNPROVEN
         if not (self.touched or self.stories):
             return UNTESTED
-        return COSTS if self.costly or self.waits.is_sure else HARMLESS
+        if self.costly:
+            return COSTS
+        return WAITS if self.waits.is_sure else HARMLESS
 
     @property
     def is_worse(self) -> bool:

@@ -13,7 +13,7 @@ from reports.review import page
 from reports.review import review as reviewing
 from reports.review.document import Block, Commands, Heading, Items, Table, Text, to_html, to_markdown
 from reports.review.pace import FEWEST, Pace, Run
-from reports.review.result import LOSES, OFTENER, Counts, StoryEnd
+from reports.review.result import HARMLESS, LOSES, OFTENER, WAITS, Counts, StoryEnd
 from reports.review.review import DOWNGRADE, UPGRADE, review
 from scenarios.format import catalogue
 from scenarios.format.catalogue import mode
@@ -201,6 +201,20 @@ def test_a_review_tells_what_the_base_does_as_well(losing: Review) -> None:
     said = list(page.answer(found))
     assert said[0].endswith("breaks its promise on more seeds than kip279, and in no way that kip279 does not.")
     assert any(line.endswith("prevents it with kip279, and on 18 of these 18 seeds.") for line in said)
+
+
+def test_waiting_for_an_operator_is_told_apart_from_availability(losing: Review) -> None:
+    (power,) = losing.swept
+    calm = replace(power, inside={}, pair=replace(power.pair, availability=[]), claim=Counts())
+    waiting = replace(losing, stories=[], moved=[], swept=[replace(calm, stalled=Counts(only_mode=7))])
+    assert (waiting.verdict, waiting.is_worse) == (WAITS, False)
+    said = list(page.answer(waiting))
+    assert said[0].endswith("keeps what kip279 keeps, and leaves the partition waiting for an operator on more seeds.")
+    assert said[-3].endswith("the partition waits for an operator at the end: on 7 seeds.")
+    assert said[-2] == "No measure of availability before the end differs beyond chance."
+    harmless = replace(waiting, swept=[replace(calm, stalled=Counts(only_mode=1, only_base=1))])
+    assert harmless.verdict == HARMLESS
+    assert "No measure of availability differs beyond chance." in page.answer(harmless)
 
 
 def test_scripted_losses_whose_steps_do_not_occur_are_told(losing: Review) -> None:

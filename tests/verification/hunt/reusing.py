@@ -225,6 +225,7 @@ def main() -> int:
             for part in pool.map(hunt, tasks):
                 found.add(part)
             begin += step
+            sys.stderr.write(f"seeds below {begin}: {found.reused.total():,} rows taken over\n")
     for row in found.differ:
         sys.stderr.write(f"{row}\n")
     for pair, rows in sorted(found.rows.items()):
