@@ -188,13 +188,15 @@ def _first_line(comparison: Comparison, pair: Pair, kind: str, inside: Sequence[
     k = found.both + found.only_a, found.both + found.only_b
     where = ", ".join([comparison.scenario, *(f"{key} = {shown(value)}" for key, value in comparison.fixed.items())])
     blame = f"inside the promise: {inside[0]:,} and {inside[1]:,}; " if any(inside) else ""
+    of = {group.name: group.stalled for group in comparison.groups}
+    waits = f"stalled: {of[pair.a]:,} and {of[pair.b]:,}; " if any(of.values()) else ""
     what = sentences.does(kind)
     costs = sentences.costs(pair, pair.b)
     price = f"a run with {pair.b} is {sentences.joined(costs, 'and')}" if costs else "availability does not differ"
     return (
         f"{where}: on {pair.n:,} common seeds, {pair.a} {what} in {share(k[0], pair.n)} and {pair.b} in "
         f"{share(k[1], pair.n)}; {blame}only {pair.a}: {found.only_a:,}, only {pair.b}: {found.only_b:,} "
-        f"(p = {found.p:.2g}); {price}."
+        f"(p = {found.p:.2g}); {waits}{price}."
     )
 
 

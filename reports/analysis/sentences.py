@@ -91,8 +91,8 @@ def about(comparison: Comparison, kind: str | None = None) -> str:
 
 
 def first(comparison: Comparison, kind: str | None = None) -> str:
-    """The result in one to three sentences: how often, how often inside the promise, and the cost of safety; and one
-    for each other kind of a plug-in that occurred.
+    """The result in one to four sentences: how often, how often inside the promise, runs that wait for an operator, and
+    the cost of safety; and one for each other kind of a plug-in that occurred.
     """
     if not any(group.runs for group in comparison.groups):
         return f"Each run of {_where(comparison)} ended with an error, so nothing can be compared."
@@ -103,6 +103,7 @@ def first(comparison: Comparison, kind: str | None = None) -> str:
             _often(comparison, chosen),
             *_inside(comparison, chosen),
             *(_of_plugin(comparison, one) for one in others),
+            *_stalled(comparison),
             *_costs(comparison),
         ]
     )
@@ -181,6 +182,16 @@ def _inside(comparison: Comparison, kind: str) -> Iterator[str]:
         return
     also = f"; not with {joined(rest, 'or')}" if rest else ""
     yield f"The protocol is to blame for it (inside the promise) with {joined(guilty, 'and')}{also}."
+
+
+def _stalled(comparison: Comparison) -> Iterator[str]:
+    groups = in_order(comparison)
+    if any(group.stalled for group in groups):
+        parts = [
+            f"{group.stalled:,}{' runs' if not place else ''} of {_named(comparison, group)}"
+            for place, group in enumerate(groups)
+        ]
+        yield f"In {joined(parts, 'and')}, the partition waits for an operator at the end (stalled)."
 
 
 def _costs(comparison: Comparison) -> Iterator[str]:

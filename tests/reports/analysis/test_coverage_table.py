@@ -120,7 +120,7 @@ def test_a_damaged_wave_is_named(
     """Bits that flipped in one of two waves, and then in both."""
     monkeypatch.chdir(tmp_path)
     for seeds in ("0..2", "2..4"):
-        highwater("sweep", "canary", "--seeds", seeds, "--output", "out", "--local", 1, "-q")
+        highwater("sweep", "canary", "--seeds", seeds, "--output", "out", "--local", 1, "--chunks", 1, "-q")
     first, second = sorted(tmp_path.glob("out/results/*/part-*.parquet"))
     for part, code, said in ((first, 3, "2 of 4 runs are missing"), (second, 2, "no wave of its sweep is done")):
         content = bytearray(part.read_bytes())

@@ -21,6 +21,14 @@ def test_the_first_sentence_tells_rates_side_and_what_safety_costs() -> None:
     )
 
 
+def test_runs_that_wait_for_an_operator_are_told() -> None:
+    verdicts = ["stalled" if seed < 2 else "ok" for seed in range(24)]
+    rows = [run("hw", seed) for seed in range(24)]
+    rows += [run("elr", seed, verdict=verdict) for seed, verdict in enumerate(verdicts)]
+    said = sentences.first(compared(*rows)[0])
+    assert said.endswith(" In 0 runs of hw and 2 of elr, the partition waits for an operator at the end (stalled).")
+
+
 def test_what_was_not_seen_has_its_upper_bound() -> None:
     rows = [run(mode, seed) for mode in ("hw", "kip101") for seed in range(100)]
     (power,) = compared(*rows)
