@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from highwater.cli.outline import expectation
-from reports.evidence.outcome import waits_for
+from reports.evidence.outcome import rule_effects, waits_for
 from reports.evidence.story import batches, heading
 from reports.formatting import pairs, seconds, side
+from scenarios.format.catalogue import base_of
 from sim.config import shown
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
         ui.line(f"the scenario expects {expectation(expected)}{_not_expected(expected, result)}")
     if scenario.draw_config:
         ui.line(f"drawn: {pairs({key: shown(result.settings[key]) for key in scenario.draw_config})}")
+    ui.lines(rule_effects(result, base_of(result.mode)))
     _section(ui, "Story", ["happened", "step"], [(seconds(p["met_at_us"]), p["text"]) for p in result.story])
     if waits := waits_for(result):
         ui.section("Stalled")

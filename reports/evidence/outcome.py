@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports.formatting import seconds
 from sim.history.steps import ACK, kind_of
+from sim.protocol.decisions import to_values
+from sim.protocol.rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scenarios.single.result import ReplicaView, RunResult
+    from sim.protocol.modes import Mode
 
 OFFLINE: Final = "OfflinePartitionsCount"
 MANUAL: Final = "ManualLeaderElectionRequiredPartitionCount"
@@ -21,6 +24,25 @@ def since_us(result: RunResult) -> int:
     """The time since which a stalled run has had no leader."""
     at_us, _ = result.metrics[OFFLINE][-1]
     return at_us
+
+
+def rule_effects(result: RunResult, base: Mode | None) -> list[str]:
+    """For each rule that differs from the base's, or from the mode's where an option replaced it, whether its value
+    changed a decision in this run.
+
+    Args:
+        result: the run.
+        base: the mode on which the run's is based.
+    """
+    before = base or result.mode
+    own, others = result.mode.override(result.rules).rules, before.rules
+    decided = to_values(int(result.row["decided"], 16))
+    return [
+        f"{name}={own.value(name)} changed {'a' if (name, others.value(name)) in decided else 'no'} decision in "
+        f"this run ({before.name}: {others.value(name)})"
+        for name in RULES
+        if own.value(name) != others.value(name)
+    ]
 
 
 def waits_for(result: RunResult) -> list[str]:

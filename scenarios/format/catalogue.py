@@ -83,6 +83,24 @@ def mode(word: str, known: Mapping[str, Mode] = MODES) -> Mode:
     return read(word).mode
 
 
+def base_of(one: Mode) -> Mode | None:
+    """The mode on which one with changed rules, of a mode file or of a plug-in is based; None for all others, and if
+    the file is gone from which a stored mode came.
+    """
+    word = one.source or one.name
+    base, *rules = word.split("+")
+    if rules:
+        return mode(base)
+    if word in ADDED_MODES:
+        return mode(ADDED_MODES[word].base)
+    if not paths.is_path(word) or not Path(word).is_file():
+        return None
+    from scenarios.format.mode_file import read  # Imports pydantic, which only this call needs.
+
+    base = read(word).base
+    return mode(str(Path(word).parent / base) if paths.is_path(base) else base)
+
+
 def _folder() -> Traversable:
     return files("scenarios") / "files"
 

@@ -205,7 +205,7 @@ def test_a_review_tells_what_the_base_does_as_well(losing: Review) -> None:
 
 def test_waiting_for_an_operator_is_told_apart_from_availability(losing: Review) -> None:
     (power,) = losing.swept
-    calm = replace(power, inside={}, pair=replace(power.pair, availability=[]), claim=Counts())
+    calm = replace(power, inside={}, pair=replace(power.pair, availability=()), claim=Counts())
     waiting = replace(losing, stories=[], moved=[], swept=[replace(calm, stalled=Counts(only_mode=7))])
     assert (waiting.verdict, waiting.is_worse) == (WAITS, False)
     said = list(page.answer(waiting))

@@ -68,6 +68,22 @@ def test_a_file_of_the_users_own(tmp_path: Path) -> None:
     assert catalogue.load(str(file)) == catalogue.load("canary")
 
 
+def test_the_mode_that_another_is_based_on(tmp_path: Path) -> None:
+    assert catalogue.base_of(catalogue.mode("elr")) is None
+    named = catalogue.base_of(catalogue.mode("kip279+follower_truncation=high-watermark"))
+    assert named is not None
+    assert named.name == "kip279"
+    first, second = tmp_path / "first.toml", tmp_path / "second.toml"
+    first.write_text('schema = 1\nname = "first"\nbase = "elr"\ntitle = "x"\n')
+    second.write_text('schema = 1\nname = "second"\nbase = "./first.toml"\ntitle = "x"\n')
+    mode = catalogue.mode(str(second))
+    base = catalogue.base_of(mode)
+    assert base is not None
+    assert base.name == "first"
+    second.unlink()
+    assert catalogue.base_of(mode) is None
+
+
 def test_an_unknown_name() -> None:
     with pytest.raises(InputError, match=r"^unknown scenario 'cannary'; did you mean 'canary'\?$"):
         catalogue.load("cannary")
