@@ -17,6 +17,7 @@ from typing import Any, Final
 from faults.kind import FaultKind, Param
 from faults.kinds.registry import LINKS
 from faults.plan import FOLLOWERS, Fault, Trigger
+from scenarios.format.plugin_checks import takes
 from sim.checkers.checker import Checker
 from sim.errors import InputError, PluginError, text_of
 from sim.history import steps
@@ -276,17 +277,19 @@ KIND: Final[Mapping[str, Expects | None]] = {
 def fault_kind(kind: type[FaultKind], plugin: str) -> Any:
     """A subclass of a plug-in's kind of fault whose methods are checked."""
     methods = {
-        name: _method(f"fault {kind.name}: {name}", kind, name, expects, plugin)
+        name: _method(f"fault {kind.name}: {name}", kind, FaultKind, name, expects, plugin)
         for name, expects in KIND.items()
         if getattr(kind, name) is not getattr(FaultKind, name)
     }
     return _derived(kind, methods)
 
 
-def _method(what: str, kind: type, name: str, expects: Expects | None, plugin: str) -> Callable[..., Any]:
+def _method(what: str, kind: type, base: type, name: str, expects: Expects | None, plugin: str) -> Callable[..., Any]:
+    """The method of a plug-in's class in place of that of `base`."""
     method = inspect.getattr_static(kind, name)
     if isinstance(method, staticmethod | classmethod) or not callable(method):
         raise InputError(f"{what} is no method: def {name}(self, ...) is needed")
+    takes(what, method, *inspect.signature(getattr(base, name)).parameters)
     return guarded(what, method, expects, plugin)
 
 
@@ -307,8 +310,10 @@ def checker(kind: type[Checker], plugin: str) -> Any:
             raise InputError(f"checker {name}: {hidden} is not a method of the interface; choose another name")
     heard = [one for one in dir(steps.Listener) if one.startswith("on_")]
     own = [one for one in heard if getattr(kind, one) is not getattr(Checker, one)]
-    methods = {one: _method(f"checker {name}: {one}", kind, one, None, plugin) for one in own}
+    methods = {one: _method(f"checker {name}: {one}", kind, Checker, one, None, plugin) for one in own}
     created, final = getattr(kind, "__init__"), kind.final  # noqa: B009 - of the class
+    takes(f"checker {name}: __init__", created, "self", "history")
+    takes(f"checker {name}: final", final, "self", "end")
     begin = guarded(f"checker {name}: __init__", created, _nothing, plugin)
     end = guarded(f"checker {name}: final", final, None, plugin)
     place = _place_of_class(kind, plugin)
@@ -336,6 +341,8 @@ def checker(kind: type[Checker], plugin: str) -> Any:
         what = f"checker {name}: _warns"
         if not _are_ints(weak):
             raise PluginError(f"{what} gets weak = {_shown(weak)}, where a tuple of brokers is expected")
+        if any(one.kind == kind and not one.is_warning for one in self.FINDINGS):
+            raise PluginError(f"{what} gets kind = {kind!r}, which FINDINGS declares as a violation", place)
         warns(self, kind, at_us, detail, _reported(what, kind, at_us, detail, ids), weak)
 
     return _derived(kind, {**methods, "__init__": __init__, "final": _final, "_violates": _violates, "_warns": _warns})

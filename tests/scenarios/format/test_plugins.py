@@ -254,6 +254,23 @@ PLUGIN = Plugin(checkers=[Mine])
     )
 
 
+def test_a_violation_is_not_reported_as_an_early_warning(tmp_path: Path) -> None:
+    text = """
+class Mine(Checker):
+    FINDINGS = (Finding("mine", "always"),)
+
+    def on_ack(self, step):
+        self._warns("mine", step.at_us, "detail", [step.first_id])
+
+PLUGIN = Plugin(checkers=[Mine])
+"""
+    with plugins.loaded(written(tmp_path, HEAD + text)):
+        row = run_row(catalogue.load("chaos"), MODES["kip320"], 0)
+    assert row["error"].startswith(
+        "PluginError: checker Mine: _warns gets kind = 'mine', which FINDINGS declares as a violation"
+    )
+
+
 def test_a_strike_that_returns_nothing_is_an_error(tmp_path: Path) -> None:
     text = """
 class Mine(FaultKind):
@@ -371,6 +388,23 @@ PLUGIN = Plugin(rules=[Rule("mine", {"no": {}, "yes": {"high_watermark": lambda 
         ),
         (
             (
+                f"{HEAD}class C(Checker):\n    FINDINGS = (warning('w'),)\n    def on_ack(self): pass\n"
+                "PLUGIN = Plugin(checkers=[C])"
+            ),
+            "--plugin mine.py: checker C: on_ack takes (self), but is called with (self, step)",
+        ),
+        (
+            (
+                f"{HEAD}class F(FaultKind):\n    name, meaning, targets, remains = 'f', 'm', BROKER, 'r'\n"
+                "    def strike(self, cluster, fault): return True\nPLUGIN = Plugin(faults=[F])"
+            ),
+            (
+                "--plugin mine.py: fault f: strike takes (self, cluster, fault), but is called with (self, cluster, "
+                "fault, target)"
+            ),
+        ),
+        (
+            (
                 f"{HEAD}class C(Checker):\n    FINDINGS = (warning('w'),)\n    def on_ack(self, step): yield\n"
                 "PLUGIN = Plugin(checkers=[C])"
             ),
@@ -392,7 +426,7 @@ PLUGIN = Plugin(rules=[Rule("mine", {"no": {}, "yes": {"high_watermark": lambda 
         ),
         (
             (
-                f"{HEAD}class F(FaultKind):\n    name, meaning, targets = 'f', 'm', BROKER\n"
+                f"{HEAD}class F(FaultKind):\n    name, meaning, targets, remains = 'f', 'm', BROKER, 'r'\n"
                 "    duration = Duration('cut_ms')\nPLUGIN = Plugin(faults=[F])"
             ),
             "--plugin mine.py: fault f: duration: bounds = 'cut_ms' is no bound of durations; did you mean 'cut_us'?",
