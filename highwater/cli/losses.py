@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from reports.formatting import percent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from highwater.cli.console import Ui
     from reports.advice.yearly import Estimate
 
@@ -48,6 +50,26 @@ def show(ui: Ui, estimate: Estimate) -> None:
     ui.lines(f"- {line}" for line in yearly.assumptions(estimate))
     ui.section("Not in the figure")
     ui.lines(f"- {line}" for line in (*yearly.left_out(estimate), *yearly.NOT_MODELLED))
+
+
+def show_changed(ui: Ui, present: Estimate, changed: Sequence[tuple[str, Estimate]]) -> None:
+    """Print the losses a year with each advised change."""
+    from reports.advice.experiment import PRESENT
+
+    if not changed:
+        return
+    ui.section("Losses a year with each advised change, under the same rates")
+    rows = [
+        (
+            name,
+            f"{one.losses_a_year[0]:.2g}",
+            _between(*(f"{bound:.2g}" for bound in one.losses_a_year[1:])),
+            f"{one.runs:,}",
+        )
+        for name, one in ((PRESENT, present), *changed)
+    ]
+    headers = ["change", "losses a year", "95 %", "incidents"]
+    ui.table(headers, rows, headers[1:])
 
 
 def _between(low: str, high: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -37,14 +37,26 @@ NEWER: Final = {"zookeeper": ("kip320-2.6.1", "kraft", "elr-4.3"), "kraft": ("kr
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of one setting; without settings, the present ones."""
+    """A change of one setting, or of the number of racks; without either, the present ones.
+
+    Attributes:
+        racks: over how many racks the brokers are spread; 0: as they are.
+    """
 
     settings: Mapping[str, Value] = field(default_factory=dict)
+    racks: int = 0
 
     @property
     def name(self) -> str:
         """The change in words."""
+        if self.racks:
+            return f"racks = {self.racks}"
         return ", ".join(f"{key} = {shown(value)}" for key, value in self.settings.items()) or PRESENT
+
+    @property
+    def advised(self) -> str:
+        """The change as an advice."""
+        return f"Spread the brokers over {self.racks} racks" if self.racks else f"Set {self.name}"
 
 
 @dataclass(slots=True)
@@ -84,6 +96,8 @@ class Experiment:
 
     def variant(self, change: Change) -> Scenario:
         """The scenario with a change."""
+        if change.racks:
+            return _scenario(replace(self.answers, racks=change.racks), self.modes[0], self.scenario.config)[0]
         return self.scenario.with_settings(change.settings)
 
 
@@ -121,10 +135,10 @@ def design(answers: Answers, settings: Mapping[str, Value], release: Release | N
     modes = dict.fromkeys((present, *(MODES[name] for name in NEWER[present.rules.control_plane])))
     newer = [one for one in modes if one.place >= present.place]
     idle = [key for key in given if unmet(KEYS[key].where, [one.rules for one in newer])]
-    text = _text(answers, present, {key: value for key, value in given.items() if key not in idle})
-    scenario = read(text, f"{NAME}.toml")
+    scenario, text = _scenario(answers, present, {key: value for key, value in given.items() if key not in idle})
     check_as_kafka(scenario)
-    return Experiment(answers, scenario, text, _changes(scenario, present), tuple(newer), tuple(idle))
+    changes = (*_changes(scenario, present), *_racks(answers))
+    return Experiment(answers, scenario, text, changes, tuple(newer), tuple(idle))
 
 
 def layout(scenario: Scenario) -> str:
@@ -136,6 +150,17 @@ def layout(scenario: Scenario) -> str:
     spare = [str(broker) for broker in brokers if broker > replicas]
     without = f"; without a replica at first: {', '.join(spare)}" if spare else ""
     return f"{places}{without}"
+
+
+def _scenario(answers: Answers, mode: Mode, settings: Mapping[str, Value]) -> tuple[Scenario, str]:
+    """The scenario of the answers, and its text."""
+    text = _text(answers, mode, settings)
+    return read(text, f"{NAME}.toml"), text
+
+
+def _racks(answers: Answers) -> list[Change]:
+    """A further rack, if racks lose power and replicas share one."""
+    return [Change(racks=answers.racks + 1)] if answers.together == "rack" and answers.racks < answers.replicas else []
 
 
 def _given(answers: Answers) -> dict[str, Value]:
@@ -164,8 +189,7 @@ def _text(answers: Answers, mode: Mode, settings: Mapping[str, Value]) -> str:
         'control = "real"',
         "",
         "[config]",
-        "sim.end.offsets.interval.ms = 60000",
-        *[f"{key} = {_value(value)}" for key, value in settings.items()],
+        *[f"{key} = {_value(value)}" for key, value in {"sim.end.offsets.interval.ms": 60_000, **settings}.items()],
         "",
         "[topology]",
         f"racks = {_groups(racks)}",

@@ -94,6 +94,8 @@ def _finding(outcome: Outcome, change: Change, mode: Mode, now: list[bool]) -> F
 
 def price(outcome: Outcome, change: Change) -> str:
     """What a change costs that no rate of losses shows; empty for the present settings."""
+    if change.racks:
+        return "a further rack with its power supply, and replication between racks"
     now = outcome.experiment.scenario.config
     for key, value in change.settings.items():
         if key == FLUSH and value == 1:
@@ -137,19 +139,32 @@ def _release(mode: Mode, now: Mode) -> str:
     return f"Run Kafka {mode.release} (mode {mode.name}{feature})"
 
 
-def recommendations(outcome: Outcome) -> list[str]:
-    """Sentences: single settings and releases that are shown to save runs, the best first; or that none is."""
-    found = findings(outcome)
-    now, release = found[0], outcome.experiment.modes[0].release
+def advised(outcome: Outcome) -> list[tuple[Finding, Change, Mode]]:
+    """Single settings and releases that are shown to save runs, the best first."""
     changes = {change.name: change for change in outcome.experiment.changes}
     modes = {mode.name: mode for mode in outcome.experiment.modes}
+    helping = sorted(
+        (one for one in _shown(findings(outcome)) if one.saved > one.cost),
+        key=lambda one: (one.cost - one.saved, one.lost),
+    )
+    return [(one, changes[one.change], modes[one.mode]) for one in helping]
+
+
+def _shown(found: list[Finding]) -> list[Finding]:
+    """The single changes and releases that are shown to make a difference."""
+    now = found[0]
     single = [one for one in found[1:] if (one.change == PRESENT) != (one.mode == now.mode)]
-    shown = [one for one in single if one.is_shown(len(single))]
-    helping = sorted((one for one in shown if one.saved > one.cost), key=lambda one: (one.cost - one.saved, one.lost))
+    return [one for one in single if one.is_shown(len(single))]
+
+
+def recommendations(outcome: Outcome) -> list[str]:
+    """Sentences: what is advised, with its price; or that nothing is; and what is not to be set."""
+    found = findings(outcome)
+    now, release = found[0], outcome.experiment.modes[0].release
     lines = []
-    for one in helping:
-        what = f"Set {one.change}" if one.mode == now.mode else _release(modes[one.mode], outcome.experiment.modes[0])
-        costs = price(outcome, changes[one.change])
+    for one, change, mode in advised(outcome):
+        what = change.advised if one.mode == now.mode else _release(mode, outcome.experiment.modes[0])
+        costs = price(outcome, change)
         lines.append(
             f"{what}: {percent(one.lost / one.runs)} of the runs lose records instead of "
             f"{percent(now.lost / now.runs)} (only before: {one.saved}, only after: {one.cost}, p {one.p:.2g})"
@@ -164,7 +179,7 @@ def recommendations(outcome: Outcome) -> list[str]:
         lines.append("No single setting and no release is shown to help; more --seeds may decide")
     lines += [
         f"Do not set {one.change}: more runs lose records (p {one.p:.2g})"
-        for one in shown
+        for one in _shown(found)
         if one.cost > one.saved and one.mode == now.mode
     ]
     return lines

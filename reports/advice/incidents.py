@@ -35,7 +35,7 @@ from sim.kernel.streams import Stream, Streams, choice, integer, sample
 from sim.protocol.modes import Mode
 
 if TYPE_CHECKING:
-    from reports.advice.experiment import Experiment
+    from reports.advice.experiment import Change, Experiment
 
 WARM_UP_US: Final = 60_000_000
 """The first fault strikes after this: the ISR is full, and the first batches are on the disks."""
@@ -118,16 +118,18 @@ class Exposure:
         return self.larger_a_year(size - 1) - self.larger_a_year(size)
 
 
-def exposure(experiment: Experiment, rates: Rates) -> Exposure:
-    """The brokers of a partition in the present cluster of an experiment, under some rates.
+def exposure(experiment: Experiment, rates: Rates, change: Change | None = None, mode: Mode | None = None) -> Exposure:
+    """The brokers of a partition in a cluster of an experiment, by default the present one, under some rates.
 
     Other brokers matter only if partitions move: to the table's spare broker, then.
 
     Raises:
         InputError: faults are so dense that they never end.
     """
-    scenario = experiment.scenario if rates.a_year["moves"] else without_spare_brokers(experiment.scenario)
-    return of_scenario(scenario, experiment.modes[0], rates)
+    scenario = experiment.scenario if change is None else experiment.variant(change)
+    if not rates.a_year["moves"]:
+        scenario = without_spare_brokers(scenario)
+    return of_scenario(scenario, mode or experiment.modes[0], rates)
 
 
 def without_spare_brokers(scenario: Scenario) -> Scenario:

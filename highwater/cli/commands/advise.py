@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from reports.advice.experiment import Experiment, Outcome
     from reports.advice.findings import Finding, Loss
     from reports.advice.incidents import Exposure
+    from reports.advice.rates import Rates
     from reports.advice.yearly import Estimate
     from scenarios.properties.cluster import Cluster
 
@@ -39,6 +40,8 @@ SCENARIO: Final = "advice.toml"
 LOSS: Final = "loss.json"
 SEEDS_MAX: Final = 100_000
 INCIDENTS_MAX: Final = 10_000_000
+CHANGED_MAX: Final = 4
+"""Advised changes whose losses a year are estimated, the best first."""
 END: Final = 0.97
 """Share of the budget after which no task begins."""
 _SCENARIO: Final = re.compile(rb"\Aschema = 1\nname = \"advice")
@@ -104,10 +107,17 @@ def command(
         table = findings.findings(outcome)
         loss = findings.shortest_loss(outcome, times.loss_s)
         advice = findings.recommendations(outcome)
-        estimate = None if exposed is None else _last(yearly.waves(exposed, incidents, times.end(budget_s), pool))
+        estimate, changed = None, []
+        if exposed is not None:
+            end_s, exposures = times.end(budget_s), _changed(ui, outcome, exposed.rates)
+            present_s = (time.monotonic() + end_s) / 2 if exposures else end_s
+            estimate = _last(yearly.waves(exposed, incidents, present_s, pool))
+            for left, (name, one) in zip(range(len(exposures), 0, -1), exposures, strict=True):
+                until_s = time.monotonic() + (end_s - time.monotonic()) / left
+                changed.append((name, _last(yearly.waves(one, incidents, until_s, pool))))
     files = [] if output is None else _write(output, asked, loss)
     if as_json:
-        ui.json(_as_json(outcome, table, advice, loss, files, estimate))
+        ui.json(_as_json(outcome, table, advice, loss, files, estimate, changed))
         return
     _show(ui, outcome, table)
     ui.section("The shortest loss with the present settings")
@@ -116,6 +126,7 @@ def command(
     ui.lines(f"- {line}" for line in advice)
     if estimate is not None:
         losses.show(ui, estimate)
+        losses.show_changed(ui, estimate, changed)
     if output is not None:
         ui.section("The same figures by plain sweeps")
         ui.lines(_sweeps(outcome, output))
@@ -162,6 +173,20 @@ def _exposure(asked: Experiment, rates: str) -> Exposure:
     from reports.advice.rates import find
 
     return incidents.exposure(asked, find(rates, asked.answers))
+
+
+def _changed(ui: Ui, outcome: Outcome, rates: Rates) -> list[tuple[str, Exposure]]:
+    """The cluster with each of the first changes or releases that are advised, under the same rates."""
+    from reports.advice import findings, incidents
+
+    found = []
+    for one, change, mode in findings.advised(outcome)[:CHANGED_MAX]:
+        name = one.change if mode is outcome.experiment.modes[0] else f"Kafka {one.release} (mode {one.mode})"
+        try:
+            found.append((name, incidents.exposure(outcome.experiment, rates, change, mode)))
+        except InputError as error:
+            ui.note(f"{name}: {error}")
+    return found
 
 
 def _answers(ui: Ui, file: Path | None, cluster: Cluster, given: dict[str, str | None]) -> Answers:
@@ -309,6 +334,7 @@ def _as_json(
     loss: Loss | None,
     files: list[str],
     estimate: Estimate | None,
+    changed: list[tuple[str, Estimate]],
 ) -> dict[str, Any]:
     from reports.advice.findings import price
 
@@ -323,6 +349,7 @@ def _as_json(
         "advice": advice,
         "shortest_loss": None if loss is None else _loss_as_json(loss),
         "losses_per_partition_year": None if estimate is None else losses.as_json(estimate),
+        "losses_per_partition_year_of_changes": {name: losses.as_json(one) for name, one in changed},
         "files": files,
     }
 

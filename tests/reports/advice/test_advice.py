@@ -9,8 +9,10 @@ import pytest
 
 from reports.advice.answers import Answers, complete
 from reports.advice.experiment import PRESENT, Cell, Change, Outcome, design, waves
-from reports.advice.findings import Loss, findings, price, recommendations, shortest_loss, unsaving
+from reports.advice.findings import Loss, advised, findings, price, recommendations, shortest_loss, unsaving
+from reports.advice.incidents import exposure
 from reports.advice.pool import Pool
+from reports.advice.rates import find as find_rates
 from scenarios.format.schema import read
 from scenarios.properties.releases import find
 from scenarios.single import recording
@@ -54,6 +56,34 @@ def test_each_change_is_of_one_setting_that_kafka_accepts() -> None:
     assert {"eligible.leader.replicas.version": 0} in [change.settings for change in design(RACKS, {}, None).changes]
     assert [mode.name for mode in experiment.modes] == ["kraft", "elr", "elr-4.3"]
     assert {"acks": "all"} in [change.settings for change in design(RACKS, {"acks": "1"}, None).changes]
+
+
+def test_a_further_rack_is_a_change_where_replicas_share_one() -> None:
+    two = design(complete({"together": "rack", "racks": 2}), {"min.insync.replicas": 2}, find("3.9"))
+    third = two.changes[-1]
+    assert (third.name, third.advised) == ("racks = 3", "Spread the brokers over 3 racks")
+    before, after = two.scenario, two.variant(third)
+    assert before.topology is not None
+    assert after.topology is not None
+    assert (len(before.topology.racks), len(after.topology.racks)) == (2, 3)
+    assert (len(before.topology.power_domains), len(after.topology.power_domains)) == (2, 3)
+    assert (after.config, after.brokers) == (before.config, before.brokers)
+    for answers in (RACKS, complete({"together": "nothing", "racks": 2})):
+        assert not any(change.racks for change in design(answers, {}, None).changes)
+
+
+def test_losses_a_year_of_advised_changes_have_their_own_cluster() -> None:
+    now, flushed = (PRESENT, "kraft"), ("log.flush.interval.messages = 1", "kraft")
+    found = outcome({now: [True] * 30, flushed: [False] * 30, (PRESENT, "elr"): [False] * 30})
+    told = advised(found)
+    assert {flushed, (PRESENT, "elr")} <= {(change.name, mode.name) for _, change, mode in told}
+    assert now not in {(change.name, mode.name) for _, change, mode in told}
+    rates = exposure(found.experiment, find_rates("published", RACKS)).rates
+    for _, change, mode in told:
+        changed = exposure(found.experiment, rates, change, mode)
+        assert changed.mode is mode
+        assert change.settings.items() <= changed.scenario.config.items()
+        assert changed.scenario.brokers == 3 + (change.settings.get("default.replication.factor") == 4)
 
 
 def test_zookeeper_releases_are_compared_with_newer_ones() -> None:
@@ -202,7 +232,7 @@ def test_the_command_prints_the_table_and_writes_files(highwater: Callable[..., 
     found = highwater(*words, "--server-properties", other, "--json").json
     assert found["answers"]["racks"] == 2
     assert found["settings"]["min.insync.replicas"] == 2
-    assert len(found["table"]) == 6 * 3
+    assert len(found["table"]) == 7 * 3  # One of the changes is a third rack.
 
 
 def test_one_seed_is_singular(highwater: Callable[..., Call]) -> None:

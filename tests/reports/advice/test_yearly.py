@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reports.advice import incidents, yearly
+from reports.advice import findings, incidents, yearly
 from reports.advice.answers import Answers
 from reports.advice.experiment import design, has_lost
 from reports.advice.incidents import Stratum
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from reports.advice.experiment import Change, Outcome
+    from sim.protocol.modes import Mode
     from tests.conftest import Call
 
 ANSWERS = Answers(together="everything", racks=1, restarts=0, replicas=2)
@@ -134,3 +136,30 @@ def test_the_command_prints_each_figure_with_its_interval(highwater: Callable[..
     value, low, high = found["losses_a_year"]
     assert 0 <= low <= value <= high
     assert {stratum["name"] for stratum in found["strata"]} == {"1 outage", "2 outages"}
+
+
+def test_losses_a_year_are_told_for_each_advised_change(
+    highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a single seed no change is shown to help, so this one is said to."""
+
+    def flushed(outcome: Outcome) -> list[tuple[findings.Finding, Change, Mode]]:
+        experiment = outcome.experiment
+        change = next(one for one in experiment.changes if one.settings.get("log.flush.interval.messages") == 1)
+        mode = experiment.modes[0]
+        return [(next(one for one in findings.findings(outcome) if one.change == change.name), change, mode)]
+
+    monkeypatch.setattr(findings, "advised", flushed)
+    file = tmp_path / "rates.toml"
+    file.write_text("batches_per_s = 1\n[a_year]\n" + "".join(f"{name} = {int(name == 'outages')}\n" for name in RATES))
+    words = ("advise", "-q", "--replicas", 1, "--racks", 1, "--restarts", 0, "--seeds", 1, "--rates", file)
+    called = highwater(*words, "--incidents", 40)
+    assert called.code == 0
+    _, table = called.out.split("Losses a year with each advised change")
+    assert table.splitlines()[2].startswith("as it is ")
+    assert table.splitlines()[3].startswith("log.flush.interval.messages = 1 ")
+    found = highwater(*words, "--incidents", 40, "--json").json
+    present = found["losses_per_partition_year"]
+    changed = found["losses_per_partition_year_of_changes"]["log.flush.interval.messages = 1"]
+    assert changed["losses_a_year"][0] == 0 < present["losses_a_year"][0]
+    assert [one["name"] for one in changed["strata"]] == [one["name"] for one in present["strata"]]
