@@ -240,11 +240,6 @@ class BrokerMachine:
             known = self._outcomes[key] = self._compute(snapshot, event)
         return known
 
-    @property
-    def computed(self) -> int:
-        """Number of different pairs of snapshot and event so far."""
-        return len(self._outcomes)
-
     def _compute(self, snapshot: int, event: Event) -> Outcome:
         frozen = self._snapshots[snapshot]
         kind, *details = event

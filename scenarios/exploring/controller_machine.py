@@ -147,11 +147,6 @@ class ControllerMachine:
             known = self._outcomes[key] = self._compute(snapshot, event, order)
         return known
 
-    @property
-    def computed(self) -> int:
-        """Number of different pairs of snapshot and event so far."""
-        return len(self._outcomes)
-
     def _controller(self, image: MetadataImage, host: Host) -> QuorumController:
         host.controller = controller = QuorumController(image, self._decide, host, self._config)
         controller.recovery = None

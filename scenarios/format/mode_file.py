@@ -18,7 +18,6 @@ from scenarios.format.validation import Table, validated
 from sim.errors import InputError, UserError, did_you_mean
 from sim.protocol.modes import MODES, NO_RELEASE, Mode
 
-MODE_FILE_VERSION: Final = 1
 DEEPEST: Final = 8
 """Most files that build on one another."""
 
