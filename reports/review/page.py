@@ -258,6 +258,12 @@ def _conformance(review: Review) -> Iterator[Block]:
         yield Text(f"Not tried: {found}.")
         return
     answers = sum(one.run for one in found.answers)
+    if not found.case_count + answers:
+        yield Text(
+            "None says anything about this change: in each, the rules of its release differ from those of "
+            f"{review.base.name} where the modes differ."
+        )
+        return
     releases = sentences.joined(sorted({one.release for one in found.answers}), "and")
     yield Text(
         f"{found.case_count:,} cases of Kafka's unit tests and {answers:,} recorded answers of its classes (of "

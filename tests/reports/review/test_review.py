@@ -11,6 +11,7 @@ import pytest
 
 from reports.review import page
 from reports.review import review as reviewing
+from reports.review.conformance import Conformance
 from reports.review.document import Block, Commands, Heading, Items, Table, Text, to_html, to_markdown
 from reports.review.pace import FEWEST, Pace, Run
 from reports.review.result import HARMLESS, LOSES, OFTENER, WAITS, Counts, StoryEnd
@@ -104,6 +105,12 @@ def test_the_page_has_each_part_and_its_commands(losing: Review) -> None:
     html = to_html(page.title(losing), blocks)
     assert html.count("<h2>") == text.count("\n## ")
     assert re.findall(r"<(script|link|img)", html) == []
+
+
+def test_a_change_about_which_kafka_s_tests_say_nothing(losing: Review) -> None:
+    text = to_markdown("t", list(page.blocks(replace(losing, conformance=Conformance(0, (), ())))))
+    _, part = text.split("## Kafka's own tests, and answers of its classes\n\n")
+    assert part.startswith("None says anything about this change: in each, the rules of its release differ from those ")
 
 
 def test_downgraded_brokers_begin_in_the_mode(losing: Review) -> None:
