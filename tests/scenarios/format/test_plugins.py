@@ -237,37 +237,27 @@ PLUGIN = Plugin(checkers=[Mine])
     assert row["error"].startswith("ValueError: Mine reports 'other', which is not among its FINDINGS")
 
 
-def test_an_early_warning_is_not_reported_as_a_violation(tmp_path: Path) -> None:
-    text = """
+@pytest.mark.parametrize(
+    ("declared", "method", "what"),
+    [
+        ('warning("mine")', "_violates", "an early warning"),
+        ('Finding("mine", "always")', "_warns", "a violation"),
+    ],
+)
+def test_a_kind_is_reported_as_what_it_is_declared(tmp_path: Path, declared: str, method: str, what: str) -> None:
+    text = f"""
 class Mine(Checker):
-    FINDINGS = (warning("mine"),)
+    FINDINGS = ({declared},)
 
     def on_ack(self, step):
-        self._violates("mine", step.at_us, "detail", [step.first_id])
+        self.{method}("mine", step.at_us, "detail", [step.first_id])
 
 PLUGIN = Plugin(checkers=[Mine])
 """
     with plugins.loaded(written(tmp_path, HEAD + text)):
         row = run_row(catalogue.load("chaos"), MODES["kip320"], 0)
     assert row["error"].startswith(
-        "PluginError: checker Mine: _violates gets kind = 'mine', which FINDINGS declares as an early warning"
-    )
-
-
-def test_a_violation_is_not_reported_as_an_early_warning(tmp_path: Path) -> None:
-    text = """
-class Mine(Checker):
-    FINDINGS = (Finding("mine", "always"),)
-
-    def on_ack(self, step):
-        self._warns("mine", step.at_us, "detail", [step.first_id])
-
-PLUGIN = Plugin(checkers=[Mine])
-"""
-    with plugins.loaded(written(tmp_path, HEAD + text)):
-        row = run_row(catalogue.load("chaos"), MODES["kip320"], 0)
-    assert row["error"].startswith(
-        "PluginError: checker Mine: _warns gets kind = 'mine', which FINDINGS declares as a violation"
+        f"PluginError: checker Mine: {method} gets kind = 'mine', which FINDINGS declares as {what}"
     )
 
 
