@@ -43,7 +43,7 @@ weight.
 GAPS_US: Final = ((0, 500_000), (0, 3_000_000), (500_000, 8_000_000), (5_000_000, 20_000_000))
 """Pauses between elements: several at once, while the last one is under way, and after it."""
 LASTS_US: Final = ((500_000, 8_000_000), (500_000, 8_000_000), (10_000_000, 60_000_000))
-"""Durations: noticed by nobody, or longer than a session and replica.lag.time.max.ms."""
+"""Durations: shorter than the timeouts, or longer than a session and replica.lag.time.max.ms."""
 DOWN_US: Final = (10_000_000, 60_000_000)
 STRUCK_US: Final = ((500_000, 4_000_000), (3_000_000, 15_000_000))
 """Time between the stop of a machine and what strikes it while it is down."""

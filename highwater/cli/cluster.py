@@ -1,4 +1,4 @@
-"""Options for the settings of a real cluster, and what is told about them."""
+"""Options for the settings of a real cluster, and notes about them."""
 
 from __future__ import annotations
 

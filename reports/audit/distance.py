@@ -1,4 +1,4 @@
-"""How far a partition is from a loss of acknowledged records, and from a state in which nobody can lead.
+"""How far a partition is from a loss of acknowledged records, and from a state in which no replica can lead.
 
 A search over `situations`, shortest stories first. It counts unclean ends apart from clean events: stops, starts, moves
 and preferred elections. Neither kind outweighs the other, so a distance has each story that no other beats in both.
@@ -34,7 +34,7 @@ class Distance:
 
     Attributes:
         loss: the cheapest stories after which a leader lacks acknowledged records; fewest unclean ends first.
-        leaderless: likewise, after which nobody can lead.
+        leaderless: likewise, after which no replica can lead.
         within: events within which all stories were looked at.
     """
 

@@ -494,7 +494,7 @@ class Step:
         self.behind = list(behind)
 
     def end(self) -> int:
-        """The resulting state: brokers replay what makes no difference, records that nobody needs are dropped."""
+        """The resulting state: brokers replay what makes no difference, records that no broker needs are dropped."""
         cluster = self._cluster
         for place, behind in enumerate(self.behind):
             while behind and cluster.is_silent(self.snapshots[place], place + 1, self.tail[-behind]):
@@ -517,7 +517,7 @@ class Step:
         return cluster.number(tuple(self.snapshots), control, tuple(sorted(self.flights)))
 
     def _drop_refused(self) -> None:
-        """Drop stale requests of a leader epoch below the receiver's: they are refused, and nobody waits for that."""
+        """Drop stale requests of a leader epoch below the receiver's: they are refused, and no sender waits."""
         cluster = self._cluster
         if not cluster.reduced or cluster.stale.isdisjoint(self.flights):
             return
@@ -609,7 +609,7 @@ class Step:
             return
         image = None if view.knows_metadata else cluster.controller.views[self.controller].image
         self.run(broker, ("publish", image, records))
-        for follower in cluster.brokers:  # Requests that nobody answered are sent again.
+        for follower in cluster.brokers:  # Unanswered requests are sent again.
             other = cluster.machine.views[self.snapshots[follower - 1]]
             if other.follows == broker and other.waits and not self._in_flight(follower):
                 self.run(follower, ("failed",))

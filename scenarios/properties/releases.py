@@ -21,7 +21,7 @@ _ACKS: Final = "acks"
 _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 _IN_FLIGHT_MAX: Final = 5
 _NO_DEFAULT: Final = ("default.replication.factor",)
-"""Whoever creates a topic chooses it; the scenario's own stays."""
+"""The creator of a topic chooses it; the scenario's own value stays."""
 
 
 @dataclass(frozen=True, slots=True)

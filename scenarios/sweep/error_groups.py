@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 COLUMNS: Final = ("scenario", "mode", "seed", "blow", "verdict", "error", "replay")
 """Columns of rows that `ErrorGroups.add` needs."""
 MOST: Final = 10
-"""Groups that are told, at most."""
+"""Most groups that are printed."""
 _AT: Final = " (at "
 
 

@@ -107,7 +107,7 @@ class View(NamedTuple):
         ids: the records as a bit set.
         follows: the leader that its fetcher asks, 0 without one.
         waits: a request of its fetcher is unanswered.
-        may_lag: followers that miss something.
+        may_lag: followers whose LEO differs from the leader's.
     """
 
     up: bool
@@ -319,7 +319,7 @@ class Machine:
             partition.become_leader(decision, NOW_US)
         elif leader != NO_LEADER:
             self._follow(broker, decision)
-        # One that names nobody is ignored, leader epoch included (ReplicaManager.makeFollowers).
+        # One without a leader is ignored, leader epoch included (ReplicaManager.makeFollowers).
 
     def _follow(self, broker: Broker, decision: LeaderAndIsr) -> None:
         partition = broker.partition

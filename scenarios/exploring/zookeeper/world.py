@@ -4,7 +4,7 @@ The controller never fails and always knows ZooKeeper's state. All its elections
 ISR that have a session, moves leadership while the old leader stays in the ISR (a preferred election), and, when a
 session expires, takes the broker out of the ISR unless it is the last member. Each of that raises the leader epoch.
 Decisions reach each broker in order and after any delay; what still waits in the controller's queue when a session
-expires is dropped, and a broker that registers again is told how things stand. Requests and replies between brokers
+expires is dropped, and a broker that registers again receives the current state. Requests and replies between brokers
 take any time and overtake each other; a leader changes the ISR by one atomic write to ZooKeeper, which fails if it
 does not know the present version.
 
@@ -53,10 +53,10 @@ class Bounds:
         crashes: processes that may end, and start again after their session is gone; started again, they know the HW
             that they had at the end or, if the checkpoint is old, 0.
         bounces: some of these crashes may go unnoticed: the process is back before its session is gone, stays in the
-            ISR, and is told how things stand (KIP-101 tells its scenario 1 so).
+            ISR, and receives the current state (KIP-101 tells its scenario 1 so).
         zombies: sessions of running processes may expire; they go on as they did, and register again at any time.
         lags: how often a follower may lag, so that the leader takes it out of the ISR.
-        prompt: decisions reach everybody who has a session at once.
+        prompt: decisions reach all brokers with a session at once.
         strays: messages may arrive while leader and follower are in different leader epochs, and requests after the
             follower has given them up.
         prefix: records that everybody has at first, and knows to be committed.
@@ -106,7 +106,7 @@ class State(NamedTuple):
     """A state of the cluster.
 
     Attributes:
-        leader: what ZooKeeper says, 0 for nobody.
+        leader: what ZooKeeper has stored, 0 without a leader.
         epoch: its leader epoch.
         isr: its ISR.
         live: brokers with a session.

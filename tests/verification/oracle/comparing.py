@@ -14,7 +14,7 @@ from tests.verification.oracle.subject import Case, Seen, Subject
 
 BATCH: Final = 500
 SHOWN: Final = 5
-"""So many differences are made small and shown."""
+"""Most differences that are minimised and printed."""
 
 
 def first_difference(kafka: Seen, core: Seen) -> int:

@@ -80,7 +80,7 @@ class Kafka:
                 self._process.stdin.flush()
             self._process.stdin.close()
         except BrokenPipeError:
-            pass  # Whoever reads learns of it.
+            pass  # `_answer` reports that Java ended.
 
     def _read(self) -> None:
         assert self._process.stdout is not None
