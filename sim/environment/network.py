@@ -12,7 +12,7 @@ events that need it.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, Final, Generic, TypeVar
 
@@ -192,6 +192,12 @@ class Node(Receiver):
         position at this place is concerned.
         """
         return False
+
+    def repeated_places(self, request: Any, results: Sequence[Any]) -> int:  # noqa: ARG002 - for subclasses
+        """`would_repeat` for empty results of a fetch of several partitions: how many places, from the first one on,
+        it holds for.
+        """
+        return 0
 
     def outlasts_timeout(self, peer: int, answered_us: int, period_us: int) -> bool:  # noqa: ARG002 - for subclasses
         """Whether neither this fetch, answered at `answered_us`, nor its repeats, each `period_us` long, time out."""

@@ -451,6 +451,8 @@ class Storage:
         """
         known, checkpoint = self.log, self.log_start_file.content or 0
         segments = known.segments
+        if not (known.batches or known.below or checkpoint or segments[-1] or known.producers.snapshots):
+            return self._recover_empty(decide, clean=clean)
         log = Log(check_first_offset=decide.checks_first_offset.answer, log_start=max(checkpoint, segments[0]))
         log.segments, log.producers = segments, known.producers
         log.producers.snapshots_reloads = decide.snapshots_reloads.answer
@@ -486,6 +488,21 @@ class Storage:
         self.log = log
         self._note_log_start()
         self._recount()
+        return log, epochs, self.hw_file.content or 0
+
+    def _recover_empty(self, decide: Decisions, *, clean: bool) -> tuple[Log, LeaderEpochFileCache, int]:
+        """`recover` of a log that never had a record, as of an idle partition."""
+        log = Log(check_first_offset=decide.checks_first_offset.answer)
+        log.segments, log.producers = self.log.segments, self.log.producers
+        log.producers.snapshots_reloads = decide.snapshots_reloads.answer
+        log.producers.reload(0, 0)
+        epochs = LeaderEpochFileCache(self.epoch_checkpoint, strict=decide.records_epoch_at_election.answer)
+        epochs.truncate_from_end(0)
+        if not clean:
+            decide.mutants.epoch_0_not_recovered.took = True
+        self.recovery_point = self._unflushed = self._segment_bytes = 0
+        self._log_start_entry = None
+        self.log = log
         return log, epochs, self.hw_file.content or 0
 
     def _restart_log(self, log: Log) -> None:

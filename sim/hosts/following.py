@@ -24,6 +24,7 @@ from sim.protocol.messages import (
     EpochEndResult,
     FetchRequest,
     FetchResponse,
+    FetchResult,
     LeaderAndIsr,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -374,6 +375,12 @@ class Following(Serving):
             return False
         fetcher = self._fetchers.get(request.leader)
         return fetcher is not None and fetcher.would_repeat(request, place, log_start)
+
+    def repeated_places(self, request: FetchRequest, results: Sequence[FetchResult]) -> int:
+        fetcher = self._fetchers.get(request.leader)
+        if fetcher is None or self.waiting is not None or request.broker_epoch != self.broker_epoch:
+            return 0
+        return fetcher.repeated_places(request, results)
 
     def outlasts_timeout(self, peer: int, answered_us: int, period_us: int) -> bool:
         timeout_us = self.settings.socket_timeout_us

@@ -320,20 +320,24 @@ class Serving(HostingBroker):
         asker = network.nodes.get(request.node)
         if asker is None or not network.is_steady(self, asker):
             return False
-        for place, (name, offset, epoch, last_epoch) in enumerate(request.positions):
+        if len(request.positions) > 1:
+            results = self._empty_results(request)
+            if not self._are_idle(delayed, results, asker.repeated_places(request, results)):
+                return False
+        else:
+            name, offset, epoch, last_epoch = request.positions[0]
             replica = self.replica(name)
             assert replica is not None
             partition = replica.partition
-            if not asker.would_repeat(request, place, partition.hw, partition.log.log_start):
+            if not asker.would_repeat(request, 0, partition.hw, partition.log.log_start):
                 return False
-            if request.replica >= 0 and not partition.fetch_is_noop(
-                request.replica, offset, request.leader_epochs[place]
-            ):
+            if request.replica >= 0 and not partition.fetch_is_noop(request.replica, offset, request.leader_epochs[0]):
                 return False
             if delayed.since_us < self.kernel.now_us and partition.check_fetch(
                 offset, epoch, last_epoch, request.replica < 0
             ):
                 return False  # The fetch was accepted and would be refused now.
+            results = [replica.nothing()]
         if not network.elides:
             network.idle_messages += 2
             return False
@@ -344,8 +348,24 @@ class Serving(HostingBroker):
         answer_us = wait_us + back.longest_us
         if not asker.outlasts_timeout(self.node, delayed.since_us + answer_us, there.longest_us + answer_us):
             return False
-        ElidedFetch(self, delayed, self._empty_results(request), there, back, wait_us).begin()
+        ElidedFetch(self, delayed, results, there, back, wait_us).begin()
         return True
+
+    def _are_idle(self, delayed: DelayedFetch, results: Sequence[FetchResult], repeated: int) -> bool:
+        """Whether a round of a fetch of several partitions is a no-op for the leader, as it is for the follower at the
+        first `repeated` places.
+        """
+        request, replicas = delayed.request, self.replicas
+        waited = delayed.since_us < self.kernel.now_us
+        follower, leader_epochs = request.replica, request.leader_epochs
+        for place in range(repeated):
+            position = request.positions[place]
+            partition = replicas[position[0]].partition
+            if not partition.fetch_is_noop(follower, position[1], leader_epochs[place]):
+                return False
+            if waited and not partition.has_all(position) and partition.check_fetch(*position[1:]):
+                return False  # The fetch was accepted and would be refused now.
+        return repeated == len(results)
 
     def _empty_results(self, request: FetchRequest) -> list[FetchResult]:
         """The empty results of a fetch that timed out."""

@@ -33,6 +33,7 @@ from sim.protocol.messages import (
     Diverging,
     FetchRequest,
     FetchResponse,
+    FetchResult,
     ListOffsetsRequest,
     ListOffsetsResponse,
     OffsetsForLeaderEpochRequest,
@@ -263,6 +264,30 @@ class ReplicaFetcherThread:
             and fetch.replica.log.log_start >= log_start
             and self.session.position(position[0], fetch) == position
         )
+
+    def repeated_places(self, request: FetchRequest, results: Sequence[FetchResult]) -> int:
+        """How many places of a fetch of several partitions, from the first one on, `would_repeat` holds for if the
+        response has these empty results, which must have the follower's HWs, too.
+        """
+        positions, leader_epochs = request.positions, request.leader_epochs
+        if (
+            request is not self.in_flight
+            or self.dead
+            or len(self.partitions) != len(positions)
+            or not self.session.is_open
+        ):
+            return 0
+        for place, result in enumerate(results):
+            position = positions[place]
+            fetch = self.partitions.get(position[0])
+            if fetch is None or fetch.state is not FETCHING or fetch.leader_epoch != leader_epochs[place]:
+                return place
+            replica = fetch.replica
+            if replica.hw != result[3] or replica.log.log_start < result[4]:
+                return place
+            if self.session.position(position[0], fetch) != position:
+                return place
+        return len(results)
 
     def request_failed(self, request: Request, now_us: int) -> None:
         """Handle a broken connection or timeout: retry after the back-off, in a new session.
