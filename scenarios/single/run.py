@@ -133,7 +133,7 @@ def prepare_process() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(100_000, 20, 20)  # More than the objects that a run of 200 partitions has at a time.
 
 
 def run_row(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str] | None = None) -> Row:

@@ -210,6 +210,7 @@ class Storage:
 
     __slots__ = (
         "_flush_records",
+        "_is_new",
         "_log_start_entry",
         "_segment_bytes",
         "_settings",
@@ -229,6 +230,8 @@ class Storage:
         self._settings = settings
         self._writeback_phase_us = writeback_phase_us
         self.log = Log()
+        self._is_new = True
+        """Whether no process has loaded the log."""
         self._written_us: list[int] = []  # Of all batches, including those below the log start; so is `_synced`.
         self._synced = 0
         self._log_start_entry: int | None = None
@@ -453,6 +456,7 @@ class Storage:
         segments = known.segments
         if not (known.batches or known.below or checkpoint or segments[-1] or known.producers.snapshots):
             return self._recover_empty(decide, clean=clean)
+        self._is_new = False
         log = Log(check_first_offset=decide.checks_first_offset.answer, log_start=max(checkpoint, segments[0]))
         log.segments, log.producers = segments, known.producers
         log.producers.snapshots_reloads = decide.snapshots_reloads.answer
@@ -492,10 +496,16 @@ class Storage:
 
     def _recover_empty(self, decide: Decisions, *, clean: bool) -> tuple[Log, LeaderEpochFileCache, int]:
         """`recover` of a log that never had a record, as of an idle partition."""
-        log = Log(check_first_offset=decide.checks_first_offset.answer)
-        log.segments, log.producers = self.log.segments, self.log.producers
+        known = self.log
+        if self._is_new:
+            log = known
+            log.check_first_offset = decide.checks_first_offset.answer
+            self._is_new = False
+        else:
+            log = Log(check_first_offset=decide.checks_first_offset.answer)
+            log.segments, log.producers = known.segments, known.producers
+            log.producers.reload(0, 0)
         log.producers.snapshots_reloads = decide.snapshots_reloads.answer
-        log.producers.reload(0, 0)
         epochs = LeaderEpochFileCache(self.epoch_checkpoint, strict=decide.records_epoch_at_election.answer)
         epochs.truncate_from_end(0)
         if not clean:
