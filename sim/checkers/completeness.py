@@ -181,11 +181,14 @@ class Completeness(Checker):
 
     def _judge_all(self, kind: str, broker: int, now_us: int) -> list[Batch]:
         """`_judge` all required batches, except those that the broker's log was found to hold and still has."""
-        required, order, log = self._required, self._order, self._logs.get(broker, _NO_LOG)
+        order = self._order
+        if not order:
+            return []
+        required, log = self._required, self._logs.get(broker, _NO_LOG)
         found, log_start = self._sound.get(broker, (0, 0))
         if log.log_start < log_start:
             found = 0
-        self.decided = self.decided or len(order) > 0
+        self.decided = True
         if found == len(order):
             return []
         wanted = [batch for place, batch in enumerate(order[found:], found) if required.get(batch) == place]

@@ -158,6 +158,8 @@ class Divergence(Checker):
             return
         replica = known.replica
         hw = replica.hw
+        if hw == 0:
+            return
         for peer in self._settled.values():
             if peer is known or peer.epoch != current:
                 continue

@@ -133,9 +133,10 @@ class Recorder:
         self.metrics = Metrics()
         self.counts = Counts()
         history = self.history
+        of_first = [self.availability] if first is None else []
         if first is None:
             self.attach([self.coverage])
-        self.attach([history.clients, history.commits, history.records, self.availability, self.metrics, self.counts])
+        self.attach([history.clients, history.commits, history.records, *of_first, self.metrics, self.counts])
 
     def add_partition(self, name: str) -> Recorder:
         """The recorder of another partition."""
@@ -253,7 +254,7 @@ class Recorder:
         if kind.kept:
             self._kept.append(step)
         listeners = self._listeners[kind.number]
-        if self._first is not None and self._trace.observers:
+        if self._trace.observers and self._place:
             listeners = [one for one in listeners if one is not self._trace]
         if listeners:
             step.tell(listeners)
