@@ -110,7 +110,8 @@ def _ended_before_records(history: History) -> bool:
     """Whether all processes ended before the first record was appended, as of an idle partition: such ends excuse
     nothing.
     """
-    if len(history.commits.batches) > FEW_BATCHES:
+    batches = history.commits.batches
+    if len(batches) > FEW_BATCHES:
         return False
     ended_us, appended_us = -1, FOREVER_US
     for step in history.steps:
@@ -118,7 +119,9 @@ def _ended_before_records(history: History) -> bool:
             appended_us = min(appended_us, step.at_us)
         elif isinstance(step, steps.End):
             ended_us = step.at_us
-    return ended_us < appended_us
+            if step.lost:
+                return False
+    return ended_us < appended_us and (appended_us < FOREVER_US or not batches)
 
 
 class Promise:

@@ -99,6 +99,11 @@ class ClusterPartition:
         return self._consumer
 
     @property
+    def has_clients(self) -> bool:
+        """Whether its clients were needed so far."""
+        return self._producer is not None
+
+    @property
     def size(self) -> int:
         """Number of objects that its producer keeps."""
         return 0 if self._producer is None else self._producer.size

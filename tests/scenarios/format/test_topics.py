@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from faults.kinds.topic_changes import OF_TOPICS
+from faults.promise import promise
 from scenarios.format import catalogue, selection
 from scenarios.format.schema import of_store, read
 from scenarios.single import recording
@@ -112,7 +113,17 @@ def test_an_idle_partition_that_nothing_changed_converges_without_a_write() -> N
     unchanged = [name for name in control.further if control.state_of(name).partition_epoch == 0]
     assert unchanged
     assert {partition.name for partition in written} == set(control.further) - set(unchanged)
+    joined = {partition.name for partition in one.cluster.partitions[1:] if partition.has_clients}
+    assert joined == {partition.name for partition in written}
     assert all(convergence.converged for convergence in one.convergence.partitions)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ends_before_the_first_record_excuse_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = '[[topics]]\nname = "orders"\n[[topics]]\nname = "idle"\npartitions = 12\nidle = true\n'
+    row = run_row(with_topics(topics), ELR, seed)
+    monkeypatch.setattr(promise, "FEW_BATCHES", -1)
+    assert run_row(with_topics(topics), ELR, seed) == row
 
 
 def test_many_idle_partitions_cost_little() -> None:

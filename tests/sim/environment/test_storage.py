@@ -547,3 +547,14 @@ def test_overlapping_offsets_fail_recovery_after_an_unclean_end(end: str, rule: 
     else:
         machine.start()
         assert machine.replica.log.leo == 7
+
+
+def test_each_process_loads_a_log_of_its_own_also_of_an_empty_one() -> None:
+    machine = Machine()
+    logs = [machine.storage.log]
+    for _ in range(2):
+        machine.start()
+        logs.append(machine.storage.log)
+    assert len(set(map(id, logs))) == 3
+    assert all((log.leo, log.log_start, log.segments, log.batches) == (0, 0, [0], []) for log in logs)
+    assert machine.storage.recovery_point == 0
