@@ -14,6 +14,8 @@ from typing import ClassVar
 from sim.checkers.checker import NEVER_DIVERGES, Checker, Finding, RunEnd
 from sim.history import steps
 from sim.history.history import History
+from sim.kernel.build import COMPILED
+from sim.protocol.log.log import place_of
 from sim.protocol.replica.replica import Replica
 
 
@@ -29,12 +31,16 @@ def first_difference(one: Replica, other: Replica, start: int, end: int) -> int 
     """The first offset in [start, end) at which two logs differ, None if they agree."""
     # Logs mostly hold the same few batch objects: compare batches backwards from the end of the range, without
     # comparing each offset.
-    start = max(start, max(one.log.log_start, other.log.log_start))  # Compiled code calls no function for a max of two.
-    ones, others, lasts = one.log.batches, other.log.batches, one.log.lasts
-    place = len(lasts) - 1
-    if place >= 0 and lasts[place] >= end - 1:
-        while place and lasts[place - 1] >= end - 1:
-            place -= 1
+    log, peer = one.log, other.log
+    start = max(start, max(log.log_start, peer.log_start))  # Compiled code calls no function for a max of two.
+    ones, others, lasts = log.batches, peer.batches, log.lasts
+    place, last = len(lasts) - 1, end - 1
+    if place >= 0 and lasts[place] >= last:
+        if COMPILED:
+            while place and lasts[place - 1] >= last:
+                place -= 1
+        else:
+            place = place_of(lasts, last)
         if place < len(others):
             while ones[place] is others[place]:
                 if ones[place].base_offset <= start:
@@ -168,7 +174,9 @@ class Divergence(Checker):
             if checked is None:
                 checked = self._checked[one] = {}
             start = checked.get(other, 0)
-            end = min(hw, peer.replica.hw)
+            end = peer.replica.hw
+            if hw < end:
+                end = hw
             if end > start:
                 self.decided = True
                 checked[other] = end

@@ -66,7 +66,8 @@ class HwAboveIsr(Checker):
         hw = step.offset
         if hw <= step.other:
             return
-        self._top = max(self._top, hw)
+        if hw > self._top:
+            self._top = hw
         if hw > self._floor and step.epoch >= self._since:
             what = "leads and raises its HW" if step.leads else "follows and raises its HW"
             self._compare(step.broker, hw, self._isr, what, step.at_us)
@@ -164,7 +165,9 @@ class HwAboveIsr(Checker):
         return log.leo if log is not None else 0
 
     def _had(self, broker: int) -> int:
-        return max(self._leo(broker), self._lost.get(broker, 0))
+        log = self._logs.get(broker)
+        leo = log.leo if log is not None else 0
+        return max(leo, self._lost.get(broker, 0)) if self._lost else leo
 
     def _note_peak(self, broker: int, end: int) -> None:
         self._peaks[broker] = max(self._peaks.get(broker, 0), end)
@@ -190,8 +193,10 @@ class HwAboveIsr(Checker):
             had = self._had(member)
             if had < hw:
                 self._report(broker, hw, member, what, now_us)
-            floor = min(floor, had)
-        self._floor = max(floor, self._floor)
+            if had < floor:
+                floor = had
+        if floor > self._floor:
+            self._floor = floor
 
     def _report(self, broker: int, hw: int, member: int, what: str, now_us: int) -> None:
         key = broker, member, self._epoch

@@ -87,7 +87,7 @@ class PeriodicFile:
         """Apply the writes up to now; call before the value changes."""
         if self._first_us < 0:
             return
-        writes = self._due(now_us)
+        writes = (now_us - self._first_us) // self._interval_us + 1  # Negative before the first.
         if writes > self._writes:
             self._writes = writes
             self.content = value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NoReturn
 
 from sim.history.clients import Clients
 from sim.history.commits import Commits
@@ -55,13 +55,19 @@ class History:
 
 
 class RecordBudget:
-    """The rest of ``sim.record.budget``."""
+    """The rest of ``sim.record.budget``: `left`; below 0 it is used up (`end`)."""
+
+    __slots__ = ("_records", "left")
 
     def __init__(self, records: int) -> None:
-        self._records = self._left = records
+        self._records = self.left = records
 
     def take(self, records: int, now_us: int) -> None:
         """Count records; raises BudgetError if the budget is used up."""
-        self._left -= records
-        if self._left < 0:
-            raise BudgetError("sim.record.budget", self._records, "records", f"{now_us / 1e6:.6f} s")
+        self.left -= records
+        if self.left < 0:
+            self.end(now_us)
+
+    def end(self, now_us: int) -> NoReturn:
+        """Raise the BudgetError."""
+        raise BudgetError("sim.record.budget", self._records, "records", f"{now_us / 1e6:.6f} s")

@@ -202,7 +202,10 @@ class Recorder:
         kind = step.kind
         step.at_us = now_us = self._kernel.now_us
         if kind.has_records:
-            self._budget.take(step.records, now_us)
+            budget = self._budget
+            budget.left -= step.records  # `RecordBudget.take` without the call.
+            if budget.left < 0:
+                budget.end(now_us)
         code = kind.code
         if code >= 0:
             place = self._place

@@ -13,6 +13,7 @@ from sim.history import steps
 from sim.history.steps import Exposed
 from sim.hosts.client import Client, ClientSetup
 from sim.hosts.peers import Server
+from sim.kernel.build import COMPILED
 from sim.kernel.scheduler import Event, IdleCall
 from sim.protocol import probes
 from sim.protocol.batch import Batch
@@ -36,6 +37,7 @@ from sim.protocol.messages import (
     FetchResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    MetadataResponse,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
 )
@@ -408,3 +410,10 @@ class Consumer(Client):
 
     def connection_lost(self) -> None:
         self._fetch = self._reset_request = self._validation = None
+
+
+if not COMPILED:
+    Consumer.handlers = {
+        FetchResponse: Consumer.on_fetch_reply,
+        MetadataResponse: Consumer.on_metadata_reply,
+    }

@@ -15,6 +15,7 @@ from sim.history.recorder import Recorder
 from sim.hosts.hosted_replica import HostedReplica
 from sim.hosts.serving import Serving
 from sim.hosts.settings import BrokerSettings
+from sim.kernel.build import COMPILED
 from sim.kernel.scheduler import Call, Event, Gate, Kernel
 from sim.protocol import probes
 from sim.protocol.decisions import Decisions
@@ -28,6 +29,7 @@ from sim.protocol.messages import (
     LeaderAndIsr,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    MetadataRequest,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
     Position,
@@ -390,3 +392,14 @@ class Following(Serving):
         """See `Node.note_elided_rounds`; the first of these fetches may have arrived long before it began to wait."""
         leader = request.leader
         self._set_timeout_from(leader, sent_us if answers else self._sent_us[leader])
+
+
+if not COMPILED:
+    Following.handlers = {
+        FetchRequest: Following.on_fetch,
+        FetchResponse: Following.on_fetch_reply,
+        ProduceRequest: Following.on_produce,
+        MetadataRequest: Following.on_metadata,
+        OffsetsForLeaderEpochRequest: Following.on_epoch_end,
+        OffsetsForLeaderEpochResponse: Following.on_epoch_end_reply,
+    }

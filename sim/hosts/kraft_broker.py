@@ -15,6 +15,7 @@ from sim.hosts.broker import NOT_REGISTERED, SHUTDOWN, Broker, Startup
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.hosted_replica import HostedReplica
 from sim.hosts.peers import QuorumSessions
+from sim.kernel.build import COMPILED
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Event, Gate, IdleCall
 from sim.protocol import probes
@@ -592,3 +593,11 @@ class KRaftBroker(Broker):
         state = self.image.partitions.get(request.name)
         leader_epoch = state.leader_epoch if state is not None else -1
         self.to_control(GetReplicaLogInfoResponse(request, self.broker_epoch, last_epoch, leo, leader_epoch))
+
+
+if not COMPILED:
+    KRaftBroker.handlers = {
+        **Broker.handlers,
+        BrokerHeartbeatResponse: KRaftBroker.on_heartbeat_reply,
+        MetadataRecords: KRaftBroker.on_metadata_records,
+    }

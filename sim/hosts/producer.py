@@ -10,11 +10,12 @@ from itertools import count
 
 from sim.history import steps
 from sim.hosts.client import Client, ClientSetup
+from sim.kernel.build import COMPILED
 from sim.kernel.scheduler import Event, Gate
 from sim.protocol import probes
 from sim.protocol.client.producer_sequences import SEQUENCE_ERRORS, ProducerSequences
 from sim.protocol.client.sender import NEVER_US, ProducerBatch, Sender
-from sim.protocol.messages import NONE, ProduceRequest, ProduceResponse
+from sim.protocol.messages import NONE, MetadataResponse, ProduceRequest, ProduceResponse
 
 
 class _Due(Event):
@@ -242,3 +243,10 @@ class Producer(Client):
             self._requests = [entry for entry in self._requests if entry[1].leader != broker]
             self._sender.connection_lost(lost, self.kernel.now_us)
             self.retry_later(always=True)
+
+
+if not COMPILED:
+    Producer.handlers = {
+        ProduceResponse: Producer.on_produce_reply,
+        MetadataResponse: Producer.on_metadata_reply,
+    }

@@ -34,6 +34,7 @@ from sim.hosts.zk_messages import (
     ZooKeeperResponse,
 )
 from sim.hosts.zk_shutdown import ShutdownTries
+from sim.kernel.build import COMPILED
 from sim.kernel.message import ABOUT
 from sim.kernel.scheduler import Event, Gate, IdleCall
 from sim.protocol import probes
@@ -433,3 +434,21 @@ class ZooKeeperBroker(Broker):
             self.exit(SHUTDOWN)
         else:
             self._shutdown.begin()
+
+
+def _on_control_reply(broker: ZooKeeperBroker, reply: ControlResponse) -> None:
+    broker.module.on_control_reply(reply)
+
+
+def _on_zookeeper_reply(broker: ZooKeeperBroker, reply: ZooKeeperResponse) -> None:
+    broker.zookeeper.replied(reply.request)
+
+
+if not COMPILED:
+    ZooKeeperBroker.handlers = {
+        **Broker.handlers,
+        ControllerRequestBatch: ZooKeeperBroker.on_control,
+        ControlResponse: _on_control_reply,
+        ZooKeeperResponse: _on_zookeeper_reply,
+        WatchedEvent: ZooKeeperBroker.on_watched_event,
+    }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from sim.kernel.build import COMPILED
 from sim.kernel.scheduler import Event, Gate
 from sim.kernel.values import parts
 
@@ -33,7 +34,13 @@ class Message(Event):
 
     def happen(self, gate: Gate) -> None:
         """Arrive; see `Event.happen`."""
-        gate.receiver.receive(self)
+        receiver = gate.receiver
+        if not COMPILED:  # Where each test of a type in `receive` takes time.
+            handler = receiver.handlers.get(type(self))
+            if handler is not None:
+                handler(receiver, self)
+                return
+        receiver.receive(self)
 
     def about(self) -> int:
         """The message's subject as one number: its kind, and what distinguishes it from others of that kind between the

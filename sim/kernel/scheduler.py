@@ -21,7 +21,7 @@ from __future__ import annotations
 from bisect import insort
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 import simpy
 from simpy.events import NORMAL
@@ -93,9 +93,14 @@ class Backlog:
 
 
 class Receiver:
-    """What messages arrive at: a node."""
+    """What messages arrive at: a node.
+
+    Attributes:
+        handlers: in plain Python, the handlers of frequent types of messages, which are called instead of `receive`.
+    """
 
     __slots__ = ()
+    handlers: ClassVar[dict[type[Event], Callable[[Any, Any], None]]] = {}
 
     def receive(self, message: Event) -> None:
         """Handle an arriving message."""
@@ -187,6 +192,7 @@ _SOURCES: Final = 127
 """Bits of the source node in the number of a `TASK` or `FIRST` entry: brokers are below 100, clients from 1001."""
 _TIE: Final = _RANK + 7
 """Shift of the tie key: below it the source node and the sequence number."""
+_CALL_AFTER_FIRST: Final = (CALL - FIRST) << _TIE
 SHIFT: Final = _TIE + 2
 """Bits below the time: tie key, source node and sequence number. Numbers of the first 536 s fit 62 bits."""
 AUDIT_EVENTS: Final = 1_024
@@ -369,8 +375,13 @@ class Kernel:
             refuse(at_us, self.now_us, gate, event)
         number = self.number
         self.number = number + 1
-        number += ((gate.source & _SOURCES) << _RANK) - ((CALL - FIRST) << _TIE)
-        self.push((at_us << SHIFT) + number, gate, event)
+        number += ((gate.source & _SOURCES) << _RANK) - _CALL_AFTER_FIRST
+        if COMPILED:
+            self.push((at_us << SHIFT) + number, gate, event)
+        else:  # `push` without the call.
+            number = -number - (at_us << SHIFT)
+            self.scheduled[number] = gate, event
+            insort(self.numbers, number)
 
     def schedule_task(self, at_us: int, gate: Gate, event: Event) -> None:
         """Schedule a check of a periodic task whose other checks are elided: before all other events of the same time,
