@@ -494,7 +494,9 @@ class Kernel:
     @property
     def pending(self) -> int:
         """How many events are scheduled."""
-        return len(self._queue if COMPILED else self.numbers)
+        if COMPILED:
+            return len(self._queue)
+        return len(self.numbers)
 
     def dispose(self) -> None:
         """Drop all pending events."""
