@@ -180,13 +180,14 @@ test-s3: venv
 	test -x .venv-s3/bin/moto_server || ($(PYTHON) -m venv .venv-s3 && .venv-s3/bin/pip install --quiet 'moto[server]>=5.1')
 	HIGHWATER_S3_SERVER=$(CURDIR)/.venv-s3/bin/moto_server $(BIN)/pytest -n 0 tests/remote/s3_checks.py
 
-# Half an hour, compiled: losses per partition-year of six clusters, by incidents and by direct runs. INCIDENTS=, RUNS= and ONLY= (a
-# number) choose.
+# Ten minutes, compiled: losses per partition-year of six clusters, by incidents and by direct runs. INCIDENTS=, RUNS=, ONLY= (a
+# number) and PROCESSES= choose.
 hunt-rates: build/compiled/done
 	rm -rf build/compiled/tests
 	cp -r tests build/compiled
 	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m tests.verification.losses \
-		$(if $(INCIDENTS),--incidents $(INCIDENTS)) $(if $(RUNS),--runs $(RUNS)) $(if $(ONLY),--only $(ONLY))
+		$(if $(INCIDENTS),--incidents $(INCIDENTS)) $(if $(RUNS),--runs $(RUNS)) $(if $(ONLY),--only $(ONLY)) \
+		$(if $(PROCESSES),--local $(PROCESSES))
 
 # Forty tries with two drivers on one folder, one of them killed, stopped or interrupted, and some hundred damaged stores:
 # half an hour.
