@@ -8,6 +8,7 @@ sweep has one version, and its summary contains the names.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from faults.kinds.injection import RealisedFault
@@ -34,12 +35,18 @@ def moved(column: str, rules: Rules, others: Rules) -> str:
     The branch of a rule's value becomes that of the other value, which has acted alike.
     """
     found, first = int(column, 16), width() - 1
-    for name in RULES:
-        one, other = rules.value(name), others.value(name)
+    for name, one, other in _differences(rules, others):
         bit = 1 << (first - BRANCHES[name, one])
-        if one != other and found & bit:
+        if found & bit:
             found = found & ~bit | 1 << (first - BRANCHES[name, other])
     return f"{found:x}"
+
+
+@lru_cache(maxsize=256)
+def _differences(rules: Rules, others: Rules) -> list[tuple[str, str, str]]:
+    """Rules in which both differ, with both values. A plug-in's rule that neither names has one value in both."""
+    values = [(name, rules.value(name), others.value(name)) for name in RULES]
+    return [(name, one, other) for name, one, other in values if one != other]
 
 
 class Reached:
