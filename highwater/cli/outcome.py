@@ -31,10 +31,11 @@ def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
     ui.lines(rest)
     if not result.row["expected"] and result.row["mode"] in scenario.expect:
         expected = scenario.expect[result.row["mode"]]
-        ui.line(f"the scenario expects {expectation(expected)}{_not_expected(expected, result)}")
+        ui.line(f"the scenario expects {expectation(expected)}{_not_expected(scenario, expected, result)}")
     if scenario.draw_config:
         ui.line(f"drawn: {pairs({key: shown(result.settings[key]) for key in scenario.draw_config})}")
-    ui.lines(rule_effects(result, base_of(result.mode)))
+    if result.row["verdict"] != "error":
+        ui.lines(rule_effects(result, base_of(result.mode)))
     _section(ui, "Story", ["happened", "step"], [(seconds(p["met_at_us"]), p["text"]) for p in result.story])
     if waits := waits_for(result):
         ui.section("Stalled")
@@ -51,9 +52,10 @@ def show(ui: Ui, scenario: Scenario, result: RunResult) -> None:
         ui.line(f"Replay: {result.row['replay']}")
 
 
-def _not_expected(expected: Expectation, result: RunResult) -> str:
+def _not_expected(scenario: Scenario, expected: Expectation, result: RunResult) -> str:
     """The kinds of violation of a run that its scenario does not name, or must not have; empty if there is none."""
-    named = expected.kinds if expected.verdict == "violates" else ()
+    named = {entry.kind for entry in scenario.also if result.row["mode"] in entry.modes}
+    named |= set(expected.kinds if expected.verdict == "violates" else ())
     kinds = dict.fromkeys(one["kind"] for one in result.violations if one["kind"] not in named)
     return f"; it had {', '.join(kinds)}" if kinds else ""
 

@@ -28,7 +28,8 @@ def since_us(result: RunResult) -> int:
 
 def rule_effects(result: RunResult, base: Mode | None) -> list[str]:
     """For each rule that differs from the base's, or from the mode's where an option replaced it, whether its value
-    changed a decision in this run.
+    decided otherwise in this run. Where all decided alike, both have the same history; an answer that differs may still
+    leave it as it is.
 
     Args:
         result: the run.
@@ -38,8 +39,8 @@ def rule_effects(result: RunResult, base: Mode | None) -> list[str]:
     own, others = result.mode.override(result.rules).rules, before.rules
     decided = to_values(int(result.row["decided"], 16))
     return [
-        f"{name}={own.value(name)} changed {'a' if (name, others.value(name)) in decided else 'no'} decision in "
-        f"this run ({before.name}: {others.value(name)})"
+        f"{name}={own.value(name)} decided {'otherwise' if (name, others.value(name)) in decided else 'alike'} "
+        f"in this run ({before.name}: {others.value(name)})"
         for name in RULES
         if own.value(name) != others.value(name)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from reports import starts
@@ -41,12 +42,13 @@ SHOWN: Final = 12
 NAME_MAX: Final = 24
 """A longer name of a mode is `PROPOSAL` on the page, below the title."""
 PROPOSAL: Final = "the proposal"
+TESTED: Final = "What was tested, and what was not"
 VERDICTS: Final = {
     LOSES: "{mode} breaks its promise where {base} keeps it.",
     BREAKS_UPGRADE: "{mode} keeps its promise, but not while brokers are upgraded to it from {base}, or back.",
     OFTENER: "{mode} breaks its promise on more seeds than {base}, and in no way that {base} does not.",
     UNPROVEN: "Inconclusive: {mode} shows violations that {base} does not, on so few seeds that they may be chance.",
-    UNTESTED: "Inconclusive: {mode} and {base} never acted differently, so nothing was tested.",
+    UNTESTED: "Inconclusive: {mode} and {base} have the same history on each seed, so nothing was tested.",
     COSTS: "{mode} keeps what {base} keeps, and costs availability.",
     WAITS: "{mode} keeps what {base} keeps, and leaves the partition waiting for an operator on more seeds.",
     HARMLESS: "No violation of {mode} was found that {base} does not have, and no loss of availability.",
@@ -132,13 +134,23 @@ def answer(review: Review) -> Iterator[str]:
     if review.saved:
         yield f"Inside the promise, {_kinds(review.saved)} only with {base}."
     yield from _prices(review)
-    touched = sum(one.touched for one in review.swept)
-    yield (
-        f"The rules that differ had an effect in {share(touched, review.seeds)} of the runs of random scenarios; in "
-        "all others both modes have the same history."
-    )
+    yield from _reach(review)
     if not isinstance(review.conformance, str) and review.conformance.changes:
         yield f"Kafka's own tests and recorded answers that would change: {review.conformance.changes}."
+
+
+def _reach(review: Review) -> Iterator[str]:
+    """How much of the proposal was tried."""
+    changed = share(sum(one.changed for one in review.swept), review.seeds, " of the seeds")
+    touched = share(sum(one.touched for one in review.swept), review.seeds)
+    yield (
+        f"In random scenarios, the modes have different histories on {changed}. The rules that differ were asked, with "
+        f"different answers, on {touched}."
+    )
+    if review.skipped:
+        yield f"Not everything was tried: see {TESTED!r}."
+    if review.claim and not review.claim_kind:
+        yield "The claim was not tested: --claim-kind names the kind of violation that would contradict it."
 
 
 def _begun(text: str) -> str:
@@ -158,7 +170,7 @@ def _claim_holds(review: Review) -> str:
         return f"The claim does not hold: {mode} shows {kind} where {review.base.name} does not ({', '.join(where)})."
     shown = runs.both + runs.only_base
     rest = f", except where {review.base.name} does so, too" if shown else ""
-    return f"No run contradicts the claim: {mode} never shows {kind}{rest}."
+    return f"No run of {review.seeds:,} contradicts the claim: none with {mode} shows {kind}{rest}."
 
 
 def _oftener(review: Review, kind: str, one: Counts) -> str:
@@ -211,7 +223,7 @@ def _rules(review: Review) -> Iterator[Block]:
     yield Heading("What is proposed")
     yield Text(f"{review.mode.summary[:1].upper()}{review.mode.summary[1:]}.")
     rows = [
-        (name, before, after, RULES[name].meaning.split(": ")[0].split(". ")[0], RULES[name].source)
+        (name, before, after, re.split(r"(?:; [a-z0-9-]+)?: |[.] ", RULES[name].meaning)[0], RULES[name].source)
         for name, before, after in review.rules
     ]
     yield Table(["rule", review.base.name, label(review), "what it decides", "source"], rows)
@@ -414,7 +426,7 @@ def _warnings(review: Review) -> Iterator[Block]:
 
 
 def _tested(review: Review) -> Iterator[Block]:
-    yield Heading("What was tested, and what was not")
+    yield Heading(TESTED)
     names = [name for name, *_ in review.rules]
     every = [*review.swept, *review.moved]
     rows = [(one.name, one.pair.n, *(one.effects[name] for name in names)) for one in every]
@@ -422,7 +434,8 @@ def _tested(review: Review) -> Iterator[Block]:
     yield Table(["scenario", f"runs of {review.base.name}", *names], rows)
     never = [name for name in names if not any(one.effects[name] for one in every)]
     if never:
-        yield Text(f"Never asked where the modes differ: {', '.join(never)}. Nothing here tests these.")
+        rest = "only the scripted ones above test them" if review.stories else "nothing here tests them"
+        yield Text(f"Never asked in random scenarios where the modes differ: {', '.join(never)}; {rest}.")
     if idle := _idle(every):
         yield Text(
             f"Checks that never had anything to decide: {', '.join(idle)}. Their silence says nothing about this "

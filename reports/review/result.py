@@ -112,6 +112,7 @@ class Swept:
     Attributes:
         effects: differing rule -> runs of the base in which the mode's value would have acted differently.
         touched: runs of the base in which any of them would have.
+        changed: seeds on which both modes have different histories.
         inside: kind of violation inside the promise -> seeds.
         stalled: seeds on which the partition waits for an operator at the end.
         claim: seeds on which the kind was found that contradicts the claim.
@@ -125,6 +126,7 @@ class Swept:
     groups: dict[str, Group]
     effects: dict[str, int]
     touched: int
+    changed: int
     inside: dict[str, Counts]
     stalled: Counts
     claim: Counts
@@ -214,9 +216,9 @@ class Review:
         return {kind: one for kind, one in turned.items() if one.is_sure}
 
     @property
-    def touched(self) -> int:
-        """Runs of the base in which the mode's rules would have acted differently."""
-        return sum(one.touched for one in [*self.swept, *self.moved])
+    def changed(self) -> int:
+        """Seeds on which the mode has another history than the base."""
+        return sum(one.changed for one in [*self.swept, *self.moved])
 
     def more(self, one: Swept, cost: Difference) -> float:
         """By how much a measure is higher in the mode."""
@@ -243,7 +245,7 @@ class Review:
             return OFTENER
         if self.unproven:
             return UNPROVEN
-        if not (self.touched or self.stories):
+        if not (self.changed or self.stories):
             return UNTESTED
         if self.costly:
             return COSTS

@@ -88,16 +88,10 @@ def review(
         tell: called with what is done next.
 
     Raises:
-        InputError: the modes have the same rules, or another control plane; or there is no such kind.
+        InputError: see `check`.
     """
     pace = Pace(budget_s, processes)
-    mine, theirs = mode.rules.as_dict(), base.rules.as_dict()
-    rules = [(name, theirs[name], mine[name]) for name in RULES if mine[name] != theirs[name]]
-    if not rules:
-        raise InputError(f"{mode.name} and {base.name} have the same rules: there is nothing to review")
-    if mode.rules.control_plane != base.rules.control_plane:
-        raise InputError(f"{mode.name} and {base.name} have different control planes: no scenario compares them")
-    fitting = _drawn(base, scenarios, claim_kind)
+    rules, fitting = check(mode, base, claim_kind, scenarios)
     found = Review(base, mode, claim, claim_kind, rules)
     tell("scripted scenarios")
     _run_stories(found)
@@ -139,6 +133,23 @@ def review(
         results.sort(key=lambda swept: swept.name)
     found.seconds = time.perf_counter() - pace.begin_s
     return found
+
+
+def check(
+    mode: Mode, base: Mode, claim_kind: str, scenarios: Sequence[str]
+) -> tuple[list[tuple[str, str, str]], list[Scenario]]:
+    """The rules that differ, with both values, and the random scenarios that run.
+
+    Raises:
+        InputError: the modes have the same rules, or another control plane; or there is no such kind or scenario.
+    """
+    mine, theirs = mode.rules.as_dict(), base.rules.as_dict()
+    rules = [(name, theirs[name], mine[name]) for name in RULES if mine[name] != theirs[name]]
+    if not rules:
+        raise InputError(f"{mode.name} and {base.name} have the same rules: there is nothing to review")
+    if mode.rules.control_plane != base.rules.control_plane:
+        raise InputError(f"{mode.name} and {base.name} have different control planes: no scenario compares them")
+    return rules, _drawn(base, scenarios, claim_kind)
 
 
 def _drawn(base: Mode, chosen: Sequence[str], claim_kind: str) -> list[Scenario]:
@@ -276,6 +287,7 @@ def _sweep(found: Review, folder: Path, one: Run, number: int, processes: int) -
         {group.name: group for group in answer.comparison.groups},
         {name: rows.effects[name] for name, *_ in found.rules},
         rows.touched,
+        rows.changed,
         {kind: rows.counts(kind, rows.inside) for kind in sorted({kind for of in rows.inside for kind in of})},
         rows.counts(STALLED, rows.verdicts),
         rows.counts(found.claim_kind, rows.all) if found.claim_kind else Counts(),
@@ -301,6 +313,7 @@ class _Rows:
         inside: kinds of violation inside the promise -> seeds; so for `all`, with early warnings, and `verdicts`.
         effects: differing rule -> runs of the base in which it would have acted differently.
         touched: runs of the base in which any would.
+        changed: seeds on which both modes have different histories.
     """
 
     def __init__(self, found: Review, one: Run, folder: Path, store: Store) -> None:
@@ -312,6 +325,7 @@ class _Rows:
         self.effects = Counter[str]()
         self.touched = 0
         self._digests: dict[int, str] = {}
+        base_digests: dict[int, str] = {}
         self._decided: dict[int, int] = {}
         self._differing = {name for name, *_ in found.rules}
         differing = {(name, value) for name, _, value in found.rules}
@@ -330,10 +344,12 @@ class _Rows:
             if place:
                 self._digests[seed] = digest
                 continue
+            base_digests[seed] = digest
             self._decided[seed] = int(decided, 16)
             asked = {name for name, _ in to_values(int(decided, 16)) & differing}
             self.effects.update(asked)
             self.touched += bool(asked)
+        self.changed = sum(self._digests.get(seed) != digest for seed, digest in base_digests.items())
 
     def counts(self, kind: str, seeds: Seeds) -> Counts:
         """The seeds with a word; the first that only the mode has is replayed."""

@@ -57,7 +57,7 @@ def command(
     """
     from reports.review import page
     from reports.review.result import UNPROVEN, UNTESTED
-    from reports.review.review import review
+    from reports.review.review import check, review
     from scenarios.format import catalogue
 
     limit_s = options.duration("--budget", budget)
@@ -65,6 +65,7 @@ def command(
     named = [] if scenarios is None else scenarios.split(",")
     for name in named:
         catalogue.load(name)
+    check(chosen, base, claim_kind, named)
     page.check_files("--output", output)
     found = review(
         chosen,

@@ -25,9 +25,9 @@ def test_a_run_tells_which_changed_rules_changed_a_decision(tmp_path: Path) -> N
         result = run(catalogue.load("elr-chaos"), floor, seed, {"reassignment_completes": "min-isr"})
         assert rule_effects(run(catalogue.load("elr-chaos"), catalogue.mode("elr-4.3"), seed), None) == []
         told[seed] = rule_effects(result, catalogue.base_of(floor))
-    never = "reassignment_completes=min-isr changed no decision in this run (elr-4.3: targets-if-fewer)"
-    assert told[46] == [never, "isr_floor=min-isr changed a decision in this run (elr-4.3: none)"]
-    assert told[0][1].startswith("isr_floor=min-isr changed ")
+    never = "reassignment_completes=min-isr decided alike in this run (elr-4.3: targets-if-fewer)"
+    assert told[46] == [never, "isr_floor=min-isr decided otherwise in this run (elr-4.3: none)"]
+    assert told[0][1].startswith("isr_floor=min-isr decided ")
 
 
 def test_a_mode_without_a_base_is_compared_with_its_own_rules() -> None:
@@ -35,5 +35,5 @@ def test_a_mode_without_a_base_is_compared_with_its_own_rules() -> None:
     assert catalogue.base_of(mode) is None
     result = run(catalogue.load("canary"), mode, 0, {"follower_truncation": "high-watermark"})
     assert rule_effects(result, None) == [
-        "follower_truncation=high-watermark changed a decision in this run (kip101: leader-epoch)"
+        "follower_truncation=high-watermark decided otherwise in this run (kip101: leader-epoch)"
     ]

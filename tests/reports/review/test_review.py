@@ -113,6 +113,13 @@ def test_a_change_about_which_kafka_s_tests_say_nothing(losing: Review) -> None:
     assert part.startswith("None says anything about this change: in each, the rules of its release differ from those ")
 
 
+def test_a_claim_without_a_kind_is_said_to_be_untested(losing: Review) -> None:
+    said = list(page.answer(replace(losing, claim_kind="", skipped=["x"])))
+    assert "The claim was not tested: --claim-kind names the kind of violation that would contradict it." in said
+    assert "Not everything was tried: see 'What was tested, and what was not'." in said
+    assert not any(line.startswith("The claim was not tested") for line in page.answer(losing))
+
+
 def test_downgraded_brokers_begin_in_the_mode(losing: Review) -> None:
     downgrade = next(one for one in losing.moved if one.name == f"rolling{DOWNGRADE}")
     assert downgrade.pair.b == "back"
@@ -138,14 +145,16 @@ def test_the_command_writes_both_pages(highwater: Callable[..., Call], tmp_path:
     words = ["review", "kip320+stop_replica=unchecked", "--against", "kip320", "--scenarios", "power", "--seeds", 2]
     call = highwater(*words, "--output", tmp_path / "out")
     assert call.code == exit_codes.INCONCLUSIVE  # These seeds never ask the rule.
-    assert call.out.startswith("Inconclusive: the proposal and kip320 never acted differently")
+    assert call.out.startswith("Inconclusive: the proposal and kip320 have the same history on each seed")
     text = (tmp_path / "out" / "review.md").read_text()
     assert text.startswith("# Review of kip320")
-    assert "Never asked where the modes differ: stop\\_replica" in text
+    assert "Never asked in random scenarios where the modes differ: stop\\_replica; nothing here tests them." in text
     assert "Highwater review" in (tmp_path / "out" / "review.html").read_text()
     assert highwater(*words, "--output", tmp_path / "out").code == exit_codes.INCONCLUSIVE
     wrong = highwater("review", "kip32", "--against", "kip320", "--output", tmp_path / "other")
     assert (wrong.code, "did you mean 'kip320'" in wrong.err) == (2, True)
+    wrong = highwater("review", "kip320", "--against", "kip320", "--output", tmp_path / "other")
+    assert (wrong.code, "have the same rules" in wrong.err) == (2, True)
     assert not (tmp_path / "other").exists()
 
 

@@ -32,6 +32,22 @@ def test_the_canary_loses_data_as_expected(highwater: Callable[..., Call]) -> No
         assert words in call.out
 
 
+def test_only_unexpected_kinds_are_named(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    """A kind of a checker that no scenario names, beside those of [[also]]."""
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(
+        "from highwater.plugin import *\nAPI_VERSION = 1\n"
+        "class Mine(Checker):\n"
+        "    FINDINGS = (Finding('mine', 'always'),)\n"
+        "    def final(self, end):\n"
+        "        self._violates('mine', end.now_us, 'x')\n"
+        "PLUGIN = Plugin(checkers=[Mine])\n"
+    )
+    call = highwater("run", "kip101-scenario-1", "--mode", "hw", "--plugin", plugin)
+    assert call.code == 1
+    assert "the scenario expects violates:committed-loss; it had mine\n" in call.out
+
+
 def test_the_repaired_canary_is_a_failure(highwater: Callable[..., Call]) -> None:
     call = highwater("run", "canary", *REPAIRED)
     assert call.code == 1
