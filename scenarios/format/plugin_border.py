@@ -10,14 +10,15 @@ from __future__ import annotations
 import inspect
 import linecache
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import PurePath
 from typing import Any, Final
 
 from faults.kind import FaultKind, Param
 from faults.kinds.registry import LINKS
 from faults.plan import FOLLOWERS, Fault, Trigger
-from scenarios.format.plugin_checks import takes
+from scenarios.format.plugin_checks import KIND_ATTRIBUTES, takes
 from sim.checkers.checker import Checker
 from sim.errors import InputError, PluginError, text_of
 from sim.history import steps
@@ -27,6 +28,8 @@ _MOST: Final = 1 << 62
 """Bound of integers: compiled code packs them into 64 bits."""
 _SHOWN: Final = 80
 """Most characters of a wrong value in a message."""
+NEAR: Final = 0.8
+"""Names at least so alike (`difflib`) are taken for one another."""
 HIDDEN: Final = ("dispose", "_known")
 """Methods of `Checker` that are not part of the interface."""
 
@@ -204,6 +207,11 @@ def probe(name: str, when: Callable[..., Any], plugin: str) -> Callable[..., Any
 # Kinds of fault.
 
 
+def _target(found: Any, given: tuple[Any, ...]) -> str:
+    most = max(given[2].all_brokers)
+    return "" if _is_int(found) and FOLLOWERS <= found <= most else f"a broker up to {most}, or a role"
+
+
 def _drawn(found: Any, given: tuple[Any, ...]) -> str:
     kind, _, limits = given
     return _fault(found, kind, max(limits.all_brokers), limits.window_us[0])
@@ -261,7 +269,7 @@ KIND: Final[Mapping[str, Expects | None]] = {
     "undo": None,
     "is_possible": _bool,
     "draw": _drawn,
-    "draw_target": _int,
+    "draw_target": _target,
     "draw_value": _int,
     "draw_lasts_us": _int,
     "params": _params,
@@ -276,12 +284,25 @@ KIND: Final[Mapping[str, Expects | None]] = {
 
 def fault_kind(kind: type[FaultKind], plugin: str) -> Any:
     """A subclass of a plug-in's kind of fault whose methods are checked."""
+    _check_names(f"fault {kind.name}", kind, FaultKind, ("name", *KIND_ATTRIBUTES))
     methods = {
         name: _method(f"fault {kind.name}: {name}", kind, FaultKind, name, expects, plugin)
         for name, expects in KIND.items()
         if getattr(kind, name) is not getattr(FaultKind, name)
     }
     return _derived(kind, methods)
+
+
+def _check_names(what: str, kind: type, base: type, attributes: Iterable[str]) -> None:
+    """Refuse members that resemble one of the interface, and would never be used; raises InputError."""
+    interface = [*attributes, *(name for name in dir(base) if not name.startswith("_"))]
+    for name in vars(kind):
+        if name.startswith("_") or name in interface:
+            continue
+        if near := get_close_matches(name, interface, 1, NEAR):
+            raise InputError(
+                f"{what}: {name} is not used; did you mean {near[0]!r}? A name of your own begins with an underscore"
+            )
 
 
 def _method(what: str, kind: type, base: type, name: str, expects: Expects | None, plugin: str) -> Callable[..., Any]:
@@ -310,6 +331,7 @@ def checker(kind: type[Checker], plugin: str) -> Any:
             raise InputError(f"checker {name}: {hidden} is not a method of the interface; choose another name")
     heard = [one for one in dir(steps.Listener) if one.startswith("on_")]
     own = [one for one in heard if getattr(kind, one) is not getattr(Checker, one)]
+    _check_names(f"checker {name}", kind, Checker, ("decided",))
     methods = {one: _method(f"checker {name}: {one}", kind, Checker, one, None, plugin) for one in own}
     created, final = getattr(kind, "__init__"), kind.final  # noqa: B009 - of the class
     takes(f"checker {name}: __init__", created, "self", "history")

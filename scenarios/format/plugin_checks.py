@@ -56,7 +56,7 @@ _NAMING: Final[Mapping[str, tuple[str, ...]]] = {
 _NEEDS: Final = (KRAFT, OTHER_REPLICA, OTHER_BROKER)
 
 _Types = tuple[type, ...]
-_KIND: Final[Mapping[str, _Types]] = {
+KIND_ATTRIBUTES: Final[Mapping[str, _Types]] = {
     "meaning": (str,),
     "targets": (Targets,),
     "amount": (Amount, NoneType),
@@ -175,7 +175,7 @@ def takes(what: str, function: Callable[..., Any], *arguments: str) -> None:
 def fault_kind(kind: FaultKind) -> None:
     """Check the types and names in a new kind of fault."""
     what = f"fault {kind.name}"
-    _check_types(what, kind, _KIND)
+    _check_types(what, kind, KIND_ATTRIBUTES)
     targets, amount, duration = kind.targets, kind.amount, kind.duration
     _check_targets(what, kind, targets)
     taken = [*targets.params]

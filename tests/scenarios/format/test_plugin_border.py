@@ -189,6 +189,16 @@ def test_an_exception_of_each_function_ends_the_run(folder: Path, hook: str) -> 
     assert errors - {""} == {"LookupError: odd (plug-in, mine.py:26 in act: raise LookupError('odd'))"}
 
 
+def test_a_drawn_target_is_a_broker_or_a_role(folder: Path) -> None:
+    errors = {str(row["error"]) for row in rows_of(folder, "draw_target", "return 77", range(3))} - {""}
+    assert len(errors) == 1
+    assert re.match(
+        r"PluginError: fault odd: draw_target returned 77, where a broker up to \d, or a role is expected", *errors
+    )
+    errors = {str(row["error"]) for row in rows_of(folder, "draw_target", "return 2", range(3))}
+    assert errors == {""}
+
+
 @pytest.mark.parametrize("hook", SOME_STEPS)
 def test_an_exception_of_a_checker_ends_the_run(folder: Path, hook: str) -> None:
     errors = {str(row["error"]) for row in rows_of(folder, hook, "raise LookupError('odd')", range(3))}

@@ -386,6 +386,26 @@ PLUGIN = Plugin(rules=[Rule("mine", {"no": {}, "yes": {"high_watermark": lambda 
         (
             (
                 f"{HEAD}class F(FaultKind):\n    name, meaning, targets, remains = 'f', 'm', BROKER, 'r'\n"
+                "    needz = (OTHER_BROKER,)\n    def strike(self, *given): return True\nPLUGIN = Plugin(faults=[F])"
+            ),
+            (
+                "--plugin mine.py: fault f: needz is not used; did you mean 'needs'? A name of your own begins with an "
+                "underscore"
+            ),
+        ),
+        (
+            (
+                f"{HEAD}class C(Checker):\n    FINDINGS = (warning('w'),)\n    def finall(self, end): pass\n"
+                "PLUGIN = Plugin(checkers=[C])"
+            ),
+            (
+                "--plugin mine.py: checker C: finall is not used; did you mean 'final'? A name of your own begins with "
+                "an underscore"
+            ),
+        ),
+        (
+            (
+                f"{HEAD}class F(FaultKind):\n    name, meaning, targets, remains = 'f', 'm', BROKER, 'r'\n"
                 "    def strike(self, cluster, fault): return True\nPLUGIN = Plugin(faults=[F])"
             ),
             (
