@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
 from highwater.cli.options import PATH, together
+from scenarios import plugged
 from sim.config import KEYS, shown
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from sim.config import Value
     from sim.protocol.modes import Mode
 
+IGNORED_MAX: Final = 10
+"""Keys without effect that `ignored` names."""
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
@@ -55,6 +58,24 @@ def _tell_files(ui: Ui, cluster: Cluster, scenarios: list[Scenario], modes: list
     for scenario in scenarios:
         if own := _own(cluster, scenario):
             ui.note(f"not in the files, and set by {scenario.name}: {own}")
+
+
+def ignored(cluster: Cluster) -> list[str]:
+    """The keys of the files that no release has, and those that would change figures if they were modelled."""
+    from scenarios.properties.classify import Status
+
+    found = cluster.found.findings
+    unknown = sorted(
+        (one for one in found if one.status is Status.UNKNOWN), key=lambda one: "did you mean" not in one.why
+    )
+    lines = [
+        f"{one.file}, line {one.line}: {one.key or 'a key'}, which is not used: {one.why}"
+        for one in (*unknown, *(one for one in found if one.changes_figures))
+    ]
+    if len(lines) <= IGNORED_MAX:
+        return lines
+    command = plugged.command(["settings", *cluster.files])
+    return [*lines[:IGNORED_MAX], f"and {len(lines) - IGNORED_MAX} more: {command}"]
 
 
 def _own(cluster: Cluster, scenario: Scenario) -> str:

@@ -81,6 +81,12 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "unclean": Question("May a replica outside the ISR be elected (true or false)?", words=("true", "false")),
 }
 """Field of `Answers` -> its question; restarts and moves are one question."""
+KEYS_OF: Final[Mapping[str, str]] = {
+    "replicas": "default.replication.factor",
+    "flush": "log.flush.interval.messages",
+    "unclean": "unclean.leader.election.enable",
+}
+"""Field of `Answers` -> the key that answers it."""
 
 
 def read(name: str, given: object) -> Any:
@@ -115,12 +121,7 @@ def of_settings(settings: Mapping[str, Value], racks: int = 0) -> dict[str, Any]
         settings: modelled keys with their values.
         racks: number of different values of ``broker.rack``; one value, of one broker perhaps, is no answer.
     """
-    keys = {
-        "replicas": "default.replication.factor",
-        "flush": "log.flush.interval.messages",
-        "unclean": "unclean.leader.election.enable",
-    }
-    found: dict[str, Any] = {name: settings[key] for name, key in keys.items() if key in settings}
+    found: dict[str, Any] = {name: settings[key] for name, key in KEYS_OF.items() if key in settings}
     return {**found, "racks": racks} if racks > 1 else found
 
 

@@ -17,7 +17,7 @@ from scenarios import paths
 from scenarios.properties import described, java_properties, known, reasons
 from scenarios.properties.java_properties import Entry
 from scenarios.properties.modelled import NAMES, value
-from sim.config import KEYS, Value
+from sim.config import KEYS, Value, shown
 from sim.errors import InputError, UserError
 from sim.protocol.modes import Mode
 from sim.protocol.rules import unmet
@@ -29,6 +29,7 @@ _LISTENER: Final = re.compile(r"listener\.name\.[\w-]+\.(?:(?:plain|gssapi|oauth
 _SHAPE: Final = re.compile(r"[a-z]+([.-][a-z]+)+")
 """The shape of a key. What has another shape, or no value, may be a part of a password, and is not repeated."""
 _NEAR: Final = 0.8
+_RANKS: Final = ("static settings", "dynamic settings", "topic settings")
 _WORDS: Final = {"broker": "a broker", "topic": "a topic", "producer": "a producer", "consumer": "a consumer"}
 
 
@@ -52,6 +53,7 @@ class Finding:
         why: the reason, or the nearest known key.
         name: the modelled key that it sets; empty if it sets none.
         value: the value of a modelled key; None if a config provider inserts it.
+        changes_figures: whether figures would differ if a simulation used the key, which is not modelled.
     """
 
     file: str
@@ -61,6 +63,7 @@ class Finding:
     why: str
     name: str = ""
     value: Value | None = None
+    changes_figures: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ class Settings:
     Attributes:
         findings: one for each key of each file.
         settings: modelled key -> its value; topics override brokers.
-        notes: repeated keys, keys that files of one sort set differently, and keys that a backslash makes a value.
+        notes: repeated keys, keys that files set differently, and keys that a backslash makes a value.
         control_plane: ``kraft`` or ``zookeeper``, if a file tells.
         racks: number of different values of ``broker.rack`` in the brokers' files; None if there is no such file.
     """
@@ -129,10 +132,8 @@ def read(files: Iterable[Path]) -> Settings:
             findings.append(found)
             if found.value is None:
                 continue
-            if settings.get(found.name, found.value) != found.value and origins[found.name][0] == file.rank:
-                notes.append(
-                    f"{origins[found.name][1]} and {file.name} set {found.name} differently; the last one counts"
-                )
+            if settings.get(found.name, found.value) != found.value:
+                notes.append(_differing(found.name, (settings[found.name], found.value), *origins[found.name], file))
             settings[found.name], origins[found.name] = found.value, (file.rank, file.name)
     if problems:
         raise InputError(*problems)
@@ -178,6 +179,14 @@ def _swallowed(file: _File) -> list[str]:
     ]
 
 
+def _differing(name: str, values: tuple[Value, Value], rank: int, other: str, file: _File) -> str:
+    """That two files set a key differently."""
+    before, now = values
+    why = "the last one counts" if rank == file.rank else f"{_RANKS[file.rank]} override {_RANKS[rank]}"
+    where = f"{shown(before)} in {other}, {shown(now)} in {file.name}"
+    return f"files set {name} differently ({where}); {why}"
+
+
 def _said(entry: Entry) -> str:
     """The key if it may be repeated, empty if it may be a part of a password."""
     key = entry.key
@@ -214,10 +223,12 @@ def _finding(file: _File, entry: Entry) -> Finding:
     if name:
         return replace(found, value=value(scope, key, entry.value))
     if key in known.names(scope):
-        return replace(found, status=Status.NOT_MODELLED, why=reasons.why_not(key))
+        differs = reasons.changes_figures(key, entry.value)
+        return replace(found, status=Status.NOT_MODELLED, why=reasons.why_not(key), changes_figures=differs)
     if readers := known.readers(key):
         why = f"a key of {' and '.join(readers)}, which {_WORDS[scope]} does not read"
-        return replace(found, status=Status.NOT_MODELLED, why=why)
+        differs = any(key in modelled for modelled in NAMES.values()) or reasons.changes_figures(key, entry.value)
+        return replace(found, status=Status.NOT_MODELLED, why=why, changes_figures=differs)
     if own := _listener_key(key):
         if own not in known.names("broker"):
             return replace(found, status=Status.UNKNOWN, why=_nearest(own, scope, found.key))

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from highwater.cli import losses
-from highwater.cli.cluster import cluster_options
+from highwater.cli.cluster import cluster_options, ignored
 from highwater.cli.options import PATH, Command, duration, json_option
 from reports.formatting import percent
 from scenarios import paths, plugged
-from sim.config import shown
+from sim.config import KEYS, shown
 from sim.errors import InputError
 from sim.plurals import counted
 
@@ -44,6 +45,7 @@ CHANGED_MAX: Final = 4
 """Advised changes whose losses a year are estimated, the best first."""
 END: Final = 0.97
 """Share of the budget after which no task begins."""
+_BUDGET: Final = "Time for all of it: 30s, 2m; no effect where --seeds, and --incidents with --rates, fix the work."
 _SCENARIO: Final = re.compile(rb"\Aschema = 1\nname = \"advice")
 _ANSWERS: Final = ("replicas", "racks", "together", "return_s", "flush", "restarts", "moves", "unclean")
 
@@ -60,7 +62,7 @@ _ANSWERS: Final = ("replicas", "racks", "together", "return_s", "flush", "restar
 @click.option("--answers", metavar="FILE", type=PATH, help="A TOML file with answers; options override it.")
 @cluster_options
 @click.option("--seeds", metavar="N", type=click.IntRange(1, SEEDS_MAX), help="Seeds; by default as many as fit.")
-@click.option("--budget", metavar="TIME", default="2m", show_default=True, help="Time for all of it: 30s, 2m.")
+@click.option("--budget", metavar="TIME", default="2m", show_default=True, help=_BUDGET)
 @click.option("--rates", metavar="FILE|published", help="Estimate losses per partition-year from rates of faults.")
 @click.option(
     "--incidents", metavar="N", type=click.IntRange(1, INCIDENTS_MAX), help="Incidents simulated for --rates."
@@ -96,6 +98,9 @@ def command(
     budget_s = duration("--budget", budget)
     if incidents is not None and rates is None:
         raise InputError("--incidents needs --rates")
+    is_fixed = seeds is not None and (rates is None or incidents is not None)
+    if is_fixed and click.get_current_context().get_parameter_source("budget") is ParameterSource.COMMANDLINE:
+        ui.note(f"--budget has no effect: --seeds {'fixes' if rates is None else 'and --incidents fix'} the work")
     found = _answers(ui, answers, cluster, given)
     asked = experiment.design(found, cluster.settings({}), cluster.release)
     exposed = None if rates is None else _exposure(asked, rates)
@@ -117,7 +122,8 @@ def command(
                 changed.append((name, _last(yearly.waves(one, incidents, until_s, pool))))
     files = [] if output is None else _write(output, asked, loss)
     if as_json:
-        ui.json(_as_json(outcome, table, advice, loss, files, estimate, changed))
+        notes = _notes(asked, cluster, exposed)
+        ui.json({**_as_json(outcome, table, advice, loss, files, estimate, changed), "notes": notes})
         return
     _show(ui, outcome, table)
     ui.section("The shortest loss with the present settings")
@@ -221,7 +227,7 @@ def _ask(name: str, default: object) -> Any:
 
 
 def _head(ui: Ui, asked: Experiment, cluster: Cluster, exposed: Exposure | None) -> None:
-    from reports.advice import experiment, rates
+    from reports.advice import experiment
     from reports.advice.answers import in_words
 
     answers = ", ".join(f"{name} = {in_words(value)}" for name, value in asked.answers.to_json().items())
@@ -233,12 +239,36 @@ def _head(ui: Ui, asked: Experiment, cluster: Cluster, exposed: Exposure | None)
     if asked.idle:
         ui.line(f"Without effect in these releases, and left out: {', '.join(asked.idle)}")
     ui.line(f"Brokers: {experiment.layout(asked.scenario)}")
+    ui.lines(_notes(asked, cluster, exposed))
+
+
+def _notes(asked: Experiment, cluster: Cluster, exposed: Exposure | None) -> list[str]:
+    """What the user is to know of files, release, answers and rates."""
+    from reports.advice import rates
+
     # The release's defaults are among the settings of the scenario, so none of them differs.
-    told = {**asked.given, **config, **dict.fromkeys(asked.idle, 0)}
-    for line in (*cluster.found.notes, *cluster.notes(told), *_racks(cluster, asked.answers)):
-        ui.line(line)
-    for line in () if exposed is None else rates.contradictions(exposed.rates, asked.answers):
-        ui.line(line)
+    told = {**asked.given, **asked.scenario.config, **dict.fromkeys(asked.idle, 0)}
+    return [
+        *ignored(cluster),
+        *cluster.found.notes,
+        *cluster.notes(told),
+        *_overridden(cluster, asked.answers),
+        *_racks(cluster, asked.answers),
+        *(() if exposed is None else rates.contradictions(exposed.rates, asked.answers)),
+    ]
+
+
+def _overridden(cluster: Cluster, answers: Answers) -> list[str]:
+    """Answers that contradict the files."""
+    from reports.advice.answers import KEYS_OF, in_words, of_settings
+
+    given = answers.to_json()
+    return [
+        f"{name} = {in_words(given[name])}, as you answer, although the files have "
+        + (f"{value} values of broker.rack" if name == "racks" else f"{KEYS_OF[name]} = {shown(value)}")
+        for name, value in of_settings(cluster.found.settings, cluster.found.racks or 0).items()
+        if getattr(answers, name) != value
+    ]
 
 
 def _racks(cluster: Cluster, answers: Answers) -> list[str]:
@@ -314,7 +344,14 @@ def _sweeps(outcome: Outcome, output: Path) -> list[str]:
     for change in asked.changes[1:2]:
         settings = [word for key, value in change.settings.items() for word in ("--set", f"{key}={shown(value)}")]
         lines.append(plugged.command([*words, *settings, "--output", str(output / "sweep-changed")]))
-    return [*lines, "The scenario has your settings and your release's defaults, so neither is given again"]
+    lines.append("The scenario has your settings and your release's defaults, so neither is given again")
+    acks = asked.scenario.config.get("acks", KEYS["acks"].default)
+    if acks != "all":
+        lines.append(
+            f"With acks = {shown(acks)}, a lost record is no violation to sweep and compare, since Kafka does not "
+            "promise to keep it: the table's losses are the rows with acks1_lost > 0"
+        )
+    return lines
 
 
 def _write(output: Path, asked: Experiment, loss: Loss | None) -> list[str]:

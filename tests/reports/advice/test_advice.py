@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from highwater.cli.cluster import ignored
 from reports.advice.answers import Answers, complete
 from reports.advice.experiment import PRESENT, Cell, Change, Outcome, design, waves
 from reports.advice.findings import Loss, advised, findings, price, recommendations, shortest_loss, unsaving
@@ -14,6 +15,7 @@ from reports.advice.incidents import exposure
 from reports.advice.pool import Pool
 from reports.advice.rates import find as find_rates
 from scenarios.format.schema import read
+from scenarios.properties.cluster import Cluster
 from scenarios.properties.releases import find
 from scenarios.single import recording
 from scenarios.single.run import run
@@ -233,6 +235,52 @@ def test_the_command_prints_the_table_and_writes_files(highwater: Callable[..., 
     assert found["answers"]["racks"] == 2
     assert found["settings"]["min.insync.replicas"] == 2
     assert len(found["table"]) == 7 * 3  # One of the changes is a third rack.
+
+
+def test_what_has_no_effect_is_told(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    file, other = tmp_path / "a.properties", tmp_path / "b.properties"
+    lines = (
+        "broker.id=1\nmin.insync.replica=hunter2\nuncleen.leader.election.enable=true\nlog.flush.interval.ms=1234567\n"
+    )
+    rest = "broker.rack=a\nmin.insync.replicas=2\nnum.io.threads=8\ndefault.replication.factor=3\nacks=1\n"
+    file.write_text(lines + rest)
+    other.write_text("broker.id=2\nbroker.rack=b\nmin.insync.replicas=1\n")
+    words = ("--server-properties", file, "--server-properties", other, "--racks", 1, "--replicas", 2, "--seeds", 1)
+    notes = highwater("advise", "-q", *words, "--json").json["notes"]
+    keys = [note.removeprefix(f"{file}, line ") for note in notes[:4]]
+    assert keys[0] == "2: min.insync.replica, which is not used: no release has it; did you mean min.insync.replicas?"
+    assert keys[1].endswith("did you mean unclean.leader.election.enable?")
+    assert keys[2].startswith("4: log.flush.interval.ms, which is not used: flushing by time is not simulated")
+    assert keys[3] == "9: acks, which is not used: a key of a producer, which a broker does not read"
+    assert notes[4:] == [
+        f"files set min.insync.replicas differently (2 in {file}, 1 in {other}); the last one counts",
+        "replicas = 2, as you answer, although the files have default.replication.factor = 3",
+        "racks = 1, as you answer, although the files have 2 values of broker.rack",
+    ]
+    assert not any(secret in "".join(notes) for secret in ("hunter2", "1234567"))
+
+
+def test_at_most_ten_keys_without_effect_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("broker.id=1\n" + "".join(f"un.known{'x' * size}.key=1\n" for size in range(12)) + "listners=x\n")
+    lines = ignored(Cluster.of([file], None))
+    assert "listners, which is not used: no release has it; did you mean listeners?" in lines[0]
+    assert (len(lines), lines[-1]) == (11, f"and 3 more: highwater settings {file}")
+
+
+def test_losses_with_acks_1_name_their_column(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    words = ("advise", "-q", "--replicas", 1, "--racks", 1, "--restarts", 0, "--seeds", 1, "--output", tmp_path)
+    assert "acks1_lost" not in highwater(*words).out
+    producer = tmp_path / "producer.properties"
+    producer.write_text("bootstrap.servers=x\nacks=1\n")
+    called = highwater(*words, "--server-properties", producer)
+    assert called.out.rstrip().splitlines()[-1].endswith("the table's losses are the rows with acks1_lost > 0")
+
+
+def test_a_budget_without_effect_is_told(highwater: Callable[..., Call]) -> None:
+    words = ("advise", "--replicas", 1, "--racks", 1, "--restarts", 0, "--seeds", 1)
+    assert "--budget has no effect: --seeds fixes the work" in highwater(*words, "--budget", "1s").err
+    assert "--budget" not in highwater(*words).err
 
 
 def test_one_seed_is_singular(highwater: Callable[..., Call]) -> None:

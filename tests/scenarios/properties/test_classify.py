@@ -160,7 +160,34 @@ def test_files_that_set_a_key_differently_are_noted(tmp_path: Path) -> None:
         file.write_text(f"broker.id={size}\nmin.insync.replicas={size}\n")
     found = read(files)
     assert found.settings == {"min.insync.replicas": 2}
-    assert found.notes == (f"{files[0]} and {files[1]} set min.insync.replicas differently; the last one counts",)
+    where = f"1 in {files[0]}, 2 in {files[1]}"
+    assert found.notes == (f"files set min.insync.replicas differently ({where}); the last one counts",)
+
+
+def test_overridden_settings_are_noted(tmp_path: Path) -> None:
+    static, dynamic = tmp_path / "static", tmp_path / "dynamic"
+    static.write_text("broker.id=1\nmin.insync.replicas=2\n")
+    dynamic.write_text("Dynamic configs for broker 2 are:\n  min.insync.replicas=1 sensitive=false synonyms={}\n")
+    (note,) = read([dynamic, static]).notes
+    assert note.endswith(f"(2 in {static}, 1 in {dynamic}); dynamic settings override static settings")
+
+
+@pytest.mark.parametrize(
+    ("line", "differs"),
+    [
+        ("log.flush.interval.ms=1000", True),
+        ("log.flush.interval.ms=null", False),
+        ("log.flush.scheduler.interval.ms=9223372036854775807", False),
+        ("acks=1", True),
+        ("linger.ms=5", False),
+        ("log.retention.hours=1", False),
+    ],
+)
+def test_keys_that_would_change_figures_are_marked(tmp_path: Path, line: str, differs: bool) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(f"broker.id=1\nlog.dirs=/x\nnum.io.threads=8\n{line}\n")
+    *_, last = read([file]).findings
+    assert (last.status, last.changes_figures) == (Status.NOT_MODELLED, differs)
 
 
 @pytest.mark.parametrize(
