@@ -28,7 +28,7 @@ STEP_BROKER: Final = -6
 LAST_TARGET: Final = -7
 """Target: the broker that was struck last; without one, the leader."""
 FOLLOWERS: Final = -8
-"""The only target of a fault: each running follower. Not for links."""
+"""Target, the only one of its fault: each running follower. Not for links."""
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)
@@ -37,7 +37,7 @@ class Trigger:
 
     Attributes:
         moment: one of `sim.history.steps.MOMENTS`.
-        occurrence: the number of the step, from 1.
+        occurrence: which of these steps: 1 is the first.
         after_us: the delay between step and strike.
         until_us: the fallback time if the step never comes.
     """
@@ -54,7 +54,7 @@ class Trigger:
         self.until_us = until_us
 
     def row(self) -> tuple[str | int, ...]:
-        """The part of the plan's hash."""
+        """Its row in the plan's hash, part of that of its fault."""
         return ("at", self.moment, self.occurrence, self.after_us, self.until_us)
 
 
@@ -147,7 +147,7 @@ class Fault:
         )
 
     def row(self) -> tuple[str | int, ...]:
-        """The part of the plan's hash; unchanged for faults of earlier versions."""
+        """Its row in the plan's hash; a fault of an earlier plan version has the same row as then."""
         more: tuple[str | int, ...] = ("with", self.value, *self.replicas) if self.value or self.replicas else ()
         if self.trigger is not None:
             more += self.trigger.row()

@@ -3,11 +3,11 @@
 P0, always required: no unclean election in effect, no corruption of synced data, synced metadata survives. A replaced
 disk corrupts nothing: it is a lossy end for all that it held.
 
-Modes without ELR (``hw``, ``kip101``, ...) promise a record under P0, from its commit on, if for every lossy end of a
-member x of the persisted ISR that held it: from x's end until x's next registration, at every instant another member of
-the persisted ISR is up that has not itself lost the record in a crash. Truncation by the protocol never excuses: a
-replica that received the record again after a crash counts as having it. *Up* means that the process runs and its
-session is open, which Kafka's documentation calls alive.
+Modes without ELR (``hw``, ``kip101``, ...) promise a record under P0, from its commit on, if this holds for every lossy
+end (an end of a process that loses the record) of a member x of the persisted ISR: at every instant from x's end until
+x's next registration, another member of the persisted ISR is up that has not itself lost the record in a crash. A
+replica that received the record again after a crash counts as having it, even if the protocol truncates it later. *Up*
+means that the process runs and its session is open, which Kafka's documentation calls alive.
 
 ``elr`` and ``elr-recovery`` promise a record under P0 if at every instant from its commit on fewer replicas than
 min.insync.replicas are damaged (`faults.promise.damage`): by unclean ends, or, if the controller inspects logs (rule
@@ -103,11 +103,11 @@ class Premises(steps.Listener):
 
 
 FEW_BATCHES: Final = 4
-"""As an idle partition has, which is written to when everything is healed."""
+"""An idle partition has no more: it is written to only when everything is healed."""
 
 
 def _ended_before_records(history: History) -> bool:
-    """Whether all processes ended before the first record was appended, as of an idle partition: such ends excuse
+    """Whether the first record was appended after the last end of a process, as in an idle partition: such ends excuse
     nothing.
     """
     batches = history.commits.batches
@@ -125,8 +125,8 @@ def _ended_before_records(history: History) -> bool:
 
 
 class Promise:
-    """Judges records and violations of one run. Configured unclean election breaks P0, as does switching it on or
-    holding one.
+    """Judges records and violations of one run. P0 is broken if unclean election is configured, is switched on, or
+    happens.
     """
 
     def __init__(self, history: History, promised: Promised, *, unclean_election: bool) -> None:
@@ -187,7 +187,7 @@ class Promise:
 
         Stuck replicas and lack of progress need P0 only. Losses and skipped records are inside if one of their records
         is; regressions, if all of them are, except those that retention deleted. Early warnings about records are
-        judged on all committed records, because a sent success counts there, received or not.
+        judged on all committed records: a success that was sent counts there, whether or not the producer received it.
         """
         promised = FINDINGS[violation.kind].promised
         if promised == checker.NEVER_DIVERGES and self._promised.never_diverges:
@@ -214,6 +214,7 @@ class Promise:
         return (bool(concerned) or not ids) and concerned.isdisjoint(self._excused_ids)
 
     def _excused_by_isr(self) -> frozenset[int]:
+        """Ids of the records for which the condition of modes without ELR does not hold."""
         losing: dict[int, list[IncarnationEnd]] = {}
         for end in self._lossy:
             for first in end.lost:
@@ -235,7 +236,7 @@ class Promise:
             committed_us = self._shown_us.get(first_id)
         if committed_us is None:
             return False
-        # The exact time of a commit before the first of these ends has no effect.
+        # How long the batch was committed before the first of these ends has no effect.
         since_us = max(committed_us, min([end.at_us for end in ends]))
         fate = (since_us, *((end.broker, end.at_us, end.regained.get(first_id, FOREVER_US)) for end in ends))
         judged = self._judged.get(fate)
@@ -257,8 +258,8 @@ class Promise:
     def _member_from(self, end: IncarnationEnd) -> int:
         """The time from which the ended broker was in the persisted ISR.
 
-        A write that adds it may be under way when it ends. After its session has expired, such a write is a bug of the
-        protocol, which excuses nothing.
+        An ISR change that adds it may be in progress when it ends. A change after its session has expired is a bug of
+        the protocol, which excuses nothing.
         """
         if end.in_isr:
             return end.at_us

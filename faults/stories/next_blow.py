@@ -32,7 +32,7 @@ from sim.hosts.control_plane import CONTROL
 from sim.kernel.streams import Stream, choice, integer
 
 WEAK: Final = -99
-"""Target of a part: one of the brokers that the warning is about; without one, an ISR member. No plan has it."""
+"""Target of a part: one of the brokers that the warning is about; without one, an ISR member. It is in no plan."""
 UNIFORM_EVERY: Final = 10
 """One in this many blows is drawn without any weight."""
 HOLDS: Final = ("cut", "cut", "cut", "disk-stall", "pause", "slow")
@@ -44,20 +44,23 @@ ENDS: Final = ("controlled-restart", "kill", "kill", "power-loss", "power-loss",
 LOSSES: Final = ("power-loss", "power-loss", "disk-replaced", "kill")
 """Kinds that strike the only broker that holds records, repeated by weight."""
 GAPS_US: Final = (1_000, 20_000, 300_000, 2_000_000)
-"""Longest times between two parts, within less than a round trip of metadata up to several fetches."""
+"""Longest times between two parts: from less than a round trip of metadata to several fetches."""
 WAIT_US: Final = (500_000, 12_000_000)
-"""How long an end waits for its step."""
+"""How long the fault that ends a broker waits for its step."""
 LATER_US: Final = (2_000_000, 25_000_000)
 """How long the last fault waits for its step: while brokers are elected and return."""
 HOLD_US: Final = ((500_000, 6_000_000), (4_000_000, 40_000_000))
+"""How long a broker is kept from fetching; late metadata has the first of these bounds."""
 BACK_US: Final = ((1_000_000, 8_000_000), (5_000_000, 40_000_000))
+"""How long all other faults last: mostly the time until a stopped broker is started again."""
 SETTLE_US: Final = 45_000_000
 """Time between the last fault and healing: a session expires, and all brokers return."""
 AT_ONCE: Final = ("append", "replicated", "hw", "ack", "ack", "ack", "isr")
-"""Steps of the blow's batches that an end waits for, repeated by weight."""
+"""Steps of the blow's batches that the fault that ends a broker waits for, repeated by weight."""
 MOMENTS: Final = ("elected", "lead", "isr", "registered", "follow", "truncate", "ack")
 """Steps that the last fault waits for."""
 ROLES: Final = (LEADER, LEADER, WEAK, ISR_MEMBER, OUTSIDER, LAST_MEMBER, LAST_TARGET, STEP_BROKER)
+"""Targets of the last fault, repeated by weight. The fault that ends a broker takes none of the last two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +70,9 @@ class Recipe:
     Attributes:
         holds: whether the weak broker is kept from fetching.
         late: whether the leader learns of metadata late.
-        ends: kinds of the end.
-        target: the broker that it strikes.
-        waits: whether it waits until the blow's batch was acknowledged.
+        ends: kinds of the fault that ends a broker, repeated by weight.
+        target: the broker that this fault strikes.
+        waits: whether this fault waits until a batch of the blow is acknowledged.
     """
 
     holds: bool
@@ -113,15 +116,15 @@ class NextBlow:
 def draw(
     stream: Stream, warning: str, variant: int, weak: Sequence[int], leader: int, limits: Limits, at_us: int
 ) -> NextBlow:
-    """Draw blow number `variant` after a warning at a time, of the limits' kinds.
+    """Draw blow number `variant` after a warning.
 
     Args:
-        stream: its own stream.
+        stream: the random stream of this blow.
         warning: kind of the warning.
         variant: number among the blows after this warning.
         weak: the brokers that the warning is about.
         leader: who leads; 0: no broker.
-        limits: kinds and brokers; durations are those of this module.
+        limits: possible kinds and brokers; durations are those of this module.
         at_us: time of the warning.
     """
     possible = [kind for kind in limits.bounds.kinds if KINDS[kind].is_possible(limits)]

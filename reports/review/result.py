@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 LIVENESS: Final = ("no-progress", "stuck-replica")
 SURE: Final = 1.8
-"""Multiple of the 95 % interval's half beyond which a difference in availability counts: a review makes a hundred such
-comparisons, of which five would exceed the interval by chance."""
+"""A difference in availability counts if it exceeds half the width of its 95 % interval by this factor. A review makes
+a hundred such comparisons, of which five would exceed the half itself by chance."""
 CHANCE: Final = 0.01
-"""If base and mode violate the same, the seeds that only one of them shows are less likely than this so uneven."""
+"""Significance level of McNemar tests of the mode against the base."""
 
 LOSES: Final = "breaks its promise"
 BREAKS_UPGRADE: Final = "breaks the promise while brokers of both modes run"
@@ -39,7 +39,7 @@ class StoryEnd:
     """How a scripted scenario ends in both modes; `worse` and `better` are about violations inside the promise.
 
     Attributes:
-        gone: kinds inside the promise that the base violates, and whose steps do not occur in the mode.
+        gone: kinds that only the base violates, inside the promise, if the expected steps do not occur in the mode.
     """
 
     scenario: str
@@ -56,11 +56,12 @@ class Counts:
     """Seeds on which a kind of violation inside the promise was found: in both modes, or in one of them only.
 
     Attributes:
-        again: if the base never shows it, and the mode on few seeds: (base, mode, n), how many of n other latencies
-            show it with the faults of the first; None if that was not tried.
-        known: a rule's later value that prevents it on seeds of the base, and on how many of those that only the mode
-            shows; None if that was not tried.
-        replay: the command that replays the first seed which only the mode shows; so for `explain`.
+        again: for a kind that the base never shows, and the mode on few seeds: (base, mode, n), how many of n runs of
+            each show it, with the first seed's faults and other latencies; None if that was not tried.
+        known: (repair, n): the later rule value that prevents it on the tried seeds of the base, and on n of those that
+            only the mode shows; None if there is none, or none was tried.
+        replay: the command that replays the first seed on which only the mode shows it.
+        explain: the command that explains that seed.
     """
 
     both: int = 0
@@ -73,7 +74,7 @@ class Counts:
 
     @property
     def is_new(self) -> bool:
-        """Whether the mode shows it more often, not by chance, even without the seeds of a cause that the base has."""
+        """Whether the mode shows it more often, not by chance, even without the seeds that `known` explains."""
         rest = self if self.known is None else replace(self, only_mode=self.only_mode - self.known[1], known=None)
         return self.is_sure and rest.is_sure
 
@@ -111,13 +112,13 @@ class Swept:
 
     Attributes:
         effects: differing rule -> runs of the base in which the mode's value would have acted differently.
-        touched: runs of the base in which any of them would have.
+        touched: runs of the base in which any of the mode's values would have acted differently.
         changed: seeds on which both modes have different histories.
         inside: kind of violation inside the promise -> seeds.
         stalled: seeds on which the partition waits for an operator at the end.
         claim: seeds on which the kind was found that contradicts the claim.
         checks: checker, by its first kind -> runs in which it had something to decide.
-        command: repeats it.
+        command: repeats the sweep.
     """
 
     name: str
@@ -152,7 +153,7 @@ class Review:
         rules: rules that differ: name, value of the base, of the mode.
         story_count: number of scripted scenarios that ran; `stories` are those that end otherwise.
         claim_stories: scripted scenarios that contradict the claim in the mode, and not in the base.
-        conformance: cases of Kafka's own that change; or why that is not known.
+        conformance: Kafka's own test cases whose results change; or why that is not known.
         swept: random scenarios.
         moved: upgrades and downgrades.
         skipped: what was not done, and why.
@@ -196,7 +197,7 @@ class Review:
 
     @property
     def broken(self) -> dict[str, Counts]:
-        """The same for brokers that are upgraded or downgraded."""
+        """`lost`, over upgrades and downgrades."""
         return {kind: one for kind, one in _by_kind(self.moved).items() if one.is_new}
 
     @property
@@ -210,10 +211,10 @@ class Review:
     @property
     def saved(self) -> dict[str, Counts]:
         """Kinds inside the promise that the base shows more often, not by chance."""
-        turned = {
+        swapped = {
             kind: Counts(one.both, one.only_mode, one.only_base) for kind, one in self.inside.items() if one.only_base
         }
-        return {kind: one for kind, one in turned.items() if one.is_sure}
+        return {kind: one for kind, one in swapped.items() if one.is_sure}
 
     @property
     def changed(self) -> int:

@@ -12,8 +12,8 @@ T = TypeVar("T")
 
 
 def ddmin(items: Sequence[T], holds: Callable[[tuple[T, ...]], bool]) -> tuple[T, ...]:
-    """A 1-minimal subsequence for which a test holds: the test fails without any single item of it. It is assumed to
-    hold for all items.
+    """A 1-minimal subsequence for which `holds` is true: removing any single item makes it false. It must be true for
+    all items together.
     """
     kept = tuple(items)
     parts = 2

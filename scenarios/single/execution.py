@@ -46,18 +46,18 @@ from sim.protocol.rules import Rules
 
 FACTOR: Final = "default.replication.factor"
 END_US: Final = 1 << 62
-"""Latest time: steps store their time in 64 bits, and some deadlines are "never" away."""
+"""Latest time, which steps can store in 64 bits: some deadlines mean "never"."""
 CLIENTS_BEGIN_US: Final = 500_000
 """Clients start when brokers have loaded their logs and one leads: the end of warm-up."""
 IDS_EACH: Final = 1 << 22
-"""Record ids of a partition that is created while the cluster runs: they begin at its place, times this."""
+"""Record ids reserved for each partition that is created in a run; they begin at its `place` times this."""
 PAUSE_US: Final = 1_000_000
 """Time between the end of a script and healing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the columns of a row say about the promise, by their names; `kinds` are those of violations inside it."""
+    """The columns of a row about the promise, and the kinds of violations inside it (`kinds`)."""
 
     inside: bool
     inside_unclean: int
@@ -69,8 +69,8 @@ class Execution:
     """Runs the phases of one run.
 
     Args:
-        failure: the exception with which a plug-in ended the same run while its cluster was built. It is raised again
-            when the run begins; the cluster is built without the plug-ins.
+        failure: the exception of a plug-in that ended a first attempt to build the cluster of this run. The cluster is
+            now built without plug-ins, and the exception is raised when the run begins.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class Execution:
             checkers.dispose()
 
     def _runnable(self, rules: Rules) -> Rules:
-        """The rules of a broker; without those of plug-ins if one of these has failed."""
+        """The rules of a broker; without values of plug-ins if a plug-in has failed."""
         return rules if self._failure is None else rules.without_added()
 
     def _draw_settings(self) -> dict[str, Value]:
@@ -207,9 +207,10 @@ class Execution:
         self._check()
 
     def covered(self, warnings: Sequence[tuple[str, int]]) -> list[bool]:
-        """Instead of `execute`: run to early warnings of a random run, given by kind and time, in order of time.
+        """Run a random run up to early warnings, given by kind and time, in order of time; instead of `execute`.
 
-        For each, return whether the mode's promise covers it by the faults until then, and nothing is violated yet.
+        Returns for each whether the mode's promise covers it, judged by the faults until then, and no violation was
+        found before.
         """
         self._begin()
         found = []
@@ -328,7 +329,7 @@ class Execution:
             partition.producer.schedule(sends)
 
     def _continue(self, how: Continuation) -> None:
-        """Diverge from the recording from now on."""
+        """From now on use other latencies than the recorded run, and its faults only if they are wanted."""
         self.cluster.network.redraw(how.number)
         if not how.faults:
             self.injection.stop()
@@ -380,8 +381,8 @@ class Execution:
         )
 
     def _about_others(self, plan: Plan) -> Plan:
-        """The plan of a seed whose faults are about another partition than the first, if it is one, from a stream of
-        its own: they strike by that partition's roles, from its creation until its deletion.
+        """The plan; on ``others_percent`` of seeds its faults strike by the roles of another partition than the first
+        (its leader, its followers), from its creation until its deletion. A stream of its own decides.
         """
         faults = self.scenario.faults
         assert faults is not None
@@ -466,7 +467,7 @@ class Execution:
         self._label()
 
     def _label(self) -> None:
-        """Turn warnings that count into violations, and label violations as inside or outside the promise."""
+        """Add warnings that count (`Scenario.counts`) to the violations, and label these by the promise."""
         self.waited, self.hidden_us = self._waiting()
         recorder = self.cluster.recorder
         self.inside, self.inside_unclean, self.inside_lossy = self._label_partition(recorder)
@@ -488,8 +489,8 @@ class Execution:
             found.warnings += findings.warnings
 
     def _label_partition(self, recorder: Recorder) -> tuple[bool, int, int]:
-        """Label the violations of a partition; whether the promise covers all its records, as the three columns of a
-        row say it.
+        """Label the violations of a partition. Returns its ``inside``, ``inside_unclean`` and ``inside_lossy``, as in a
+        row.
         """
         findings = recorder.history.findings
         promise = self._promise(self.promised, recorder)
@@ -505,8 +506,8 @@ class Execution:
         return Promise(recorder.history, promised, unclean_election=unclean)
 
     def judged_by(self, promised: Promised) -> Judgement:
-        """How another mode's promise judges the ended run of one partition, if it elects uncleanly under the same
-        settings.
+        """How another mode's promise judges the ended run, which has one partition. The same settings must mean
+        unclean election in both modes.
         """
         recorder = self.cluster.recorder
         promise = self._promise(promised, recorder)
@@ -538,8 +539,9 @@ class Execution:
 def older_brokers(
     scenario: Scenario, place: tuple[tuple[int, ...], bool], rules: Rules, brokers: Iterable[int], streams: Streams
 ) -> Mapping[int, str]:
-    """The brokers that start in an older mode and restart in the run's, which has this place and these rules: drawn, or
-    recorded.
+    """Broker -> the older mode in which it starts, before it restarts in the run's mode; drawn, or recorded.
+
+    `place` and `rules` are those of the run's mode.
     """
     if scenario.recorded is not None:
         return scenario.recorded.older
@@ -558,7 +560,7 @@ def older_brokers(
 
 
 def drawn_topics(scenario: Scenario, streams: Streams) -> list[Topic]:
-    """The topics of a seed; a recording has 0 or 100 percent of each."""
+    """The topics that exist on a seed; in a recording each has 0 or 100 percent."""
     return [
         topic
         for topic in scenario.topics
@@ -596,7 +598,7 @@ def cluster_topics(topics: Sequence[Topic], config: Mapping[str, Value]) -> list
 
 
 def of_first_topic(scenario: Scenario) -> dict[str, Value]:
-    """Settings that the first topic has of its own: a run has them in place of the cluster's."""
+    """Settings of the first topic, which replace those of the cluster in a run."""
     if not scenario.topics:
         return {}
     first = scenario.topics[0]

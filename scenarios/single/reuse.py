@@ -1,8 +1,8 @@
 """Rows that are taken over from a run in another mode.
 
 If no rule in which two modes differ had an effect in a run (`sim.protocol.decisions`), the other mode has the same
-history at this seed. Its row differs in the promise, in what `[expect]` says, and in names. `make hunt-reuse` compares
-rows that were taken over with those of runs.
+history at this seed. Its row differs in columns about the promise and `[expect]`, and in names. `make hunt-reuse`
+compares rows that were taken over with those of runs.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ DEFAULT: Final = "default"
 def is_alike(scenario: Scenario, row: Row, mode: Mode, other: Mode, rules: Mapping[str, str]) -> bool:
     """Whether a run of `mode`, of which this is the row, would have the same history in another mode.
 
-    `rules` override those of both. Scripts may depend on rules without asking, so that scripted runs never count as
-    alike; nor do errors.
+    `rules` override those of both. Scripts may depend on rules without querying them, so scripted runs never count as
+    alike; nor do runs with an error.
     """
     one, two = mode.override(rules).rules, other.override(rules).rules
     if scenario.partitions > 1:
-        return False  # `Execution.judged_by` judges one.
+        return False  # `Execution.judged_by` judges one partition only.
     if scenario.script or not scenario.drawn or row["verdict"] == "error" or one.mutant != two.mutant:
         return False
     if int(row["decided"], 16) & replaced(one, two):
@@ -42,7 +42,7 @@ def is_alike(scenario: Scenario, row: Row, mode: Mode, other: Mode, rules: Mappi
     if (one.unclean_recovery == "election") != (two.unclean_recovery == "election") and (
         scenario.config.get(STRATEGY, DEFAULT) != DEFAULT or STRATEGY in scenario.draw_config
     ):
-        return False  # Which setting counts as unclean election depends on it: `heeds_unclean_election`.
+        return False  # Which setting means unclean election depends on this rule: `heeds_unclean_election`.
     recorded = scenario.recorded
     if not (scenario.broker_modes or scenario.upgraded_from or (recorded is not None and recorded.older)):
         return True
@@ -51,20 +51,20 @@ def is_alike(scenario: Scenario, row: Row, mode: Mode, other: Mode, rules: Mappi
     older = older_brokers(scenario, mode.place, one, brokers, streams)
     if older != older_brokers(scenario, other.place, two, brokers, Streams(row["seed"])):
         return False
-    # Brokers with equal rules share their decisions, which must not change.
+    # Brokers with equal rules share a `Decisions`; which ones do must not depend on the mode.
     own = [mode_named(name).rules.override(rules) for name in (*scenario.broker_modes.values(), *older.values())]
     return one not in own and two not in own
 
 
 def promise_alike(mode: Mode, other: Mode, rules: Mapping[str, str]) -> bool:
-    """Whether two modes promise the same, so that a row tells how the other promise judges its run."""
+    """Whether two modes have the same promise, so that a row of one needs no new judgement for the other."""
     return mode.override(rules).promise == other.override(rules).promise
 
 
 def taken_over(
     scenario: Scenario, row: Row, mode: Mode, other: Mode, rules: Mapping[str, str], judged: Judgement | None
 ) -> Row:
-    """The row of another mode with the same history; `judged` by its promise, None if both promise the same."""
+    """The row of another mode with the same history. `judged`: by its promise; None if both have the same."""
     kinds = frozenset(filter(None, row["violations_inside"].split(","))) if judged is None else judged.kinds
     expected = drawn_as_expected(scenario, other.name, kinds)
     needs_replay = row["verdict"] != "ok" or not expected

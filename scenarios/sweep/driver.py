@@ -34,11 +34,13 @@ from sim import exit_codes
 from sim.errors import InputError, StorageError, UnavailableError, UserError
 
 PILOT_UNITS: Final = 25
+"""Most units that are run to measure how long one takes."""
 PILOT_SECONDS: Final = 1.0
+"""The measurement starts no further unit after this time."""
 WAVE_SECONDS: Final = 15.0
-"""Target duration of a wave. An interrupt costs at most this wave and the next, which starts before it ends."""
+"""Target duration of a wave. An interrupt loses at most the running wave and the next, which may have started."""
 CUT: Final = 2
-"""A task stops after this multiple of its target time."""
+"""A task starts no further unit after this multiple of its target time."""
 LONG_SECONDS: Final = 600.0
 """For a longer plain sweep, a note recommends the compiled build."""
 RESUME: Final = "finished waves are kept, and the same command resumes the sweep"
@@ -53,7 +55,7 @@ class Progress:
     """Progress of a sweep.
 
     Attributes:
-        done: runs done, including those of earlier processes; never decreases.
+        done: runs done, also before the sweep was resumed; never decreases.
         violations: kind -> runs in finished waves.
         errors: runs with verdict ``error`` in finished waves.
     """
@@ -113,7 +115,7 @@ class Backend(Protocol):
 def _signals() -> Iterator[Callable[[], None]]:
     """Handle SIGINT and SIGTERM: the yielded function raises `Interrupted` after one of them.
 
-    A second signal has its former effect, so that a user is never stuck.
+    The first signal restores the previous handlers, so that a user can always end the process with a second one.
     """
     seen = threading.Event()
     if threading.current_thread() is not threading.main_thread():  # Only the main thread can handle signals.
@@ -289,11 +291,11 @@ class _Job:
         self._begin()
 
     def _steps(self, until: StopRules | None, begin: float) -> Iterator[Extent]:
-        """The seeds up to the end of each step, until a stop rule is met. `begin` is when the process began."""
+        """For each step the seeds up to its end, until a stop rule is met. `begin`: when `run` began."""
         sweep = self._sweep
         rest = sweep.extent()
         for end in (sweep.end_seed,) if until is None else stop_rules.ends(sweep.first_seed, sweep.end_seed):
-            # Rows of an interrupted step do not count before the step is complete.
+            # Rows that an interrupted later step left would count, too: its end has to be reached first.
             if until is not None and not rest.overlaps(self._covered):
                 self._stopped = until.met(self._summary.to_json()["results"], time.monotonic() - begin)
                 if self._stopped is not None:
@@ -347,7 +349,7 @@ class _Job:
                 self._show(0)
 
     def _take_over(self, poll: Callable[[], None], source: Store) -> None:
-        """Write the rows that another folder has for missing units; each of its waves becomes one."""
+        """Write the rows that another folder has for missing units, a wave for each wave there."""
         self._begin()
         taken = 0
         for pieces, rows in takeover.batches(self._sweep, source, Extent(self._missing())):
@@ -364,7 +366,7 @@ class _Job:
         return tuple(self._sweep.extent().minus(self._covered).pieces())
 
     def _begin(self) -> None:
-        """Write run.json, since both driver and executors can write to the folder."""
+        """Write run.json, once driver and executors are known to be able to write to the folder."""
         write_json(self._folder, ownership.RUN, self._run)
         self._begun = True
 
@@ -455,7 +457,7 @@ class _Job:
 
 
 def _sweep_in(folder: Folder, run: dict[str, Any]) -> dict[str, Any] | None:
-    """``run.json`` of a folder in which a sweep may resume, None if it is empty; raises InputError with every
+    """``run.json`` of a folder in which a sweep may resume, None if the folder is empty; raises InputError with every
     difference.
     """
     try:

@@ -1,21 +1,21 @@
-"""Early warning ``hw-above-isr``: a known HW lies above what a member of the ISR had.
+"""Early warning ``hw-above-isr``: an HW lies above the records that a member of the ISR had.
 
-Each record below an HW is committed, so every member of the ISR has it: whichever of them is elected must not lose it.
+Records below an HW are committed: every ISR member has them, so that none is lost whichever member is elected.
 
 Verifies, against the log end offset (LEO) of every member of the persisted ISR: an HW that rises at a leader, or at a
 follower as a fetch told it; the HW that a restart takes from the checkpoint file; the HW with which a broker begins to
 lead; the end of the records that a consumer was shown, and the end offset that it was told. The HW of the current
 leader is also compared when a member joins the persisted ISR, truncates, or deletes its log. When a leader's HW rises,
-the ISR members that it waits for must have had these records, even if the persisted ISR lacks them by now and they
-have removed the records since.
+each member of the ISR in the leader's memory must have had these records, now or earlier: the persisted ISR may lack
+that member by now, and the member may have removed the records since.
 
-What a machine lost (its page cache or its disk) counts as had: only truncations and deletions, which the protocol
-orders, take records away; a member that joins after it registered again must have the records themselves. If a leader
-begins without records that its machine lost, or a broker from outside ISR and ELR is elected, HWs known from earlier
-leader epochs are compared no longer.
+Records that a machine lost with its page cache or disk still count as the member's: only truncations and deletions by
+the protocol remove records. A member that registers again before it joins the ISR counts with its actual LEO. HWs of
+earlier leader epochs are no longer compared once a leader begins without records that its machine lost, or a broker
+outside ISR and ELR is elected.
 
 Does not verify: which records are below the LEO (`sim.checkers.completeness` does); a lower HW than possible; the HW in
-an answer that changes nothing at the follower.
+a response that changes nothing at the follower.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class HwAboveIsr(Checker):
         self._elr: tuple[int, ...] = ()
         self._epoch = -1
         self._leading: Partition | None = None
-        """That of the newest leader, while its process lives."""
+        """The partition of the newest leader, while its process lives."""
         self._leaders: dict[int, Partition] = {}
         """Broker -> its partition, once it has led."""
         self._floor = 0
@@ -165,6 +165,7 @@ class HwAboveIsr(Checker):
         return log.leo if log is not None else 0
 
     def _had(self, broker: int) -> int:
+        """The LEO, with the records that the machine lost."""
         log = self._logs.get(broker)
         leo = log.leo if log is not None else 0
         return max(leo, self._lost.get(broker, 0)) if self._lost else leo

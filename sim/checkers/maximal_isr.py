@@ -8,15 +8,16 @@ replicas (ELR), which leaders do not know. If the leader is not stale (it leads 
 persisted ISR must be a subset of its quorum, and so must the ELR whenever its HW may move: with KIP-966 that requires
 min.insync.replicas members in the ISR in memory. Otherwise it may commit records that the next elected leader lacks
 (Vanlightly: ReplicationQuorumSuperset). The quorum may be larger: then the leader only waits longer than necessary.
-Gustafson's WeakIsr and StrongIsr are about records below a presumed leader's HW, over the ISR in its memory and over
-the persisted one; this property links the two, and `sim.checkers.completeness` judges the records.
+WeakIsr and StrongIsr of Gustafson's TLA+ specification are about records below a presumed leader's HW, over the ISR in
+its memory and over the persisted one; this property links the two ISRs, and `sim.checkers.completeness` judges the
+records.
 
-A leader waits for followers in its assignment only. A member of its ISR that a reassignment has removed counts for
-``quorum-not-superset``, because the controller elects from the assignment, but not for ``hw-without-isr-member``,
-because another controller may still find it in ISR and assignment.
+A leader waits for followers in its assignment only. ``quorum-not-superset`` counts a member of the leader's ISR that a
+reassignment has removed as part of the quorum, because the controller elects from the assignment.
+``hw-without-isr-member`` does not, because another controller may still find it in ISR and assignment.
 
-Verifies: when ISR or ELR is persisted, when a broker begins to lead, and when a leader's HW moves after any of the
-three has changed.
+Verifies: when ISR or ELR is persisted, when a broker begins to lead, and when a leader's HW moves after the persisted
+ISR, the ELR, the leader or its ISR has changed.
 
 Does not verify: stale leaders, whose ISR is no longer used for elections; a leader whose ISR write to ZooKeeper is
 pending, since its partition is locked until the result arrives.
@@ -46,6 +47,7 @@ class MaximalIsr(Checker):
         self._partitions: dict[int, Partition] = {}
         """Partitions of brokers that have led."""
         self._found_good: tuple[int, ...] | None = None
+        """The leader's ISR for which nothing was found; None: the next move of its HW has to be compared."""
         self._said: set[str] = set()
 
     def on_elected(self, step: steps.Elected) -> None:
@@ -59,7 +61,7 @@ class MaximalIsr(Checker):
             self.persisted(self._isr, step.elr, step.epoch, step.at_us)
 
     def on_lead(self, step: steps.Lead) -> None:
-        # It is about to become leader.
+        # The broker is about to become leader, so `partition` does not have the new ISR yet.
         partition, decision = step.partition, step.decision
         self._leading = self._partitions[partition.broker] = partition
         self._found_good = None
@@ -86,7 +88,7 @@ class MaximalIsr(Checker):
             self._look(self._leading, now_us, moves=False)
 
     def _look(self, partition: Partition, now_us: int, *, moves: bool) -> None:
-        """Compare, unless the leader is stale or locked; `moves`: its HW just moved, so it may move."""
+        """Compare, unless the leader is stale or locked. `moves`: its HW has just moved."""
         isr = partition.state.isr
         if partition.leader_epoch < self._epoch or not partition.is_leader or partition.state.locked:
             return
@@ -119,6 +121,7 @@ class MaximalIsr(Checker):
         return {partition.broker, *waited_for}
 
     def _compare(self, partition: Partition, quorum: set[int], now_us: int, *, moves: bool) -> bool:
+        """Whether a quorum is large enough. `moves`: the leader's HW may move, so the ELR must be in it, too."""
         self.decided = True
         elr = self._elr if moves else ()
         if {*self._isr, *elr}.issubset(quorum):

@@ -8,25 +8,25 @@ from phase and period, what has arrived so far takes effect with its original ti
 again. Changes from outside end it too: cuts and pauses in `sim.environment.network.Network`, everything else by
 `Node.end_elision`.
 
-What must hold for this to be exact: elidable messages do not depend on other messages in flight, whether they are
-elided or not. They neither wait for other messages of their connection nor hold them up
-(`sim.environment.network.Channel.send_beside`). At equal times they and their timers come first, ordered by source node
-(`sim.kernel.scheduler.Kernel.schedule_first`). All messages of a round have constant latency: subjects are
-`sim.kernel.message.ALIKE`, and pings take the median of their link. An event that changes what an idle fetch or a ping
-would see must end the elision.
+The history is that of a full simulation only if elidable messages do not depend on other messages in flight, elided
+or not. They neither wait for other messages of their connection nor hold them up
+(`sim.environment.network.Channel.send_beside`). Among events due at the same time, they and their timers come first,
+ordered by source node (`sim.kernel.scheduler.Kernel.schedule_first`). All messages of a round have constant latency:
+the subjects of fetches and their responses are `sim.kernel.message.ALIKE`, and pings take the median latency of their
+link. An event that changes what an idle fetch or a ping would see must end the elision.
 
-What breaks it, for the next author:
+What would change the history:
 
-- An elision-safe event that changes a HW, an ISR or the metadata log and does not end the exchange itself. Ending it
-  before every event is the default, so that no host can forget to; the exceptions save exchanges that would end
-  needlessly.
-- A latency that depends on how many messages were sent before: the position of an elided round would be a sum over all
+- An elision-safe event that changes a HW, an ISR or the metadata log and does not end the exchange itself. The kernel
+  ends it before all other events, so that no handler can forget to; events are elision-safe to save needless ends.
+- A latency that depends on how many messages were sent before: the time of an elided round would be a sum over all
   earlier rounds.
-- Equal latencies on all links: followers in step would be ordered by chance.
-- A ping that does more than keep the session: one that resends a pending request is simulated, and a broker in
-  controlled shutdown ends elision for all brokers, because their replayed offsets decide when it may stop.
-- A periodic task that is scheduled only while it may find something (isr-expiration): its place among the events of its
-  microsecond must not depend on when it was scheduled (`sim.kernel.scheduler.Kernel.schedule_task`).
+- Equal latencies on all links: the order of followers that fetch at the same time would be arbitrary.
+- A ping that does more than keep the session. A ping that resends a pending request is therefore simulated, and a
+  broker in controlled shutdown ends elision for all brokers, because the metadata offsets in their heartbeats decide
+  when it may stop.
+- A periodic task that is scheduled only while it may find something (isr-expiration): its order among the events of the
+  same microsecond must not depend on when it was scheduled (`sim.kernel.scheduler.Kernel.schedule_task`).
 - A follower outside the ISR: each of its fetches may let it join, so they are always simulated.
 
 With ``sim.elision = false`` everything is simulated, and the history must be the same; `make hunt` compares both. The
@@ -51,7 +51,7 @@ class ElidingBroker(Node):
     __slots__ = ()
 
     def note_elided_fetches(self, delayed: DelayedFetch, at_us: int) -> None:
-        """Account for elided arrivals of the same fetch; `at_us` is the latest."""
+        """Account for elided arrivals of the same fetch, the last of them at `at_us`."""
         raise NotImplementedError
 
     def resume_wait(self, delayed: DelayedFetch, expires_us: int) -> None:
@@ -61,7 +61,7 @@ class ElidingBroker(Node):
     def deliver_response(
         self, request: FetchRequest, results: Sequence[FetchResult], channel: Channel[Any], arrives_us: int
     ) -> None:
-        """Schedule the empty response, which is in flight and arrives at `arrives_us`."""
+        """Schedule the arrival, at `arrives_us`, of the empty response that is in flight."""
         raise NotImplementedError
 
     def cancel_wait(self, delayed: DelayedFetch) -> None:
@@ -74,7 +74,7 @@ class ElidingBroker(Node):
         return 0
 
     def resume_pings(self, channel: Channel[Any], sent_us: int, next_us: int) -> None:
-        """Resume pings: the last was sent at `sent_us`; it or its response may be in flight."""
+        """Resume pings, the next at `next_us`. The last was sent at `sent_us`; it or its response may be in flight."""
         raise NotImplementedError
 
 
@@ -126,7 +126,7 @@ class ElidedFetch(ElidedExchange):
         self._wait_us = wait_us
 
     def settle(self, now_us: int) -> None:
-        """See `ElidedExchange.settle`. A fetch that no longer waits is about to be answered."""
+        """See `ElidedExchange.settle`. The wait is not resumed if the server is about to answer the fetch."""
         server, delayed, wait_us = self._server, self.delayed, self._wait_us
         asker: Node = self._back.target
         request = delayed.request
@@ -178,8 +178,8 @@ class ElidedPings(ElidedExchange):
         interval_us = self._interval_us
         sent_us = now_us - (now_us - self._sent_us) % interval_us
         arrives_us = sent_us + self._channel.usual_us
-        heard_us = arrives_us if arrives_us <= now_us else arrives_us - interval_us
-        if heard_us < self._sent_us:
-            heard_us = -1
-        self._sessions.resume_expiry(self._pinger.node, heard_us, self._pinger.metadata_offset)
+        last_us = arrives_us if arrives_us <= now_us else arrives_us - interval_us
+        if last_us < self._sent_us:
+            last_us = -1
+        self._sessions.resume_expiry(self._pinger.node, last_us, self._pinger.metadata_offset)
         self._pinger.resume_pings(self._channel, sent_us, sent_us + interval_us)

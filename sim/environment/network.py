@@ -5,8 +5,8 @@ link and the message's subject (`sim.kernel.message.Message.about`), and does no
 (`Channel`) belongs to two incarnations and closes when either ends; messages in flight are lost. Messages of one
 connection never overtake each other, except those that may be elided (`Channel.send_beside`). A message that arrives
 while its link is cut is lost; its sender notices by timeout. A paused process runs nothing: its timers and incoming
-messages are held, and delivered in order when it resumes. A process that waits for its partition holds back only the
-events that need it.
+messages are held, and delivered in order when it resumes. A broker whose partition is unusable (`sim.hosts.waiting`)
+holds back only the events that need the partition.
 """
 
 from __future__ import annotations
@@ -35,37 +35,38 @@ from sim.kernel.streams import Streams
 
 LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
 """Quantiles of the one-way latency: 0.2 ms, median 0.3 ms, up to 2 ms."""
-_QUANTILE: Final = BITS - 8
-"""Shift of the upper 8 bits of a message's mixed number, which choose its latency."""
-_CHANCE: Final = 20
-_CHANCES: Final = (1 << _CHANCE) - 1
-_LOST: Final = _QUANTILE - _CHANCE
-"""Shift of the next 20 bits, which decide whether the message is lost."""
-_BEFORE: Final = 40
+_LATENCY_SHIFT: Final = BITS - 8
+"""Shift to the upper 8 bits of a message's random number, which choose its latency."""
+_CHANCE_BITS: Final = 20
+"""Bits of a random number that decide whether something happens that has a probability."""
+_CHANCE_MASK: Final = (1 << _CHANCE_BITS) - 1
+_LOSS_SHIFT: Final = _LATENCY_SHIFT - _CHANCE_BITS
+"""Shift to the next 20 bits, which decide whether the message is lost."""
+_SENT_SHIFT: Final = 40
 """Shift of the per-subject sequence number in the message key."""
 USUAL: Final = 128
 """Index of the median latency."""
 FIXED_STEPS_US: Final = (7, 11)
-"""With ``sim.network.latency = fixed`` a link takes the median plus a little that depends on the ids of its two ends,
-so that messages sent to several nodes at once arrive at different times.
+"""With ``sim.network.latency = fixed`` a link takes the median plus less than 0.2 ms, by the ids of its two ends, so
+that messages sent to several nodes at once arrive at different times.
 """
 RESEND_US: Final = 1_000_000
-"""A duplicate of a resent request (`Message.again`) arrives within this time."""
+"""The duplicate of a resendable request (`Message.again`) arrives within this time of the original."""
 Target = TypeVar("Target")
 
 
 class Node(Receiver):
-    """A process that can be reached: a broker's incarnation, a client, the control plane.
+    """A process on the network: a broker's incarnation, a client, the control plane.
 
     Attributes:
         node: its id: 0 control plane, brokers from 1, clients from 1001.
-        life: gate of its timers, open while the process runs and neither pauses nor waits.
+        life: gate of its timers, open while the process runs, is not paused and has no backlog (`waiting`).
         out: open connections to other nodes that are up, by node id.
         incoming: open connections from other nodes, by node id.
         network: the network, once the node has joined.
         frozen: whether the process is paused.
         frozen_us: when the pause began.
-        waiting: backlog of the events that have to wait while the process is not paused; None: none have to.
+        waiting: the backlog that takes due events while a broker's partition is unusable; None: no event has to wait.
         timeout_us: after which it considers the connection to a silent peer broken; 0: it has timers of its own.
     """
 
@@ -86,7 +87,7 @@ class Node(Receiver):
 
     network: Network
     notes_peers = True
-    """Whether `peer_up` does something."""
+    """Whether `peer_up` is called."""
 
     def __init__(self, node: int) -> None:
         self.node = node
@@ -188,19 +189,19 @@ class Node(Receiver):
         """This node has noticed that its connection to a peer broke."""
 
     def would_repeat(self, request: Any, place: int, hw: int, log_start: int) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether an empty response to this fetch would only make the node send the same fetch again, as far as the
-        position at this place is concerned.
+        """Whether the node, after an empty response with this HW and log start, would fetch the partition at index
+        `place` of the request from the same position again.
         """
         return False
 
     def repeated_places(self, request: Any, results: Sequence[Any]) -> int:  # noqa: ARG002 - for subclasses
-        """`would_repeat` for empty results of a fetch of several partitions: how many places, from the first one on,
-        it holds for.
+        """The number of partitions of a fetch, counted from the first, for which `would_repeat` holds if the response
+        has these empty results.
         """
         return 0
 
     def outlasts_timeout(self, peer: int, answered_us: int, period_us: int) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether neither this fetch, answered at `answered_us`, nor its repeats, each `period_us` long, time out."""
+        """Whether this fetch, answered at `answered_us`, and its repeats of `period_us` each do not time out."""
         return True
 
     def note_elided_rounds(self, request: Any, sent_us: int, answers: int) -> None:
@@ -208,7 +209,7 @@ class Node(Receiver):
 
 
 class Effect(Enum):
-    """What an interception does with its message."""
+    """What an interception does with the message."""
 
     LOSE = "lose"
     HOLD = "hold"
@@ -216,12 +217,12 @@ class Effect(Enum):
 
 
 class Interception:
-    """Strikes one message, the next of a type on some links; later ones pass.
+    """Intercepts one message: the next of a type on some links. Later ones pass.
 
     The message is lost, or held until `end`, so that others overtake it, or arrives, and arrives again at `end`.
 
     Attributes:
-        struck: whether it has had its message.
+        struck: whether it intercepts no further message.
     """
 
     __slots__ = ("_channel", "_effect", "_later", "_tell", "_type", "struck")
@@ -236,21 +237,21 @@ class Interception:
         self._later: Message | None = None
 
     def takes(self, channel: Channel[Any], message: Message) -> bool:
-        """Strike the message, unless it is of another type or one was struck. Whether it does not arrive now."""
+        """Intercept the message, if it is the first of the type. Returns whether to keep it from arriving now."""
         if self.struck or type(message) is not self._type:
             return False
         effect = self._effect
         if effect is not Effect.LOSE:
             self._later = message.again() if effect is Effect.COPY else message
             if self._later is None:
-                return False  # Its sender never sends it twice.
+                return False  # Its sender never resends it.
             self._channel = channel
         self.struck = True
         self._tell(channel.source, channel.owner)
         return effect is not Effect.COPY
 
     def end(self, kernel: Kernel) -> None:
-        """Deliver what was held, or the copy."""
+        """Deliver the held message or the copy, if there is one, and intercept no further message."""
         channel, message = self._channel, self._later
         self._channel = self._later = None
         self.struck = True
@@ -263,14 +264,14 @@ class Link:
 
     Attributes:
         cuts: how many cuts are in force.
-        loss: messages lost, per thousand.
-        resent: resendable requests that arrive twice, per thousand.
+        loss: share of messages that are lost, per thousand.
+        resent: share of resendable requests that arrive twice, per thousand.
         interceptions: those in force.
         disturbed: whether requests arrive twice or a message may be intercepted.
         table: latency quantiles in us, 256 of them.
         channel: the current connection.
         key: key of its random numbers.
-        sent: messages sent so far by subject, without those that are `ALIKE`.
+        sent: number of messages sent so far, by subject; `ALIKE` messages are not counted.
     """
 
     __slots__ = ("channel", "cuts", "disturbed", "interceptions", "key", "loss", "resent", "sent", "table")
@@ -291,7 +292,7 @@ class Channel(Gate, Generic[Target]):
     """A connection in one direction between two incarnations.
 
     Attributes:
-        open: both processes run, the link is not cut, and the receiver neither pauses nor waits.
+        open: both processes run, the link is not cut, and the receiver's gate is open (`Node.life`).
         source: id of the sending node.
         target: the receiving node.
         usual_us: its median latency.
@@ -333,14 +334,14 @@ class Channel(Gate, Generic[Target]):
                 before = sent.setdefault(subject, 1)
                 if len(sent) == subjects:  # Not the first message with this subject.
                     sent[subject] = before + 1
-                    about += before << _BEFORE
+                    about += before << _SENT_SHIFT
             else:
                 before = sent.get(about, 0)
                 sent[about] = before + 1
                 if before:
-                    about += before << _BEFORE
+                    about += before << _SENT_SHIFT
         number = mixed(link.key, about)
-        arrival_us = now_us + link.table[number >> _QUANTILE]
+        arrival_us = now_us + link.table[number >> _LATENCY_SHIFT]
         if link.loss and self._is_lost(number, about):
             return
         if arrival_us <= self._last_us:
@@ -363,13 +364,13 @@ class Channel(Gate, Generic[Target]):
                 insort(kernel.numbers, rank)
 
     def _is_lost(self, number: int, about: int) -> bool:
-        """Whether the message with this mixed number is lost; `ALIKE` messages are decided one by one."""
+        """Whether a message with this random number is lost. `ALIKE` messages share it, so the time is mixed in."""
         if about >= ALIKE:
             number = mixed(number, self._kernel.now_us)
-        return (number >> _LOST & _CHANCES) * 1_000 < self._link.loss << _CHANCE
+        return (number >> _LOSS_SHIFT & _CHANCE_MASK) * 1_000 < self._link.loss << _CHANCE_BITS
 
     def _is_disturbed(self, arrival_us: int, number: int, message: Message) -> bool:
-        """Whether an interception keeps the message from arriving now; otherwise resend it with the link's chance."""
+        """Whether an interception keeps the message from arriving now. If none does, the message may be duplicated."""
         if self._is_intercepted(message):
             return True
         if self._link.resent:
@@ -382,19 +383,20 @@ class Channel(Gate, Generic[Target]):
     def _resend(self, arrival_us: int, number: int, message: Message) -> None:
         """Deliver a resendable request a second time, with the link's probability.
 
-        The copy uses another connection, so other messages may come between. Its response matches no request in flight.
+        The copy uses another connection, so other messages may come between. The response to it matches no request in
+        flight.
         """
         copy = message.again()
         if copy is not None:
             chance = mixed(number, 1)
-            if (chance >> (BITS - _CHANCE)) * 1_000 < self._link.resent << _CHANCE:
-                later_us = (chance >> (BITS - 2 * _CHANCE) & _CHANCES) * RESEND_US >> _CHANCE
+            if (chance >> (BITS - _CHANCE_BITS)) * 1_000 < self._link.resent << _CHANCE_BITS:
+                later_us = (chance >> (BITS - 2 * _CHANCE_BITS) & _CHANCE_MASK) * RESEND_US >> _CHANCE_BITS
                 self._kernel.schedule(arrival_us + 1 + later_us, self, copy)
 
     def latency_us(self, about: int) -> int:
         """Latency of `ALIKE` messages with this subject."""
         link = self._link
-        return link.table[mixed(link.key, about) >> _QUANTILE]
+        return link.table[mixed(link.key, about) >> _LATENCY_SHIFT]
 
     @property
     def longest_us(self) -> int:
@@ -411,7 +413,7 @@ class Channel(Gate, Generic[Target]):
         if link.loss and self._is_lost(number, about):
             return
         if not (link.disturbed and self._is_intercepted(message)):
-            self.deliver_at(self._kernel.now_us + link.table[number >> _QUANTILE], message)
+            self.deliver_at(self._kernel.now_us + link.table[number >> _LATENCY_SHIFT], message)
 
     def send_usually(self, message: Message) -> None:
         """`send_beside` with the median latency, whatever the subject."""
@@ -465,7 +467,7 @@ class Network:
         self.loss = loss
         self._cuts = 0
         self._has_lost = loss > 0
-        """Whether any link loses messages or has lost some."""
+        """Whether loss or an interception was set on any link at some time."""
         self._fixed = fixed
         self.elides = elides
         self.idle_messages = 0
@@ -474,7 +476,7 @@ class Network:
         self._waiting: list[tuple[int, Callable[[], int], Gate, Event]] = []
         self.nodes: dict[int, Node] = {}
         self._peers: dict[int, Node] = {}
-        """Those that note who joins: not clients, of which a cluster may have hundreds."""
+        """The nodes whose `peer_up` is called: not clients, of which a cluster may have hundreds."""
         self.version = 0
 
     @property
@@ -551,8 +553,8 @@ class Network:
             if lost is None:
                 continue
             lost.close()
-            heard_us = 0 if self.is_cut(node.node, peer) else LATENCY_US[128]
-            notice_us = other.timeout_us if silently else heard_us
+            reset_us = 0 if self.is_cut(node.node, peer) else LATENCY_US[USUAL]
+            notice_us = other.timeout_us if silently else reset_us
             if notice_us:
                 self._kernel.call_at(self._kernel.now_us + notice_us, other.life, other.disconnected, node.node)
         node.out.clear()
@@ -571,7 +573,7 @@ class Network:
         self._waiting.clear()
 
     def note_broker_change(self) -> None:
-        """Note that brokers' responses may have changed: retries that wait for this become due at their times."""
+        """Note that brokers' responses may have changed: schedule the retries elided by `retry_after_change`."""
         self.version += 1
         waiting, self._waiting = self._waiting, []
         now_us = self._kernel.now_us
@@ -583,7 +585,7 @@ class Network:
         """Elide retries that would fail like the last one, until some broker's responses change.
 
         Args:
-            backoff: returns the us between retries, called at the change; retries are due at its multiples from now.
+            backoff: returns the us between retries; called at the change. Retries are due at its multiples from now.
             gate: see `Kernel.schedule`.
             event: the first retry after the change.
         """
@@ -656,7 +658,7 @@ class Network:
     def add_loss(self, source: int, target: int, permille: int) -> None:
         """Add loss per thousand in this direction; a negative value removes it.
 
-        Not for links of clients, whose behaviour depends on whether messages can be lost (`loss`).
+        Not for links of clients: `loss` alone tells a consumer whether messages may be lost.
         """
         self._end_elision_between(source, target)
         self._has_lost = True
@@ -669,8 +671,8 @@ class Network:
         link.disturbed = link.resent > 0 or len(link.interceptions) > 0
 
     def intercept(self, source: int, target: int, interception: Interception) -> None:
-        """Let an interception wait for its message in this direction. An `ALIKE` message counts if it is simulated: the
-        two nodes have no elided exchange until `release`.
+        """Apply an interception to this direction. The two nodes elide no exchange until `release`, so that it meets
+        `ALIKE` messages, too.
         """
         self._end_elision_between(source, target)
         self._has_lost = True
@@ -701,7 +703,7 @@ class Network:
             link.loss = loss
 
     def redraw(self, number: int) -> None:
-        """Draw all latencies again, for a `number` from 1; messages in flight keep theirs."""
+        """Draw all latencies again; each `number`, from 1, gives others. Messages in flight keep theirs."""
         self.end_elision()
         self._key = mixed(self._key, -number)
         for (source, target), link in self._links.items():

@@ -2,7 +2,7 @@
 
 A process kill keeps the page cache. A power loss truncates the log to the prefix that an fsync or the kernel's
 write-back had reached. Checkpoint files survive whole in their last version, because Kafka writes a temporary file,
-fsyncs and renames it (CheckpointFile). Truncation counts as written at once.
+fsyncs and renames it (CheckpointFile). A truncation reaches the disk at once.
 
 There are no timers here: write-back and periodic checkpoints are computed from phase and period when a process or
 machine ends.
@@ -73,8 +73,8 @@ class PeriodicFile:
         self._writes = 0
 
     def begin(self, first_us: int, now_us: int) -> None:
-        """Start writing: a process schedules the task, due at `first_us` first, or now has a value to write. A write
-        due now has not happened yet.
+        """Start periodic writes, the first of which is due at `first_us`, perhaps before now. A write due exactly now
+        is still to come.
         """
         self._first_us = first_us
         self._writes = self._due(now_us - 1)
@@ -87,7 +87,7 @@ class PeriodicFile:
         """Apply the writes up to now; call before the value changes."""
         if self._first_us < 0:
             return
-        writes = (now_us - self._first_us) // self._interval_us + 1  # Negative before the first.
+        writes = (now_us - self._first_us) // self._interval_us + 1  # Not positive before the first.
         if writes > self._writes:
             self._writes = writes
             self.content = value
@@ -103,15 +103,15 @@ class LogDirectory:
     Args:
         settings: settings of the disk.
         names: the partitions that have a replica here from the start.
-        writeback_phase_us: when the kernel's flusher ran first.
-        number: the directory's id, the number of disks that the machine had before.
+        writeback_phase_us: time of the kernel's first write-back.
+        number: the directory's id: how many disks the machine had before this one.
 
     Attributes:
         storages: the files of each replica, by partition.
         number: see above.
         clean_shutdown: whether the marker ``.kafka_cleanshutdown`` exists.
-        clean_broker_epoch: the broker epoch in the marker (KIP-966); `NO_BROKER_EPOCH` without a marker or if its
-            process had none.
+        clean_broker_epoch: the broker epoch in the marker (KIP-966); `NO_BROKER_EPOCH` without a marker, or if the
+            process that wrote it had no broker epoch.
     """
 
     __slots__ = (
@@ -143,8 +143,8 @@ class LogDirectory:
         return self.storages.get(name) or Storage(self._settings)
 
     def take_marker(self) -> bool:
-        """Remove the marker, with its broker epoch, as a new process does before it loads any log; registration reads
-        the epoch before that. Returns whether there was one.
+        """Remove the marker with its broker epoch, as a new process does before it loads any log. Returns whether there
+        was a marker. The process has read the broker epoch before, for its registration.
 
         Kafka: LogManager#loadLogs, LogManager#readBrokerEpochFromCleanShutdownFiles (3.9-4.4).
         """
@@ -162,7 +162,7 @@ class LogDirectory:
         self.clean_broker_epoch = broker_epoch
 
     def close_unloaded(self, decide: Decisions, broker_epoch: int) -> None:
-        """Shut down in a controlled way before the logs are loaded.
+        """Apply the controlled shutdown of a process that has not loaded its logs.
 
         A marker that existed at start-up is written back. With rule ``clean_shutdown_file=always`` a marker is written
         in any case, and is wrong: recovery will be skipped although the log was not checked, and a registration with
@@ -179,7 +179,7 @@ class LogDirectory:
     def corrupt_tails(self, count: int) -> dict[str, list[Batch]]:
         """Make the newest batches of each log unreadable: see `Storage.corrupt_tail`. Returns them.
 
-        A no-op after a clean shutdown, because LogLoader skips recovery then.
+        A no-op after a clean shutdown: LogLoader then skips recovery, which would find the damage.
         """
         if self.clean_shutdown:
             return {name: [] for name in self.storages}
@@ -197,10 +197,11 @@ class Storage:
 
     Args:
         settings: settings of the disk.
-        writeback_phase_us: when the kernel's flusher ran first.
+        writeback_phase_us: time of the kernel's first write-back.
 
     Attributes:
-        log: the log as the page cache shows it; a new process gets a new object over the same batches.
+        log: the log, with batches that are only in the page cache. A new process gets a new object with the same
+            batches.
         recovery_point: offset below which everything is known to be fsynced.
         epoch_checkpoint: ``leader-epoch-checkpoint``.
         hw_file: ``replication-offset-checkpoint``.
@@ -232,8 +233,10 @@ class Storage:
         self.log = Log()
         self._is_new = True
         """Whether no process has loaded the log."""
-        self._written_us: list[int] = []  # Of all batches, including those below the log start; so is `_synced`.
+        self._written_us: list[int] = []
+        """When each batch was appended, including those below the log start."""
         self._synced = 0
+        """How many of these batches, from the first, were fsynced."""
         self._log_start_entry: int | None = None
         self._unflushed = 0
         # No log is that long, and compiled code compares larger integers slowly.
@@ -248,7 +251,7 @@ class Storage:
     # While a process runs.
 
     def log_manager_started(self, now_us: int, started_us: int | None = None) -> None:
-        """Start writing recovery points and log starts; the tasks began when logs were loaded, now or at `started_us`.
+        """Start checkpoints of recovery points and log starts, scheduled when logs were loaded: now or at `started_us`.
 
         Kafka: LogManager#startup.
         """
@@ -331,7 +334,10 @@ class Storage:
         self._note_log_start()
 
     def _note_log_start(self) -> None:
-        """Update the entry; none where a segment begins. Kafka: LogManager#checkpointLogStartOffsetsInDir (1.1-4.4)."""
+        """Update the file's entry: the log start, or no entry if the first segment begins there.
+
+        Kafka: LogManager#checkpointLogStartOffsetsInDir (1.1-4.4).
+        """
         log = self.log
         self._log_start_entry = log.log_start if log.log_start > log.segments[0] else None
 
@@ -356,7 +362,7 @@ class Storage:
         self.log_start_file.catch_up(self._log_start_entry, now_us)
 
     def process_ended(self, hw: int, now_us: int) -> None:
-        """Stop checkpoints, because the process ended; the next one finds their present contents."""
+        """Stop checkpoints, because the process ended; the files keep their present contents."""
         self.catch_up(hw, now_us)
         for file in (self.hw_file, self.recovery_point_file, self.log_start_file):
             file.end()
@@ -367,14 +373,14 @@ class Storage:
         return self._synced == len(self._written_us)
 
     def close_cleanly(self, hw: int | None, *, flushes: bool = True) -> None:
-        """Controlled shutdown: flush the log, write all checkpoints; the marker of the directory follows.
+        """Flush the log and write all checkpoints, as a controlled shutdown does before it writes the marker.
 
         Kafka: LogManager#shutdown, ReplicaManager#checkpointHighWatermarks.
 
         Args:
             hw: the HW; None if no LeaderAndIsr had arrived: a broker that knows of no partition leaves the HW file as
                 it is.
-            flushes: whether the log is flushed, as it should be.
+            flushes: whether the log is flushed; False for a mutant only.
         """
         if flushes:
             self._synced = len(self._written_us)
@@ -410,7 +416,7 @@ class Storage:
         return lost
 
     def corrupt_tail(self, count: int) -> list[Batch]:
-        """Make the newest batches unreadable, synced or not: recovery truncates before them, by CRC. Returns them."""
+        """Make the newest batches unreadable, synced or not: recovery finds wrong CRCs and truncates. Returns them."""
         lost = self._keep_prefix(max(self.log.deleted, len(self._written_us) - count))
         self._synced = min(self._synced, len(self._written_us))
         if lost:
@@ -421,12 +427,14 @@ class Storage:
 
     @property
     def synced(self) -> int:
-        """Number of readable batches that were fsynced; later ones are only in the page cache or written back."""
+        """Number of readable batches that were fsynced; write-back may have reached later ones."""
         return max(0, self._synced - len(self.log.below))
 
     def delete_log(self, decide: Decisions) -> tuple[Log, LeaderEpochFileCache, int]:
-        """Delete the partition's log and checkpoint entries; the partition may be recreated empty. Returns as
-        `recover`. Kafka: LogManager#asyncDelete.
+        """Delete the partition's log and checkpoint entries; the partition may be recreated empty.
+
+        Returns what `recover` returns.
+        Kafka: LogManager#asyncDelete.
         """
         self.log.truncate_fully(0)
         self._written_us.clear()
@@ -440,9 +448,9 @@ class Storage:
         """Load the log for a new process; `clean` is whether the directory had the marker (`LogDirectory.take_marker`).
 
         Without the marker, segments are scanned from the one with the recovery point on, and epochs missing from the
-        cache are taken from the batches. In any case the cache is cut to [log start, LEO], which is recomputed from the
-        data. The log start is that of its file, or where the first segment begins: if the file is out of date, deleted
-        records reappear while their segments exist.
+        cache are taken from the batches. In any case the LEO is recomputed from the data, and the cache is cut to
+        [log start, LEO]. The log start is that of its file, but not below the first segment: if the file is out of
+        date, deleted records reappear while their segments exist.
         Kafka: LogManager#loadLogs, LogManager#loadLog (1.1-4.4), LogLoader#load (3.9-4.4), LogLoader#recoverLog
         (3.9-4.4), Log#recoverLog (0.10.2-2.6).
 
@@ -495,7 +503,7 @@ class Storage:
         return log, epochs, self.hw_file.content or 0
 
     def _recover_empty(self, decide: Decisions, *, clean: bool) -> tuple[Log, LeaderEpochFileCache, int]:
-        """`recover` of a log that never had a record, as of an idle partition."""
+        """`recover` of a log that never had a record, such as that of an idle partition."""
         known = self.log
         if self._is_new:
             log = known
@@ -516,7 +524,10 @@ class Storage:
         return log, epochs, self.hw_file.content or 0
 
     def _restart_log(self, log: Log) -> None:
-        """Delete data below the log start. Kafka: LogLoader#deleteSegmentsIfLogStartGreaterThanLogEnd (4.1-4.4)."""
+        """Delete all data, which ends below the log start.
+
+        Kafka: LogLoader#deleteSegmentsIfLogStartGreaterThanLogEnd (4.1-4.4).
+        """
         log.truncate_fully(log.log_start)
         self._written_us.clear()
         self._synced = 0

@@ -14,16 +14,16 @@ if COMPILED:
 DIGEST_BYTES: Final = 16
 _PACKED: Final = Struct("<qBhiqq")
 PACK: Final = _PACKED.pack
-"""A step as bytes: see `Digest.add`."""
+"""Packs a step: the arguments of `Digest.add`."""
 PACK_TWO: Final = Struct("<" + 2 * "qBhiqq").pack
-"""Two steps as bytes."""
+"""Packs two steps."""
 STEPS: Final = 256
-"""Steps that are hashed together."""
+"""Number of steps that are hashed together."""
 _BUFFER_BYTES: Final = STEPS * _PACKED.size
 
 
 class Digest:
-    """The hash of the steps so far, which a buffer gathers.
+    """The hash of the steps so far. A buffer gathers the steps that are hashed together.
 
     Attributes:
         packed: in plain Python, steps that are not hashed yet. `sim.history.recorder` adds to them without a call of
@@ -40,7 +40,7 @@ class Digest:
             self.packed: list[bytes] = []
 
     def add(self, at_us: int, code: int, broker: int, epoch: int, offset: int, other: int) -> None:
-        """Add a step: its time, the number of its kind, and what its kind says of `Step`'s other fields.
+        """Add a step: its time, the code of its kind, and its fields, whose meaning depends on the kind (`Step`).
 
         Raises:
             struct.error, OverflowError: a number is out of the range of its field.

@@ -10,8 +10,8 @@ differently (`Decisions.parted`). If two sets of rules differ only in values wit
 same history: they act alike up to the first decision on which they differ. This holds as long as
 
 * outside of the situation all values agree, whatever the *other* rules are;
-* a value's later effect (a message that carries an epoch, a file that is written) is asked for here and now, or in
-  every situation in which the effect shows;
+* a rule whose value has a later effect (a message that carries an epoch, a file that is written) is asked when the
+  value is applied, or in every situation in which the effect shows;
 * ``answer``, which records nothing, is read only where the same decision was asked before, or where both answers lead
   to the same result.
 
@@ -32,6 +32,7 @@ T = TypeVar("T")
 VALUES: Final[list[tuple[str, str]]] = []
 """All values of all rules: (rule, value)."""
 _PLACES: Final[dict[tuple[str, str], int]] = {}
+"""(rule, value) -> its index in `VALUES`, and the number of its bit."""
 _MASKS: Final[dict[str, int]] = {}
 """Rule -> bits of its values."""
 
@@ -72,7 +73,7 @@ class Choice:
         self.against: set[str] = set()
 
     def pick(self, answers: Mapping[str, T]) -> T:
-        """The answer of the current value; if all answers are equal the rule has no effect."""
+        """The answer of the current value. Values with another answer are added to `against`."""
         chosen = answers[self.value]
         for value, answer in answers.items():
             if answer != chosen:
@@ -86,7 +87,7 @@ class Decisions:
     object.
 
     Attributes:
-        mutants: the places that mutants break, which count as no queries.
+        mutants: the places that mutants break; asking one is no query of a rule.
         plugged: whether plug-ins add values; only then the protocol calls `by_plugins`.
     """
 
@@ -195,7 +196,7 @@ class Decisions:
     def by_plugins(self, point: str, answer: T, at: object) -> T:
         """The answer at a decision point (`sim.protocol.decision_points`), which plug-ins' values in force may change.
 
-        It also notes where values that are not in force would have answered differently.
+        It also records which values that are not in force would have answered differently.
 
         Args:
             point: its name.
@@ -220,7 +221,7 @@ class Decisions:
                     differs = function(answer, at) != answer
                 except (KeyboardInterrupt, MemoryError):
                     raise
-                except BaseException:  # Only a value in force may end a run.
+                except BaseException:  # A value that is not in force must not end the run.
                     differs = True
                 if differs:
                     self._noted |= bit
@@ -246,17 +247,17 @@ class Decisions:
         return to_values(self.bits)
 
     def decided(self) -> list[str]:
-        """The rules that had an effect, in their order."""
+        """The rules that had an effect, in the order of `RULES`."""
         bits = self.bits
         return [rule for rule, mask in _MASKS.items() if bits & mask]
 
     def answers(self) -> list[bool]:
-        """The answer of each decision, in their order."""
+        """The answers of all decisions, in the order of their creation."""
         return [decision.answer for decision in self._decisions]
 
 
 def rebuild() -> None:
-    """Number the values of all rules anew, as plug-ins add some; between runs only."""
+    """Number the values of all rules again, after plug-ins have added some; between runs only."""
     VALUES[:] = [(rule, value) for rule, spec in RULES.items() for value in spec.values]
     _PLACES.clear()
     _MASKS.clear()
@@ -269,7 +270,7 @@ def rebuild() -> None:
 
 @cache
 def _questions() -> tuple[tuple[int, int], ...]:
-    """For each decision the values of its rule that answer yes, and those that answer no, found by trying each."""
+    """Bits of the values that answer yes and of those that answer no, for each decision; found by trying each."""
     some = Rules.of({name: spec.values[0] for name, spec in RULES.items()})
     answers = [Decisions(some.override({rule: value})).answers() for rule, value in VALUES]
     questions = []
@@ -281,9 +282,9 @@ def _questions() -> tuple[tuple[int, int], ...]:
 
 
 def decided(tables: Iterable[Decisions]) -> int:
-    """Values that would have acted differently in a run, over the rules of all participants: see `to_values`.
+    """Values that would have acted differently in a run, for any broker, client or controller: see `to_values`.
 
-    Participants may have different rules: if they differ in a rule with an effect, all its values count.
+    These may have different rules. With several sets of rules, all values of a rule with an effect count.
     """
     every = [table.bits for table in tables]
     found = 0
@@ -297,8 +298,10 @@ def decided(tables: Iterable[Decisions]) -> int:
 
 
 def added_that_decided(rules: Rules, bits: int) -> list[tuple[str, str]]:
-    """The plug-ins' values that answered otherwise than the values that they are like in a run with these rules, or,
-    not in force, would have; (rule, value) pairs. Rules that have neither value are left out.
+    """The plug-ins' values that had an effect in a run with these rules, as (rule, value) pairs.
+
+    A value in force had an effect if `AddedValue.like` would have acted differently. If that value is in force, the
+    plug-in's had an effect if it would have acted differently. If neither is in force, the plug-in's value is left out.
     """
     found = []
     for (rule, value), added in ADDED_VALUES.items():
@@ -311,9 +314,9 @@ def added_that_decided(rules: Rules, bits: int) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=1024)
 def replaced(rules: Rules, others: Rules) -> int:
-    """The values with which `others` replace those of `rules`: see `to_values`.
+    """The values of `others` for the rules in which the two differ: see `to_values`.
 
-    If a run made no decision against any of them (`decided`), a run with the other rules has the same history.
+    If none of them would have acted differently in a run (`decided`), a run with `others` has the same history.
     """
     names = [name for name in RULES if rules.value(name) != others.value(name)]
     return sum(1 << _PLACES[name, others.value(name)] for name in names)

@@ -23,7 +23,7 @@ class RuleSpec:
     Attributes:
         meaning: the decision, in one or two sentences.
         source: KIP section, Kafka class or fix.
-        where: where it has an effect.
+        where: the values of other rules that it needs to have an effect.
         values: its possible values, oldest behaviour first, as in its type.
     """
 
@@ -33,6 +33,7 @@ class RuleSpec:
     values: tuple[str, ...] = ()
 
 
+# Conditions for `RuleSpec.where`.
 ASKS_FOR_EPOCHS: Final[Where] = (("follower_truncation", ("leader-epoch", "leader-epoch-rounds")),)
 ANSWERS_ABOUT_EPOCHS: Final[Where] = (("follower_truncation", ("leader-epoch", "leader-epoch-rounds", "on-fetch")),)
 FENCES_FETCHES: Final[Where] = (("fetch_fencing", ("leader-epoch",)),)
@@ -41,7 +42,7 @@ DEDUPLICATES: Final[Where] = (("producer_dedup", ("yes",)),)
 MUTANT: Final = "mutant"
 ADDED: Final = "added"
 NO_RULES: Final = (MUTANT, ADDED)
-"""The fields of `Rules` that are no rules: they are in no list of rules."""
+"""The fields of `Rules` that are not rules, and are not listed as such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class AddedValue:
     """A rule value of a plug-in.
 
     Attributes:
-        like: the value of the same rule that it equals except where `functions` answer; for a rule of a plug-in, the
+        like: the value of the same rule that applies where `functions` do not answer; for a rule of a plug-in, the
             first one.
         functions: name of a decision point (`sim.protocol.decision_points`) -> its function.
     """
@@ -79,8 +80,9 @@ class Rules:
     Compare values with ``==``, not with ``in`` a tuple: mypy then finds words that are not values of the rule.
 
     Attributes:
-        added: (rule, value) pairs of plug-ins, sorted. The rule's own attribute has the value that it is like, so that
-            a comparison need not know plug-ins. The first value of a plug-in's rule is not listed.
+        added: (rule, value) pairs of plug-ins, sorted. The attribute of such a rule has the built-in value
+            (`AddedValue.like`), so that a comparison need not know plug-ins. The first value of a plug-in's rule is not
+            listed.
     """
 
     # Truncation.

@@ -56,7 +56,7 @@ class HighWatermark(Step):
 
     Attributes:
         leads: whether the broker believes it leads.
-        committed: batches that it passed, if it is a leader's and rose; None otherwise.
+        committed: batches that a leader's HW passed when it rose; None otherwise.
         isr: the ISR known to the leader.
         min_isr: effective ``min.insync.replicas`` known to the leader.
     """
@@ -102,7 +102,7 @@ class Lead(Step):
 
     Attributes:
         partition: the partition, as the broker leads it.
-        decision: the state that makes it leader.
+        decision: the LeaderAndIsr, or partition record, that makes it leader.
     """
 
     __slots__ = ("decision", "partition")
@@ -134,10 +134,10 @@ FOLLOW: Final[StepKind] = StepKind(
 
 
 class Follow(Step):
-    """A broker follows a leader (`other`). With `restarts` it truncates first; otherwise it continues fetching.
+    """A broker follows a leader (`other`).
 
     Attributes:
-        restarts: whether it truncates, and fetches anew.
+        restarts: whether it truncates first, and fetches anew; otherwise it continues fetching.
     """
 
     __slots__ = ("restarts",)
@@ -169,10 +169,10 @@ SETTLED: Final[StepKind] = StepKind(
 
 
 class Settled(InEpoch):
-    """A follower completed its truncation after `rounds` OffsetsForLeaderEpoch responses.
+    """A follower completed its truncation.
 
     Attributes:
-        rounds: OffsetsForLeaderEpoch responses that it took.
+        rounds: OffsetsForLeaderEpoch or diverging fetch responses that this took.
     """
 
     __slots__ = ("rounds",)

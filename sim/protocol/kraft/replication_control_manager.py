@@ -1,6 +1,6 @@
 """Partitions under a KRaft controller: creation, ISR changes, elections, reassignments, settings.
 
-Events of brokers are in `sim.protocol.kraft.quorum_controller`, whose class a node hosts.
+The subclass in `sim.protocol.kraft.quorum_controller` adds the events of brokers.
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ LONGEST_LOG: Final = {
     LONGEST_BALANCED: unclean_recovery.BALANCED,
     LONGEST_AGGRESSIVE: unclean_recovery.AGGRESSIVE,
 }
-"""Kinds of elections that an administrator may request with unclean recovery -> their strategies."""
+"""Kind of election that an administrator may request -> strategy of the unclean recovery that it starts."""
 
 
-_HOLDS_CANCELLATION: Final = {value: value == "min-isr" for value in RULES["reassignment_completes"].values}
-"""Whether a cancellation is refused while it would leave too few replicas in sync."""
+_REFUSES_CANCELLATION: Final = {value: value == "min-isr" for value in RULES["reassignment_completes"].values}
+"""Rule value -> whether a cancellation is refused that would leave fewer than min ISR replicas in sync."""
 
 
 class NotAssignedError(Exception):
-    """An event looked up the log directory of a broker that is not a replica.
+    """The controller looked up the log directory of a broker that is not a replica.
 
     Kafka throws an IllegalArgumentException there: the event commits nothing, the response is `UNKNOWN_SERVER_ERROR`,
     and the controller resigns.
@@ -86,7 +86,7 @@ class ReplicationHost(RecoveryHost, Protocol):
         """Commit records atomically; the image has them already. Kafka: QuorumController#appendWriteEvent."""
 
     def record_recoveries(self, running: int, finished: int, manual: int) -> None:
-        """Counters of unclean recovery, changed or not: see `UncleanRecovery`."""
+        """Record the counters of unclean recovery, which may be unchanged: see `UncleanRecovery`."""
 
 
 class ReplicationControlManager:
@@ -96,7 +96,7 @@ class ReplicationControlManager:
         image: the committed state; commits here are replayed into it.
         decide: the controller's rules.
         host: its node.
-        config: values of configuration keys and features while no record sets them.
+        config: static values of configuration keys and features, which records override.
         min_isrs: ``min.insync.replicas`` of partitions whose topics have their own.
 
     Raises:
@@ -169,7 +169,7 @@ class ReplicationControlManager:
         return self.create_topic({name: replicas})
 
     def create_topic(self, assignments: Mapping[str, tuple[int, ...]]) -> str:
-        """`create_partition` of several partitions of a topic, in one transaction; returns an error if one fails.
+        """Create several partitions of a topic in one transaction, like `create_partition`; returns the first error.
 
         Kafka: ReplicationControlManager#createTopic, ReplicationControlManager#createPartitions.
         """
@@ -198,7 +198,7 @@ class ReplicationControlManager:
 
         Args:
             brokers: all brokers, in the order in which replicas are placed.
-            first: the place of the broker at which the first new partition begins.
+            first: index of the broker with which the first new partition begins.
             count: number of new partitions.
             replication_factor: number of replicas of each.
         """
@@ -327,8 +327,8 @@ class ReplicationControlManager:
     def reassign(self, name: str, replicas: tuple[int, ...]) -> str:
         """Process an administrator's request for a reassignment; returns an error.
 
-        Kafka looks up the log directory of the replica to elect in the old assignment, and so refuses a request by
-        which an ELR member returns to the assignment (LeaderAcceptor).
+        Kafka looks up a candidate's log directory in the old assignment (LeaderAcceptor). The request fails if that
+        candidate is an ELR member that only the new assignment has.
         Kafka: ReplicationControlManager#changePartitionReassignment.
         """
         state = self.image.partitions.get(name)
@@ -362,7 +362,7 @@ class ReplicationControlManager:
         change = self._change(state)
         error = reassignment.revert(change, unclean=self.unclean_enabled)
         too_small = len(change.isr) < min(self.min_isr(state), len(change.replicas))
-        if too_small and self._decide.reassignment_completes.pick(_HOLDS_CANCELLATION):
+        if too_small and self._decide.reassignment_completes.pick(_REFUSES_CANCELLATION):
             self._host.reached(probes.CANCEL_REFUSED)
             return INVALID_REPLICA_ASSIGNMENT
         if not error:
@@ -381,7 +381,7 @@ class ReplicationControlManager:
     def assign_directory(self, name: str, broker: int, broker_epoch: int, directory: int) -> str:
         """Process a change of a replica's log directory; returns an error.
 
-        The election uses the previous directories, so this does not elect the broker itself.
+        An election in this change still uses the previous directories, so it does not elect the broker itself.
         Kafka: ReplicationControlManager#handleAssignReplicasToDirs.
         """
         known = self.image.brokers.get(broker)
@@ -415,7 +415,7 @@ class ReplicationControlManager:
         return change
 
     def _outcome(self, state: PartitionRegistration, directories: dict[int, int], *, elr: bool) -> object:
-        """The state that would result, with or without an ELR; None: an exception."""
+        """The state that would result, with or without an ELR; None: no change, or an exception."""
         try:
             after = self._assignment(state, directories, _discard_probe, elr=elr).build()
         except NotAssignedError:
@@ -423,14 +423,14 @@ class ReplicationControlManager:
         return after and (after.leader_epoch, content(after))
 
     def _directories_of(self, replicas: Iterable[int]) -> dict[int, int]:
-        """Directories of new replicas: each broker has only one. Kafka: ClusterControlManager#defaultDir."""
+        """Log directories of new replicas other than `FIRST_DIRECTORY`. Kafka: ClusterControlManager#defaultDir."""
         brokers = self.image.brokers
         return {one: brokers[one].directory for one in replicas if brokers[one].directory != FIRST_DIRECTORY}
 
     # Unclean recovery.
 
     def activate(self) -> None:
-        """Activate this controller: recoveries that are needed start afresh."""
+        """Start the unclean recoveries that are needed, and stop others: at activation, and after each commit."""
         if self.recovery is not None:
             self.recovery.update()
             self._count_recoveries(self.recovery)
@@ -439,7 +439,7 @@ class ReplicationControlManager:
         self._host.record_recoveries(recovery.partitions_count, recovery.finished, recovery.manual_count)
 
     def on_log_info(self, info: GetReplicaLogInfoResponse) -> None:
-        """Handle a replica's log end."""
+        """Handle a replica's response with its log end."""
         if self.recovery is not None:
             self.recovery.on_log_info(info)
 
@@ -461,8 +461,8 @@ class ReplicationControlManager:
         """Set a dynamic configuration value, or the level of feature ``eligible.leader.replicas.version``.
 
         Setting the current value is a no-op. There is no election: a leaderless partition waits for the next event, or
-        for `check_unclean`. A partition whose ELR is out of date gets a new one with its next change, except as rule
-        ``min_isr_change`` says while the feature is enabled.
+        for `check_unclean`. An ELR that no longer fits ``min.insync.replicas`` is recomputed with the partition's next
+        change; while the feature is enabled, rule ``min_isr_change`` may clear it at once.
         Kafka: ConfigurationControlManager#incrementalAlterConfig,
         ConfigurationControlManager#createClearElrRecordsAsNeeded (4.1-4.4), FeatureControlManager#updateFeature.
 
@@ -510,7 +510,13 @@ class ReplicationControlManager:
         return lambda broker: acceptable(broker) and self._has_directory(state, broker)
 
     def _has_directory(self, state: PartitionRegistration, broker: int) -> bool:
-        """Kafka: ClusterControlManager#hasOnlineDir, PartitionRegistration#directory."""
+        """Whether the broker's replica is in the directory of the metadata, or the rules know no directories.
+
+        Kafka: ClusterControlManager#hasOnlineDir, PartitionRegistration#directory.
+
+        Raises:
+            NotAssignedError: the broker is not a replica.
+        """
         is_assigned = broker in state.replicas
         if is_assigned and self.image.has_online_directory(state, broker):
             return True
@@ -521,7 +527,7 @@ class ReplicationControlManager:
         return False
 
     def _add(self, records: list[Record], change: PartitionChangeBuilder) -> PartitionRegistration | None:
-        """Add a change to a transaction, unless it is a no-op."""
+        """Add a change to a transaction. Returns the new state; None if the change is a no-op."""
         before, after = change.state, change.build()
         if after is not None:
             if after.replicas != before.replicas:

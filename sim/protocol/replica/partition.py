@@ -116,8 +116,8 @@ class Partition(ReadableReplica):
     def become_leader(self, decision: LeaderAndIsr, now_us: int) -> None:
         """Apply a LeaderAndIsr with this broker as leader.
 
-        A newer leader epoch resets followers' state; their LEOs are kept only if this broker led before, so a new
-        leader's HW is frozen until every ISR member has fetched from it. The local HW is kept, however far below the HW
+        A newer leader epoch resets the followers' state. Their LEOs are kept only if this broker is the leader already,
+        so the HW of a new leader does not move until every ISR member has fetched from it. It may be far below the HW
         that the former leader exposed. With an equal leader epoch, which ZooKeeper's controller never sends, only ISR
         and assignment are applied, unless they are outdated.
         Kafka: Partition#makeLeader.
@@ -180,8 +180,8 @@ class Partition(ReadableReplica):
     def _adopt(self, decision: LeaderAndIsr) -> None:
         """Apply leader, ISR and assignment. Kafka: Partition#updateAssignmentAndIsr (2.6-4.4).
 
-        With rule ``equal_partition_epoch`` a leader's proposed ISR survives the record of its former proposal, whose
-        partition epoch it already has from the response to it.
+        With rule ``equal_partition_epoch=keeps-pending-isr`` a record with the leader's own partition epoch does not
+        replace the pending ISR: it is that of an earlier ISR change, whose AlterPartition response came first.
         """
         self.leader = decision.leader
         if not (
@@ -307,8 +307,8 @@ class Partition(ReadableReplica):
     def follower_fetched(self, follower: int, broker_epoch: int, offset: int, leader_epoch: int, now_us: int) -> None:
         """Update a follower's state after a fetch that passed `check_fetch`: it has everything below its fetch offset.
 
-        First its state, then ISR expansion, then the HW, unless rule ``hw_at_fetch`` skips it. With rule
-        ``hw_needs_epoch`` a fetch in another leader epoch is ignored.
+        The follower's state comes first, then ISR expansion, then the HW, which rule ``hw_at_fetch`` may skip if the
+        follower's LEO is unchanged. With rule ``hw_needs_epoch`` a fetch in another leader epoch is ignored.
         Kafka: Partition#updateFollowerFetchState (2.6-4.4), Partition#updateReplicaLogReadResult (0.10.2-2.0).
         """
         state = self.followers.states.get(follower)
@@ -327,7 +327,7 @@ class Partition(ReadableReplica):
     def check_unassigned(self, offset: int, current_leader_epoch: int, last_epoch: int) -> str:
         """The error for a fetch from a broker that this leader does not know as a follower.
 
-        Checked before reading. A fetch that is not refused gets no records.
+        The check precedes the read. A fetch that passes it gets no records.
         Kafka: Partition#followerReplicaOrThrow (3.9-4.4).
         """
         if not self.is_leader or not self.decide.refuses_unassigned.yes():
@@ -355,10 +355,10 @@ class Partition(ReadableReplica):
     def note_idle_fetch(
         self, follower: int, position: Position, leader_epoch: int, broker_epoch: int, now_us: int
     ) -> bool:
-        """Note a fetch that is a no-op for the leader and finds nothing, as `follower_fetched` would; False if it is
-        another one.
+        """Process an idle fetch, which is a no-op for the leader and finds no records, as `follower_fetched` would.
+        Returns False, without an effect, for any other fetch.
         """
-        # `has_all` and `FollowerState.fetched`, written out: a broker with many idle partitions does little else.
+        # `has_all` and `FollowerState.fetched`, inlined: a broker with many idle partitions does little else.
         state = self.followers.states.get(follower)
         if state is None or leader_epoch != self.leader_epoch or not (state.in_isr and self.is_leader):
             return False
@@ -411,7 +411,7 @@ class Partition(ReadableReplica):
             self._complete_writes()
 
     def _hw_by_plugins(self, candidate: int) -> int:
-        """The offset to raise the HW to, as rule values of plug-ins decide; the HW if it stays."""
+        """The new HW, which rule values of plug-ins may change; the present HW if it stays."""
         state, mutant = self.state, self.decide.mutants.hw_ignores_min_isr
         if (
             candidate > self.hw
@@ -485,7 +485,7 @@ class Partition(ReadableReplica):
             advances_hw: whether its fetch may advance the HW.
 
         Returns:
-            Whether the partition is locked now.
+            Whether an ISR write to ZooKeeper now locks the partition (leaderIsrUpdateLock).
         """
         if self.state.pending:
             return False
@@ -520,8 +520,9 @@ class Partition(ReadableReplica):
         return self._propose(tuple(broker for broker in self.replicas if broker in members), advances_hw=advances_hw)
 
     def _propose(self, isr: tuple[int, ...], *, advances_hw: bool) -> bool:
-        """Propose an ISR. Until it is decided the HW waits for members of both ISRs (maximal ISR, KIP-497).
+        """Propose an ISR; returns whether that locks the partition, as `_maybe_expand` does.
 
+        Until it is accepted or rejected, the HW waits for members of both ISRs (maximal ISR, KIP-497).
         Kafka: Partition#submitAlterPartition (3.9-4.4), ZkPartitionStateStore#expandIsr (2.6),
         ZkPartitionStateStore#shrinkIsr (2.6), Partition#updateIsr (0.10.2-2.0).
         """
@@ -537,7 +538,7 @@ class Partition(ReadableReplica):
         """Adopt the proposed ISR, now persisted; the HW may advance (KAFKA-13091).
 
         Ignored if something newer came first: other metadata, a newer partition epoch or, if the controller's response
-        has one, another leader epoch. An equal partition epoch is that of a no-op change.
+        has one, another leader epoch. After a no-op change the partition epoch is equal.
         Kafka: Partition#handleAlterPartitionUpdate (3.9-4.4).
         """
         if not self.state.pending or partition_epoch < self.partition_epoch:
@@ -552,9 +553,9 @@ class Partition(ReadableReplica):
     def isr_refused(self, error: str, now_us: int) -> None:
         """Handle a rejected ISR.
 
-        A failed ZooKeeper write changes nothing ("skip updating ISR") except perhaps the HW; with a stale partition
-        epoch it fails again until the next LeaderAndIsr (KAFKA-2729). Of the controller's errors some undo the
-        proposal, most leave it pending until newer metadata arrives, and unknown ones are retried (KIP-497).
+        After a failed ZooKeeper write the ISR stays ("skip updating ISR"), and the HW may advance. Writes of a leader
+        with a stale partition epoch fail until its next LeaderAndIsr (KAFKA-2729). Some errors of the controller undo
+        the proposal, most leave it pending until newer metadata arrives, and unknown ones are retried (KIP-497).
         Kafka: Partition#handleAlterPartitionError (3.9-4.4).
         """
         state = self.state

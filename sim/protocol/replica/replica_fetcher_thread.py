@@ -4,9 +4,10 @@ One request is in flight at a time. Each partition is in one of a few states; an
 only that one, unless the rules let the whole thread die.
 
 With rule ``follower_truncation=on-fetch`` there is no separate truncation phase: a follower whose log has an epoch
-fetches at its LEO at once, and each fetch carries the latest epoch of its log. A leader with another end for that epoch
-responds with the largest epoch it has up to there and its end, without records; the follower truncates as after an
-OffsetsForLeaderEpoch response, and fetches again. The HW of such a response is ignored (KAFKA-14704).
+fetches at its LEO at once, and each fetch carries the latest epoch of its log. If the leader's log lacks that epoch, or
+has it only up to a lower offset, the leader responds without records and with the diverging epoch: its largest epoch up
+to that one, and where that ended. The follower truncates as after an OffsetsForLeaderEpoch response, and fetches again.
+The HW of such a response is ignored (KAFKA-14704).
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ from sim.protocol.rules import RULES
 Request = FetchRequest | OffsetsForLeaderEpochRequest | ListOffsetsRequest
 
 FIRST_PLACE: Final = (0,)
+"""The indexes of the results of a fetch of one partition."""
 _FENCED: Final = {value: value for value in RULES["fenced_fetcher"].values}
+"""For `Choice.pick`: each value of rule ``fenced_fetcher`` acts differently."""
 
 
 class FetcherHost(Protocol):
@@ -95,13 +98,12 @@ class FetcherHost(Protocol):
         """Call `ReplicaFetcherThread.step` at that time."""
 
     def truncation_completed(self, replica: Replica, leader_epoch: int, rounds: int) -> None:
-        """Truncation for this leader epoch is complete, after `rounds` OffsetsForLeaderEpoch responses.
+        """Truncation for this leader epoch is complete, after `rounds` OffsetsForLeaderEpoch or diverging responses.
 
-        Its meaning depends on rule ``follower_truncation``: the log was truncated to the HW, or to the leader's end
-        offset. With on-fetch the leader answered a fetch in this leader epoch without a diverging epoch: from the
-        leader's log start to the fetch offset the logs match, by the last epoch. A response to a fetch of an earlier
-        leader epoch shows nothing of the kind, though it may be processed (rule ``late_reply``). Diverging responses
-        count as rounds.
+        By rule ``follower_truncation``, the log was truncated to the HW, or to the leader's end offset. With on-fetch
+        the leader answered a fetch of this leader epoch without a diverging epoch: judged by the last epoch, the logs
+        match from the leader's log start to the fetch offset. A response to a fetch of an earlier leader epoch does not
+        complete truncation, though rule ``late_reply`` may let it be processed.
         """
 
     def halt(self, reason: str) -> None:
@@ -154,7 +156,7 @@ class ReplicaFetcherThread:
         self.dead = False
         self.in_flight: Request | None = None
         self._complete: FetchRequest | None = None
-        """The last fetch, if it had all of several partitions."""
+        """The last fetch, if it had several partitions, and all that are followed."""
         self._host = host
         self._backoff_us = backoff_us
         self.unclean_election = unclean_election
@@ -175,7 +177,7 @@ class ReplicaFetcherThread:
         self.partitions[replica.name] = fetch
         self._complete = None
         decide = self._decide
-        # This decides whether its requests carry an epoch, on which their latencies depend too.
+        # These rules decide whether requests carry an epoch, on which their latencies depend, too.
         decide.compares_last_epoch.note()
         if decide.fences_fetches.yes():
             decide.fences_first_fetch_only.note()
@@ -234,7 +236,7 @@ class ReplicaFetcherThread:
                 self.in_flight = self._host.send_list_offsets(self, name, timestamp, fence)
                 return
         if asks:
-            # With on-fetch only a leader that does not compare epochs is asked.
+            # With on-fetch, only a leader that does not compare epochs gets this request.
             with_epoch = self._decide.names_epochs.answer
             self.in_flight = self._host.send_epoch_end(self, asks, asked_epochs, with_epoch=with_epoch)
         elif positions:
@@ -245,8 +247,8 @@ class ReplicaFetcherThread:
             self._host.wake_fetcher(self, wake_us)
 
     def would_repeat(self, request: FetchRequest, place: int, log_start: int) -> bool:
-        """Whether an empty response with this HW and log start leads to the same fetch again, as far as the position at
-        this place is concerned.
+        """Whether, after an empty response with this log start and the follower's HW, the follower would fetch the
+        partition at index `place` of the request from the same position again.
         """
         if (
             request is not self.in_flight
@@ -266,8 +268,8 @@ class ReplicaFetcherThread:
         )
 
     def repeated_places(self, request: FetchRequest, results: Sequence[FetchResult]) -> int:
-        """How many places of a fetch of several partitions, from the first one on, `would_repeat` holds for if the
-        response has these empty results, which must have the follower's HWs, too.
+        """The number of partitions of a fetch, counted from the first, for which `would_repeat` holds and these empty
+        results have the follower's HW.
         """
         positions, leader_epochs = request.positions, request.leader_epochs
         if (
@@ -357,7 +359,7 @@ class ReplicaFetcherThread:
         return drops.yes()
 
     def _fall_back(self, fetch: PartitionFetchState, offset: int) -> bool:
-        """Truncate to the HW, or to where the previous round truncated, because the leader knows no end offset.
+        """Truncate to an offset (the HW, or where the previous round truncated), for want of an end offset.
 
         Kafka: AbstractFetcherThread#truncateToHighWatermark (2.6-4.4).
         """
@@ -393,7 +395,7 @@ class ReplicaFetcherThread:
     def _by_plugins(
         self, fetch: PartitionFetchState, offset: int, cause: str, epoch: int, end_offset: int, *, complete: bool
     ) -> tuple[int, bool]:
-        """The truncation, as rule values of plug-ins decide."""
+        """Offset and completeness of a truncation, which rule values of plug-ins may change."""
         replica = fetch.replica
         at = Truncation(
             cause,
@@ -411,7 +413,7 @@ class ReplicaFetcherThread:
         return answer
 
     def _complete_truncation(self, fetch: PartitionFetchState) -> None:
-        """Complete truncation; later truncations of this epoch count their own rounds.
+        """Complete truncation; a later one in this leader epoch counts its rounds from 0.
 
         Kafka: AbstractFetcherThread#updateFetchOffsetAndMaybeMarkTruncationComplete (2.0-4.4),
         AbstractFetcherThread#markTruncationCompleteAndUpdateFetchOffset (1.1).
@@ -467,9 +469,9 @@ class ReplicaFetcherThread:
         self._fetch_again(request, changed, now_us)
 
     def _changed_places(self, reply: FetchResponse) -> list[int]:
-        """The places of the partitions of which a response says something new.
+        """The indexes of the results that change something at the follower.
 
-        A leader leaves the others out of an incremental response (KIP-227).
+        A leader leaves the other partitions out of an incremental response (KIP-227).
         """
         positions, leader_epochs = reply.request.positions, reply.request.leader_epochs
         changed = []
@@ -481,7 +483,7 @@ class ReplicaFetcherThread:
         return changed
 
     def _fetch_again(self, request: FetchRequest, changed: Sequence[int], now_us: int) -> None:
-        """`step` after the response to a fetch. If that had all partitions, only those at some places have changed."""
+        """`step` after a fetch response. If the fetch had all partitions, only those at indexes `changed` differ."""
         if request is not self._complete or not self.session.is_open:
             self.session.is_open = True
             self.step(now_us)
@@ -500,10 +502,10 @@ class ReplicaFetcherThread:
         self.in_flight = self._complete = self._host.send_fetch(self, positions, fetched_epochs)
 
     def _recreated(self, name: str) -> PartitionFetchState | None:
-        """The partition of the same topic name and number, if the topic was deleted and created again since.
+        """The followed partition with the same topic name and number, if the topic was deleted and recreated since.
 
-        Fetchers know partitions by name, and do not compare topic ids: such a late response is processed if offset and
-        leader epoch are right, unless rule ``recreated_reply`` drops it.
+        Fetchers know partitions by name, and do not compare topic ids: a late response about the deleted topic is
+        processed if offset and leader epoch match, unless rule ``recreated_reply`` drops it.
         Kafka: AbstractFetcherThread#processFetchRequest.
         """
         wanted = topic_partition(name)
@@ -516,7 +518,7 @@ class ReplicaFetcherThread:
     def _confirms_truncation(self, fetch: PartitionFetchState, diverging: Diverging, asked_epoch: int) -> bool:
         """Whether to process a response that may complete truncation.
 
-        A leader that does not compare epochs confirms nothing: it is asked where the latest epoch ended.
+        A leader that does not compare epochs confirms nothing; the follower asks it for the end of the latest epoch.
         """
         if fetch.state is AWAITING:
             return self._truncate(fetch, fetch.fetch_offset, complete=True, cause=BY_HW)
@@ -560,7 +562,7 @@ class ReplicaFetcherThread:
         return True
 
     def _give_up(self, name: str) -> None:
-        """Let the thread die, or fail the partition. Kafka: AbstractFetcherThread#markPartitionFailed (2.6-4.4)."""
+        """End the thread, or fail the partition. Kafka: AbstractFetcherThread#markPartitionFailed (2.6-4.4)."""
         if self._decide.error_kills_thread.yes():
             self._host.reached(probes.FETCHER_DIES)
             self.dead = True
@@ -608,10 +610,10 @@ class ReplicaFetcherThread:
     # Out of range.
 
     def on_list_offsets_reply(self, reply: ListOffsetsResponse, now_us: int) -> None:
-        """Continue after OFFSET_OUT_OF_RANGE.
+        """Continue after OFFSET_OUT_OF_RANGE, with the leader's latest or earliest offset.
 
-        If the leader's log ends earlier, halt, or truncate to its LEO without comparing epochs. If it begins later,
-        drop everything and start there. Otherwise continue at the own LEO.
+        If the leader's log ends below the follower's LEO, halt, or truncate to the leader's LEO without comparing
+        epochs. If it begins above, drop the whole log and begin there. Otherwise fetch at the follower's LEO.
         Kafka: AbstractFetcherThread#fetchOffsetAndTruncate (2.6-4.4), ReplicaFetcherThread#handleOffsetOutOfRange
         (0.10.2-2.0).
         """
@@ -658,8 +660,8 @@ class ReplicaFetcherThread:
         self._begin_fetching(fetch)
 
     def _begin_fetching(self, fetch: PartitionFetchState) -> None:
-        """The remaining log was not compared; with on-fetch the next fetch does that, otherwise truncation counts as
-        complete.
+        """Fetch, though the remaining log was not compared with the leader's. With on-fetch the next fetch does that;
+        otherwise truncation counts as complete.
         """
         if self._decide.truncates_on_fetch.answer:
             fetch.state = COMPARING
