@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 from scenarios.redaction import masked
@@ -60,3 +61,15 @@ def part_of(k: int, n: int) -> str:
 def number(value: float, sign: str = "") -> str:
     """A number with four significant digits, or all digits before the point; `sign` "+" always shows the sign."""
     return format(value, f"{sign}.0f" if abs(value) >= 1_000 else f"{sign}.4g")
+
+
+SMALLEST: Final = 1e-6
+"""Below, `decimal` prints no figure."""
+
+
+def decimal(value: float, digits: int = 2) -> str:
+    """A number that is not negative, with some significant digits and without an exponent."""
+    if 0 < value < SMALLEST:
+        return "less than 0.000001"
+    text = f"{Decimal(f'{value:.{digits - 1}e}'):,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.formatting import percent
+from reports.formatting import decimal, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,11 +29,11 @@ def show(ui: Ui, estimate: Estimate) -> None:
     rows = [
         (
             one.stratum.name,
-            f"{one.stratum.a_year:.3g}",
+            decimal(one.stratum.a_year, 3),
             f"{one.lost} of {one.runs}",
             _between(*map(percent, one.share)),
-            f"{one.losses_a_year[0]:.2g}",
-            _between(*(f"{bound:.2g}" for bound in one.losses_a_year[1:])),
+            decimal(one.losses_a_year[0]),
+            _between(*map(decimal, one.losses_a_year[1:])),
         )
         for one in tallies[:ROWS]
     ]
@@ -43,9 +43,8 @@ def show(ui: Ui, estimate: Estimate) -> None:
     ui.section("Rates")
     for name, rate in exposed.rates.a_year.items():
         if rate:
-            ui.line(
-                f"{name}: {rate:.3g} a year of each, {exposed.a_year[name]:.3g} in all ({exposed.rates.sources[name]})"
-            )
+            each, total = decimal(rate, 3), decimal(exposed.a_year[name], 3)
+            ui.line(f"{name}: {each} a year of each, {total} in all ({exposed.rates.sources[name]})")
     ui.section("Assumed")
     ui.lines(f"- {line}" for line in yearly.assumptions(estimate))
     ui.section("Not in the figure")
@@ -62,8 +61,8 @@ def show_changed(ui: Ui, present: Estimate, changed: Sequence[tuple[str, Estimat
     rows = [
         (
             name,
-            f"{one.losses_a_year[0]:.2g}",
-            _between(*(f"{bound:.2g}" for bound in one.losses_a_year[1:])),
+            decimal(one.losses_a_year[0]),
+            _between(*map(decimal, one.losses_a_year[1:])),
             f"{one.runs:,}",
         )
         for name, one in ((PRESENT, present), *changed)

@@ -89,14 +89,22 @@ KEYS_OF: Final[Mapping[str, str]] = {
 """Field of `Answers` -> the key that answers it."""
 
 
-def read(name: str, given: object) -> Any:
-    """Check one answer; raises InputError if it is not valid."""
+def read(name: str, given: object, said: str = "") -> Any:
+    """Check one answer; `said`: what the user calls it.
+
+    Raises:
+        InputError: it is not valid.
+    """
     question = QUESTIONS[name]
+    said = said or f"{name} ="
     if name == "unclean":
-        return parse("unclean.leader.election.enable", given)
+        try:
+            return parse(KEYS_OF[name], given)
+        except InputError:
+            raise InputError(f"{said} {given!r} is not valid{did_you_mean(str(given), question.words)}") from None
     if question.words:
         if given not in question.words:
-            raise InputError(f"{name} = {given!r} is not valid{did_you_mean(str(given), question.words)}")
+            raise InputError(f"{said} {given!r} is not valid{did_you_mean(str(given), question.words)}")
         return given
     if name == "flush" and given == "never":
         return NEVER
@@ -105,7 +113,8 @@ def read(name: str, given: object) -> Any:
     if number is None or not question.least <= number <= question.most:
         most = "" if question.most == NEVER else f" and at most {question.most}"
         what = "a whole number" if question.is_whole else "a number"
-        raise InputError(f"{name} = {given!r} is not valid: {what} of at least {question.least}{most} is needed")
+        word = ", or 'never'," if name == "flush" else ""
+        raise InputError(f"{said} {given!r} is not valid: {what} of at least {question.least}{most}{word} is needed")
     return int(number) if number == int(number) else float(number)
 
 

@@ -219,7 +219,7 @@ def unsaving(outcome: Outcome, loss: Loss) -> str:
     ]
     if not names:
         return ""
-    return f"In the table, this seed is not among those that these save: {'; '.join(names)}"
+    return f"These changes save other seeds, but not this one: {'; '.join(names)}"
 
 
 def shortest_loss(outcome: Outcome, until_s: float = inf) -> Loss | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
@@ -106,6 +107,8 @@ CAUSES: Final[Mapping[str, Cause]] = {
 """Name in a rates file -> cause."""
 ASKED: Final = ("planned_restarts", "moves")
 """Causes with a question of their own, which a file may leave out."""
+NEAR: Final = 0.8
+"""How like the name of a published rate a word has to be in order to be repeated."""
 TABLES: Final = ("batches_per_s", "a_year", "lasts_s")
 
 
@@ -238,6 +241,9 @@ def _rate(name: str, value: object, sources: dict[str, str]) -> float:
     known = dict(CAUSES[name].sources)
     if isinstance(value, str):
         if value not in known:
+            near = difflib.get_close_matches(value, known, n=1, cutoff=NEAR)
+            if near:
+                raise InputError(f"a_year.{name} = {value!r} is not valid; did you mean {near[0]!r}?")
             names = f"; published rates: {', '.join(known)}" if known else "; none is published"
             raise InputError(f"a_year.{name} is not valid: a number is needed{names}")
         sources[name] = known[value].text

@@ -15,6 +15,7 @@ from reports.advice.experiment import has_lost
 from reports.advice.incidents import Exposure, Stratum
 from reports.advice.pool import Pool
 from reports.analysis.statistics import exact, weighted_shares
+from reports.formatting import decimal
 from scenarios.single.run import run_row
 from sim.plurals import counted
 
@@ -210,6 +211,10 @@ def simulate(task: Task) -> tuple[int, Tally]:
     return task.first_seed // SEEDS, found
 
 
+def _batches(a_second: float) -> str:
+    return "1 batch" if a_second == 1 else f"{decimal(a_second, 3)} batches"
+
+
 def assumptions(estimate: Estimate) -> list[str]:
     """What the figure takes for granted, in sentences."""
     exposed = estimate.exposed
@@ -219,7 +224,7 @@ def assumptions(estimate: Estimate) -> list[str]:
         "causes strike independently of each other, of the load and of the time of day; each broker or rack alike",
         f"after {exposed.gap_us / 1e6:,.0f} s without a fault, the partition is as if none had struck",
         f"a fault lasts from half of its time to all of it: {lasts}",
-        f"{exposed.batches_per_s:.3g} batches a second are sent around faults, and a fifth of that in quiet times",
+        f"{_batches(exposed.batches_per_s)} a second around faults, and a fifth of that in quiet times",
         "an operator repairs what waits for him; acknowledged records that come back then are not lost",
     ]
 
@@ -241,28 +246,31 @@ def left_out(estimate: Estimate) -> list[str]:
 
 def answer(estimate: Estimate) -> list[str]:
     """The figure with its interval, and which strata decide it, in sentences."""
-    found, low, high = estimate.losses_a_year
+    value, low, high = map(decimal, estimate.losses_a_year)
     lines = [
-        f"A partition loses acknowledged records {found:.2g} times a year (95 %: {low:.2g} to {high:.2g})"
-        if found
-        else f"No incident loses acknowledged records: a partition loses some at most {high:.2g} times a year (95 %)"
+        f"A partition loses acknowledged records {value} times a year (95 %: {low} to {high})"
+        if estimate.losses_a_year[0]
+        else f"No incident loses acknowledged records: a partition loses some at most {high} times a year (95 %)"
     ]
     if estimate.dominating is not None:
-        name, losses = estimate.dominating.stratum.name, estimate.dominating.losses_a_year
-        lines.append(f"Most of it: {name}, {losses[0]:.2g} a year (95 %: {losses[1]:.2g} to {losses[2]:.2g})")
+        name = estimate.dominating.stratum.name
+        value, low, high = map(decimal, estimate.dominating.losses_a_year)
+        lines.append(f"Most of it: {name}, {value} a year (95 %: {low} to {high})")
     widest = estimate.widest
     lines.append(
-        f"The upper end is decided by {widest.stratum.name}: {widest.stratum.a_year:.2g} incidents a year, of which "
-        f"{widest.lost:,} of {widest.runs:,} simulated ones lose records; more --incidents narrow it"
+        f"The upper end is decided by {widest.stratum.name}: {decimal(widest.stratum.a_year)} incidents a year, of "
+        f"which {widest.lost:,} of {widest.runs:,} simulated ones lose records; more --incidents narrow it"
     )
     lines.append(
-        f"Incidents with more faults than were simulated: {estimate.larger_a_year:.2g} a year; the upper end counts all"
+        f"Incidents with more faults than were simulated: {decimal(estimate.larger_a_year)} a year; the upper end "
+        "counts all"
     )
     unreached = sum(not one.runs for one in estimate.tallies)
     if unreached:
         lines.append(
             f"The time was over before {counted(unreached, 'stratum', 'strata')} with "
-            f"{estimate.unreached_a_year:.2g} incidents a year could be simulated; the upper end counts all of these"
+            f"{decimal(estimate.unreached_a_year)} incidents a year could be simulated; the upper end counts all "
+            "of these"
         )
     stalled = sum(one.stalled for one in estimate.tallies)
     if stalled:

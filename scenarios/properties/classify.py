@@ -88,15 +88,22 @@ class Settings:
         """Mark the keys that have no effect in any of the modes."""
         return replace(self, findings=tuple(_in_modes(finding, modes) for finding in self.findings))
 
-    def not_given(self, given: Collection[str]) -> None:
-        """Refuse values that a config provider inserts, unless the settings are given.
+    def not_given(self, given: Collection[str], options: Mapping[str, str] | None = None) -> None:
+        """Refuse values that a config provider inserts, unless the settings are given, or a later file sets them.
+
+        Args:
+            given: settings that the user gives.
+            options: setting -> the option of the command that gives it; None: the command has ``--set``.
 
         Raises:
             InputError: names them all.
         """
-        missing = [one for one in self.findings if one.name and one.value is None and one.name not in given]
+        known = {*given, *self.settings}
+        missing = [one for one in self.findings if one.name and one.value is None and one.name not in known]
         if missing:
-            raise InputError(*(f"{one.file}, line {one.line}: {one.key}: {one.why}" for one in missing))
+            raise InputError(
+                *(f"{one.file}, line {one.line}: {one.key}: {one.why}; {_give(one.name, options)}" for one in missing)
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +138,7 @@ def read(files: Iterable[Path]) -> Settings:
                 continue
             findings.append(found)
             if found.value is None:
+                settings.pop(found.name, None)
                 continue
             if settings.get(found.name, found.value) != found.value:
                 notes.append(_differing(found.name, (settings[found.name], found.value), *origins[found.name], file))
@@ -154,6 +162,13 @@ def _read(path: Path) -> _File:
         raise InputError(f"{path}: it sets no key")
     scope = max(known.SCOPES, key=lambda scope: sum(entry.key in known.names(scope) for entry in entries))
     return _File(str(path), scope, 2 if scope == "topic" else 0, tuple(entries))
+
+
+def _give(name: str, options: Mapping[str, str] | None) -> str:
+    """How the user gives the value of a key."""
+    if options is None:
+        return "give it with --set"
+    return f"give it with {options[name]}" if name in options else "give it in a further --server-properties FILE"
 
 
 def _repeated(file: _File) -> list[str]:
@@ -219,7 +234,7 @@ def _finding(file: _File, entry: Entry) -> Finding:
     name = NAMES[scope].get(key, "")
     found = Finding(file.name, entry.line, _said(entry), Status.USED, "" if key == name else f"as {name}", name)
     if name and _PROVIDED.search(entry.value):
-        return replace(found, why="a config provider inserts its value, which is not read; give it with --set")
+        return replace(found, why="a config provider inserts its value, which is not read")
     if name:
         return replace(found, value=value(scope, key, entry.value))
     if key in known.names(scope):

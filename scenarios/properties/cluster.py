@@ -32,13 +32,17 @@ class Cluster:
         found = classify.read(map(Path, names))
         return cls(names, found, None if release is None else releases.find(release, found.control_plane))
 
-    def settings(self, given: Collection[str]) -> dict[str, Value]:
+    def settings(self, given: Collection[str], options: Mapping[str, str] | None = None) -> dict[str, Value]:
         """The settings of the files, without those that the user gives.
+
+        Args:
+            given: settings that the user gives.
+            options: setting -> the option of the command that gives it; None: the command has ``--set``.
 
         Raises:
             InputError: a config provider inserts the value of a modelled key, and the user does not give it.
         """
-        self.found.not_given(given)
+        self.found.not_given(given, options)
         return {key: value for key, value in self.found.settings.items() if key not in given}
 
     def modes(self, named: str | None) -> str | None:

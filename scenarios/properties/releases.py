@@ -49,7 +49,8 @@ class Release:
             given: the settings that the user sets, which have no default.
         """
         return ", ".join(
-            f"{key} = {shown(found)} (here {shown(KEYS[key].default)})" for key, found in self.beside(given, {}).items()
+            f"{key} = {shown(found)} (Highwater's default: {shown(KEYS[key].default)})"
+            for key, found in self.beside(given, {}).items()
         )
 
     def beside(self, given: Mapping[str, Value], own: Mapping[str, object]) -> dict[str, Value]:

@@ -24,7 +24,7 @@ from sim.errors import InputError
 from sim.plurals import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from highwater.cli.console import Ui
     from reports.advice.answers import Answers
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from reports.advice.rates import Rates
     from reports.advice.yearly import Estimate
     from scenarios.properties.cluster import Cluster
+    from sim.config import Value
 
 T = TypeVar("T")
 ADVICE_VERSION: Final = 1
@@ -102,7 +103,7 @@ def command(
     if is_fixed and click.get_current_context().get_parameter_source("budget") is ParameterSource.COMMANDLINE:
         ui.note(f"--budget has no effect: --seeds {'fixes' if rates is None else 'and --incidents fix'} the work")
     found = _answers(ui, answers, cluster, given)
-    asked = experiment.design(found, cluster.settings({}), cluster.release)
+    asked = experiment.design(found, _settings(cluster, given), cluster.release)
     exposed = None if rates is None else _exposure(asked, rates)
     times = _Times.of(begin_s, budget_s, seeds, timed_rates=exposed is not None and incidents is None)
     if not as_json:
@@ -200,8 +201,8 @@ def _answers(ui: Ui, file: Path | None, cluster: Cluster, given: dict[str, str |
     from reports.advice import answers
 
     of_file = {} if file is None else answers.of_file(file)
-    options = {name: answers.read(name, text) for name, text in given.items() if text is not None}
-    layers = [answers.of_settings(cluster.found.settings, cluster.found.racks or 0), of_file, options]
+    options = {name: answers.read(name, text, _option(name)) for name, text in given.items() if text is not None}
+    layers = [_of_cluster(cluster, {**of_file, **options}), of_file, options]
     known = {name for layer in layers for name in layer}
     missing = [name for name in _ANSWERS if name not in known]
     default = answers.Answers().to_json()
@@ -211,6 +212,33 @@ def _answers(ui: Ui, file: Path | None, cluster: Cluster, given: dict[str, str |
         usual = ", ".join(f"{name} = {answers.in_words(default[name])}" for name in missing)
         ui.note(f"not answered, and taken as: {usual}")
     return answers.complete(*layers)
+
+
+def _option(name: str) -> str:
+    """The option that gives an answer."""
+    return "--return" if name == "return_s" else f"--{name}"
+
+
+def _settings(cluster: Cluster, given: dict[str, str | None]) -> dict[str, Value]:
+    """The settings of the files."""
+    from reports.advice.answers import KEYS_OF
+
+    answered = [key for name, key in KEYS_OF.items() if given[name] is not None]
+    return cluster.settings(answered, {key: _option(name) for name, key in KEYS_OF.items()})
+
+
+def _of_cluster(cluster: Cluster, given: Container[str]) -> dict[str, Any]:
+    """The answers of the files, without those that the user gives, which have the same bounds."""
+    from reports.advice import answers
+
+    found = answers.of_settings(cluster.found.settings, cluster.found.racks or 0)
+    for name, value in found.items():
+        if name not in given:
+            key = answers.KEYS_OF.get(name)
+            of_key = [one.file for one in cluster.found.findings if one.name == key and one.value == value]
+            place = f"{of_key[-1]}: {key} =" if of_key else "the number of different broker.rack in the files,"
+            answers.read(name, shown(value), place)
+    return found
 
 
 def _ask(name: str, default: object) -> Any:
@@ -273,6 +301,11 @@ def _overridden(cluster: Cluster, answers: Answers) -> list[str]:
 
 def _racks(cluster: Cluster, answers: Answers) -> list[str]:
     """What ``broker.rack`` of the files says of the answer `racks`."""
+    if answers.racks > answers.replicas + 1:
+        spare = answers.racks - answers.replicas
+        return [
+            f"{answers.racks} racks need as many brokers, so {spare} have no replica at first; faults strike them, too"
+        ]
     if cluster.found.racks is None or answers.racks == 1:
         return []
     if not cluster.found.racks:

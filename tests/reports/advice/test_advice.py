@@ -224,7 +224,7 @@ def test_the_command_prints_the_table_and_writes_files(highwater: Callable[..., 
     scenario = tmp_path / "out" / "advice.toml"
     assert f"highwater sweep {scenario} --modes kraft,elr,elr-4.3 --seeds 0..2 " in called.out
     assert "enable.idempotence = true" in called.out
-    assert "(here false)" not in called.out
+    assert "(Highwater's default: false)" not in called.out
     assert "Brokers: rack r1: 1, 4; rack r2: 2; rack r3: 3; without a replica at first: 4" in called.out
     assert highwater("scenarios", "validate", scenario).code == 0
     assert "hunter2" not in called.out + called.err + (tmp_path / "out" / "advice.toml").read_text()
@@ -293,7 +293,7 @@ def test_one_seed_is_singular(highwater: Callable[..., Call]) -> None:
 def test_a_loss_that_a_change_does_not_save_is_told() -> None:
     flush = "log.flush.interval.messages = 1"
     made = outcome({(PRESENT, "kraft"): [True, True], (flush, "kraft"): [False, True]})
-    assert unsaving(made, Loss(1, 1, 1, (), "")).endswith(f"these save: {flush}")
+    assert unsaving(made, Loss(1, 1, 1, (), "")) == f"These changes save other seeds, but not this one: {flush}"
     assert unsaving(made, Loss(0, 1, 1, (), "")) == ""
 
 
@@ -305,8 +305,33 @@ def test_a_loss_that_a_change_does_not_save_is_told() -> None:
         ("--return", "0"),
         ("--budget", "soon"),
         ("--answers", "none.toml"),
+        ("--unclean", "maybe"),
     ],
 )
 def test_bad_options_are_one_line_and_exit_2(highwater: Callable[..., Call], words: tuple[str, ...]) -> None:
     called = highwater("advise", *words)
     assert (called.code, called.out, called.err.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "problem"),
+    [
+        ("acks=all", ("--return", "0"), "--return '0' is not valid: a whole number of at least 1"),
+        ("default.replication.factor=9", (), "{file}: default.replication.factor = '9' is not valid: a whole number"),
+        ("min.insync.replicas=${env:MISR}", (), "give it in a further --server-properties FILE"),
+        ("log.flush.interval.messages=${env:F}", (), "give it with --flush"),
+    ],
+)
+def test_errors_name_what_the_user_can_change(
+    highwater: Callable[..., Call], tmp_path: Path, line: str, words: tuple[str, ...], problem: str
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(f"broker.id=1\n{line}\n")
+    called = highwater("advise", "-q", "--server-properties", file, *words, "--seeds", 1)
+    assert (called.code, called.out, called.err.count("\n")) == (2, "", 1)
+    assert problem.format(file=file) in called.err
+
+
+def test_more_racks_than_brokers_with_replicas_are_told(highwater: Callable[..., Call]) -> None:
+    notes = highwater("advise", "-q", "--replicas", 1, "--racks", 4, "--seeds", 1, "--json").json["notes"]
+    assert notes == ["4 racks need as many brokers, so 3 have no replica at first; faults strike them, too"]

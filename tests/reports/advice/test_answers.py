@@ -40,7 +40,8 @@ def test_later_answers_win(tmp_path: Path) -> None:
         ("restarts = nan", "restarts: nan is no number"),
         ("restarts = 10000.5", "restarts = 10000.5 is not valid"),
         ('together = "racks"', "together = 'racks' is not valid; did you mean 'rack'?"),
-        ('unclean = "maybe"', "unclean.leader.election.enable = 'maybe' is not valid"),
+        ('unclean = "maybe"', "unclean = 'maybe' is not valid; one of: true, false"),
+        ('flush = "nver"', "flush = 'nver' is not valid: a whole number of at least 1, or 'never', is needed"),
         ("replicas =", "not TOML"),
     ],
 )

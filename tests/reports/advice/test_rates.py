@@ -52,6 +52,10 @@ def test_published_rates_are_named_and_others_left_out() -> None:
         (data({"machine_crashes": -1}), "a_year.machine_crashes = -1 is not valid: a number from 0 to 1,000,000 is"),
         (data({"machine_crashes": True}), "a_year.machine_crashes = True is not valid"),
         (data({"machine_crashes": "dean"}), "a number is needed; published rates: dean-2008, linkedin"),
+        (
+            data({"machine_crashes": "dean-2009"}),
+            "machine_crashes = 'dean-2009' is not valid; did you mean 'dean-2008'?",
+        ),
         (data({"pauses": "dean-2008"}), "a number is needed; none is published"),
         (data({"disk_loss": 1}), "unknown key a_year.disk_loss; did you mean 'disk_losses'?"),
         ({"a_year": {}}, "missing in a_year: process_crashes (of a broker), machine_crashes (of a broker), "),

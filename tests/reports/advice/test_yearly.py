@@ -15,6 +15,7 @@ from reports.advice.incidents import Stratum
 from reports.advice.pool import Pool
 from reports.advice.rates import ASKED, CAUSES, of_data
 from reports.advice.yearly import Estimate, Tally, Task
+from reports.formatting import decimal
 from scenarios.single.run import run_row
 
 if TYPE_CHECKING:
@@ -59,8 +60,29 @@ def test_strata_that_decide_are_named() -> None:
     assert found.widest.stratum.name == "s0"
     text = "\n".join(yearly.answer(found))
     assert "Most of it: s1, 0.5 a year (95 %: " in text
-    assert "decided by s0: 1e+02 incidents a year, of which 0 of 1,000 simulated ones lose records" in text
+    assert "decided by s0: 100 incidents a year, of which 0 of 1,000 simulated ones lose records" in text
     assert made((100, 1000, 0)).dominating is None
+
+
+def test_figures_have_no_exponent() -> None:
+    found = [decimal(value) for value in (0, 131.0, 12_345, 0.0000071, 0.00000099, 0.25, 1, 0.999)]
+    assert found == ["0", "130", "12,000", "0.0000071", "less than 0.000001", "0.25", "1", "1"]
+    assert decimal(1.0 / 3, 3) == "0.333"
+    text = "\n".join(yearly.answer(made((1e-5, 100, 10), (130, 10, 0), larger=1e-12)))
+    assert "than were simulated: less than 0.000001 a year" in text
+    assert "e-" not in text.replace("acknowledge-", "")
+    assert "e+" not in text
+
+
+def test_batches_are_singular() -> None:
+    estimate = Estimate(
+        incidents.exposure(
+            design(ANSWERS, {}, None), of_data({"batches_per_s": 1, "a_year": {**RATES, "outages": 1.0}}, ANSWERS)
+        ),
+        [],
+        0.0,
+    )
+    assert "1 batch a second around faults, and a fifth of that in quiet times" in yearly.assumptions(estimate)
 
 
 def test_each_wave_shares_runs_by_weight_alone() -> None:

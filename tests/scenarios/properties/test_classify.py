@@ -263,3 +263,14 @@ def test_a_value_of_a_config_provider_has_to_be_given(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"line 2: min\.insync\.replicas: a config provider"):
         found.not_given({})
     found.not_given({"min.insync.replicas": 2})
+    with pytest.raises(InputError, match=r"is not read; give it with --set$"):
+        found.not_given({})
+    with pytest.raises(InputError, match=r"is not read; give it in a further --server-properties FILE$"):
+        found.not_given({}, {})
+    with pytest.raises(InputError, match=r"is not read; give it with --isr$"):
+        found.not_given({}, {"min.insync.replicas": "--isr"})
+    later = tmp_path / "later.properties"
+    later.write_text("broker.id=1\nmin.insync.replicas=2\n")
+    read([file, later]).not_given({})
+    with pytest.raises(InputError, match=r"line 2: min\.insync\.replicas"):
+        read([later, file]).not_given({})

@@ -36,6 +36,6 @@ def test_defaults_that_differ_are_noted_unless_they_are_set(tmp_path: Path) -> N
     producer.write_text("bootstrap.servers=x\nenable.idempotence=true\n")
     assert Cluster.of([producer], "4.1").notes({}) == []
     (note,) = Cluster.of([], "4.1").notes({})
-    assert note == "defaults of Kafka 4.1 that differ: enable.idempotence = true (here false)"
+    assert note == "defaults of Kafka 4.1 that differ: enable.idempotence = true (Highwater's default: false)"
     assert Cluster.of([], "4.1").notes({"acks": "1"}) == []
     assert Cluster.of([producer], None).notes({}) == []

@@ -70,10 +70,10 @@ def test_producers_are_idempotent_by_default_where_they_can_be(given: dict[str, 
 
 def test_no_default_differs_that_the_user_overrides() -> None:
     release = find("3.9")
-    assert release.differences({}) == "enable.idempotence = true (here false)"
+    assert release.differences({}) == "enable.idempotence = true (Highwater's default: false)"
     assert release.differences({"enable.idempotence": True}) == ""
     assert release.differences({"acks": "1"}) == ""
-    assert find("2.6").differences({"acks": "all"}) == "retry.backoff.max.ms = 100 (here 1000)"
+    assert find("2.6").differences({"acks": "all"}) == "retry.backoff.max.ms = 100 (Highwater's default: 1000)"
 
 
 @pytest.mark.parametrize("release", ["5.0", "3", "3.9.x", "", "0.10.1"])

@@ -68,7 +68,9 @@ def test_a_release_picks_mode_and_defaults(highwater: Callable[..., Call]) -> No
     settings = "replica.lag.time.max.ms=10000 zookeeper.session.timeout.ms=6000 acks=1 retry.backoff.max.ms=100"
     equal = highwater(*words, "--mode", "kip320-2.1", *(word for one in settings.split() for word in ("--set", one)))
     assert called.json == equal.json
-    assert "defaults of Kafka 2.1 that differ: replica.lag.time.max.ms = 10000 (here 30000)" in called.err
+    assert (
+        "defaults of Kafka 2.1 that differ: replica.lag.time.max.ms = 10000 (Highwater's default: 30000)" in called.err
+    )
 
 
 @pytest.mark.usefixtures("sweeps_here")
