@@ -191,10 +191,8 @@ def test_an_exception_of_each_function_ends_the_run(folder: Path, hook: str) -> 
 
 def test_a_drawn_target_is_a_broker_or_a_role(folder: Path) -> None:
     errors = {str(row["error"]) for row in rows_of(folder, "draw_target", "return 77", range(3))} - {""}
-    assert len(errors) == 1
-    assert re.match(
-        r"PluginError: fault odd: draw_target returned 77, where a broker up to \d, or a role is expected", *errors
-    )
+    begin = "PluginError: fault odd: draw_target returned 77, where a broker up to "
+    assert [error[: len(begin)] for error in errors] == [begin]
     errors = {str(row["error"]) for row in rows_of(folder, "draw_target", "return 2", range(3))}
     assert errors == {""}
 
