@@ -24,6 +24,7 @@ from reports.review.result import (
 )
 from reports.review.review import command, word
 from scenarios import paths
+from scenarios.single.rows import STORY_ERROR
 from scenarios.version import build, code_version
 from sim.plurals import counted
 from sim.protocol.rules import RULES
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reports.analysis.compare import Difference
-    from reports.review.result import Counts, Review, Swept
+    from reports.review.result import Counts, Review, StoryEnd, Swept
 
 MARKDOWN: Final = "review.md"
 HTML: Final = "review.html"
@@ -49,8 +50,8 @@ VERDICTS: Final = {
     OFTENER: "{mode} breaks its promise on more seeds than {base}, and in no way that {base} does not.",
     UNPROVEN: "Inconclusive: {mode} shows violations that {base} does not, on so few seeds that they may be chance.",
     UNTESTED: "Inconclusive: {mode} and {base} have the same history on each seed, so nothing was tested.",
-    COSTS: "{mode} keeps what {base} keeps, and costs availability.",
-    WAITS: "{mode} keeps what {base} keeps, and leaves the partition waiting for an operator on more seeds.",
+    COSTS: "{mode} keeps its promise where {base} does, and costs availability.",
+    WAITS: "{mode} keeps its promise where {base} does, and leaves a partition waiting for an operator more often.",
     HARMLESS: "No violation of {mode} was found that {base} does not have, and no loss of availability.",
 }
 
@@ -122,10 +123,7 @@ def answer(review: Review) -> Iterator[str]:
         yield f"Scripted scenarios that end worse: {sentences.joined(worse, 'and')}."
     if better := [story.scenario for story in review.stories if story.better]:
         yield f"Scripted scenarios that end better: {sentences.joined(better, 'and')}."
-    if gone := [story for story in review.stories if story.gone]:
-        kinds = sentences.joined(sorted({kind for story in gone for kind in story.gone}), "and")
-        names = sentences.joined([story.scenario for story in gone], "and")
-        yield f"Scripted scenarios in which {base} shows {kinds}, and {mode} does not get that far: {names}."
+    yield from _other_ends(review)
     for kind, one in review.unproven.items():
         yield _unproven(review, kind, one)
     if not review.is_worse and not review.unproven:
@@ -137,6 +135,24 @@ def answer(review: Review) -> Iterator[str]:
     yield from _reach(review)
     if not isinstance(review.conformance, str) and review.conformance.changes:
         yield f"Kafka's own tests and recorded answers that would change: {review.conformance.changes}."
+
+
+def _other_ends(review: Review) -> Iterator[str]:
+    """Scripted scenarios that end otherwise, and neither worse nor better."""
+    mode, base = label(review), review.base.name
+    others = [story for story in review.stories if not (story.worse or story.better)]
+    if gone := [story for story in others if story.gone]:
+        kinds = sentences.joined(sorted({kind for story in gone for kind in story.gone}), "and")
+        yield f"Scripted scenarios in which {base} shows {kinds}, and {mode} does not get that far: {_names(gone)}."
+    fine = [story for story in others if story.base == "ok"]
+    if stopped := [story for story in fine if story.mode.startswith(STORY_ERROR)]:
+        yield f"Scripted scenarios whose steps do not all occur with {mode}: {_names(stopped)}."
+    if outside := [story for story in fine if not story.mode.startswith(STORY_ERROR)]:
+        yield f"Scripted scenarios in which only {mode} violates something, outside its promise: {_names(outside)}."
+
+
+def _names(stories: Iterable[StoryEnd]) -> str:
+    return sentences.joined([story.scenario for story in stories], "and")
 
 
 def _reach(review: Review) -> Iterator[str]:

@@ -225,7 +225,9 @@ def test_waiting_for_an_operator_is_told_apart_from_availability(losing: Review)
     waiting = replace(losing, stories=[], moved=[], swept=[replace(calm, stalled=Counts(only_mode=7))])
     assert (waiting.verdict, waiting.is_worse) == (WAITS, False)
     said = list(page.answer(waiting))
-    assert said[0].endswith("keeps what kip279 keeps, and leaves the partition waiting for an operator on more seeds.")
+    assert said[0].endswith(
+        "keeps its promise where kip279 does, and leaves a partition waiting for an operator more often."
+    )
     assert said[-3].endswith("the partition waits for an operator at the end: on 7 seeds.")
     assert said[-2] == "No measure of availability before the end differs beyond chance."
     harmless = replace(waiting, swept=[replace(calm, stalled=Counts(only_mode=1, only_base=1))])
@@ -238,6 +240,15 @@ def test_scripted_losses_whose_steps_do_not_occur_are_told(losing: Review) -> No
     said = list(page.answer(replace(losing, stories=[gone])))
     assert any(line.startswith("Scripted scenarios in which kip279 shows a, and ") for line in said)
     assert any(line.endswith(" does not get that far: moved.") for line in said)
+
+
+def test_scripted_scenarios_that_end_neither_worse_nor_better_are_told(losing: Review) -> None:
+    lost = StoryEnd("lost", "ok", "committed-loss", "", worse=False, better=False)
+    stopped = StoryEnd("stopped", "ok", "not as told: x", "", worse=False, better=False)
+    said = list(page.answer(replace(losing, stories=[lost, stopped])))
+    assert any(line.startswith("Scripted scenarios whose steps do not all occur with ") for line in said)
+    assert any(line.endswith("violates something, outside its promise: lost.") for line in said)
+    assert not any("lost" in line or "stopped" in line for line in page.answer(replace(losing, stories=[])))
 
 
 def test_the_time_is_spent_where_the_rules_have_an_effect() -> None:

@@ -54,7 +54,7 @@ def test_an_hw_of_all_replicas_costs_availability_only(tmp_path: Path, monkeypat
     monkeypatch.setattr(reviewing, "_moves", lambda *_: [])
     found, said = reviewed("all-replicas", "elr", "elr-chaos", 48, tmp_path)
     assert (found.verdict, found.is_worse, found.lost) == (COSTS, False, {})
-    assert said[0] == "all-replicas keeps what elr keeps, and costs availability."
+    assert said[0] == "all-replicas keeps its promise where elr does, and costs availability."
     assert any(line.startswith("all-replicas costs availability in elr-chaos (+") for line in said)
 
 
