@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import fields
-from multiprocessing.reduction import ForkingPickler
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from faults.plan import Plan
 from scenarios.single.run import prepare_process
 from scenarios.sweep.workers import Workers
-from sim.environment.topology import Topology
 from sim.errors import UnavailableError
-from sim.protocol.modes import Mode, Promised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -24,15 +19,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 AHEAD: Final = 4
 """Items of each process that are under way or wait, by default."""
-
-
-def _call(frozen: Any) -> tuple[type, tuple[object, ...]]:
-    """The call that makes an equal one. Pickle assigns to attributes, which a compiled frozen class refuses."""
-    return type(frozen), tuple([getattr(frozen, one.name) for one in fields(frozen)])
-
-
-for _kind in (Mode, Plan, Promised, Topology):
-    ForkingPickler.register(_kind, _call)
 
 
 class Pool:

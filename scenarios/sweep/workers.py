@@ -8,14 +8,28 @@ import signal
 import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import fields
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing.reduction import ForkingPickler
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
+from faults.plan import Plan
 from scenarios import memory, plugged
 from scenarios.format.plugins import ensure
 from scenarios.single.run import prepare_process
+from sim.environment.topology import Topology
+from sim.protocol.modes import Mode, Promised
+
+
+def _call(frozen: Any) -> tuple[type, tuple[object, ...]]:
+    """The call that makes an equal one. Pickle assigns to attributes, which a compiled frozen class refuses."""
+    return type(frozen), tuple([getattr(frozen, one.name) for one in fields(frozen)])
+
+
+for _kind in (Mode, Plan, Promised, Topology):
+    ForkingPickler.register(_kind, _call)
 
 
 class Workers:
