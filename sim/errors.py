@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from sim import exit_codes
 
@@ -69,6 +69,15 @@ def text_of(error: BaseException) -> str:
         return "(its message cannot be shown)"
 
 
+ALIKE: Final = 0.8
+"""How like a valid word a misspelt one is: see `nearest`."""
+
+
+def nearest(value: str, valid: Iterable[str], likeness: float = 0.5) -> str:
+    """The valid word that is most like a given one; empty if none is so like it (0 to 1, by `difflib`)."""
+    return next(iter(difflib.get_close_matches(value, valid, n=1, cutoff=likeness)), "")
+
+
 def did_you_mean(value: str, valid: Iterable[str]) -> str:
     """A hint at the nearest valid word.
 
@@ -80,9 +89,8 @@ def did_you_mean(value: str, valid: Iterable[str]) -> str:
         ``"; did you mean 'X'?"``, or ``"; one of: ..."`` when nothing is near.
     """
     words = list(valid)
-    near = difflib.get_close_matches(value, words, n=1, cutoff=0.5)
-    if near:
-        return f"; did you mean {near[0]!r}?"
+    if near := nearest(value, words):
+        return f"; did you mean {near!r}?"
     return "; one of: " + ", ".join(words)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
@@ -11,7 +10,7 @@ from typing import Any, Final
 
 from reports.advice.answers import DAY_S, Answers
 from scenarios import paths
-from sim.errors import InputError, UserError, did_you_mean
+from sim.errors import ALIKE, InputError, UserError, did_you_mean, nearest
 from sim.plurals import counted
 
 EXCLUDED: Final = {"rack_power_losses": "rack", "outages": "everything"}
@@ -107,8 +106,6 @@ CAUSES: Final[Mapping[str, Cause]] = {
 """Name in a rates file -> cause."""
 ASKED: Final = ("planned_restarts", "moves")
 """Causes with a question of their own, which a file may leave out."""
-NEAR: Final = 0.8
-"""How like the name of a published rate a word has to be in order to be repeated."""
 TABLES: Final = ("batches_per_s", "a_year", "lasts_s")
 
 
@@ -241,9 +238,8 @@ def _rate(name: str, value: object, sources: dict[str, str]) -> float:
     known = dict(CAUSES[name].sources)
     if isinstance(value, str):
         if value not in known:
-            near = difflib.get_close_matches(value, known, n=1, cutoff=NEAR)
-            if near:
-                raise InputError(f"a_year.{name} = {value!r} is not valid; did you mean {near[0]!r}?")
+            if near := nearest(value, known, ALIKE):
+                raise InputError(f"a_year.{name} = {value!r} is not valid; did you mean {near!r}?")
             names = f"; published rates: {', '.join(known)}" if known else "; none is published"
             raise InputError(f"a_year.{name} is not valid: a number is needed{names}")
         sources[name] = known[value].text

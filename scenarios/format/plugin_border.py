@@ -11,7 +11,6 @@ import inspect
 import linecache
 import types
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -20,7 +19,7 @@ from faults.kinds.registry import LINKS
 from faults.plan import FOLLOWERS, Fault, Trigger
 from scenarios.format.plugin_checks import KIND_ATTRIBUTES, takes
 from sim.checkers.checker import Checker
-from sim.errors import InputError, PluginError, text_of
+from sim.errors import ALIKE, InputError, PluginError, nearest, text_of
 from sim.history import steps
 from sim.protocol import decision_points as points
 
@@ -28,8 +27,6 @@ _MOST: Final = 1 << 62
 """Bound of integers: compiled code packs them into 64 bits."""
 _SHOWN: Final = 80
 """Most characters of a wrong value in a message."""
-NEAR: Final = 0.8
-"""Names at least so alike (`difflib`) are taken for one another."""
 HIDDEN: Final = ("dispose", "_known")
 """Methods of `Checker` that are not part of the interface."""
 
@@ -299,9 +296,9 @@ def _check_names(what: str, kind: type, base: type, attributes: Iterable[str]) -
     for name in vars(kind):
         if name.startswith("_") or name in interface:
             continue
-        if near := get_close_matches(name, interface, 1, NEAR):
+        if near := nearest(name, interface, ALIKE):
             raise InputError(
-                f"{what}: {name} is not used; did you mean {near[0]!r}? A name of your own begins with an underscore"
+                f"{what}: {name} is not used; did you mean {near!r}? A name of your own begins with an underscore"
             )
 
 

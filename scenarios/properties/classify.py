@@ -5,7 +5,6 @@ Values are kept of modelled keys only: passwords are in none of the results.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from scenarios.properties import described, java_properties, known, reasons
 from scenarios.properties.java_properties import Entry
 from scenarios.properties.modelled import NAMES, value
 from sim.config import KEYS, Value, shown
-from sim.errors import InputError, UserError
+from sim.errors import ALIKE, InputError, UserError, nearest
 from sim.protocol.modes import Mode
 from sim.protocol.rules import unmet
 
@@ -28,7 +27,6 @@ _PROVIDED: Final = re.compile(r"\$\{[^}]*:[^}]*\}")
 _LISTENER: Final = re.compile(r"listener\.name\.[\w-]+\.(?:(?:plain|gssapi|oauthbearer|scram-sha-\d+)\.)?(?P<key>.+)")
 _SHAPE: Final = re.compile(r"[a-z]+([.-][a-z]+)+")
 """The shape of a key. What has another shape, or no value, may be a part of a password, and is not repeated."""
-_NEAR: Final = 0.8
 _RANKS: Final = ("static settings", "dynamic settings", "topic settings")
 _WORDS: Final = {"broker": "a broker", "topic": "a topic", "producer": "a producer", "consumer": "a consumer"}
 
@@ -260,7 +258,7 @@ def _nearest(key: str, scope: str, said: str) -> str:
 
 
 def _near(key: str, scope: str) -> str:
-    return next(iter(difflib.get_close_matches(key, known.names(scope), n=1, cutoff=_NEAR)), "")
+    return nearest(key, known.names(scope), ALIKE)
 
 
 def _in_modes(found: Finding, modes: Collection[Mode]) -> Finding:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from typing import Final
 
 from sim.config import KEYS, Value, parse
-from sim.errors import InputError
+from sim.errors import ALIKE, InputError, nearest
 
 _TOPIC: Final = {
     "min.insync.replicas": "min.insync.replicas",
@@ -35,8 +34,6 @@ NAMES: Final[Mapping[str, Mapping[str, str]]] = {
 
 _HARMLESS: Final = re.compile(r"[+-]?[0-9][0-9_.,]{0,18} ?[a-z]{0,2}|[a-z]{0,3}", re.ASCII | re.IGNORECASE)
 """A number, perhaps with a unit, or at most three letters."""
-_NEAR: Final = 0.8
-"""How like a valid word another one has to be in order to be repeated."""
 
 
 def value(scope: str, key: str, text: str) -> Value:
@@ -49,7 +46,7 @@ def value(scope: str, key: str, text: str) -> Value:
     word = text.strip()
     name = NAMES[scope][key]
     choices = ("true", "false") if key == _ELR else _choices(name)
-    if not _HARMLESS.fullmatch(word) and not difflib.get_close_matches(word.lower(), choices, cutoff=_NEAR):
+    if not _HARMLESS.fullmatch(word) and not nearest(word.lower(), choices, ALIKE):
         needed = f"one of: {', '.join(choices)}" if choices else "a whole number is needed"
         raise InputError(f"{key}: the value is not valid; {needed} (it is not shown, because it may be a secret)")
     if key == _ELR:
