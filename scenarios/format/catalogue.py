@@ -92,13 +92,12 @@ def base_of(one: Mode) -> Mode | None:
     if rules:
         return mode(base)
     if word in ADDED_MODES:
-        return mode(ADDED_MODES[word].base)
+        return ADDED_MODES[word].based_on
     if not paths.is_path(word) or not Path(word).is_file():
         return None
     from scenarios.format.mode_file import read  # Imports pydantic, which only this call needs.
 
-    base = read(word).base
-    return mode(str(Path(word).parent / base) if paths.is_path(base) else base)
+    return read(word).based_on
 
 
 def _folder() -> Traversable:

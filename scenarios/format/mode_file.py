@@ -50,7 +50,7 @@ class ModeFile:
 
     Attributes:
         mode: the mode.
-        base: name of the mode that it is based on.
+        base: name of the mode that it is based on; `based_on` is that mode.
         description: for readers.
         sources: where the rules are proposed or discussed.
         changed: rule -> value, of the rules that the file sets.
@@ -61,6 +61,7 @@ class ModeFile:
     description: str
     sources: tuple[str, ...]
     changed: Mapping[str, str]
+    based_on: Mode
 
 
 def read(word: str) -> ModeFile:
@@ -113,7 +114,7 @@ def _of(file: _File, path: Path, word: str, before: tuple[Path, ...]) -> ModeFil
     follows = base.follows if base.release == NO_RELEASE else base.release
     release = file.release or NO_RELEASE
     mode = Mode(file.name, release, file.title, changed.rules, promise, "" if file.release else follows, source=word)
-    return ModeFile(mode, file.base, file.description.strip(), file.sources, file.rules)
+    return ModeFile(mode, file.base, file.description.strip(), file.sources, file.rules, base)
 
 
 def _given(promise: _Promise) -> dict[str, Any]:
