@@ -53,6 +53,11 @@ class Finding:
     leaderless: float
     refused: float
 
+    @property
+    def name(self) -> str:
+        """The single change: of a setting, or of the release."""
+        return f"Kafka {self.release} (mode {self.mode})" if self.change == PRESENT else self.change
+
     def is_shown(self, comparisons: int) -> bool:
         """Whether the difference is shown, as one of so many comparisons (Bonferroni)."""
         return self.p * comparisons < LEVEL
@@ -211,7 +216,7 @@ def unsaving(outcome: Outcome, loss: Loss) -> str:
     experiment = outcome.experiment
     now = experiment.modes[0]
     names = [
-        f"Kafka {one.release} (mode {one.mode})" if one.change == PRESENT else one.change
+        one.name
         for one in findings(outcome)[1:]
         if (one.change == PRESENT) != (one.mode == now.name)
         and one.saved

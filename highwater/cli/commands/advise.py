@@ -118,8 +118,9 @@ def command(
             end_s, exposures = times.end(budget_s), _changed(ui, outcome, exposed.rates)
             present_s = (time.monotonic() + end_s) / 2 if exposures else end_s
             estimate = _last(yearly.waves(exposed, incidents, present_s, pool))
-            for left, (name, one) in zip(range(len(exposures), 0, -1), exposures, strict=True):
-                until_s = time.monotonic() + (end_s - time.monotonic()) / left
+            for done, (name, one) in enumerate(exposures):
+                now_s = time.monotonic()
+                until_s = now_s + (end_s - now_s) / (len(exposures) - done)
                 changed.append((name, _last(yearly.waves(one, incidents, until_s, pool))))
     files = [] if output is None else _write(output, asked, loss)
     if as_json:
@@ -188,11 +189,10 @@ def _changed(ui: Ui, outcome: Outcome, rates: Rates) -> list[tuple[str, Exposure
 
     found = []
     for one, change, mode in findings.advised(outcome)[:CHANGED_MAX]:
-        name = one.change if mode is outcome.experiment.modes[0] else f"Kafka {one.release} (mode {one.mode})"
         try:
-            found.append((name, incidents.exposure(outcome.experiment, rates, change, mode)))
+            found.append((one.name, incidents.exposure(outcome.experiment, rates, change, mode)))
         except InputError as error:
-            ui.note(f"{name}: {error}")
+            ui.note(f"{one.name}: {error}")
     return found
 
 
@@ -271,7 +271,7 @@ def _head(ui: Ui, asked: Experiment, cluster: Cluster, exposed: Exposure | None)
 
 
 def _notes(asked: Experiment, cluster: Cluster, exposed: Exposure | None) -> list[str]:
-    """What the user is to know of files, release, answers and rates."""
+    """Notes on files, release, answers and rates."""
     from reports.advice import rates
 
     # The release's defaults are among the settings of the scenario, so none of them differs.
