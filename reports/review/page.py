@@ -330,12 +330,13 @@ def _violations(review: Review) -> Iterator[Block]:
     yield Table(["scenario", "kind", "seeds", "both", f"only {review.base.name}", f"only {label(review)}"], rows)
     yield Text(
         "A rule that moves messages moves some violations to other seeds. What counts is a kind that the base never "
-        "shows, or a split so uneven that chance would make it in less than one of a hundred cases. The first seed of "
-        "each kind, replayed and explained:"
+        "shows, or a split so uneven that chance would make it in less than one of a hundred cases."
     )
     every = [counts for one in review.swept for counts in one.inside.values() if counts.only_mode]
     lines = [line for counts in every for line in (counts.replay, counts.explain) if line]
-    yield Commands([*dict.fromkeys(lines)])
+    if lines:
+        yield Text(f"The first seed of each kind that only {label(review)} shows, replayed and explained:")
+        yield Commands([*dict.fromkeys(lines)])
 
 
 def _losses(review: Review) -> Iterator[Block]:

@@ -219,6 +219,16 @@ def test_a_review_tells_what_the_base_does_as_well(losing: Review) -> None:
     assert any(line.endswith("prevents it with kip279, and on 18 of these 18 seeds.") for line in said)
 
 
+def test_no_commands_stand_where_only_the_base_violates(losing: Review) -> None:
+    (power,) = losing.swept
+    found = replace(losing, stories=[], swept=[replace(power, inside={"no-progress": Counts(20, 2, 0)})])
+    blocks = list(page.blocks(found))
+    assert any(
+        isinstance(block, Table) and block.rows == [("power", "no-progress", SEEDS, 20, 2, 0)] for block in blocks
+    )
+    assert all(block.lines for block in blocks if isinstance(block, Commands))
+
+
 def test_waiting_for_an_operator_is_told_apart_from_availability(losing: Review) -> None:
     (power,) = losing.swept
     calm = replace(power, inside={}, pair=replace(power.pair, availability=()), claim=Counts())
