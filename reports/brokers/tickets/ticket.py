@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from reports.brokers.tickets.junit import junit
 from reports.brokers.tickets.markdown import markdown
@@ -12,22 +14,20 @@ from reports.brokers.tickets.shell import shell
 from reports.brokers.tickets.story import tell
 from sim.errors import InputError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from reports.brokers.tickets.story import Story
-
 SCRIPT: Final = "Shell script, with Kafka's own tools on a fresh cluster on loopback"
 TEST: Final = (
     "JUnit test of the controller, for the test jars of kafka-metadata, server-common, raft and clients; it is red"
 )
+WRITTEN: Final = Path(__file__).with_name("written")
+"""The tickets of all findings."""
+BY_HAND: Final = "<!-- Written by hand: "
+"""Begin of the comment in tickets that `ticket` cannot write, because `confirm` cannot perform their scenarios."""
 
 
 @dataclass(frozen=True)
 class Ticket:
-    """The files of a ticket: name -> content; `notes` say what could not be written."""
+    """The files of a ticket: name -> content; `notes` say what could not be written, and why."""
 
-    story: Story
     files: dict[str, str]
     notes: list[str]
 
@@ -42,6 +42,10 @@ def ticket(name: str, confirmed: dict[str, Any] | None = None) -> Ticket:
     Raises:
         InputError: there is no such story, it fails on no release, or the run is of another scenario.
     """
+    if (text := _by_hand(name)) is not None:
+        if confirmed is not None:
+            raise InputError(f"{name}: 'highwater confirm' does not perform it, so --confirmed does not fit")
+        return _handwritten(name, text)
     story = tell(name)
     if confirmed is not None and confirmed["scenario"] != story.scenario.name:
         raise InputError(f"the run is of {confirmed['scenario']}, not of {story.scenario.name}")
@@ -60,7 +64,23 @@ def ticket(name: str, confirmed: dict[str, Any] | None = None) -> Ticket:
         named[TEST] = f"[{test}.java]({test}.java)"
     except InputError as error:
         notes += error.problems
-    return Ticket(story, {f"{story.scenario.name}.md": markdown(story, confirmed, named), **files}, notes)
+    return Ticket({f"{story.scenario.name}.md": markdown(story, confirmed, named), **files}, notes)
+
+
+def handwritten() -> list[str]:
+    """The stories whose tickets are written by hand."""
+    return sorted(path.stem for path in WRITTEN.glob("*.md") if BY_HAND in path.read_text(encoding="utf-8"))
+
+
+def _by_hand(name: str) -> str | None:
+    return (WRITTEN / f"{name}.md").read_text(encoding="utf-8") if name in handwritten() else None
+
+
+def _handwritten(name: str, text: str) -> Ticket:
+    """A ticket as it was written, with the tests that it links."""
+    why = text.partition(BY_HAND)[2].partition(",")[0]
+    tests = {file: (WRITTEN / file).read_text(encoding="utf-8") for file in re.findall(r"\]\((\w+\.java)\)", text)}
+    return Ticket({f"{name}.md": text, **tests}, [f"{name}: this ticket is written by hand, because {why}"])
 
 
 def read_confirmed(path: Path) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
-from typing import TYPE_CHECKING
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -12,14 +14,13 @@ from reports.brokers.tickets.causes import CAUSES
 from reports.brokers.tickets.junit import junit
 from reports.brokers.tickets.shell import shell
 from reports.brokers.tickets.story import read_tried, tell
-from reports.brokers.tickets.ticket import read_confirmed, ticket
+from reports.brokers.tickets.ticket import WRITTEN, handwritten, read_confirmed, ticket
 from sim.errors import InputError
 from sim.protocol.rules import RULES
+from tests.places import ROOT
 from tests.verification.oracle import names
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+RECREATED = ROOT / "tests/verification/confirm/recreated_topic.jsonl"
 FINDINGS = (
     *("reassignment-back", "reassignment-cancelled", "reassignment-to-one", "reassignment-again"),
     *("reassignment-shrinks-isr", "reassignment-cancelled-power-loss", "elr-outside-assignment", "reassignment-stuck"),
@@ -37,13 +38,13 @@ def test_every_cause_is_a_rule_with_kafkas_names() -> None:
 
 @pytest.mark.parametrize("name", FINDINGS)
 def test_a_finding_has_a_ticket_with_a_script(name: str, tmp_path: Path) -> None:
-    written = ticket(name)
+    written, story = ticket(name), tell(name)
     text, script = written.files[f"{name}.md"], written.files[f"{name}.sh"]
     assert bool(written.notes) == (name in {"directory-assignment", "stale-log-start"})
-    assert f"highwater confirm {name} --kafka {written.story.release}" in text
-    for rule in written.story.rules():
+    assert f"highwater confirm {name} --kafka {story.release}" in text
+    for rule in story.rules():
         assert all(f"`{kafka}`" in text for kafka in CAUSES[rule].kafka)
-    for one in written.story.tried:
+    for one in story.tried:
         assert f"| {one.release} | {one.agreed} of {one.runs} |" in text
     assert not re.search("@[a-z_]+@", script)
     (tmp_path / "story.sh").write_text(script, encoding="utf-8")
@@ -101,6 +102,28 @@ def test_what_kafkas_tools_cannot_do_is_said() -> None:
     assert len(written.notes) == 2
     assert "metadata-lag has no counterpart among Kafka's tools" in written.notes[0]
     assert "Partition#makeLeader" in written.files["forgotten-expansion.md"]
+
+
+def test_a_ticket_that_is_written_by_hand_is_given_whole() -> None:
+    assert handwritten() == ["recreated-topic"]
+    written = ticket("recreated-topic")
+    assert written.files == {
+        name: (WRITTEN / name).read_text(encoding="utf-8") for name in ("recreated-topic.md", "RecreatedTopicTest.java")
+    }
+    assert written.notes == ["recreated-topic: this ticket is written by hand, because confirm does not delete topics"]
+    with pytest.raises(InputError, match="'highwater confirm' does not perform it"):
+        ticket("recreated-topic", {"scenario": "recreated-topic"})
+
+
+def test_a_ticket_written_by_hand_has_the_recorded_runs() -> None:
+    runs = [json.loads(line) for line in RECREATED.read_text(encoding="utf-8").splitlines()]
+    runs = [run for run in runs if run["variant"] == "scenario" and re.fullmatch(r"[\d.]+", run["release"])]
+    lost = Counter(run["release"] for run in runs if run["lost"] == ["m2"] and run["diverged"])
+    text = ticket("recreated-topic").files["recreated-topic.md"]
+    rows = re.findall(r"^\| ([\d.]+) \| (\d+) of (\d+) \| \*\*", text, re.MULTILINE)
+    assert {release: (int(agreed), int(count)) for release, agreed, count in rows} == {
+        release: (lost[release], count) for release, count in Counter(run["release"] for run in runs).items()
+    }
 
 
 @pytest.mark.parametrize(
