@@ -21,6 +21,7 @@ PARAM_KINDS: Final[Mapping[str, str]] = {
     "batch": "the name of a new batch, which the line sends",
     "sent": "the name of a batch that a line of the script sends",
     "count": "an int from 1 on",
+    "directory": "the number of a log directory, an int from 1 on",
     "acks": "0, 1 or all",
     "broker": "a broker",
     "brokers": "a list of distinct brokers",

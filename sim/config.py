@@ -26,9 +26,15 @@ ZOOKEEPER: Final[Where] = (("control_plane", ("zookeeper",)),)
 """In modes with ZooKeeper."""
 KRAFT: Final[Where] = (("control_plane", ("kraft",)),)
 """In modes with KRaft."""
+SEVERAL_DIRECTORIES: Final[Where] = (("directory_assignment", ("clears-elr", "keeps-elr")),)
+"""In modes that know log directories."""
 ELR: Final[Where] = (("elr", ("on",)),)
 """In modes with ELR."""
 RECOVERS_UNCLEANLY: Final[Where] = (("unclean_recovery", ("first-replies", "log-inspection")),)
+
+
+DIRECTORIES_MAX: Final = 16
+"""Most log directories of a broker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,12 @@ KEYS: Final[dict[str, Key]] = {
     "log.flush.offset.checkpoint.interval.ms": Key(60_000, "ms between writes of the recovery points", minimum=1),
     "log.flush.start.offset.checkpoint.interval.ms": Key(60_000, "ms between writes of the log starts", minimum=1),
     "log.segment.bytes": Key(1_073_741_824, "bytes until a segment rolls", minimum=14),
+    "log.dir.failure.timeout.ms": Key(
+        30_000,
+        "ms until a broker that cannot report a failed log directory shuts down",
+        minimum=1,
+        where=SEVERAL_DIRECTORIES,
+    ),
     "zookeeper.session.timeout.ms": Key(18_000, "ms without a ping until a session ends", minimum=1, where=ZOOKEEPER),
     "broker.session.timeout.ms": Key(
         9_000, "ms without a heartbeat until KRaft fences a broker", minimum=1, where=KRAFT
@@ -134,6 +146,13 @@ KEYS: Final[dict[str, Key]] = {
     "sim.recovery.ms": Key(200, "ms from process start until the logs are loaded"),
     "sim.supervisor.restart.ms": Key(10_000, "ms until a process that exited by itself is restarted", minimum=1),
     "sim.record.bytes": Key(100, "bytes of a record", minimum=1),
+    "sim.log.dirs": Key(
+        1,
+        "log directories of a broker, the number of paths in log.dirs",
+        minimum=1,
+        maximum=DIRECTORIES_MAX,
+        where=SEVERAL_DIRECTORIES,
+    ),
     "sim.network.loss.permille": Key(0, "messages lost, per thousand", maximum=1_000),
     "sim.network.latency": Key("drawn", "latency of messages: random, or always the median", ("drawn", "fixed")),
     "sim.elision": Key(True, "whether no-op pings and empty fetches are elided"),

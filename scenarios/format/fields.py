@@ -28,6 +28,7 @@ MAX_BROKERS: Final = 99
 DYNAMIC: Final = ("min.insync.replicas", "unclean.leader.election.enable", "eligible.leader.replicas.version")
 """Topic keys and the feature level that may be changed at run time."""
 _FACTOR: Final = "default.replication.factor"
+_DIRECTORIES: Final = "sim.log.dirs"
 OF_TOPIC: Final = ("min.insync.replicas",)
 """Topic keys that a topic may set for itself."""
 MAX_PARTITIONS: Final = 200
@@ -47,6 +48,7 @@ class Facts:
         batches: name of a batch -> number of script lines that send it.
         configured: keys of ``[config]``.
         topics: names of the topics, in order.
+        directories: smallest number of log directories of a broker, set or drawn.
     """
 
     brokers: int
@@ -56,6 +58,7 @@ class Facts:
     batches: Counter[str]
     configured: frozenset[str]
     topics: tuple[str, ...] = ()
+    directories: int = 1
 
 
 def gather(data: Mapping[str, Any]) -> Facts:
@@ -79,7 +82,16 @@ def gather(data: Mapping[str, Any]) -> Facts:
         batches=Counter(str(line.get("batch")) for line in lines if line.get("do") == "produce"),
         configured=frozenset(config),
         topics=tuple([str(topic.get("name")) for topic in topics]),
+        directories=_directories(data, config),
     )
+
+
+def _directories(data: Mapping[str, Any], config: Mapping[str, object]) -> int:
+    """See `Facts.directories`."""
+    sections = [section for section in _table(data, "brokers").values() if isinstance(section, Mapping)]
+    found = [config.get(_DIRECTORIES), *_items(dict(flatten(_table(data, "draw"))).get(_DIRECTORIES))]
+    found += [dict(flatten(section)).get(_DIRECTORIES) for section in sections]
+    return min((count for count in found if isinstance(count, int)), default=1)
 
 
 def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -270,6 +282,14 @@ def factor(value: int, facts: Facts) -> int:
     if value > facts.brokers:
         raise ValueError(f"there are only {facts.brokers} brokers")
     return value
+
+
+def directory(number: int, facts: Facts) -> int:
+    """The number of a log directory that each broker has on each seed."""
+    if not 1 <= number <= facts.directories:
+        there = f"1 to {facts.directories}" if facts.directories > 1 else "1"
+        raise ValueError(f"the log directories of a broker are {there} (sim.log.dirs)")
+    return number
 
 
 def of_topic(settings: dict[str, Value], _: Facts) -> dict[str, Value]:

@@ -57,6 +57,8 @@ class Topic:
         created: whether it exists from the start, or is created by the script or a fault.
         in_percent: the share of seeds in which there is this topic.
         config: its own ``min.insync.replicas``, which replaces that of ``[config]``.
+        directory: number of the log directory, from 1, in which brokers create its replicas; without it, that with the
+            fewest logs.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Topic:
     created: bool = True
     in_percent: int = 100
     config: Mapping[str, Value] = field(default_factory=dict)
+    directory: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +302,9 @@ class Scenario:
             del plain["topology"]
         if not self.topics:
             del plain["topics"]
+        for topic in plain.get("topics", ()):
+            if topic["directory"] is None:
+                del topic["directory"]
         if not self.without_faults:
             del plain["without_faults"]
         if plain["faults"] and not plain["faults"]["others_percent"]:

@@ -30,6 +30,7 @@ from scenarios.format.actions import ACTIONS, Action
 from scenarios.format.cluster_checks import check_as_kafka, check_control_plane
 from scenarios.format.scenario import SCENARIO_VERSION, Scenario, from_json
 from scenarios.format.validation import InSchema, OneOf, OpenTable, Table, checked, validated
+from sim.config import DIRECTORIES_MAX
 from sim.errors import InputError
 from sim.history.steps import ACK, APPEND, ELR, ISR, READ, SETTLED, STEPS
 from sim.hosts.control_plane import ELECTIONS
@@ -143,11 +144,13 @@ def _mode(value: str) -> str:
 
 ModeName = Annotated[str, OneOf(_mode, MODES)]
 
+Directory = Annotated[int, _check(fields.directory), InSchema(minimum=1, maximum=DIRECTORIES_MAX)]
 PartitionName = Annotated[str, _check(fields.partition)]
 PARAMS: Final[dict[str, Any]] = {
     "batch": Annotated[Name, _check(fields.new_batch)],
     "sent": Annotated[Name, _check(fields.batch)],
     "count": Positive,
+    "directory": Directory,
     "acks": Annotated[Any, _check(fields.acks), WithJsonSchema(json_parts.ACKS)],
     "broker": Broker,
     "brokers": Annotated[list[Broker], Field(min_length=1), _check(fields.distinct), _DISTINCT],
@@ -210,6 +213,7 @@ class _Topic(Table):
     idle: bool = False
     created: bool = True
     in_percent: Percent = 100
+    directory: Directory | None = None
     config: Annotated[
         _Settings,
         _check(fields.of_topic),

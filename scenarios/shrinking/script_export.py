@@ -176,6 +176,8 @@ def _topic(topic: Topic) -> str:
     given: dict[str, Any] = {"name": topic.name, "partitions": topic.partitions}
     if topic.replication_factor is not None:
         given["replication_factor"] = topic.replication_factor
+    if topic.directory is not None:
+        given["directory"] = topic.directory
     given |= {key: getattr(topic, key) for key in ("idle", "created") if getattr(topic, key) != (key == "created")}
     return "\n".join(["", "[[topics]]", *pairs(given), *pairs({"config": topic.config} if topic.config else {}), ""])
 

@@ -132,6 +132,7 @@ class Execution:
             name=names[0],
             further=further,
             topics=cluster_topics(self.topics, of_cluster),
+            places={topic.name: topic.directory for topic in self.topics if topic.directory is not None},
             kernel=self.kernel,
             streams=self.streams,
             recorder=recorder,

@@ -34,7 +34,7 @@ from scenarios.format.scenario import (
 )
 from scenarios.format.validation import Table, checked, validated
 from scenarios.single.result import RunResult
-from sim.config import Value, parse, resolve
+from sim.config import DIRECTORIES_MAX, Value, parse, resolve
 from sim.errors import InputError, UserError, did_you_mean
 from sim.history.steps import MOMENTS
 from sim.kernel.streams import SEED_END
@@ -93,7 +93,10 @@ def to_json(scenario: Scenario, result: RunResult) -> dict[str, Any]:
 
 def _topic(topic: Topic, drawn: Sequence[str]) -> dict[str, Any]:
     """A topic of a run, which has it or not."""
-    return {**asdict(topic), "in_percent": 100 if topic.name in drawn else 0}
+    plain = {**asdict(topic), "in_percent": 100 if topic.name in drawn else 0}
+    if topic.directory is None:
+        del plain["directory"]
+    return plain
 
 
 def _sends(sends: Sequence[PlannedSend]) -> list[dict[str, int]]:
@@ -295,6 +298,7 @@ class _Topic(Table):
     created: bool = True
     in_percent: Annotated[int, _within(0, 100)] = 100
     config: Settings
+    directory: Annotated[int, _within(1, DIRECTORIES_MAX)] | None = None
 
 
 class _RunTable(Table):

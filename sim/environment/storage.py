@@ -109,6 +109,7 @@ class LogDirectory:
     Attributes:
         storages: the files of each replica, by partition.
         number: see above.
+        failed: whether it has failed: no process uses it.
         clean_shutdown: whether the marker ``.kafka_cleanshutdown`` exists.
         clean_broker_epoch: the broker epoch in the marker (KIP-966); `NO_BROKER_EPOCH` without a marker, or if the
             process that wrote it had no broker epoch.
@@ -119,6 +120,7 @@ class LogDirectory:
         "_writeback_phase_us",
         "clean_broker_epoch",
         "clean_shutdown",
+        "failed",
         "number",
         "storages",
     )
@@ -129,6 +131,7 @@ class LogDirectory:
         self._settings = settings
         self._writeback_phase_us = writeback_phase_us
         self.number = number
+        self.failed = False
         self.clean_shutdown = True
         self.clean_broker_epoch = NO_BROKER_EPOCH
         self.storages = {name: Storage(settings, writeback_phase_us) for name in names}
@@ -137,10 +140,6 @@ class LogDirectory:
         """Create the files of a replica. Kafka: LogManager#getOrCreateLog (1.1-4.4)."""
         storage = self.storages[name] = Storage(self._settings, self._writeback_phase_us)
         return storage
-
-    def files(self, name: str) -> Storage:
-        """The files of a replica; empty ones if there is none."""
-        return self.storages.get(name) or Storage(self._settings)
 
     def take_marker(self) -> bool:
         """Remove the marker with its broker epoch, as a new process does before it loads any log. Returns whether there
@@ -185,9 +184,10 @@ class LogDirectory:
             return {name: [] for name in self.storages}
         return {name: storage.corrupt_tail(count) for name, storage in self.storages.items()}
 
-    def new_empty_disk(self) -> LogDirectory:
-        """An empty disk in place of this one."""
-        empty = LogDirectory(self._settings, self.storages, self._writeback_phase_us, self.number + 1)
+    def new_empty_disk(self, number: int, *, keeps_names: bool = True) -> LogDirectory:
+        """An empty disk in place of this one, with another id; with empty files for each replica, or without any."""
+        names = tuple(self.storages) if keeps_names else ()
+        empty = LogDirectory(self._settings, names, self._writeback_phase_us, number)
         empty.clean_shutdown = False
         return empty
 

@@ -31,6 +31,8 @@ _OF_ENDS: Final = {
     steps.POWER_LOSS: probes.SUFFIX_LOST,
     steps.CORRUPT_TAIL: probes.CRC_DROPS,
     steps.DISK_REPLACED: probes.DISK_LOST,
+    steps.DIRECTORY_FAILED: probes.DIRECTORY_LOST,
+    steps.DIRECTORY_REPLACED: probes.DIRECTORY_LOST,
 }
 
 Wake = tuple[bytearray, int]

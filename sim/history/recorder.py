@@ -17,6 +17,7 @@ from sim.history.metrics import Counts, Metrics
 from sim.history.steps import (
     KINDS,
     METHODS,
+    OF_REPLICAS,
     UNREGISTERED,
     End,
     Fact,
@@ -149,9 +150,16 @@ class Recorder:
 
     def catch_up(self, late: Recorder) -> None:
         """Pass the steps so far that concern all partitions to the recorder of one that is created late."""
+        without_replica: set[int] = set()
         for step in self._kept:
             if isinstance(step, End):
-                past = End(step.broker, step.kind, [], unclean=step.unclean, was_down=step.was_down)
+                if step.kind in OF_REPLICAS:
+                    if not step.was_down:
+                        without_replica.add(step.broker)
+                    continue
+                was_down = step.was_down and step.broker not in without_replica
+                without_replica.discard(step.broker)
+                past = End(step.broker, step.kind, [], unclean=step.unclean, was_down=was_down)
                 past.at_us = step.at_us
                 late.hear(past)
             elif isinstance(step, Fact):

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from sim.config import Value
 from sim.environment.elision import ElidedPings
+from sim.environment.log_directories import LogDirectories
 from sim.environment.network import Channel, Network
 from sim.environment.storage import LogDirectory, RecoveryError, Storage
 from sim.history import steps
@@ -30,7 +31,7 @@ from sim.protocol import probes
 from sim.protocol.decisions import Decisions
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.log.log import Log
-from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.messages import LeaderAndIsr, topic_of
 from sim.protocol.replica.become_follower import restarts_fetcher
 
 SHUTDOWN: Final = "shutdown"
@@ -49,6 +50,7 @@ class Startup:
         loaded: called when the logs are loaded.
         exits: called with (broker, reason) when the process exits by itself.
         min_isrs: ``min.insync.replicas`` of partitions whose topics have their own.
+        places: topic -> number of the log directory, from 1, in which its replicas are created, if it has one.
     """
 
     # Not a frozen dataclass: constructing one takes ten times as long in a compiled build, and each start needs one.
@@ -56,7 +58,7 @@ class Startup:
         self,
         broker: int,
         incarnation: int,
-        directory: LogDirectory,
+        directories: LogDirectories,
         decide: Decisions,
         settings: BrokerSettings,
         kernel: Kernel,
@@ -65,11 +67,13 @@ class Startup:
         loaded: Callable[[Broker], None],
         exits: Callable[[int, str], None],
         min_isrs: Mapping[str, int],
+        places: Mapping[str, int],
     ) -> None:
         self.min_isrs = min_isrs
+        self.places = places
         self.broker = broker
         self.incarnation = incarnation
-        self.directory = directory
+        self.directories = directories
         self.decide = decide
         self.settings = settings
         self.kernel = kernel
@@ -86,7 +90,7 @@ class Broker(Following):
         broker_epoch: of its registration, -1 before the first.
         checkpointing: whether it writes the HW file, which begins with the first decision that it adopts.
         disk_stalled_us: when its disk stalled; None: it works.
-        directory: its log directory.
+        directories: its log directories.
         zombie: its session expired, and its pings or heartbeats no longer arrive.
     """
 
@@ -95,10 +99,11 @@ class Broker(Following):
         "_loaded",
         "_loaded_us",
         "_min_isrs",
+        "_places",
         "_removed",
         "_stalled",
         "checkpointing",
-        "directory",
+        "directories",
         "disk_stalled_us",
         "incarnation",
         "zombie",
@@ -108,20 +113,21 @@ class Broker(Following):
         super().__init__(startup.broker, startup.decide, startup.settings, startup.kernel, startup.recorder)
         self.network = startup.network
         self.incarnation = startup.incarnation
-        self.directory = startup.directory
+        self.directories = startup.directories
         self.epoch_end_version = 3 if self.decide.validates_position.answer else 2
         self.broker_epoch = -1
         self.zombie = False
         self.disk_stalled_us: int | None = None
         self._loaded = startup.loaded
         self._min_isrs = startup.min_isrs
+        self._places = startup.places
         self._exits = startup.exits
         self.isr_expiration = IsrExpiration(self)
         self._stalled = False
         self.checkpointing = False
         self._loaded_us = 0
         self._removed: list[HostedReplica] = []
-        """Replicas of deleted topics, which late responses may still be about."""
+        """Replicas of deleted topics and of failed log directories, which late responses may still be about."""
 
     # Life cycle.
 
@@ -130,20 +136,22 @@ class Broker(Following):
         self.kernel.call_at(self.kernel.now_us + self.settings.recovery_us, self.life, self._load, None)
 
     def _load(self, _: object) -> None:
-        """Kafka: LogManager#loadLogs."""
-        clean = self.directory.take_marker()
+        """Load the logs of the directories that work, each of them after its own marker. Kafka: LogManager#loadLogs."""
         replicas: dict[str, HostedReplica] = {}
-        for name, storage in self.directory.storages.items():
-            known = len(storage.epoch_checkpoint.entries)
-            try:
-                log, epochs, hw = storage.recover(self.decide, clean=clean)
-            except RecoveryError as error:
-                self.reached(probes.RECOVERY_FAILS)
-                self.halt(str(error))
-                return
-            if self.incarnation > 1:
-                self._note_recovery(log, hw, clean=clean, epochs=len(epochs.epochs) - known)
-            replicas[name] = self._hosted(name, storage, log, epochs, hw)
+        for directory in self.directories.online:
+            clean = directory.take_marker()
+            for name, storage in directory.storages.items():
+                known = len(storage.epoch_checkpoint.entries)
+                try:
+                    log, epochs, hw = storage.recover(self.decide, clean=clean)
+                except RecoveryError as error:
+                    self.reached(probes.RECOVERY_FAILS)
+                    self.halt(str(error))
+                    return
+                if self.incarnation > 1:
+                    self._note_recovery(log, hw, clean=clean, epochs=len(epochs.epochs) - known)
+                replicas[name] = self._hosted(name, storage, log, epochs, hw)
+        self.has_loaded = True
         self._loaded_us = self.kernel.now_us
         for replica in replicas.values():
             replica.storage.log_manager_started(self.kernel.now_us)
@@ -159,17 +167,28 @@ class Broker(Following):
         return HostedReplica(self, name, storage, recorder, log, epochs, hw, min_isr)
 
     def add_replica(self, name: str) -> HostedReplica:
-        """Create an empty replica.
+        """Create an empty replica, in the directory of its topic or the one with the fewest logs.
 
-        Kafka: ReplicaManager#getOrCreatePartition (0.10.2-2.0), ReplicaManager#getOrCreatePartition (3.9-4.4).
+        Kafka: ReplicaManager#getOrCreatePartition (0.10.2-2.0), ReplicaManager#getOrCreatePartition (3.9-4.4),
+        LogManager#getOrCreateLog (1.1-4.4).
         """
-        storage = self.directory.add(name)
+        storage = self.directories.add(name, self._directory_for(name))
         replica = self.replicas[name] = self._hosted(name, storage, *storage.recover(self.decide, clean=True))
         storage.log_manager_started(self.kernel.now_us, self._loaded_us)
         step = steps.Recovered(self.node, replica.partition, [])
         replica.recorder.record(step)
         step.release()
         return replica
+
+    def _directory_for(self, name: str) -> LogDirectory:
+        """The log directory for a new replica."""
+        directories = self.directories
+        if not directories.are_several:
+            return directories.all[0]
+        place = self._places.get(topic_of(name), 0)
+        if place and not directories.all[place - 1].failed:
+            return directories.all[place - 1]
+        return directories.next_directory([state.name for state in self.known.values() if self.node in state.replicas])
 
     def remove_replica(self, replica: HostedReplica) -> None:
         """Delete a replica with its files, because its topic was deleted: fetches that wait get an error.
@@ -178,9 +197,27 @@ class Broker(Following):
         """
         name = replica.name
         del self.replicas[name]
-        self.directory.storages.pop(name, None)
+        self.directories.remove(name)
         self._removed.append(replica)
         replica.remove()
+
+    def report_failed(self, directory: LogDirectory) -> None:
+        """Report a log directory that has failed to the control plane."""
+
+    def stop_serving(self, directory: LogDirectory) -> None:
+        """Stop serving the replicas in a log directory that has failed; their files stay.
+
+        Kafka: ReplicaManager#handleLogDirFailure.
+        """
+        for name in directory.storages:
+            self.offline.add(name)
+            replica = self.replicas.pop(name, None)
+            if replica is not None:
+                if replica is self.first:
+                    self.first = None
+                self._removed.append(replica)
+                replica.remove()
+        self.network.note_broker_change()
 
     def logs_loaded(self) -> None:
         """Continue start-up after the logs are loaded: register, or act on the registration."""

@@ -7,6 +7,7 @@ are in `sim.hosts.machines`, faults of links in `sim.hosts.links`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from sim.config import Value, integer
@@ -30,6 +31,7 @@ from sim.kernel.streams import Streams
 from sim.protocol import probes
 from sim.protocol.decisions import Decisions
 from sim.protocol.kraft.metadata import MIN_ISR
+from sim.protocol.messages import topic_of
 from sim.protocol.replica.partition import Partition
 from sim.protocol.rules import Rules
 
@@ -58,6 +60,8 @@ class Cluster:
         name: the first partition.
         further: the other partitions.
         topics: the topics that may be created, enlarged or deleted.
+        places: topic -> number of the log directory in which its replicas are created; others are created in the
+            directory with the fewest logs.
         kernel: time.
         streams: chance.
         recorder: records its steps; by default one without checkers.
@@ -89,6 +93,7 @@ class Cluster:
         name: str = TOPIC,
         further: Sequence[TopicPartition] = (),
         topics: Sequence[ClusterTopic] = (),
+        places: Mapping[str, int] | None = None,
         kernel: Kernel,
         streams: Streams,
         recorder: Recorder | None = None,
@@ -112,12 +117,17 @@ class Cluster:
             broker: broker_settings(broker_config[broker]) if broker in broker_config else common
             for broker in range(1, brokers + 1)
         }
+        decide = self._decisions(client_rules)
+        if common.log_directories > 1 or broker_config:
+            self._keep_one_directory(rules, decide)
         self.topology = topology or Topology()
         self.rules = dict(rules)
         self._upgraded = dict(upgraded or {})
         self.running: dict[int, Broker] = {}
         self._ended: list[Broker] = []
-        self.machines = Machines(self, self.settings, name, streams, kernel, self.recorder)
+        self._places = {} if places is None else dict(places)
+        place = self._places.get(topic_of(name), 1)
+        self.machines = Machines(self, self.settings, name, streams, kernel, self.recorder, place)
         self.links = Links(self.network, self.recorder)
         self._incarnations = dict.fromkeys(self.settings, 0)
         self._stopping: dict[int, bool] = {}
@@ -135,7 +145,6 @@ class Cluster:
             smallest = integer(config, MIN_ISR) if one.min_isr is None else one.min_isr
             self.recorder.of(one.name).record(steps.MinIsr(min(smallest, one.replication_factor)))
         self._min_isrs = {one.name: one.min_isr for one in further if one.min_isr is not None}
-        decide = self._decisions(client_rules)
         decide.has_quorum.note()
         setup = ControlPlaneSetup(
             name, replicas, len(self.settings), decide, config, kernel, self.recorder, in_order, self._min_isrs, others
@@ -155,6 +164,14 @@ class Cluster:
         self.producer, self.consumer = self.partitions[0].producer, self.partitions[0].consumer
         setup_of_clients = self.partitions[0].setup
         self.topics = Topics(topics, self.partitions, self.control, self.recorder, setup_of_clients, self._min_isrs)
+
+    def _keep_one_directory(self, rules: Mapping[int, Rules], decide: Decisions) -> None:
+        """Give one log directory to brokers that know none, or whose controller knows none (KRaft before 3.7)."""
+        for broker, settings in self.settings.items():
+            own = Decisions(rules[broker])
+            knows = decide.has_quorum.answer and decide.knows_directories.answer and own.knows_directories.answer
+            if not knows:
+                self.settings[broker] = replace(settings, log_directories=1)
 
     def _decisions(self, rules: Rules) -> Decisions:
         """The `Decisions` of a set of rules, shared by all brokers with these rules."""
@@ -222,10 +239,14 @@ class Cluster:
     # Processes.
 
     def start(self, broker: int) -> bool:
-        """Start a broker's process; False if it runs. One that is shutting down is restarted once it is down."""
+        """Start a broker's process; False if it runs, or all its log directories have failed. One that is shutting down
+        is restarted once it is down.
+        """
         if broker in self.running:
             if broker in self._stopping:
                 self._stopping[broker] = True
+            return False
+        if not self.machines.can_start(broker):
             return False
         if self._incarnations[broker] and broker in self._upgraded:
             self.rules[broker] = self._upgraded.pop(broker)
@@ -242,9 +263,11 @@ class Cluster:
             self.machines.loaded,
             self._exited,
             self._min_isrs,
+            self._places,
         )
         process = self.running[broker] = self.control.broker(startup)
         self.recorder.record_for_all(steps.Start(broker, process.incarnation))
+        self.machines.started(broker)
         process.start()
         return True
 
@@ -311,15 +334,16 @@ class Cluster:
         if process is None:
             return False
         self._ended.append(process)
-        if kind is steps.SHUTDOWN and process.first is not None:
+        if kind is steps.SHUTDOWN and process.has_loaded:
             self._close_session(broker, process)
+        offline = self.machines.offline(process)
         lost = self.machines.ended(process, kind, loses)
         if self.network.nodes.get(broker) is process:
             self.network.leave(process, silently=kind in SILENT)
         else:
             process.end()
         unclean = not self.machines.marked_clean(process)
-        self.machines.record_end(broker, kind, lost, unclean=unclean)
+        self.machines.record_end(broker, kind, lost, unclean=unclean, offline=offline)
         if self._stopping.pop(broker, False):
             self.kernel.call_at(self.kernel.now_us, ALWAYS, self.start, broker)
         return True
@@ -356,6 +380,16 @@ class Cluster:
         process = self.running.get(broker)
         if process is not None:
             process.zombie = False
+
+    def repair_directory(self, broker: int, *, replaced: bool, by: object = None) -> bool:
+        """Repair a failed log directory (`Machines.repair_directory`), and restart the broker, which then uses it.
+        False if there is none.
+        """
+        if not self.machines.repair_directory(broker, replaced=replaced, by=by):
+            return False
+        self.shut_down(broker)
+        self.start(broker)
+        return True
 
     # Views.
 

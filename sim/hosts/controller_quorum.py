@@ -302,7 +302,7 @@ class ControllerQuorum(QuorumSessions):
         error, broker_epoch = UNKNOWN_SERVER_ERROR, -1
         try:
             registered = self.active.register(
-                broker, request.incarnation, request.previous_broker_epoch, request.directory
+                broker, request.incarnation, request.previous_broker_epoch, request.directories
             )
             error, broker_epoch = registered.error, registered.broker_epoch
         except NotAssignedError:
@@ -329,7 +329,8 @@ class ControllerQuorum(QuorumSessions):
         known = self.active.image.brokers.get(broker)
         if known is None or known.broker_epoch != heartbeat.broker_epoch:
             return
-        if not self._keeps_alive(known, heartbeat.metadata_offset, want_fence=heartbeat.want_fence):
+        offline = heartbeat.offline_directories
+        if offline or not self._keeps_alive(known, heartbeat.metadata_offset, want_fence=heartbeat.want_fence):
             self.end_elision()
         self.sessions.note_heartbeat(broker, self._kernel.now_us)
         try:
@@ -339,6 +340,7 @@ class ControllerQuorum(QuorumSessions):
                 heartbeat.metadata_offset,
                 want_fence=heartbeat.want_fence,
                 want_shut_down=heartbeat.want_shut_down,
+                offline_directories=offline,
             )
         except NotAssignedError:
             self._answer_heartbeat(BrokerHeartbeatResponse(heartbeat, UNKNOWN_SERVER_ERROR))

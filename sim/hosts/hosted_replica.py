@@ -156,7 +156,9 @@ class HostedReplica(PartitionHost):
         del self.partition
 
     def remove(self) -> None:
-        """Stop everything, because the topic was deleted: the broker no longer finds this replica, and has no files."""
+        """Stop everything, because the topic was deleted, or the log directory has failed: the broker no longer finds
+        this replica.
+        """
         self.broker.stop_fetching(self.name)
         self.partition.stop()
         self.wake_all()

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from sim.environment.network import Channel
+from sim.environment.storage import LogDirectory
 from sim.history import steps
 from sim.hosts.broker import NOT_REGISTERED, SHUTDOWN, Broker, Startup
 from sim.hosts.control_plane import CONTROL
@@ -22,6 +23,7 @@ from sim.protocol import probes
 from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, AlterPartitionManager
 from sim.protocol.kraft.broker_lifecycle_manager import RECOVERY, BrokerLifecycleManager, LifecycleHost
 from sim.protocol.kraft.metadata import (
+    UNASSIGNED,
     ConfigRecord,
     MetadataImage,
     PartitionRegistration,
@@ -96,6 +98,12 @@ class _Lifecycle(LifecycleHost):
     def time_out_registration_after(self, after_us: int) -> None:
         self._broker.time_out_registration_after(after_us)
 
+    def time_out_directory_report(self, number: int) -> None:
+        self._broker.time_out_directory_report(number)
+
+    def directory_unreported(self) -> None:
+        self._broker.directory_unreported()
+
     def caught_up(self) -> None:
         self._broker.caught_up()
 
@@ -124,6 +132,7 @@ class KRaftBroker(Broker):
         "_previous_broker_epoch",
         "_published_us",
         "_received",
+        "_registered_directories",
         "_sender",
         "_wants_shut_down",
         "fenced",
@@ -140,13 +149,14 @@ class KRaftBroker(Broker):
         )
         self._lifecycle_request: BrokerRegistrationRequest | BrokerHeartbeatRequest | None = None
         self._previous_broker_epoch = -1
+        self._registered_directories: tuple[int, ...] = ()
         self._published_us = -1
         self._log = log
         self._received = 0
         """Number of metadata records received without a gap."""
         self._wants_shut_down = False
-        self._assigning: set[str] = set()
-        """Partitions whose log directory is being reported."""
+        self._assigning: dict[str, int] = {}
+        """Partition -> id of its log directory, while that is being reported."""
         self._deleted: list[str] = []
         self._sender = AlterPartitionManager(self)
         self._alter_request: AlterPartitionRequest | None = None
@@ -170,7 +180,8 @@ class KRaftBroker(Broker):
     def start(self) -> None:
         """Register and load the logs; the broker is reachable meanwhile. Kafka: BrokerServer#startup."""
         self.network.join(self)
-        self._previous_broker_epoch = self.directory.clean_broker_epoch
+        self._previous_broker_epoch = self.directories.clean_broker_epoch
+        self._registered_directories = self.directories.ids
         self._lifecycle.start()
         super().start()
 
@@ -187,7 +198,7 @@ class KRaftBroker(Broker):
     def send_registration(self) -> None:
         """See `LifecycleHost.send_registration`."""
         request = BrokerRegistrationRequest(
-            self.node, self.incarnation, self._previous_broker_epoch, self.directory.number
+            self.node, self.incarnation, self._previous_broker_epoch, self._registered_directories
         )
         self.to_control(request)
         self._await_answer(request, self.kernel.now_us)
@@ -223,7 +234,7 @@ class KRaftBroker(Broker):
         self._publish()
 
     def close_unloaded(self) -> None:
-        self.directory.close_unloaded(self.decide, self.broker_epoch)
+        self.directories.close_unloaded(self.decide, self.broker_epoch)
 
     @property
     def metadata_offset(self) -> int:
@@ -244,7 +255,12 @@ class KRaftBroker(Broker):
             if self._elide_pings(channel, interval_us):
                 return
         request = BrokerHeartbeatRequest(
-            self.node, self.broker_epoch, self.image.offset, want_fence=want_fence, want_shut_down=want_shut_down
+            self.node,
+            self.broker_epoch,
+            self.image.offset,
+            want_fence=want_fence,
+            want_shut_down=want_shut_down,
+            offline_directories=tuple(self._lifecycle.offline_directories),
         )
         if not self.zombie:
             channel = self.reach(CONTROL)
@@ -322,7 +338,10 @@ class KRaftBroker(Broker):
             return
         self.fenced = reply.is_fenced
         self._lifecycle.heartbeat_answered(
-            is_caught_up=reply.is_caught_up, is_fenced=reply.is_fenced, should_shut_down=reply.should_shut_down
+            is_caught_up=reply.is_caught_up,
+            is_fenced=reply.is_fenced,
+            should_shut_down=reply.should_shut_down,
+            offline_directories=reply.request.offline_directories,
         )
 
     def caught_up(self) -> None:
@@ -347,7 +366,7 @@ class KRaftBroker(Broker):
 
         Kafka: BrokerMetadataPublisher#onMetadataUpdate.
         """
-        if self.first is None or self.broker_epoch < 0:
+        if not self.has_loaded or self.broker_epoch < 0:
             return
         if not self.ready:
             if self._received < self.broker_epoch:
@@ -409,7 +428,7 @@ class KRaftBroker(Broker):
         for name in self._deleted:
             replica = self.replicas.get(name)
             if replica is not None:
-                self._assigning.discard(name)
+                self._assigning.pop(name, None)
                 self.remove_replica(replica)
         self._deleted.clear()
         self.network.note_broker_change()
@@ -454,7 +473,7 @@ class KRaftBroker(Broker):
         """
         replica = self.replica(state.name)
         if replica is None:
-            if self.node not in state.replicas:
+            if self.node not in state.replicas or not self._can_create(state):
                 return
             replica = self.add_replica(state.name)
             if self.checkpointing:
@@ -466,9 +485,14 @@ class KRaftBroker(Broker):
         if state.partition_epoch < partition.partition_epoch:
             return
         name = state.name
-        if name not in self._assigning and self._directory_differs(state) and self.decide.knows_directories.yes():
-            self._assigning.add(name)
-            self._assign_directory((name, FIRST_ASSIGN_RETRY_US))
+        directory = self._actual_directory(name)
+        if (
+            state.directory(self.node) != directory
+            and self._assigning.get(name) != directory
+            and self.decide.knows_directories.yes()
+        ):
+            self._assigning[name] = directory
+            self._assign_directory((name, directory, FIRST_ASSIGN_RETRY_US))
         if state.leader == self.node:
             if state.leader_epoch > partition.leader_epoch:
                 self._become_leader(replica, state)
@@ -500,24 +524,74 @@ class KRaftBroker(Broker):
 
     # Log directories.
 
-    def _directory_differs(self, state: PartitionRegistration) -> bool:
-        """Whether the replica's log directory differs from the one in the metadata."""
-        return self.node in state.replicas and state.directory(self.node) != self.directory.number
+    def _actual_directory(self, name: str) -> int:
+        """The id of the log directory of a replica."""
+        directories = self.directories
+        directory = directories.directory_of(name) if directories.are_several else directories.all[0]
+        assert directory is not None
+        return directory.number
 
-    def _assign_directory(self, entry: tuple[str, int]) -> None:
-        """Report the log directory of a replica until the metadata has it; the entry has its name, and the time until
-        the report is repeated.
+    def _can_create(self, state: PartitionRegistration) -> bool:
+        """Whether a replica that was not found may be created: its files may be in a directory that has failed.
+
+        If the metadata does not have its directory yet, it is created nevertheless.
+        Kafka: Partition#createLogInAssignedDirectoryId (3.9-4.4), ReplicaManager#getOrCreatePartition (3.9-4.4).
+        """
+        directories = self.directories
+        if not directories.are_several or not directories.have_failed:
+            return True
+        if state.name in self.offline:
+            return False
+        assigned = state.directory(self.node)
+        if assigned in directories.ids:
+            return True
+        if assigned == UNASSIGNED:
+            if state.name in directories.failed_names:
+                self.reached(probes.REPLICA_ELSEWHERE)
+                lost = directories.abandon(state.name)
+                step = steps.End(self.node, steps.DIRECTORY_OFFLINE, lost, unclean=True, was_down=True)
+                self._recorder.of(state.name).record(step)
+            return True
+        self.offline.add(state.name)
+        return False
+
+    def _assign_directory(self, entry: tuple[str, int, int]) -> None:
+        """Report the log directory of a replica until the metadata has it, also after it has failed; the entry has the
+        partition, the id of the directory, and the time until the report is repeated.
 
         Kafka: AssignmentsManager#onAssignment.
         """
-        name, retry_us = entry
-        state = self.known.get(name)
-        if not isinstance(state, PartitionRegistration) or not self._directory_differs(state):
-            self._assigning.discard(name)
+        name, directory, retry_us = entry
+        if self._assigning.get(name) != directory:
             return
-        self.to_control(AssignReplicasToDirsRequest(self.node, self.broker_epoch, name, self.directory.number))
-        later = name, min(2 * retry_us, LONGEST_ASSIGN_RETRY_US)
+        state = self.known.get(name)
+        if (
+            not isinstance(state, PartitionRegistration)
+            or self.node not in state.replicas
+            or state.directory(self.node) == directory
+        ):
+            del self._assigning[name]
+            return
+        self.to_control(AssignReplicasToDirsRequest(self.node, self.broker_epoch, name, directory))
+        later = name, directory, min(2 * retry_us, LONGEST_ASSIGN_RETRY_US)
         self.kernel.call_at(self.kernel.now_us + retry_us, self.life, self._assign_directory, later)
+
+    def report_failed(self, directory: LogDirectory) -> None:
+        """See `Broker.report_failed`. Kafka: DirectoryEventHandler#handleFailure (3.9-4.4)."""
+        self._lifecycle.propagate_directory_failure(directory.number)
+
+    def time_out_directory_report(self, number: int) -> None:
+        """See `LifecycleHost.time_out_directory_report`."""
+        due_us = self.kernel.now_us + self.settings.directory_failure_us
+        self.kernel.call_at(due_us, self.life, self._directory_report_timed_out, number)
+
+    def _directory_report_timed_out(self, number: int) -> None:
+        self._lifecycle.directory_report_timed_out(number)
+
+    def directory_unreported(self) -> None:
+        """See `LifecycleHost.directory_unreported`: the shutdown hook stops the broker in a controlled way."""
+        self.reached(probes.DIRECTORY_UNREPORTED)
+        self.begin_shutdown()
 
     # AlterPartition.
 

@@ -1,11 +1,12 @@
-"""The machines that brokers run on: their disks, and power losses, disk damage and stalls."""
+"""The machines that brokers run on: their disks, power losses, disk damage, stalls, and failing log directories."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import partial
 from typing import Final, Protocol
 
+from sim.environment.log_directories import LogDirectories
 from sim.environment.storage import LogDirectory, Storage
 from sim.history import steps
 from sim.history.recorder import Recorder
@@ -19,7 +20,7 @@ from sim.protocol.batch import Batch
 
 SILENT: Final = (steps.POWER_LOSS, steps.DISK_REPLACED)
 """Ends after which no TCP reset is sent."""
-_DISK_DAMAGE: Final = (steps.DISK_REPLACED, steps.CORRUPT_TAIL)
+_DISK_DAMAGE: Final = (steps.DISK_REPLACED, steps.CORRUPT_TAIL, steps.DIRECTORY_REPLACED)
 """Ends after which fsynced batches may be gone."""
 
 
@@ -41,6 +42,7 @@ class Machines:
 
     Args:
         first: the first partition, which has files on each machine. Brokers create those of the others.
+        place: number of the log directory with these files.
     """
 
     def __init__(
@@ -51,20 +53,31 @@ class Machines:
         streams: Streams,
         kernel: Kernel,
         recorder: Recorder,
+        place: int = 1,
     ) -> None:
         self._processes = processes
+        self._settings = settings
         self._kernel = kernel
         self._recorder = recorder
         phases = streams("writeback")  # The flushers of different machines are independent.
         self.directories = {
-            broker: LogDirectory(one.storage, [first], integer(phases, 0, one.storage.writeback_interval_us - 1))
+            broker: LogDirectories(
+                one.storage,
+                first,
+                integer(phases, 0, one.storage.writeback_interval_us - 1),
+                one.log_directories,
+                place,
+            )
             for broker, one in settings.items()
         }
         self._first = first
-        self.storages: dict[int, Storage] = {
-            broker: directory.storages[self._first] for broker, directory in self.directories.items()
-        }
         self._lost: dict[tuple[int, str], list[Batch]] = {}
+        self._failed_by: list[tuple[object, int, LogDirectory]] = []
+
+    @property
+    def storages(self) -> dict[int, Storage]:
+        """The files of the first partition, by broker."""
+        return {broker: directories.files(self._first) for broker, directories in self.directories.items()}
 
     # Damage.
 
@@ -73,18 +86,14 @@ class Machines:
         return self._damage(broker, steps.POWER_LOSS, partial(self._lose_power, broker))
 
     def _lose_power(self, broker: int) -> Mapping[str, list[Batch]]:
-        now_us = self._kernel.now_us
-        return {name: storage.power_lost(now_us) for name, storage in self.directories[broker].storages.items()}
+        return self.directories[broker].power_lost(self._kernel.now_us)
 
     def replace_disk(self, broker: int) -> bool:
-        """Replace the disk by an empty one: process, log and all checkpoint files are lost."""
+        """Replace all disks by empty ones: process, logs and all checkpoint files are lost."""
         return self._damage(broker, steps.DISK_REPLACED, partial(self._replace_disk, broker))
 
     def _replace_disk(self, broker: int) -> Mapping[str, list[Batch]]:
-        old = self.directories[broker]
-        empty = self.directories[broker] = old.new_empty_disk()
-        self.storages[broker] = empty.storages[self._first]
-        return {name: storage.log.batches for name, storage in old.storages.items()}
+        return self.directories[broker].replace_all()
 
     def corrupt_tail(self, broker: int, count: int) -> bool:
         """End the process and make the newest batches on its disk unreadable.
@@ -94,10 +103,10 @@ class Machines:
         return self._damage(broker, steps.CORRUPT_TAIL, partial(self._corrupt_tail, broker, count))
 
     def _corrupt_tail(self, broker: int, count: int) -> Mapping[str, list[Batch]]:
-        directory = self.directories[broker]
-        synced = {name: storage.synced for name, storage in directory.storages.items()}
-        lost = directory.corrupt_tails(count)
-        for name, storage in directory.storages.items():
+        directories = self.directories[broker]
+        synced = {name: storage.synced for name, storage in directories.storages.items()}
+        lost = directories.corrupt_tails(count)
+        for name, storage in directories.storages.items():
             if storage.synced < synced[name]:
                 self._recorder.coverage.reached(probes.SYNCED_LOST)
                 self._recorder.of(name).record(steps.Fact(steps.SYNCED_LOST, broker))
@@ -120,13 +129,125 @@ class Machines:
         *,
         unclean: bool,
         was_down: bool = False,
+        offline: Container[str] = (),
     ) -> None:
-        """Record the end of a process for each partition, with what its replica lost."""
-        first = self._recorder
-        first.record(steps.End(broker, kind, lost.get(self._first, []), unclean=unclean, was_down=was_down))
+        """Record the end of a process for each partition, with what its replica lost; replicas that are `offline` ended
+        before.
+        """
+        first, down = self._recorder, was_down or self._first in offline
+        first.record(steps.End(broker, kind, lost.get(self._first, []), unclean=unclean, was_down=down))
         for name, recorder in first.further.items():
             if not recorder.closed:
-                recorder.record(steps.End(broker, kind, lost.get(name, []), unclean=unclean, was_down=was_down))
+                down = was_down or name in offline
+                recorder.record(steps.End(broker, kind, lost.get(name, []), unclean=unclean, was_down=down))
+
+    # Log directories that fail.
+
+    def place_of(self, broker: int, name: str, number: int) -> int:
+        """The number of one of a broker's log directories: this one, if there are as many, or with 0 that of a
+        partition; 1 if it has none.
+        """
+        directories = self.directories[broker].all
+        if number:
+            return (number - 1) % len(directories) + 1
+        return next((place for place, one in enumerate(directories, 1) if name in one.storages), 1)
+
+    def fail_directory(self, broker: int, place: int, by: object = None) -> bool:
+        """A log directory, numbered from 1, fails; a paused process notices it when it resumes. False if it had failed.
+
+        What had not been fsynced or written back is lost. The broker keeps serving the replicas in other directories;
+        if there is none, it exits.
+        Kafka: ReplicaManager.LogDirFailureHandler, ReplicaManager#handleLogDirFailure, LogManager#handleLogDirFailure.
+        """
+        directory = self.directories[broker].all[place - 1]
+        if directory.failed:
+            return False
+        self._failed_by.append((by, broker, directory))
+        process = self._processes.running.get(broker)
+        if process is None:
+            self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=True)
+        else:
+            process.perform(self._directory_failed, (process, directory))
+        return True
+
+    def _directory_failed(self, entry: tuple[Broker, LogDirectory]) -> None:
+        """A process notices that a log directory has failed."""
+        process, directory = entry
+        broker = process.node
+        directories = self.directories[broker]
+        if directory.failed or directory not in directories.all:
+            return
+        written_us = self._written_us(process)
+        for name in directory.storages:
+            replica = process.replicas.get(name)
+            if replica is not None:
+                self._close(process, replica, steps.DIRECTORY_FAILED, written_us)
+        process.stop_serving(directory)
+        self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=False)
+        if directories.online:
+            self._recorder.coverage.reached(probes.DIRECTORY_FAILS)
+            process.report_failed(directory)
+        else:
+            self._recorder.coverage.reached(probes.LAST_DIRECTORY)
+            self._processes.end(broker, steps.HALT, dict)
+
+    def _lose_in(self, broker: int, directory: LogDirectory, kind: steps.StepKind, *, was_down: bool) -> None:
+        """A directory fails, or a failed one comes back empty: record the end of each replica in it, with its loss."""
+        directories = self.directories[broker]
+        damaged = kind in _DISK_DAMAGE
+        names = list(directory.storages)
+        if not damaged:
+            self._note_flushed_in(broker, directory.storages, damaged=False)
+        lost = directories.replace(directory) if damaged else directories.fail(directory, self._kernel.now_us)
+        if damaged:
+            for name in names:
+                log = Storage(self._settings[broker].storage).log
+                self._recorder.of(name).record(steps.Flushed(broker, log, 0, damaged=True))
+        for name in names:
+            batches = lost.get(name, [])
+            if batches:
+                self._lost.setdefault((broker, name), []).extend(batches)
+            recorder = self._recorder.of(name)
+            if not recorder.closed:
+                recorder.record(steps.End(broker, kind, batches, unclean=True, was_down=was_down))
+
+    def repair_directory(self, broker: int, *, replaced: bool, by: object = None) -> bool:
+        """The log directory that failed with this `by` works again, with its files or (`replaced`) empty; False if
+        there is none. A running broker does not use it before its next start.
+        """
+        entry = next((one for one in self._failed_by if one[:2] == (by, broker)), None)
+        if entry is None:
+            return False
+        self._failed_by.remove(entry)
+        directory = entry[2]
+        if not directory.failed:
+            return False
+        if replaced:
+            self._lose_in(broker, directory, steps.DIRECTORY_REPLACED, was_down=True)
+        else:
+            directory.failed = False
+        return True
+
+    def can_start(self, broker: int) -> bool:
+        """Whether a process can start: a log directory works. Kafka: LogManager#createAndValidateLogDirs (1.1-4.4)."""
+        return bool(self.directories[broker].online)
+
+    def offline(self, process: Broker) -> list[str]:
+        """The partitions whose replicas a process lacks, because their log directories have failed."""
+        directories = self.directories[process.node]
+        if not directories.have_failed:
+            return []
+        return [name for name in directories.failed_names if name not in process.replicas]
+
+    def started(self, broker: int) -> None:
+        """Record the end of each replica that a new process does not find, because its directory has failed."""
+        directories = self.directories[broker]
+        if directories.have_failed:
+            self._recorder.coverage.reached(probes.STARTS_WITHOUT_DIRECTORY)
+            for name in directories.failed_names:
+                recorder = self._recorder.of(name)
+                if not recorder.closed:
+                    recorder.record(steps.End(broker, steps.DIRECTORY_OFFLINE, [], unclean=True))
 
     # Stalls.
 
@@ -138,7 +259,7 @@ class Machines:
         controller are not affected.
         """
         process = self._processes.running.get(broker)
-        if process is None or process.first is None or process.disk_stalled_us is not None:
+        if process is None or not process.has_loaded or process.disk_stalled_us is not None:
             return False
         process.disk_stalled_us = self._kernel.now_us
         process.stall(stalled=True)
@@ -169,18 +290,22 @@ class Machines:
         """Note the end of a process, whose files remain. `loses` makes the machine lose batches, which are returned by
         partition.
         """
-        if process.first is not None:
-            since_us = [process.frozen_us if process.frozen else None, process.disk_stalled_us, self._kernel.now_us]
-            written_us = min(time for time in since_us if time is not None)
+        if process.has_loaded:
+            written_us = self._written_us(process)
             for replica in process.replicas.values():
                 self._close(process, replica, kind, written_us)
             if kind is steps.SHUTDOWN:
-                process.directory.mark_clean(process.broker_epoch)
+                process.directories.mark_clean(process.broker_epoch)
             elif kind is steps.EXIT:
-                process.directory.mark_clean()
+                process.directories.mark_clean()
         elif kind is steps.SHUTDOWN:
             process.close_unloaded()
         return self._note_lost(process.node, kind, loses)
+
+    def _written_us(self, process: Broker) -> int:
+        """Until when a process wrote its files."""
+        since_us = [process.frozen_us if process.frozen else None, process.disk_stalled_us, self._kernel.now_us]
+        return min(time for time in since_us if time is not None)
 
     def _close(self, process: Broker, replica: HostedReplica, kind: steps.StepKind, written_us: int) -> None:
         """Note how the end of a process, which wrote files until then, leaves those of a replica."""
@@ -210,14 +335,17 @@ class Machines:
         return lost
 
     def _note_flushed(self, broker: int, *, damaged: bool) -> None:
-        for name, storage in self.directories[broker].storages.items():
+        self._note_flushed_in(broker, self.directories[broker].storages, damaged=damaged)
+
+    def _note_flushed_in(self, broker: int, storages: Mapping[str, Storage], *, damaged: bool) -> None:
+        for name, storage in storages.items():
             count = min(storage.synced, len(storage.log.batches))
             self._recorder.of(name).record(steps.Flushed(broker, storage.log, count, damaged=damaged))
 
     def marked_clean(self, process: Broker) -> bool:
         """Whether the disk has the clean-shutdown marker of this process."""
-        directory = self.directories[process.node]
-        return directory.clean_shutdown and directory.clean_broker_epoch == process.broker_epoch >= 0
+        directories = self.directories[process.node]
+        return directories.clean_shutdown and directories.clean_broker_epoch == process.broker_epoch >= 0
 
 
 def _resume_disk(process: Broker) -> None:

@@ -20,6 +20,7 @@ from sim.protocol import probes
 from sim.protocol.log.leader_epoch_file_cache import UNDEFINED
 from sim.protocol.messages import (
     DIVERGING_EPOCH,
+    KAFKA_STORAGE_ERROR,
     NO_BROKER_EPOCH,
     NO_EPOCH,
     NONE,
@@ -77,7 +78,10 @@ class Serving(HostingBroker):
     """The part of a broker that answers requests. Kafka: KafkaApis, ReplicaManager.
 
     Attributes:
-        first: the replica of the cluster's first partition, mostly the only one; None until the logs are loaded.
+        first: the replica of the cluster's first partition, mostly the only one; None until the logs are loaded, and if
+            its log directory has failed.
+        has_loaded: whether the logs are loaded.
+        offline: the partitions whose replicas are in failed log directories.
         broker_epoch: of its registration, -1 before the first: until then it answers no requests.
         known: the partitions' states in its metadata.
         known_leaders: by partition, leader and leader epoch in its answers to clients; no leader if it does not know
@@ -91,8 +95,10 @@ class Serving(HostingBroker):
         "broker_epoch",
         "epoch_end_version",
         "first",
+        "has_loaded",
         "known",
         "known_leaders",
+        "offline",
     )
 
     def __init__(self, broker: int, settings: BrokerSettings, kernel: Kernel) -> None:
@@ -100,6 +106,8 @@ class Serving(HostingBroker):
         self.settings = settings
         self.kernel = kernel
         self.first: HostedReplica | None = None
+        self.has_loaded = False
+        self.offline: set[str] = set()
         self.replicas = {}
         self.epoch_end_version = 3
         self.broker_epoch = -1
@@ -160,6 +168,9 @@ class Serving(HostingBroker):
 
         Kafka: ReplicaManager#getPartitionOrError (2.6-4.4).
         """
+        if name in self.offline:
+            self.reached(probes.REPLICA_OFFLINE)
+            return KAFKA_STORAGE_ERROR
         return NOT_LEADER_OR_FOLLOWER if name in self.known else unknown
 
     def _no_result(self, name: str) -> FetchResult:

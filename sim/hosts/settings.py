@@ -41,6 +41,8 @@ class BrokerSettings:
     controller_socket_timeout_us: int
     shutdown_tries: int
     shutdown_backoff_us: int
+    directory_failure_us: int
+    log_directories: int
     storage: StorageSettings
 
 
@@ -64,6 +66,8 @@ def broker_settings(config: Mapping[str, Value]) -> BrokerSettings:
         controller_socket_timeout_us=_us(config, "controller.socket.timeout.ms"),
         shutdown_tries=integer(config, "controlled.shutdown.max.retries"),
         shutdown_backoff_us=_us(config, "controlled.shutdown.retry.backoff.ms"),
+        directory_failure_us=_us(config, "log.dir.failure.timeout.ms"),
+        log_directories=integer(config, "sim.log.dirs"),
         storage=StorageSettings(
             flush_interval_messages=integer(config, "log.flush.interval.messages"),
             segment_bytes=integer(config, "log.segment.bytes"),

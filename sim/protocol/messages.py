@@ -15,6 +15,7 @@ from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
 
 NONE: Final = ""
 NOT_LEADER_OR_FOLLOWER: Final = "NOT_LEADER_OR_FOLLOWER"
+KAFKA_STORAGE_ERROR: Final = "KAFKA_STORAGE_ERROR"
 NOT_ENOUGH_REPLICAS: Final = "NOT_ENOUGH_REPLICAS"
 NOT_ENOUGH_REPLICAS_AFTER_APPEND: Final = "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
 OUT_OF_ORDER_SEQUENCE_NUMBER: Final = "OUT_OF_ORDER_SEQUENCE_NUMBER"
@@ -80,6 +81,11 @@ CONTROLLED_SHUTDOWN: Final = 8 << KIND
 def topic_partition(name: str) -> str:
     """Topic and number of a partition, which a topic that was deleted and another topic of its name have in common."""
     return name.partition(TOPIC_ID)[0]
+
+
+def topic_of(name: str) -> str:
+    """The topic of a partition."""
+    return name.rpartition("-")[0]
 
 
 class ProduceRequest(Message):

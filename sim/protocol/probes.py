@@ -210,6 +210,8 @@ RECOVERY_BEGINS: Final = _kraft("recovery-begins", "an unclean recovery begins: 
 RECOVERY_ELECTS: Final = _kraft("recovery-elects", "an unclean recovery elects the longest log")
 RECOVERY_DROPPED: Final = _kraft("recovery-dropped", "an unclean recovery ends without an election")
 RECOVERY_REPLY_STALE: Final = _kraft("recovery-reply-stale", "a response about a log end is outdated")
+DIRECTORY_OFFLINE: Final = _kraft("directory-offline", "a heartbeat reports a failed log directory")
+OFFLINE_ASSIGNED: Final = _kraft("offline-assigned", "a replica is assigned to a log directory that has failed")
 
 _session = partial(_probe, "session")
 SESSION_EXPIRES_ALIVE: Final = _session("expires-alive", "a session ends while its broker runs")
@@ -232,6 +234,17 @@ CACHE_CUT: Final = _storage("epoch-cache-cut", "recovery removes epochs above th
 CACHE_REBUILT: Final = _storage("epoch-cache-rebuilt", "recovery adds epochs of batches to the cache")
 REPLICA_DELETED: Final = _storage("replica-deleted", "a broker deletes its replica")
 LOG_START_MOVES: Final = _storage("log-start-moves", "a log start advances")
+DIRECTORY_FAILS: Final = _storage("directory-fails", "one of several log directories fails while the broker runs")
+DIRECTORY_LOST: Final = _storage("directory-lost", "a log directory that fails or is replaced loses records")
+LAST_DIRECTORY: Final = _storage("last-directory", "a broker exits because its last log directory has failed")
+DIRECTORY_UNREPORTED: Final = _storage(
+    "directory-unreported", "a broker shuts down because it could not report a failed log directory"
+)
+STARTS_WITHOUT_DIRECTORY: Final = _storage("starts-without-directory", "a broker starts without a failed log directory")
+REPLICA_OFFLINE: Final = _storage("replica-offline", "a request meets a replica in a failed log directory")
+REPLICA_ELSEWHERE: Final = _storage(
+    "replica-elsewhere", "a broker creates a replica whose files may be in a failed log directory in another one"
+)
 
 _client = partial(_probe, "client")
 WRITE_NOT_LEADER: Final = _client("write-not-leader", "a write fails: the broker does not lead")

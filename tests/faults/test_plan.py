@@ -43,6 +43,7 @@ LASTS = {
     **dict.fromkeys(("cut", "slow", "lossy", "duplicate", "metadata-lag", "min-isr-change"), DRAW.cut_us),
     **dict.fromkeys(("feature-change", "unclean-election-change"), DRAW.cut_us),
     **dict.fromkeys(("power-domain-loss", "host-loss"), DRAW.restart_us),
+    **dict.fromkeys(("directory-failure", "directory-replaced"), DRAW.restart_us),
     "rack-cut": DRAW.cut_us,
     "topic-deletion": DRAW.cut_us,
     **dict.fromkeys(("message-loss", "message-hold", "message-copy"), DRAW.cut_us),
@@ -63,6 +64,7 @@ VALUES = {
     "message-hold": (1, 17),
     "message-copy": (1, 12),
     **dict.fromkeys(("topic-creation", "topic-deletion", "partition-creation"), (0, 65_535)),
+    **dict.fromkeys(("directory-failure", "directory-replaced"), (0, 2)),
 }
 AIMED = {
     "retention": {LEADER},

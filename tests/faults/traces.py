@@ -31,6 +31,7 @@ SAMPLES: Final[Mapping[str, Any]] = {
     "ms": 300,
     "permille": 500,
     "count": 2,
+    "directory": 1,
     "election": "unclean",
     "message": "AlterPartitionRequest",
     "partition": "",

@@ -44,6 +44,7 @@ class World:
         config: Mapping[str, Value] | None = None,
         further: Sequence[TopicPartition] = (),
         topics: Sequence[ClusterTopic] = (),
+        places: Mapping[str, int] | None = None,
     ) -> None:
         chosen = mode_named(mode).rules.override(rules or {})
         kernel = Kernel()
@@ -59,6 +60,7 @@ class World:
             first=first,
             further=further,
             topics=topics,
+            places=places,
             kernel=kernel,
             streams=Streams(seed),
             recorder=recorder,

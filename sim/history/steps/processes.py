@@ -182,8 +182,34 @@ CORRUPT_TAIL: Final[StepKind] = _end(
     "The end of the log of {who} becomes unreadable, which loses nothing.",
 )  # fmt: skip
 
-ENDS: Final[tuple[StepKind, ...]] = (KILL, POWER_LOSS, SHUTDOWN, HALT, EXIT, DISK_REPLACED, CORRUPT_TAIL)
-"""Ends of an incarnation, or losses of a machine whose process is down."""
+DIRECTORY_FAILED: Final[StepKind] = _end(
+    "directory-failed", 52,
+    "a log directory of a broker failed",
+    "The log directory of {who} fails; {lost} had not been flushed to it, and {is_gone}.",
+    TURN,
+    "The log directory of {who} fails; its {whole} is on disk.",
+)  # fmt: skip
+DIRECTORY_REPLACED: Final[StepKind] = _end(
+    "directory-replaced", 53,
+    "a log directory that had failed came back empty, or without a replica that was created elsewhere meanwhile",
+    "The failed log directory of {who} comes back empty; {lost} had been in it, and {is_gone}.",
+    TURN,
+    "The failed log directory of {who} comes back empty; its log was empty.",
+)  # fmt: skip
+DIRECTORY_OFFLINE: Final[StepKind] = _end(
+    "directory-offline", 54,
+    "a process started without a log directory that has failed",
+    "Broker {broker} starts without the log directory of its replica, which has failed.",
+    CHANGE,
+)  # fmt: skip
+
+ENDS: Final[tuple[StepKind, ...]] = (
+    KILL, POWER_LOSS, SHUTDOWN, HALT, EXIT, DISK_REPLACED, CORRUPT_TAIL,
+    DIRECTORY_FAILED, DIRECTORY_REPLACED, DIRECTORY_OFFLINE,
+)  # fmt: skip
+"""Ends of an incarnation or of one replica, or losses of a machine whose process is down."""
+OF_REPLICAS: Final[tuple[StepKind, ...]] = (DIRECTORY_FAILED, DIRECTORY_REPLACED, DIRECTORY_OFFLINE)
+"""Those that end a replica, and not the process."""
 LOSSES: Final[tuple[StepKind, ...]] = tuple([kind for kind in ENDS if kind.unharmed])
 """Ends that can lose batches."""
 

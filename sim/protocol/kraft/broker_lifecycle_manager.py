@@ -1,4 +1,4 @@
-"""The lifecycle of a broker process: registration, heartbeats and controlled shutdown.
+"""The lifecycle of a broker process: registration, heartbeats, failed log directories and controlled shutdown.
 
 At most one request is in flight.
 """
@@ -54,6 +54,14 @@ class LifecycleHost:
         """Call `registration_timed_out` after that time."""
         raise NotImplementedError
 
+    def time_out_directory_report(self, number: int) -> None:
+        """Call `directory_report_timed_out` with the number after ``log.dir.failure.timeout.ms``."""
+        raise NotImplementedError
+
+    def directory_unreported(self) -> None:
+        """The process shuts down, because it could not report a failed log directory."""
+        raise NotImplementedError
+
     def caught_up(self) -> None:
         """The controller reported that the broker has caught up. Kafka: BrokerLifecycleManager#initialCatchUpFuture."""
         raise NotImplementedError
@@ -71,6 +79,12 @@ class BrokerLifecycleManager:
         decide: its rules.
         heartbeat_us: ``broker.heartbeat.interval.ms`` in us.
         session_us: ``broker.session.timeout.ms`` in us, the longest back-off.
+
+    Attributes:
+        state: one of the constants of this module.
+        in_flight: whether a request is in flight.
+        offline_directories: id of a failed log directory -> whether a heartbeat was answered since it failed. All
+            heartbeats carry these ids.
     """
 
     __slots__ = (
@@ -80,11 +94,14 @@ class BrokerLifecycleManager:
         "_heartbeat_us",
         "_host",
         "_is_registered",
+        "_last_failed",
         "_number",
         "_ready_to_unfence",
         "_session_us",
         "_shutdown_delayed",
+        "_unreported",
         "in_flight",
+        "offline_directories",
         "state",
     )
 
@@ -101,6 +118,10 @@ class BrokerLifecycleManager:
         self._communicate_immediately = False
         self._failures = 0
         self._number = 0
+        self.offline_directories: dict[int, bool] = {}
+        self._last_failed = -1
+        self._unreported = False
+        """Whether no answered heartbeat had all failed directories."""
 
     def start(self) -> None:
         """Start the process. Kafka: BrokerLifecycleManager#start, BrokerLifecycleManager.StartupEvent#run."""
@@ -123,6 +144,27 @@ class BrokerLifecycleManager:
             self._communicate_after(0)
         elif self.state != PENDING_CONTROLLED_SHUTDOWN:
             self._shut_down()
+
+    def propagate_directory_failure(self, directory: int) -> None:
+        """Report a failed log directory with the next heartbeats, the first of them at once.
+
+        There is one timeout: that of an earlier failure is replaced.
+        Kafka: BrokerLifecycleManager#propagateDirectoryFailure, BrokerLifecycleManager.OfflineDirEvent#run (3.9-4.4).
+        """
+        self.offline_directories[directory] = False
+        self._unreported = True
+        self._last_failed = directory
+        if self._is_registered:
+            self._communicate_after(0)
+        self._host.time_out_directory_report(len(self.offline_directories))
+
+    def directory_report_timed_out(self, number: int) -> None:
+        """Shut down, unless a heartbeat was answered since the last log directory failed.
+
+        Kafka: BrokerLifecycleManager.OfflineDirBrokerFailureEvent#run (3.9-4.4).
+        """
+        if number == len(self.offline_directories) and not self.offline_directories[self._last_failed]:
+            self._host.directory_unreported()
 
     def communicate(self, number: int) -> None:
         """Handle a timer of `LifecycleHost.communicate_after`. Kafka: BrokerLifecycleManager.CommunicationEvent#run."""
@@ -160,12 +202,22 @@ class BrokerLifecycleManager:
             wait_us = self._heartbeat_us
         self._communicate_after(wait_us)
 
-    def heartbeat_answered(self, *, is_caught_up: bool, is_fenced: bool, should_shut_down: bool) -> None:
-        """Handle a successful heartbeat response. Kafka: BrokerLifecycleManager.BrokerHeartbeatResponseEvent#run."""
+    def heartbeat_answered(
+        self, *, is_caught_up: bool, is_fenced: bool, should_shut_down: bool, offline_directories: tuple[int, ...] = ()
+    ) -> None:
+        """Handle a successful heartbeat response; the request had these `offline_directories`.
+
+        The response counts for all directories that have failed by now, though the request may have been sent before:
+        BrokerHeartbeatResponseHandler gets a view of the map's keys. The next heartbeat has them.
+        Kafka: BrokerLifecycleManager.BrokerHeartbeatResponseEvent#run.
+        """
         if self.state == SHUTTING_DOWN:
             return
         self.in_flight = False
         self._failures = 0
+        if self._unreported:
+            self._unreported = len(offline_directories) < len(self.offline_directories)
+            self.offline_directories = dict.fromkeys(self.offline_directories, True)
         if self.state == STARTING:
             if is_caught_up:
                 self.state = RECOVERY
@@ -197,7 +249,7 @@ class BrokerLifecycleManager:
         """Whether a response equal to the last is a no-op: the broker runs unfenced, or it starts and has not caught up
         yet; and the last request did not fail.
         """
-        return not self._failures and self.state == (STARTING if fenced else RUNNING)
+        return not (self._failures or self._unreported) and self.state == (STARTING if fenced else RUNNING)
 
     def resume(self, after_us: int) -> None:
         """Account for elided heartbeats; none is in flight, and the next follows after `after_us`."""

@@ -19,7 +19,10 @@ ELR_FEATURE: Final = "eligible.leader.replicas.version"
 
 
 FIRST_DIRECTORY: Final = 0
-"""A broker's log directory before its disk was ever replaced."""
+"""A broker's only log directory before its disk was ever replaced."""
+UNASSIGNED: Final = -1
+"""In place of the directory of a new replica, until a broker with several has reported it. Kafka: DirectoryId."""
+ONLY_FIRST: Final = (FIRST_DIRECTORY,)
 _ALL_FIRST: Final[Mapping[int, int]] = {}
 
 
@@ -33,7 +36,8 @@ class PartitionRegistration(LeaderAndIsr):
         adding: replicas that a reassignment adds.
         removing: replicas that it removes.
         recovering: the leader was elected uncleanly and has not confirmed its recovery (LeaderRecoveryState).
-        directories: broker -> log directory of its replica, if not `FIRST_DIRECTORY` (KIP-858).
+        directories: broker -> log directory of its replica, if not `FIRST_DIRECTORY` (KIP-858); `UNASSIGNED` until it
+            is reported.
         clears_elr: whether the state results from a ClearElrRecord.
     """
 
@@ -91,6 +95,30 @@ class PartitionRegistration(LeaderAndIsr):
         leader_epoch = 2 * self.leader_epoch - before.leader_epoch
         return self.relisted(self.isr, self.elr, self.last_known_elr, leader_epoch)
 
+    def merged(self, before: PartitionRegistration, earlier: PartitionRegistration) -> PartitionRegistration:
+        """The state after replaying an earlier record and then this one, where both were built from `before`: the later
+        record has only the fields that it changes.
+
+        Kafka: PartitionRegistration#merge.
+        """
+        bumps = self.leader_epoch > before.leader_epoch
+        return PartitionRegistration(
+            self.name,
+            self.leader if bumps else earlier.leader,
+            earlier.leader_epoch + self.leader_epoch - before.leader_epoch,
+            earlier.isr if self.isr == before.isr else self.isr,
+            earlier.partition_epoch + 1,
+            earlier.replicas if self.replicas == before.replicas else self.replicas,
+            elr=earlier.elr if self.elr == before.elr else self.elr,
+            last_known_elr=earlier.last_known_elr
+            if self.last_known_elr == before.last_known_elr
+            else self.last_known_elr,
+            adding=earlier.adding if self.adding == before.adding else self.adding,
+            removing=earlier.removing if self.removing == before.removing else self.removing,
+            recovering=earlier.recovering if self.recovering == before.recovering else self.recovering,
+            directories=earlier.directories if self.directories == before.directories else self.directories,
+        )
+
     def relisted(
         self,
         isr: tuple[int, ...],
@@ -123,6 +151,7 @@ class BrokerRegistration:
         incarnation: of its process (incarnation id).
         broker_epoch: offset of the record of its registration.
         fenced: whether it is fenced: it may neither lead nor be in an ISR.
+        directories: ids of its log directories that work (KIP-858).
         registered_offset: offset of its latest registration record: later than `broker_epoch` if the same process
             registered again.
     """
@@ -132,7 +161,7 @@ class BrokerRegistration:
     broker_epoch: int
     fenced: bool = True
     shutting_down: bool = False
-    directory: int = FIRST_DIRECTORY
+    directories: tuple[int, ...] = ONLY_FIRST
     registered_offset: int = -1
 
     # Written by hand: that of a frozen dataclass takes ten times as long in a compiled build.
@@ -143,7 +172,7 @@ class BrokerRegistration:
         broker_epoch: int,
         fenced: bool = True,
         shutting_down: bool = False,
-        directory: int = FIRST_DIRECTORY,
+        directories: tuple[int, ...] = ONLY_FIRST,
         registered_offset: int = -1,
     ) -> None:
         self.registered_offset = max(broker_epoch, registered_offset)
@@ -152,7 +181,7 @@ class BrokerRegistration:
         self.broker_epoch = broker_epoch
         self.fenced = fenced
         self.shutting_down = shutting_down
-        self.directory = directory
+        self.directories = directories
 
     def in_state(self, *, fenced: bool, shutting_down: bool) -> BrokerRegistration:
         """The same registration, in another state."""
@@ -162,9 +191,30 @@ class BrokerRegistration:
             self.broker_epoch,
             fenced,
             shutting_down,
-            self.directory,
+            self.directories,
             self.registered_offset,
         )
+
+    def with_directories(self, directories: tuple[int, ...]) -> BrokerRegistration:
+        """The same registration, after log directories failed. Kafka: BrokerRegistrationChangeRecord."""
+        return BrokerRegistration(
+            self.broker,
+            self.incarnation,
+            self.broker_epoch,
+            self.fenced,
+            self.shutting_down,
+            directories,
+            self.registered_offset,
+        )
+
+    @property
+    def default_directory(self) -> int:
+        """The directory of a new replica: the only one, or `UNASSIGNED`. Kafka: ClusterControlManager#defaultDir."""
+        return self.directories[0] if len(self.directories) == 1 else UNASSIGNED
+
+    def has_online_directory(self, directory: int) -> bool:
+        """Whether a directory is not known to have failed. Kafka: BrokerRegistration#hasOnlineDir."""
+        return directory in self.directories or directory == UNASSIGNED
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +288,6 @@ class MetadataImage:
         return entry is not None and not entry.fenced and not entry.shutting_down
 
     def has_online_directory(self, state: PartitionRegistration, broker: int) -> bool:
-        """Whether the assigned directory is the broker's current one. Kafka: ClusterControlManager#hasOnlineDir."""
+        """Whether the assigned directory is one that the broker has. Kafka: ClusterControlManager#hasOnlineDir."""
         entry = self.brokers.get(broker)
-        return entry is not None and entry.directory == state.directory(broker)
+        return entry is not None and entry.has_online_directory(state.directory(broker))

@@ -23,7 +23,7 @@ from sim.protocol.kraft.broker_heartbeat_manager import (
     BrokerHeartbeatReply,
 )
 from sim.protocol.kraft.metadata import (
-    FIRST_DIRECTORY,
+    ONLY_FIRST,
     BrokerRegistration,
     BrokerUnregistration,
     MetadataImage,
@@ -89,7 +89,7 @@ class QuorumController(ReplicationControlManager):
         self._heartbeats = BrokerHeartbeatManager(image)
 
     def register(
-        self, broker: int, incarnation: int, previous_broker_epoch: int, directory: int = FIRST_DIRECTORY
+        self, broker: int, incarnation: int, previous_broker_epoch: int, directories: tuple[int, ...] = ONLY_FIRST
     ) -> BrokerRegistrationReply:
         """Register a broker process.
 
@@ -103,16 +103,16 @@ class QuorumController(ReplicationControlManager):
             broker: its id.
             incarnation: of its process.
             previous_broker_epoch: broker epoch in its clean-shutdown file, -1 without one.
-            directory: its log directory.
+            directories: ids of its log directories that work.
         """
         known = self.image.brokers.get(broker)
         if known is None:
             # If it was unregistered, the controller knows nothing of its former process: the shutdown was not clean.
             records = self._shutdown_changes(broker, clean=False)
-            return self._commit_registration(broker, incarnation, directory, records, unclean=bool(records))
+            return self._commit_registration(broker, incarnation, directories, records, unclean=bool(records))
         if known.incarnation == incarnation:
             self._heartbeats.registered(broker)
-            self._commit([replace(known, directory=directory, registered_offset=self.image.offset + 1)])
+            self._commit([replace(known, directories=directories, registered_offset=self.image.offset + 1)])
             return BrokerRegistrationReply(NONE, known.broker_epoch, detected_unclean=False)
         if self._has_session(broker) and (not known.fenced or self._decide.keeps_fenced_sessions.yes()):
             self._host.reached(probes.REGISTRATION_DUPLICATE)
@@ -123,7 +123,7 @@ class QuorumController(ReplicationControlManager):
         clean = clean or mutant.differs()
         self._host.reached(probes.REGISTERED_CLEAN if clean else probes.REGISTERED_UNCLEAN)
         records = self._shutdown_changes(broker, clean=clean)
-        return self._commit_registration(broker, incarnation, directory, records, unclean=not clean)
+        return self._commit_registration(broker, incarnation, directories, records, unclean=not clean)
 
     def _shutdown_changes(self, broker: int, *, clean: bool) -> list[Record]:
         """Changes of partitions before a new incarnation is registered.
@@ -193,10 +193,16 @@ class QuorumController(ReplicationControlManager):
         return state.relisted(without(state.isr, (broker,)), without(state.elr, (broker,)), state.last_known_elr)
 
     def _commit_registration(
-        self, broker: int, incarnation: int, directory: int, records: list[Record], *, unclean: bool
+        self,
+        broker: int,
+        incarnation: int,
+        directories: tuple[int, ...],
+        records: list[Record],
+        *,
+        unclean: bool,
     ) -> BrokerRegistrationReply:
         broker_epoch = self.image.offset + len(records) + 1
-        records.append(BrokerRegistration(broker, incarnation, broker_epoch, directory=directory))
+        records.append(BrokerRegistration(broker, incarnation, broker_epoch, directories=directories))
         self._heartbeats.registered(broker)
         self._commit(records)
         return BrokerRegistrationReply(NONE, broker_epoch, unclean)
@@ -209,11 +215,13 @@ class QuorumController(ReplicationControlManager):
         *,
         want_fence: bool = False,
         want_shut_down: bool = False,
+        offline_directories: tuple[int, ...] = (),
     ) -> BrokerHeartbeatReply:
-        """Process a heartbeat. Kafka: ReplicationControlManager#processBrokerHeartbeat.
+        """Process a heartbeat.
 
         With `want_fence` the broker is not ready to serve (its logs are not loaded), or no longer is; with
-        `want_shut_down` it requests controlled shutdown.
+        `want_shut_down` it requests controlled shutdown; `offline_directories` have failed since its start.
+        Kafka: ReplicationControlManager#processBrokerHeartbeat.
         """
         known = self.image.brokers.get(broker)
         if known is None or known.broker_epoch != broker_epoch:
@@ -228,12 +236,15 @@ class QuorumController(ReplicationControlManager):
             want_fence=want_fence,
             want_shut_down=want_shut_down,
         )
-        if after != before:
-            self._commit(self._state_change_records(known, after))
-        elif after == CONTROLLED_SHUTDOWN:
-            self._host.reached(probes.BROKER_MUST_WAIT)
-        elif after == FENCED and not want_fence:
-            self._host.reached(probes.BROKER_BEHIND)
+        records = self._state_change_records(known, after) if after != before else []
+        if offline_directories:
+            self._add_offline(records, known, offline_directories)
+        self._commit(records)
+        if after == before:
+            if after == CONTROLLED_SHUTDOWN:
+                self._host.reached(probes.BROKER_MUST_WAIT)
+            elif after == FENCED and not want_fence:
+                self._host.reached(probes.BROKER_BEHIND)
         self._heartbeats.touch(broker, metadata_offset, after, was_fenced=before == FENCED)
         return broker_heartbeat_manager.heartbeat_reply(after, caught_up=caught_up)
 
@@ -245,6 +256,29 @@ class QuorumController(ReplicationControlManager):
             self._host.reached(probes.BROKER_MAY_STOP)
             return self._fence_records(known) if not known.fenced or self._is_in_sync(known.broker) else []
         return self._fence_records(known) if state == FENCED else self._unfence_records(known)
+
+    def _add_offline(self, records: list[Record], known: BrokerRegistration, offline: tuple[int, ...]) -> None:
+        """Process failed log directories that a heartbeat reports: the broker leaves the ISRs of the partitions that
+        the metadata has there. A replica whose directory was not reported yet stays where it is.
+
+        These changes start from the same state as those of the broker's own state in the same heartbeat.
+        Kafka: ReplicationControlManager#handleDirectoriesOffline.
+        """
+        broker = known.broker
+        gone = [directory for directory in known.directories if directory in offline]
+        if not gone:
+            return
+        self._host.reached(probes.DIRECTORY_OFFLINE)
+        for directory in gone:
+            for state in self.image.partitions.values():
+                if broker in state.replicas and state.directory(broker) == directory:
+                    self._add_beside(records, self._without(state, broker))
+        latest = known
+        for record in records:
+            if isinstance(record, BrokerRegistration):
+                latest = record
+        left = tuple([directory for directory in known.directories if directory not in gone])
+        records.append(latest.with_directories(left))
 
     def note_metadata_offset(self, broker: int, metadata_offset: int) -> None:
         """Note the metadata offset from elided heartbeats."""
@@ -293,14 +327,6 @@ class QuorumController(ReplicationControlManager):
             if broker in state.isr:
                 self._add(records, self._without(state, broker))
         return records
-
-    def _without(self, state: PartitionRegistration, broker: int) -> PartitionChangeBuilder:
-        change = self._change(state, lambda other: other != broker and self.image.is_active(other))
-        if len(state.isr) <= self.min_isr(state) and self._decide.holds_small_isr.yes():
-            self._host.reached(probes.ISR_HELD)
-            return change
-        change.isr = without(state.isr, (broker,))
-        return change
 
     def _is_in_sync(self, broker: int) -> bool:
         """Whether a broker is in an ISR; a new incarnation may be, if registration did not remove it."""

@@ -32,20 +32,20 @@ class BrokerRegistrationRequest(Message):
     Attributes:
         incarnation: of the process (incarnation id).
         previous_broker_epoch: broker epoch in the clean-shutdown file, -1 without one (KIP-966).
-        directory: its log directory (KIP-858).
+        directories: ids of its log directories that work (KIP-858).
     """
 
-    __slots__ = ("broker", "directory", "incarnation", "previous_broker_epoch")
+    __slots__ = ("broker", "directories", "incarnation", "previous_broker_epoch")
 
-    def __init__(self, broker: int, incarnation: int, previous_broker_epoch: int, directory: int) -> None:
-        self.directory: Final = directory
+    def __init__(self, broker: int, incarnation: int, previous_broker_epoch: int, directories: tuple[int, ...]) -> None:
+        self.directories: Final = directories
         self.broker: Final = broker
         self.incarnation: Final = incarnation
         self.previous_broker_epoch: Final = previous_broker_epoch
 
     def again(self) -> BrokerRegistrationRequest:
         """A resend over another connection, whose response matches no request. Kafka: NodeToControllerRequestThread."""
-        return BrokerRegistrationRequest(self.broker, self.incarnation, self.previous_broker_epoch, self.directory)
+        return BrokerRegistrationRequest(self.broker, self.incarnation, self.previous_broker_epoch, self.directories)
 
     def about(self) -> int:
         return BROKER_REGISTRATION + self.incarnation
@@ -72,14 +72,30 @@ class BrokerHeartbeatRequest(Message):
         metadata_offset: number of metadata records it has replayed.
         want_fence: it is not ready to be unfenced.
         want_shut_down: it requests controlled shutdown.
+        offline_directories: ids of its log directories that have failed since its start (offlineLogDirs, KIP-858).
     """
 
-    __slots__ = ("broker", "broker_epoch", "metadata_offset", "want_fence", "want_shut_down")
+    __slots__ = (
+        "broker",
+        "broker_epoch",
+        "metadata_offset",
+        "offline_directories",
+        "want_fence",
+        "want_shut_down",
+    )
     elision_safe = True
 
     def __init__(
-        self, broker: int, broker_epoch: int, metadata_offset: int, *, want_fence: bool, want_shut_down: bool
+        self,
+        broker: int,
+        broker_epoch: int,
+        metadata_offset: int,
+        *,
+        want_fence: bool,
+        want_shut_down: bool,
+        offline_directories: tuple[int, ...] = (),
     ) -> None:
+        self.offline_directories: Final = offline_directories
         self.broker: Final = broker
         self.broker_epoch: Final = broker_epoch
         self.metadata_offset: Final = metadata_offset

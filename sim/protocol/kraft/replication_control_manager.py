@@ -31,6 +31,7 @@ from sim.protocol.kraft.partition_change_builder import (
     PartitionChangeBuilder,
     PartitionChangeRules,
     content,
+    without,
 )
 from sim.protocol.kraft.quorum_messages import GetReplicaLogInfoResponse
 from sim.protocol.kraft.unclean_recovery import RecoveryHost, UncleanRecovery
@@ -381,7 +382,8 @@ class ReplicationControlManager:
     def assign_directory(self, name: str, broker: int, broker_epoch: int, directory: int) -> str:
         """Process a change of a replica's log directory; returns an error.
 
-        An election in this change still uses the previous directories, so it does not elect the broker itself.
+        An election in this change still uses the previous directories, so it does not elect the broker itself. If the
+        directory has failed meanwhile, the broker leaves the ISR.
         Kafka: ReplicationControlManager#handleAssignReplicasToDirs.
         """
         known = self.image.brokers.get(broker)
@@ -402,7 +404,12 @@ class ReplicationControlManager:
         # Up to 4.2 the builder of this change ignored the ELR setting.
         elr = self.elr_enabled and not clears.answer
         self._host.reached(probes.DIRECTORY_ASSIGNED)
-        self._commit_change(self._assignment(state, directories, self._host.reached, elr=elr))
+        records: list[Record] = []
+        self._add(records, self._assignment(state, directories, self._host.reached, elr=elr))
+        if not known.has_online_directory(directory):
+            self._host.reached(probes.OFFLINE_ASSIGNED)
+            self._add_beside(records, self._without(state, broker))
+        self._commit(records)
         return NONE
 
     def _assignment(
@@ -425,7 +432,8 @@ class ReplicationControlManager:
     def _directories_of(self, replicas: Iterable[int]) -> dict[int, int]:
         """Log directories of new replicas other than `FIRST_DIRECTORY`. Kafka: ClusterControlManager#defaultDir."""
         brokers = self.image.brokers
-        return {one: brokers[one].directory for one in replicas if brokers[one].directory != FIRST_DIRECTORY}
+        found = {one: brokers[one].default_directory for one in replicas}
+        return {one: directory for one, directory in found.items() if directory != FIRST_DIRECTORY}
 
     # Unclean recovery.
 
@@ -505,6 +513,15 @@ class ReplicationControlManager:
             change.election = UNCLEAN
         return change
 
+    def _without(self, state: PartitionRegistration, broker: int) -> PartitionChangeBuilder:
+        """A change by which a broker leaves the ISR; it is not elected."""
+        change = self._change(state, lambda other: other != broker and self.image.is_active(other))
+        if len(state.isr) <= self.min_isr(state) and self._decide.holds_small_isr.yes():
+            self._host.reached(probes.ISR_HELD)
+            return change
+        change.isr = without(state.isr, (broker,))
+        return change
+
     def _with_directory(self, state: PartitionRegistration, acceptable: Callable[[int], bool]) -> Callable[[int], bool]:
         """Restrict candidates to brokers whose replica is in the directory of the metadata. Kafka: LeaderAcceptor."""
         return lambda broker: acceptable(broker) and self._has_directory(state, broker)
@@ -540,6 +557,17 @@ class ReplicationControlManager:
             if before.elr and not after.elr:
                 self._host.reached(probes.ELR_CLEARED)
         return after
+
+    def _add_beside(self, records: list[Record], change: PartitionChangeBuilder) -> None:
+        """Add a change to a transaction that may have another change of this partition, built from the same state."""
+        before = change.state
+        earlier = None
+        for record in records:
+            if isinstance(record, PartitionRegistration) and record.name == before.name:
+                earlier = record
+        after = self._add(records, change)
+        if after is not None and earlier is not None:
+            records[-1] = after.merged(before, earlier)
 
     def _commit_change(self, change: PartitionChangeBuilder) -> bool:
         """Commit a change alone; False if it is a no-op."""

@@ -113,6 +113,8 @@ NEEDS: Final[dict[str, dict[str, Value]]] = {
 }
 """Rule or key -> settings under which its run shows it."""
 RARE: Final = {
+    "log.dir.failure.timeout.ms": "a report has to be lost for 30 s: tests/sim/hosts/test_log_directories.py",
+    "sim.log.dirs": "one partition has one directory: tests/sim/hosts/test_log_directories.py",
     "hw_at_fetch": "an ISR is refused, and who was to join stops: tests/sim/protocol/replica/test_partition.py",
     "stop_replica": "a StopReplica has to be overtaken by what undoes it: cases of tests/verification/conformance",
     "producer_snapshots": "two restarts and a truncation: tests/sim/protocol/log/test_producer_state_manager.py",

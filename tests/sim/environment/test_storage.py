@@ -299,7 +299,7 @@ def test_an_empty_disk_has_neither_log_nor_checkpoints() -> None:
     machine.write(5)
     machine.replica.set_hw(5)
     machine.shut_down()
-    machine.directory = machine.directory.new_empty_disk()
+    machine.directory = machine.directory.new_empty_disk(1)
     machine.start()
     assert (machine.bases, machine.replica.log.leo, machine.replica.hw) == ([], 0, 0)
     assert machine.storage.epoch_checkpoint.entries == []
@@ -331,7 +331,7 @@ def test_the_marker_carries_the_broker_epoch_until_logs_are_loaded() -> None:
 def test_a_disk_that_replaces_another_has_no_marker() -> None:
     machine = Machine()
     machine.directory.mark_clean(7)
-    other = machine.directory.new_empty_disk()
+    other = machine.directory.new_empty_disk(1)
     assert (other.clean_shutdown, other.clean_broker_epoch) == (False, NO_BROKER_EPOCH)
 
 

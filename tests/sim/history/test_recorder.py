@@ -18,6 +18,7 @@ CODES = {
     "offset-for-time": 36, "producer-id": 37, "pause": 38, "resume": 39, "disk-stalled": 40, "disk-works": 41,
     "slow": 42, "lossy": 43, "resent": 44, "disk-replaced": 45, "corrupt-tail": 46, "unfenced": 47, "elr": 48,
     "message-lost": 49, "message-held": 50, "message-copied": 51,
+    "directory-failed": 52, "directory-replaced": 53, "directory-offline": 54,
 }  # fmt: skip
 """As in every release: a step that is new gets a number of its own."""
 TRACED_FACTS = [

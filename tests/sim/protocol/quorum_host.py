@@ -104,7 +104,7 @@ class QuorumHost:
             known = self.image.brokers.get(broker)
             self._incarnation += 1
             previous = known.broker_epoch if clean and known else -1
-            assert not self.controller.register(broker, self._incarnation, previous, directory).error
+            assert not self.controller.register(broker, self._incarnation, previous, (directory,)).error
             self.sessions.discard(broker)
 
     def heard(self, broker: int, *, want_fence: bool = False, want_shut_down: bool = False) -> None:

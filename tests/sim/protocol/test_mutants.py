@@ -51,7 +51,7 @@ def registration_of_another_request(rules: Rules) -> Scene:
     world.run(0.0051)
     broker: Any = world.cluster.running[1]
     assert broker.broker_epoch == -1
-    other = BrokerRegistrationRequest(1, 77, -1, 0)
+    other = BrokerRegistrationRequest(1, 77, -1, (0,))
     broker.on_registered(BrokerRegistrationResponse(other, NONE, 99))
     return broker.broker_epoch, broker.decide
 

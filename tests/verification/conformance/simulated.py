@@ -162,7 +162,7 @@ class RunningCluster:
         while records > 0 and log.batches:
             records -= log.batches.pop().count
             log.lasts.pop()
-        self.cluster.machines.directories[broker].clean_shutdown = False
+        self.cluster.machines.directories[broker].all[0].clean_shutdown = False
         storage.recovery_point = 0
 
 
@@ -171,7 +171,7 @@ class LoadingBroker:
 
     def __init__(self, rules: Rules, *, clean: bool) -> None:
         self._cluster = make_cluster(1, rules, {"sim.recovery.ms": 60_000})
-        self.directory = self._cluster.machines.directories[1]
+        self.directory = self._cluster.machines.directories[1].all[0]
         self.directory.clean_shutdown = clean
 
     def shut_down(self) -> None:

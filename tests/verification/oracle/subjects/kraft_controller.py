@@ -96,7 +96,7 @@ class Host:
         known = self.controller.image.brokers.get(broker)
         self._incarnation += 1
         previous = known.broker_epoch if known and clean else -1
-        reply = self.controller.register(broker, self._incarnation, previous, directory)
+        reply = self.controller.register(broker, self._incarnation, previous, (directory,))
         if not reply.error:
             self._sessions.registered(broker)
         return reply.error
@@ -105,13 +105,13 @@ class Host:
         known = self.controller.image.brokers.get(broker)
         if known is None or topic not in self.controller.image.partitions:
             return "unknown"
-        return self.controller.assign_directory(topic, broker, known.broker_epoch, known.directory)
+        return self.controller.assign_directory(topic, broker, known.broker_epoch, known.directories[0])
 
     def again(self, broker: int) -> Any:
         known = self.controller.image.brokers.get(broker)
         if known is None:
             return "unknown"
-        reply = self.controller.register(broker, known.incarnation, -1, known.directory)
+        reply = self.controller.register(broker, known.incarnation, -1, known.directories)
         self._sessions.note_reregistration(broker)
         return reply.error
 

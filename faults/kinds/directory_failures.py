@@ -1,0 +1,64 @@
+"""A log directory fails while its broker lives, and comes back: with what had been written to it, or empty.
+
+The broker goes on with its other log directories and reports the failure to the controller, which elects other leaders
+for the partitions in it (KIP-112, KIP-858). A broker whose last log directory fails exits. The operator repairs the
+directory and restarts the broker, because a running broker does not use it again.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from faults.kind import BROKER, Amount, Duration, FaultKind, Param, Targets
+from faults.plan import Fault
+from sim.hosts.cluster import Cluster
+from sim.native import mypyc_attr
+
+REPAIRED: Final = Duration("restart_us", "repair_ms")
+"""A log directory has failed; then it is repaired."""
+NUMBER: Final = Amount("directory", Param("directory"), "number of the log directory; 0: that of the partition", (0, 2))
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class LogDirectoryFault(FaultKind):
+    """A failure of one log directory."""
+
+    targets: ClassVar[Targets] = BROKER
+    amount: ClassVar[Amount | None] = NUMBER
+    duration: ClassVar[Duration | None] = REPAIRED
+    moves_leader: ClassVar[bool] = True
+    loses_records: ClassVar[bool] = True
+    of_partition: ClassVar[bool] = True
+    replaced: ClassVar[bool]
+    """Whether it comes back empty."""
+
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
+        """Fail the directory; False if it had failed."""
+        place = cluster.machines.place_of(target, fault.partition or cluster.name, fault.value)
+        return cluster.machines.fail_directory(target, place, by=fault)
+
+    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
+        """Repair the directory that this fault struck, and restart the broker."""
+        cluster.repair_directory(target, replaced=self.replaced, by=fault)
+
+
+class DirectoryFailure(LogDirectoryFault):
+    """See the module."""
+
+    name: ClassVar[str] = "directory-failure"
+    meaning: ClassVar[str] = (
+        "fail one log directory of a broker, which loses what had not been written to it; without directory that of "
+        "the partition; after repair_ms it works again, and the broker is restarted"
+    )
+    replaced: ClassVar[bool] = False
+
+
+class DirectoryReplaced(LogDirectoryFault):
+    """See the module."""
+
+    name: ClassVar[str] = "directory-replaced"
+    meaning: ClassVar[str] = (
+        "fail one log directory of a broker; without directory that of the partition; after repair_ms it comes back "
+        "empty, and the broker is restarted"
+    )
+    replaced: ClassVar[bool] = True

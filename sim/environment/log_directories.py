@@ -1,0 +1,187 @@
+"""The log directories of one machine (``log.dirs``), which fail one by one.
+
+Each directory has files and a marker of a clean shutdown of its own (`sim.environment.storage.LogDirectory`).
+Directories are numbered from 1 in the order of ``log.dirs``; the id of a directory (`LogDirectory.number`) is that of
+the disk, and another one if the directory comes back empty (``meta.properties``, KIP-858).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from sim.environment.storage import LogDirectory, Storage, StorageSettings
+from sim.protocol.batch import Batch
+from sim.protocol.decisions import Decisions
+from sim.protocol.messages import NO_BROKER_EPOCH
+
+
+class LogDirectories:
+    """The log directories of a machine.
+
+    Args:
+        settings: settings of the disks.
+        name: the partition that has files from the start.
+        writeback_phase_us: time of the kernel's first write-back.
+        count: number of directories.
+        place: the number of the directory with these files.
+
+    Attributes:
+        all: the directories in the order of ``log.dirs``.
+    """
+
+    __slots__ = ("_next_id", "_settings", "all")
+
+    def __init__(
+        self, settings: StorageSettings, name: str, writeback_phase_us: int = 0, count: int = 1, place: int = 1
+    ) -> None:
+        self._settings = settings
+        self._next_id = count
+        self.all = [
+            LogDirectory(settings, (name,) if number == place else (), writeback_phase_us, number - 1)
+            for number in range(1, count + 1)
+        ]
+
+    @property
+    def online(self) -> list[LogDirectory]:
+        """The directories that work. Kafka: LogManager#liveLogDirs."""
+        return [directory for directory in self.all if not directory.failed]
+
+    @property
+    def are_several(self) -> bool:
+        """Whether there is more than one."""
+        return len(self.all) > 1
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids of the directories that work. Kafka: LogManager#directoryIds (3.9-4.4)."""
+        return tuple([directory.number for directory in self.all if not directory.failed])
+
+    @property
+    def have_failed(self) -> bool:
+        """Whether a directory has failed. Kafka: LogManager#hasOfflineLogDirs (3.9-4.4)."""
+        return any(directory.failed for directory in self.all)
+
+    @property
+    def failed_names(self) -> list[str]:
+        """The partitions with files in directories that have failed."""
+        return [name for directory in self.all if directory.failed for name in directory.storages]
+
+    # Files of replicas.
+
+    @property
+    def storages(self) -> Mapping[str, Storage]:
+        """The files of each replica, by partition."""
+        if len(self.all) == 1:
+            return self.all[0].storages
+        return {name: storage for directory in self.all for name, storage in directory.storages.items()}
+
+    def directory_of(self, name: str) -> LogDirectory | None:
+        """The directory with the files of a replica; None without any."""
+        for directory in self.all:
+            if name in directory.storages:
+                return directory
+        return None
+
+    def files(self, name: str) -> Storage:
+        """The files of a replica; empty ones if there is none."""
+        directory = self.directory_of(name)
+        return Storage(self._settings) if directory is None else directory.storages[name]
+
+    def next_directory(self, held: Iterable[str]) -> LogDirectory:
+        """The working directory with the fewest logs; of several, the first. `held` are the broker's replicas.
+
+        Kafka: LogManager#nextLogDirs (1.1-4.4).
+        """
+        names = set(held)
+        best, fewest = self.online[0], -1
+        for directory in self.online:
+            count = len(names.intersection(directory.storages))
+            if fewest < 0 or count < fewest:
+                best, fewest = directory, count
+        return best
+
+    def add(self, name: str, directory: LogDirectory) -> Storage:
+        """Create the files of a replica in a directory, in place of others of that name that never had a record."""
+        self.remove(name)
+        return directory.add(name)
+
+    def remove(self, name: str) -> None:
+        """Delete the files of a replica."""
+        for directory in self.online:
+            directory.storages.pop(name, None)
+
+    # Markers of clean shutdowns.
+
+    @property
+    def clean_shutdown(self) -> bool:
+        """Whether all directories work and have the marker."""
+        return all(directory.clean_shutdown and not directory.failed for directory in self.all)
+
+    @property
+    def clean_broker_epoch(self) -> int:
+        """The broker epoch in the markers; `NO_BROKER_EPOCH` if a directory has failed or has none, or if they differ.
+
+        Kafka: LogManager#readBrokerEpochFromCleanShutdownFiles (3.9-4.4).
+        """
+        first = self.all[0].clean_broker_epoch
+        for directory in self.all:
+            if directory.failed or directory.clean_broker_epoch != first:
+                return NO_BROKER_EPOCH
+        return first
+
+    def mark_clean(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
+        """Write the marker in each directory that works; see `LogDirectory.mark_clean`. Kafka: LogManager#shutdown."""
+        for directory in self.online:
+            directory.mark_clean(broker_epoch)
+
+    def close_unloaded(self, decide: Decisions, broker_epoch: int) -> None:
+        """See `LogDirectory.close_unloaded`."""
+        for directory in self.online:
+            directory.close_unloaded(decide, broker_epoch)
+
+    # Damage.
+
+    def power_lost(self, now_us: int) -> dict[str, list[Batch]]:
+        """The machine loses power; returns the lost batches by partition."""
+        return {name: storage.power_lost(now_us) for name, storage in self.storages.items()}
+
+    def corrupt_tails(self, count: int) -> dict[str, list[Batch]]:
+        """See `LogDirectory.corrupt_tails`; directories that have failed stay as they are."""
+        lost: dict[str, list[Batch]] = {}
+        for directory in self.online:
+            lost.update(directory.corrupt_tails(count))
+        return lost
+
+    def fail(self, directory: LogDirectory, now_us: int) -> dict[str, list[Batch]]:
+        """A directory fails: no more is written to it, so what had not been fsynced or written back is lost. Returns
+        the lost batches by partition.
+        """
+        directory.failed = True
+        directory.clean_shutdown = False
+        directory.clean_broker_epoch = NO_BROKER_EPOCH
+        return {name: storage.power_lost(now_us) for name, storage in directory.storages.items()}
+
+    def abandon(self, name: str) -> list[Batch]:
+        """A replica is created in another directory than the failed one with its files. When that is repaired, an
+        operator deletes those, because Kafka does not start with both; so they are gone. Returns the lost batches.
+
+        Kafka: LogManager#loadLog.
+        """
+        for directory in self.all:
+            if directory.failed and name in directory.storages:
+                return directory.storages.pop(name).log.batches
+        return []
+
+    def replace(self, directory: LogDirectory) -> dict[str, list[Batch]]:
+        """Put an empty directory in place of one; returns the lost batches by partition."""
+        empty = directory.new_empty_disk(self._next_id, keeps_names=not self.are_several)
+        self._next_id += 1
+        self.all[self.all.index(directory)] = empty
+        return {name: storage.log.batches for name, storage in directory.storages.items()}
+
+    def replace_all(self) -> dict[str, list[Batch]]:
+        """Put an empty directory in place of each; returns the lost batches by partition."""
+        lost: dict[str, list[Batch]] = {}
+        for directory in self.all[:]:
+            lost.update(self.replace(directory))
+        return lost

@@ -1,0 +1,204 @@
+"""Brokers with several log directories, of which one fails while the broker lives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sim.hosts.cluster import TOPIC
+from sim.hosts.kraft_broker import KRaftBroker
+from sim.hosts.topics import TopicPartition
+from sim.protocol import probes
+from sim.protocol.kraft.broker_lifecycle_manager import RUNNING
+from sim.protocol.kraft.metadata import UNASSIGNED, PartitionRegistration
+from sim.protocol.messages import KAFKA_STORAGE_ERROR
+from tests.sim.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sim.config import Value
+
+CONFIG: dict[str, Value] = {"auto.leader.rebalance.enable": False, "min.insync.replicas": 2, "sim.log.dirs": 2}
+ORDERS = "orders-0"
+
+
+def world(mode: str = "elr-4.3", config: Mapping[str, Value] | None = None) -> World:
+    """Three brokers with two directories each: the first partition is in the first, `orders-0` in the second."""
+    found = World(mode, config={**CONFIG, **(config or {})}, further=[TopicPartition(ORDERS, 3)])
+    found.run(2)
+    return found.ready()
+
+
+def state_of(found: World, name: str) -> PartitionRegistration:
+    state = found.cluster.control.state_of(name)
+    assert isinstance(state, PartitionRegistration)
+    return state
+
+
+def fail(found: World, broker: int, place: int = 1, seconds: float = 1) -> None:
+    assert found.cluster.machines.fail_directory(broker, place, by="test")
+    found.run(seconds)
+
+
+def repair(found: World, broker: int, *, replaced: bool = False, seconds: float = 40) -> None:
+    assert found.cluster.repair_directory(broker, replaced=replaced, by="test")
+    found.run(seconds)
+
+
+def reached(found: World, probe: int) -> bool:
+    return bool(found.cluster.recorder.coverage.seen & 1 << (len(probes.PROBES) - 1 - probe))
+
+
+def test_partitions_are_spread_over_directories_and_reported() -> None:
+    found = world()
+    for broker in (1, 2, 3):
+        directories = found.cluster.machines.directories[broker]
+        assert [list(one.storages) for one in directories.all] == [[TOPIC], [ORDERS]]
+        assert state_of(found, ORDERS).directory(broker) == 1
+        assert state_of(found, TOPIC).directory(broker) == 0
+
+
+def test_a_new_replica_is_unassigned_until_its_broker_reports_it() -> None:
+    found = World("elr-4.3", config=CONFIG)
+    found.cluster.kernel.run_until(218_400)
+    assert [state_of(found, TOPIC).directory(broker) for broker in (1, 2, 3)] == [UNASSIGNED] * 3
+
+
+def test_a_topic_may_name_its_directory() -> None:
+    found = World("elr-4.3", config=CONFIG, further=[TopicPartition(ORDERS, 3)], places={"orders": 1, "highwater": 2})
+    found.run(2)
+    directories = found.cluster.machines.directories[2]
+    assert [list(one.storages) for one in directories.all] == [[ORDERS], [TOPIC]]
+
+
+@pytest.mark.parametrize("mode", ["kraft", "elr", "elr-4.3"])
+def test_a_leader_in_a_failed_directory_is_replaced_and_the_broker_lives(mode: str) -> None:
+    found = world(mode)
+    before = state_of(found, ORDERS)
+    fail(found, 1)
+    state = state_of(found, TOPIC)
+    assert (state.leader, sorted(state.isr)) == (2, [2, 3])
+    assert state_of(found, ORDERS) is before
+    process = found.cluster.running[1]
+    assert process.offline == {TOPIC}
+    assert (process.replica(TOPIC), process.replica(ORDERS) is not None) == (None, True)
+    first = found.write(partition=0, seconds=3)
+    assert found.of("ack", record=first)
+    assert found.of("refused", record=first, error=KAFKA_STORAGE_ERROR) or first not in found.logs[0]
+    assert reached(found, probes.DIRECTORY_OFFLINE)
+    assert reached(found, probes.DIRECTORY_FAILS)
+
+
+def test_a_repaired_directory_is_used_after_a_restart() -> None:
+    found = world()
+    lost = found.write(seconds=1)
+    fail(found, 1)
+    assert lost not in found.logs[0]
+    kept = found.write(seconds=1)
+    assert found.cluster.running[1].incarnation == 1
+    repair(found, 1)
+    assert found.cluster.running[1].incarnation == 2
+    assert sorted(state_of(found, TOPIC).isr) == [1, 2, 3]
+    assert found.logs == [[lost, kept]] * 3
+
+
+def test_an_empty_directory_in_its_place_has_another_id() -> None:
+    found = world()
+    record = found.write(seconds=1)
+    fail(found, 1)
+    repair(found, 1, replaced=True)
+    assert state_of(found, TOPIC).directory(1) == 2
+    assert found.logs == [[record]] * 3
+    assert found.of("directory-replaced", broker=1)
+
+
+def test_a_broker_whose_last_directory_fails_exits_and_does_not_start() -> None:
+    found = world()
+    fail(found, 1, 1)
+    fail(found, 1, 2, seconds=30)
+    assert 1 not in found.cluster.running
+    assert found.of("halt", broker=1)
+    assert not found.cluster.start(1)
+    assert reached(found, probes.LAST_DIRECTORY)
+    repair(found, 1)
+    assert 1 in found.cluster.running
+
+
+def test_a_broker_with_one_directory_exits_when_it_fails() -> None:
+    found = World("kip320", config={"sim.log.dirs": 3}).ready()
+    assert len(found.cluster.machines.directories[1].all) == 1
+    fail(found, 1)
+    assert 1 not in found.cluster.running
+
+
+def test_a_restart_leaves_out_a_directory_that_has_failed() -> None:
+    found = world()
+    record = found.write(partition=1, seconds=1)
+    fail(found, 1)
+    found.cluster.kill(1)
+    found.cluster.start(1)
+    found.run(30)
+    process = found.cluster.running[1]
+    assert (process.replica(TOPIC), process.replica(ORDERS) is not None) == (None, True)
+    assert found.logs_of(ORDERS) == [[record]] * 3
+    assert found.of("directory-offline", broker=1)
+    assert sorted(state_of(found, ORDERS).isr) == [1, 2, 3]
+    assert sorted(state_of(found, TOPIC).isr) == [2, 3]
+
+
+def test_only_a_directory_without_marker_is_recovered() -> None:
+    found = world()
+    fail(found, 1)
+    found.cluster.shut_down(1)
+    found.run(5)
+    directories = found.cluster.machines.directories[1]
+    assert [one.clean_shutdown for one in directories.all] == [False, True]
+    assert directories.clean_broker_epoch == -1
+
+
+def test_a_failure_that_cannot_be_reported_stops_the_broker() -> None:
+    found = world(config={"log.dir.failure.timeout.ms": 4_000})
+    found.cluster.links.cut(1, 0)
+    fail(found, 1, seconds=5)
+    assert reached(found, probes.DIRECTORY_UNREPORTED)
+    process = found.cluster.running.get(1)
+    assert process is None or (isinstance(process, KRaftBroker) and process._lifecycle.state != RUNNING)
+
+
+def test_a_paused_broker_notices_the_failure_when_it_resumes() -> None:
+    found = world()
+    found.cluster.pause(1)
+    fail(found, 1)
+    assert not found.of("directory-failed")
+    found.cluster.resume(1)
+    found.run(1)
+    assert found.of("directory-failed", broker=1)
+
+
+def test_a_directory_fails_while_its_broker_is_down() -> None:
+    found = world()
+    found.cluster.kill(2)
+    fail(found, 2)
+    found.cluster.start(2)
+    found.run(20)
+    process = found.cluster.running[2]
+    assert process.replica(TOPIC) is None
+    assert not found.cluster.machines.fail_directory(2, 1)
+
+
+def test_a_replica_that_was_not_reported_is_created_in_another_directory() -> None:
+    found = World("elr-4.3", config=CONFIG)
+    found.cluster.kernel.run_until(218_400)
+    found.cluster.links.cut(1, 0)
+    found.run(0.05)
+    fail(found, 1, seconds=0.01)
+    found.cluster.kill(1)
+    found.cluster.links.heal(1, 0)
+    found.cluster.start(1)
+    found.run(30)
+    assert reached(found, probes.REPLICA_ELSEWHERE)
+    assert [list(one.storages) for one in found.cluster.machines.directories[1].all] == [[], [TOPIC]]
+    state = state_of(found, TOPIC)
+    assert (state.directory(1), sorted(state.isr)) == (1, [1, 2, 3])
