@@ -54,9 +54,12 @@ class RecoveryQuorum(Checker):
             return
         if before is None:
             return
-        self.decided = True
         needed = self._min_isr = min(min_isr, self._min_isr)
         members = {*before.isr, *before.elr}
+        if before.isr and members.issubset(state.isr):  # min.insync.replicas rose, or a replica joined.
+            self._before = state
+            return
+        self.decided = True
         if step.remembers:
             members.update(before.last_known_elr)
         if state.leader and state.leader != before.leader and state.leader not in members:

@@ -203,7 +203,7 @@ class Log:
         if offset <= self.log_start:
             return
         self.log_start = offset
-        self.producers.log_start = max(self.producers.log_start, offset)
+        self.producers.raise_log_start(offset)
         gone = place_of(self.lasts, offset)
         self.below += self.batches[:gone]
         self.detach()

@@ -41,6 +41,7 @@ class ProducerStateManager:
         log_start: the highest log start while the state was built.
         loaded_start: the log start when the snapshot was written and loaded; if deleted producers are forgotten, it has
             none whose last batch ends below.
+        highest_start: the highest log start so far, whatever snapshot is loaded.
         doubt: with another value of rule ``producer_snapshots``, snapshots up to here might differ.
         snapshots_reloads: a truncation also takes a snapshot: rule ``producer_snapshots`` is not ``rolled``.
     """
@@ -49,6 +50,7 @@ class ProducerStateManager:
         "_last_snapshot",
         "_log_starts",
         "doubt",
+        "highest_start",
         "known_from",
         "loaded_at",
         "loaded_start",
@@ -61,7 +63,7 @@ class ProducerStateManager:
         self.snapshots: list[int] = []
         self._log_starts: dict[int, int] = {}
         self.loaded_at = self.known_from = log_start
-        self.loaded_start = self.log_start = log_start
+        self.loaded_start = self.log_start = self.highest_start = log_start
         self._last_snapshot = log_start
         self.doubt = 0
         self.snapshots_reloads = True
@@ -97,6 +99,12 @@ class ProducerStateManager:
         else:
             self.loaded_at = self.known_from = self._last_snapshot = log_start
         self.loaded_start = self.log_start = max(log_start, self._log_starts.get(self.loaded_at, log_start))
+        self.highest_start = max(self.highest_start, log_start)
+
+    def raise_log_start(self, log_start: int) -> None:
+        """Note the log start, if it is higher."""
+        self.log_start = max(self.log_start, log_start)
+        self.highest_start = max(self.highest_start, log_start)
 
     def recover_segment(self, log_start: int, first: int, base: int, end: int) -> None:
         """Scan a segment after an unclean shutdown, including data below the log start.
@@ -131,7 +139,7 @@ class ProducerStateManager:
         begins, last = frozenset(segments), self.snapshots[-1] if self.snapshots else 0
         kept = [offset for offset in self.snapshots if offset in begins or (offset > segments[-1] and offset == last)]
         if kept != self.snapshots:
-            self.doubt = max(self.doubt, last)
+            self.doubt = max(self.doubt, *(offset for offset in self.snapshots if offset not in kept))
             if not keeps_all:
                 self.snapshots = kept
         self.reload(log_start, leo)
@@ -166,11 +174,14 @@ def latest_batches(log: Log, producer_id: int, *, forgets_deleted: bool = False)
 
 
 def is_doubtful(log: Log, producer_id: int) -> bool:
-    """Whether a producer's state might differ with other snapshots (see `doubt`)."""
+    """Whether a producer's state might differ with other snapshots (see `doubt`).
+
+    The answer does not depend on the snapshots that there are, so that it is the same with each value of the rule.
+    """
     state = log.producers
     if not state.doubt:
         return False
-    if state.loaded_start > log.log_start:
+    if state.highest_start > log.log_start:  # So might be `loaded_start`.
         return True
     count = 0
     for batches in (log.batches, log.below):

@@ -110,6 +110,15 @@ def test_the_smallest_min_isr_counts() -> None:
     assert world.change(0, (), (), known=(1,), min_isr=1) == ["recovery-quorum"]
 
 
+def test_nothing_is_decided_while_no_member_leaves() -> None:
+    """The history is then the same without ELR, where the checker is not told of changes."""
+    world = World()
+    assert world.change(1, (1, 2, 3), min_isr=4, replicas=(1, 2, 3, 4)) == []
+    assert not world.checker.decided
+    assert world.change(1, (1, 2), (3,), min_isr=4, replicas=(1, 2, 3, 4)) == []
+    assert world.checker.decided
+
+
 def test_a_change_of_min_isr_that_clears_the_elr_forgets_who_has_it() -> None:
     world = World()
     world.change(1, (1,), (2,))

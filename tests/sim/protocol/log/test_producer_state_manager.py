@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sim.environment.storage import Storage, StorageSettings
 from sim.protocol.batch import NO_SEQUENCE
 from sim.protocol.decisions import Decisions
 from sim.protocol.log.log import Log
-from sim.protocol.log.producer_state_manager import RETAINED, check, latest_batches
+from sim.protocol.log.producer_state_manager import RETAINED, ProducerStateManager, check, latest_batches
 from sim.protocol.messages import (
     INVALID_PRODUCER_EPOCH,
     NONE,
@@ -247,3 +249,36 @@ def test_repetition_is_appended_without_the_rule() -> None:
     for sequence in (0, 0, 5):
         send(one, sequence)
     assert one.log.leo == 3
+
+
+OPERATIONS = st.lists(
+    st.tuples(st.sampled_from(["append", "roll", "truncate", "restart", "start"]), st.integers(0, 6)), max_size=25
+)
+
+
+@given(OPERATIONS)
+def test_doubt_does_not_depend_on_the_snapshots_that_there_are(operations: list[tuple[str, int]]) -> None:
+    """Otherwise a run with one value of ``producer_snapshots`` would record other queries than a run with another."""
+    states = {(reloads, keeps_all): ProducerStateManager(0) for reloads in (True, False) for keeps_all in (True, False)}
+    leo, log_start, segments = 0, 0, [0]
+    for operation, amount in operations:
+        if operation == "append":
+            leo += amount
+        elif operation == "roll" and leo > segments[-1]:
+            segments.append(leo)
+        elif operation == "truncate":
+            leo = max(log_start, leo - amount)
+            segments = [base for base in segments if base <= leo]
+        elif operation == "start":
+            log_start = min(leo, log_start + amount)
+        for (reloads, keeps_all), state in states.items():
+            state.snapshots_reloads = reloads
+            if operation == "roll":
+                state.take_snapshot(leo)
+            elif operation == "truncate":
+                state.reload(log_start, leo)
+            elif operation == "restart":
+                state.load(log_start, leo, segments, keeps_all=keeps_all)
+            elif operation == "start":
+                state.raise_log_start(log_start)
+        assert len({(state.doubt, state.highest_start) for state in states.values()}) == 1
