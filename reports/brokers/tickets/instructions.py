@@ -8,7 +8,7 @@ from reports.brokers.tickets.story import in_properties, listed
 from sim.history import steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from reports.brokers.tickets.story import Story
     from scenarios.format.scenario import Pattern
@@ -18,8 +18,10 @@ def instructions(story: Story) -> list[str]:
     """One sentence or two for each line of the script that does something."""
     brokers = listed(range(1, story.replicas + 1))
     found = [f"Create a topic of one partition with replicas on brokers {brokers}, and wait until all are in the ISR."]
-    for line in story.lines:
+    for line, at_us in zip(story.lines, story.times, strict=True):
         said = _ACTIONS[line.do](line.params) if line.do in _ACTIONS else f"{line.do} {dict(line.params)}."
+        if line.do == "power-loss":
+            said = _lose_power(story, line.params["brokers"], at_us)
         parts = [_wait(line.when), said]
         if text := " ".join(filter(None, parts)):
             found.append(text)
@@ -31,7 +33,7 @@ def _wait(pattern: Pattern | None) -> str:
         return ""
     match pattern.step:
         case steps.ISR.name:
-            return f"Wait until the ISR is {listed(pattern.isr or ())}."
+            return f"Wait until the ISR is {listed(sorted(pattern.isr or ()))}."
         case steps.DELETED.name:
             return f"Wait until broker {pattern.broker} has deleted its log."
         case steps.LEAD.name:
@@ -47,6 +49,16 @@ def _wait(pattern: Pattern | None) -> str:
 
 def _produce(params: Mapping[str, Any]) -> str:
     return f"Produce {params['batch']} with acks={params.get('acks', 'all')}."
+
+
+def _lose_power(story: Story, brokers: Iterable[int], at_us: int) -> str:
+    """Kill the brokers; of each, which batch on it had not flushed."""
+    said = []
+    for broker in brokers:
+        batch = story.lost_from(broker, at_us)
+        end = f"cut from its log what it appended from {batch} on" if batch else "leave its log: all of it was flushed"
+        said.append(f"Let broker {broker} lose power: kill it (SIGKILL), and {end}.")
+    return " ".join(said)
 
 
 def _link(word: str) -> Callable[[Mapping[str, Any]], str]:
@@ -73,9 +85,6 @@ _ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "heal": _link("Heal"),
     "pause": lambda params: f"Pause broker {params['node']} (SIGSTOP).",
     "resume": lambda params: f"Resume broker {params['node']} (SIGCONT).",
-    "power-loss": lambda params: (
-        f"Let brokers {listed(params['brokers'])} lose power: kill them, and cut their logs to what they had flushed."
-    ),
     "disk-replaced": lambda params: f"Kill broker {params['broker']}, and give it an empty disk, formatted anew.",
     "set-config": lambda params: " ".join(
         f"Set {key} = {in_properties(value)}." for key, value in params["config"].items()

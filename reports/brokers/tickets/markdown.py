@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.brokers.tickets.causes import CAUSES
@@ -22,6 +23,17 @@ _EXPECTED: Final = {
     "no-progress": "With all brokers alive, the partition has a leader and its reassignment completes.",
     "hw-regression": "The high watermark does not go back.",
 }
+_NOTES: Final = {
+    "cut": (
+        "A link is cut by a proxy or a firewall that drops its messages.",
+        "The shell script pauses the follower (SIGSTOP) if it is in the ISR, and else throttles its leader.",
+    ),
+    "reassignment": (
+        "kafka-reassign-partitions.sh refuses brokers that are down; Kafka's Admin client does not.",
+        "The shell script uses that client.",
+    ),
+}
+"""Action -> what a person has to know who performs it, and how the shell script performs it."""
 
 
 def markdown(story: Story, confirmed: Mapping[str, Any] | None, files: Mapping[str, str]) -> str:
@@ -55,11 +67,15 @@ def _lines(story: Story, confirmed: Mapping[str, Any] | None, files: Mapping[str
     )
     yield from ("", "## Steps", "")
     yield from (f"{number}. {text}" for number, text in enumerate(instructions(story), start=1))
+    has_script = any(file.startswith(f"[{scenario.name}.sh]") for file in files.values())
+    for do, notes in _NOTES.items():
+        if any(line.do == do for line in story.lines):
+            yield from ("", " ".join(notes if has_script else notes[:1]))
     yield from ("", "## Expected", "")
     expected = dict.fromkeys(one["kind"] for one in story.result.violations)
     yield from (f"- {_EXPECTED.get(kind, kind)}" for kind in expected)
     yield from ("", "## Actual", "")
-    yield from (f"- {_violated(one)}" for one in story.result.violations)
+    yield from (f"- {_violated(story, one)}" for one in story.result.violations)
     yield from ("", "## Transcripts", "")
     yield from _transcripts(story, confirmed)
     yield from ("", "## What decides in Kafka's code", "")
@@ -79,8 +95,11 @@ def _outcome(one: Tried) -> str:
     return f"**{', '.join(one.violations)}**" if one.fails else "as expected"
 
 
-def _violated(violation: Mapping[str, Any]) -> str:
-    return f"{violation['kind']}: {escaped(str(violation['detail']))}"
+def _violated(story: Story, violation: Mapping[str, Any]) -> str:
+    """A violation in the ticket's own names: batches, and brokers that are back."""
+    detail = re.sub(r"\brecord (\d+)", lambda found: story.batch_of(int(found[1])), str(violation["detail"]))
+    detail = re.sub(r" at [\d.]+ s$", "", detail).replace("at the deadline after healing", "although all brokers run")
+    return f"{violation['kind']}: {escaped(detail)}"
 
 
 def _is_harness(key: str) -> bool:
@@ -88,6 +107,7 @@ def _is_harness(key: str) -> bool:
     return key == "replica.socket.timeout.ms"
 
 
+_COUNTED: Final = "Leader epochs are counted from 0; partition N is its state after the N-th change."
 _SHOWN: Final = ("partition ", "log of broker ", "epoch cache of broker ", "verdict")
 
 
@@ -100,7 +120,7 @@ def _transcripts(story: Story, confirmed: Mapping[str, Any] | None) -> Iterator[
     run = confirmed["runs"][-1]
     kafka = confirmed["kafka"]
     agrees = "agree in each compared line" if run["agrees"] else "DIFFER"
-    yield f"Simulation and brokers of {kafka} {agrees}. Leader epochs are counted from 0."
+    yield f"Simulation and brokers of {kafka} {agrees}. {_COUNTED}"
     yield from ("", f"| | simulation | Kafka {kafka} |", "|---|---|---|")
     for row in run["rows"]:
         if row["what"].startswith(_SHOWN) or "acknowledged" in row["what"] or row["what"].startswith("story: "):

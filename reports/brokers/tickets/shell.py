@@ -92,7 +92,7 @@ class _Writer:
             case steps.LEAD.name if broker:
                 return [f'await 120 "broker {broker} leads" leader_is {broker}']
             case steps.SESSION_END.name:
-                return [f'await 180 "broker {broker} leads no longer" leader_is_not {broker}', "sleep 2"]
+                return [f"session_over {broker}", "sleep 2"]
             case steps.HW.name | steps.FOLLOW.name:
                 return ["sleep 3"]
         return ["sleep 2"]  # Acknowledgements, ends and starts of brokers are waited for where they are asked for.
@@ -165,7 +165,7 @@ class _Writer:
     def lose_power(self, params: Mapping[str, Any]) -> list[str]:
         """Kill the brokers, and cut from their logs what the simulation loses."""
         brokers = list(params["brokers"])
-        ends = " ".join(f"{one}:{self._lost_from(one)}" for one in brokers)
+        ends = " ".join(f"{one}:{self._story.lost_from(one, self._now_us)}" for one in brokers)
         ids = " ".join(map(str, brokers))
         return [f'note "brokers {ids} lose power, and what they have not flushed"', f"lose_power {ends}"]
 
@@ -199,15 +199,6 @@ class _Writer:
             elif step["step"] == steps.ISR.name:
                 isr = tuple(step["isr"])
         return leader, isr
-
-    def _lost_from(self, broker: int) -> str:
-        """The first batch that a broker lacks when it has recovered."""
-        recovered = next(
-            step["offset"]
-            for step in self._story.trace
-            if step["t"] > self._now_us and step["step"] == steps.RECOVERED.name and step["broker"] == broker
-        )
-        return next((batch for batch, record in self._story.batches.items() if record >= recovered), "")
 
 
 _ACTIONS: Final[Mapping[str, Callable[[_Writer, Mapping[str, Any]], list[str]]]] = {

@@ -16,6 +16,7 @@ from scenarios.single.run import run
 from scenarios.single.script import RulesInForce
 from sim.config import Value, integer
 from sim.errors import InputError
+from sim.history import steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,6 +79,19 @@ class Story:
         sends = [line.params for line in self.lines if line.do == "produce"]
         firsts = accumulate((params.get("records", 1) for params in sends), initial=0)
         return {params["batch"]: first for params, first in zip(sends, firsts, strict=False)}
+
+    def batch_of(self, record: int) -> str:
+        """The batch that holds a record."""
+        return [batch for batch, first in self.batches.items() if first <= record][-1]
+
+    def lost_from(self, broker: int, at_us: int) -> str:
+        """The first batch that a broker lacks when it has recovered from a power loss; empty: it lacks none."""
+        recovered = next(
+            step["offset"]
+            for step in self.trace
+            if step["t"] > at_us and step["step"] == steps.RECOVERED.name and step["broker"] == broker
+        )
+        return next((batch for batch, record in self.batches.items() if record >= recovered), "")
 
     @property
     def replicas(self) -> int:

@@ -18,6 +18,10 @@ SCRIPT: Final = "Shell script, with Kafka's own tools on a fresh cluster on loop
 TEST: Final = (
     "JUnit test of the controller, for the test jars of kafka-metadata, server-common, raft and clients; it is red"
 )
+RESULT: Final = (
+    "takes some minutes and says LOST, NO LEADER, NOT COMPLETED or DIVERGED (exit code 1) if it happened, KEPT (0) if "
+    "not, NOT REPEATED (2) if a step did not come about."
+)
 WRITTEN: Final = Path(__file__).with_name("written")
 """The tickets of all findings."""
 BY_HAND: Final = "<!-- Written by hand: "
@@ -54,14 +58,18 @@ def ticket(name: str, confirmed: dict[str, Any] | None = None) -> Ticket:
     notes: list[str] = []
     try:
         files[f"{story.scenario.name}.sh"] = shell(story)
-        named[SCRIPT] = f"[{story.scenario.name}.sh]({story.scenario.name}.sh)"
+        file = f"{story.scenario.name}.sh"
+        named[SCRIPT] = f"[{file}]({file}). `KAFKA_HOME=~/kafka_2.13-{story.release} bash {file}` {RESULT}"
     except InputError as error:
         notes += error.problems
         named[SCRIPT] = f"none; {error.problems[0].removeprefix(f'{story.scenario.name}: ')}"
     try:
         test, source = junit(story)
         files[f"{test}.java"] = source
-        named[TEST] = f"[{test}.java]({test}.java)"
+        named[TEST] = (
+            f"[{test}.java]({test}.java). In a checkout of Kafka, copy it to "
+            f"`metadata/src/test/java/org/apache/kafka/controller` and run `./gradlew metadata:test --tests {test}`."
+        )
     except InputError as error:
         notes += error.problems
     return Ticket({f"{story.scenario.name}.md": markdown(story, confirmed, named), **files}, notes)

@@ -92,8 +92,30 @@ def test_a_member_of_the_isr_is_paused_where_a_link_is_cut() -> None:
     assert "broker.session.timeout.ms=60000" in script
 
 
+def test_nobody_is_asked_where_no_broker_runs() -> None:
+    script = shell(tell("stale-log-start"))
+    assert script.index("crash 2\n") < script.index("\nsession_over 2\n") < script.index("\nrun 2\n")
+    assert "sleep $((60000 / 1000 + 3))" in script
+
+
 def test_power_is_lost_back_to_what_the_simulation_kept() -> None:
     assert "lose_power 4:m2 5:" in shell(tell("reassignment-shrinks-isr"))
+
+
+def test_steps_can_be_followed_from_the_text() -> None:
+    text = ticket("reassignment-again").files["reassignment-again.md"]
+    assert "Let broker 4 lose power: kill it (SIGKILL), and cut from its log what it appended from m2 on." in text
+    assert "Wait until the ISR is 1, 4." in text
+    assert "the first of them m2; its batch was acknowledged at offset 1\n" in text
+    assert "no leader although all brokers run" in text
+    assert "kafka-reassign-partitions.sh refuses brokers that are down" in text
+    assert "bash reassignment-again.sh" in text
+    assert "./gradlew metadata:test --tests ReassignmentAgainTest" in text
+    assert (
+        "cut from its log what it appended from m1 on"
+        in ticket("reassignment-shrinks-isr").files["reassignment-shrinks-isr.md"]
+    )
+    assert "script pauses the follower (SIGSTOP)" in ticket("stale-log-start").files["stale-log-start.md"]
 
 
 def test_what_kafkas_tools_cannot_do_is_said() -> None:
@@ -101,6 +123,7 @@ def test_what_kafkas_tools_cannot_do_is_said() -> None:
     assert list(written.files) == ["forgotten-expansion.md"]
     assert len(written.notes) == 2
     assert "metadata-lag has no counterpart among Kafka's tools" in written.notes[0]
+    assert "The shell script" not in written.files["forgotten-expansion.md"]
     assert "Partition#makeLeader" in written.files["forgotten-expansion.md"]
 
 
