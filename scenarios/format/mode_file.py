@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from scenarios import paths
 from scenarios.format.validation import Table, validated
@@ -32,6 +32,11 @@ class _Promise(Table):
     damaged_by_loss: bool | None = None
 
 
+def _as_written(value: object) -> object:
+    """A number or boolean as text: no rule has such a value, and the error then names the values that there are."""
+    return str(value).lower() if isinstance(value, bool | int | float) else value
+
+
 class _File(Table):
     version: Annotated[Literal[1], Field(alias="schema")]
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
@@ -40,7 +45,7 @@ class _File(Table):
     description: str = ""
     sources: tuple[str, ...] = Field(default=(), strict=False)
     release: str | None = None
-    rules: dict[str, str] = Field(default_factory=dict)
+    rules: dict[str, Annotated[str, BeforeValidator(_as_written)]] = Field(default_factory=dict)
     promise: _Promise = Field(default_factory=_Promise)
 
 

@@ -56,6 +56,7 @@ def test_mode_files_may_be_based_on_one_another(tmp_path: Path) -> None:
         (f'{HEAD}base = "elr-4.9"\n', "base = 'elr-4.9': no such mode; did you mean 'elr-4.3'?"),
         (f'{HEAD}base = "mine.toml"\n', "is based on itself: mine.toml -> mine.toml"),
         (f'{HEAD}base = "none.toml"\n', "none.toml: cannot be read"),
+        (f'{HEAD}base = "elr"\n[rules]\nelr = true\n', "rule elr has no value 'true'; one of: off, on"),
         (f'{HEAD}base = "elr"\n[rules]\nelr = "maybe"\n', "rule elr has no value 'maybe'; one of: off, on"),
         (f'{HEAD}base = "elr"\n[rules]\nelrs = "on"\n', "unknown rule 'elrs'; did you mean 'elr'?"),
         (f'{HEAD}base = "elr"\nrule = 1\n', "unknown key 'rule'; did you mean 'rules'?"),
