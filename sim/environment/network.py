@@ -200,7 +200,7 @@ class Node(Receiver):
         """
         return 0
 
-    def outlasts_timeout(self, peer: int, answered_us: int, period_us: int) -> bool:  # noqa: ARG002 - for subclasses
+    def is_answered_in_time(self, peer: int, answered_us: int, period_us: int) -> bool:  # noqa: ARG002 - for subclasses
         """Whether this fetch, answered at `answered_us`, and its repeats of `period_us` each do not time out."""
         return True
 
@@ -429,10 +429,6 @@ class Channel(Gate, Generic[Target]):
     def deliver_at(self, arrival_us: int, message: Message) -> None:
         """Deliver an elidable message at a given time."""
         self._kernel.schedule_first(arrival_us, self, message)
-
-    def latest_us(self) -> int:
-        """Latest arrival of a message sent now."""
-        return max(self._kernel.now_us + self.longest_us, self._last_us + 1)
 
     def close(self) -> None:
         """Close the connection because a process ended; messages in flight are lost."""

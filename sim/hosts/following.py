@@ -384,7 +384,7 @@ class Following(Serving):
             return 0
         return fetcher.repeated_places(request, results)
 
-    def outlasts_timeout(self, peer: int, answered_us: int, period_us: int) -> bool:
+    def is_answered_in_time(self, peer: int, answered_us: int, period_us: int) -> bool:
         timeout_us = self.settings.socket_timeout_us
         return answered_us < self._sent_us[peer] + timeout_us and period_us < timeout_us
 

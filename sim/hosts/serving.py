@@ -357,7 +357,7 @@ class Serving(HostingBroker):
             return False
         wait_us = self._wait_us(request)
         answer_us = wait_us + back.longest_us
-        if not asker.outlasts_timeout(self.node, delayed.since_us + answer_us, there.longest_us + answer_us):
+        if not asker.is_answered_in_time(self.node, delayed.since_us + answer_us, there.longest_us + answer_us):
             return False
         ElidedFetch(self, delayed, results, there, back, wait_us).begin()
         return True
