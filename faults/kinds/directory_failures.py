@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from faults.kind import BROKER, Amount, Duration, FaultKind, Param, Targets
+from faults.kind import BROKER, Amount, Duration, FaultKind, Param, Role, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 from sim.native import mypyc_attr
@@ -29,6 +29,7 @@ class LogDirectoryFault(FaultKind):
     moves_leader: ClassVar[bool] = True
     loses_records: ClassVar[bool] = True
     of_partition: ClassVar[bool] = True
+    roles: ClassVar[tuple[Role, ...]] = (Role.LEAVE_ISR, Role.STRIKE_LAST)
     replaced: ClassVar[bool]
     """Whether it comes back empty."""
 

@@ -7,11 +7,10 @@ the disk, and another one if the directory comes back empty (``meta.properties``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from sim.environment.storage import LogDirectory, Storage, StorageSettings
 from sim.protocol.batch import Batch
-from sim.protocol.decisions import Decisions
 from sim.protocol.messages import NO_BROKER_EPOCH
 
 
@@ -56,15 +55,11 @@ class LogDirectories:
         """The ids of the directories that work. Kafka: LogManager#directoryIds (3.9-4.4)."""
         return tuple([directory.number for directory in self.all if not directory.failed])
 
-    @property
-    def have_failed(self) -> bool:
-        """Whether a directory has failed. Kafka: LogManager#hasOfflineLogDirs (3.9-4.4)."""
-        return any(directory.failed for directory in self.all)
-
-    @property
-    def failed_names(self) -> list[str]:
-        """The partitions with files in directories that have failed."""
-        return [name for directory in self.all if directory.failed for name in directory.storages]
+    def names_outside(self, live: Sequence[LogDirectory]) -> list[str]:
+        """The partitions with files in directories that a process does not use."""
+        if len(live) == len(self.all):
+            return []
+        return [name for directory in self.all if directory not in live for name in directory.storages]
 
     # Files of replicas.
 
@@ -87,26 +82,13 @@ class LogDirectories:
         directory = self.directory_of(name)
         return Storage(self._settings) if directory is None else directory.storages[name]
 
-    def next_directory(self, held: Iterable[str]) -> LogDirectory:
-        """The working directory with the fewest logs; of several, the first. `held` are the broker's replicas.
-
-        Kafka: LogManager#nextLogDirs (1.1-4.4).
-        """
-        names = set(held)
-        best, fewest = self.online[0], -1
-        for directory in self.online:
-            count = len(names.intersection(directory.storages))
-            if fewest < 0 or count < fewest:
-                best, fewest = directory, count
-        return best
-
     def add(self, name: str, directory: LogDirectory) -> Storage:
         """Create the files of a replica in a directory, in place of others of that name that never had a record."""
         self.remove(name)
         return directory.add(name)
 
     def remove(self, name: str) -> None:
-        """Delete the files of a replica."""
+        """Delete the files of a replica; a directory that has failed keeps them."""
         for directory in self.online:
             directory.storages.pop(name, None)
 
@@ -128,16 +110,6 @@ class LogDirectories:
             if directory.failed or directory.clean_broker_epoch != first:
                 return NO_BROKER_EPOCH
         return first
-
-    def mark_clean(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
-        """Write the marker in each directory that works; see `LogDirectory.mark_clean`. Kafka: LogManager#shutdown."""
-        for directory in self.online:
-            directory.mark_clean(broker_epoch)
-
-    def close_unloaded(self, decide: Decisions, broker_epoch: int) -> None:
-        """See `LogDirectory.close_unloaded`."""
-        for directory in self.online:
-            directory.close_unloaded(decide, broker_epoch)
 
     # Damage.
 
@@ -161,14 +133,15 @@ class LogDirectories:
         directory.clean_broker_epoch = NO_BROKER_EPOCH
         return {name: storage.power_lost(now_us) for name, storage in directory.storages.items()}
 
-    def abandon(self, name: str) -> list[Batch]:
-        """A replica is created in another directory than the failed one with its files. When that is repaired, an
-        operator deletes those, because Kafka does not start with both; so they are gone. Returns the lost batches.
+    def abandon(self, name: str, live: Sequence[LogDirectory]) -> list[Batch]:
+        """A replica is created in another directory than the one with its files, which its process does not use. When
+        that is repaired, an operator deletes those, because Kafka does not start with both; so they are gone. Returns
+        the lost batches.
 
         Kafka: LogManager#loadLog.
         """
         for directory in self.all:
-            if directory.failed and name in directory.storages:
+            if directory not in live and name in directory.storages:
                 return directory.storages.pop(name).log.batches
         return []
 
@@ -185,3 +158,18 @@ class LogDirectories:
         for directory in self.all[:]:
             lost.update(self.replace(directory))
         return lost
+
+
+def next_directory(live: Sequence[LogDirectory], held: Iterable[str]) -> LogDirectory:
+    """The directory with the fewest logs among those that a process uses; of several, the first. `held` are the
+    broker's replicas.
+
+    Kafka: LogManager#nextLogDirs (1.1-4.4).
+    """
+    names = set(held)
+    best, fewest = live[0], -1
+    for directory in live:
+        count = len(names.intersection(directory.storages))
+        if fewest < 0 or count < fewest:
+            best, fewest = directory, count
+    return best

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sim.config import Value
 from sim.environment.elision import ElidedPings
-from sim.environment.log_directories import LogDirectories
+from sim.environment.log_directories import LogDirectories, next_directory
 from sim.environment.network import Channel, Network
 from sim.environment.storage import LogDirectory, RecoveryError, Storage
 from sim.history import steps
@@ -90,7 +90,8 @@ class Broker(Following):
         broker_epoch: of its registration, -1 before the first.
         checkpointing: whether it writes the HW file, which begins with the first decision that it adopts.
         disk_stalled_us: when its disk stalled; None: it works.
-        directories: its log directories.
+        directories: the log directories of its machine.
+        live_directories: those that worked at its start, and have not failed since; it uses no others.
         zombie: its session expired, and its pings or heartbeats no longer arrive.
     """
 
@@ -106,6 +107,7 @@ class Broker(Following):
         "directories",
         "disk_stalled_us",
         "incarnation",
+        "live_directories",
         "zombie",
     )
 
@@ -114,6 +116,7 @@ class Broker(Following):
         self.network = startup.network
         self.incarnation = startup.incarnation
         self.directories = startup.directories
+        self.live_directories = startup.directories.online
         self.epoch_end_version = 3 if self.decide.validates_position.answer else 2
         self.broker_epoch = -1
         self.zombie = False
@@ -138,7 +141,7 @@ class Broker(Following):
     def _load(self, _: object) -> None:
         """Load the logs of the directories that work, each of them after its own marker. Kafka: LogManager#loadLogs."""
         replicas: dict[str, HostedReplica] = {}
-        for directory in self.directories.online:
+        for directory in self.live_directories:
             clean = directory.take_marker()
             for name, storage in directory.storages.items():
                 known = len(storage.epoch_checkpoint.entries)
@@ -186,9 +189,10 @@ class Broker(Following):
         if not directories.are_several:
             return directories.all[0]
         place = self._places.get(topic_of(name), 0)
-        if place and not directories.all[place - 1].failed:
+        if place and directories.all[place - 1] in self.live_directories:
             return directories.all[place - 1]
-        return directories.next_directory([state.name for state in self.known.values() if self.node in state.replicas])
+        held = [state.name for state in self.known.values() if self.node in state.replicas]
+        return next_directory(self.live_directories, held)
 
     def remove_replica(self, replica: HostedReplica) -> None:
         """Delete a replica with its files, because its topic was deleted: fetches that wait get an error.
@@ -209,6 +213,7 @@ class Broker(Following):
 
         Kafka: ReplicaManager#handleLogDirFailure.
         """
+        self.live_directories = [one for one in self.live_directories if one is not directory]
         for name in directory.storages:
             self.offline.add(name)
             replica = self.replicas.pop(name, None)

@@ -267,7 +267,7 @@ class Cluster:
         )
         process = self.running[broker] = self.control.broker(startup)
         self.recorder.record_for_all(steps.Start(broker, process.incarnation))
-        self.machines.started(broker)
+        self.machines.started(process)
         process.start()
         return True
 

@@ -181,7 +181,7 @@ class KRaftBroker(Broker):
         """Register and load the logs; the broker is reachable meanwhile. Kafka: BrokerServer#startup."""
         self.network.join(self)
         self._previous_broker_epoch = self.directories.clean_broker_epoch
-        self._registered_directories = self.directories.ids
+        self._registered_directories = tuple([directory.number for directory in self.live_directories])
         self._lifecycle.start()
         super().start()
 
@@ -234,7 +234,8 @@ class KRaftBroker(Broker):
         self._publish()
 
     def close_unloaded(self) -> None:
-        self.directories.close_unloaded(self.decide, self.broker_epoch)
+        for directory in self.live_directories:
+            directory.close_unloaded(self.decide, self.broker_epoch)
 
     @property
     def metadata_offset(self) -> int:
@@ -537,18 +538,18 @@ class KRaftBroker(Broker):
         If the metadata does not have its directory yet, it is created nevertheless.
         Kafka: Partition#createLogInAssignedDirectoryId (3.9-4.4), ReplicaManager#getOrCreatePartition (3.9-4.4).
         """
-        directories = self.directories
-        if not directories.are_several or not directories.have_failed:
+        directories, live = self.directories, self.live_directories
+        if len(live) == len(directories.all):
             return True
         if state.name in self.offline:
             return False
         assigned = state.directory(self.node)
-        if assigned in directories.ids:
+        if assigned in [directory.number for directory in live]:
             return True
         if assigned == UNASSIGNED:
-            if state.name in directories.failed_names:
+            if state.name in directories.names_outside(live):
                 self.reached(probes.REPLICA_ELSEWHERE)
-                lost = directories.abandon(state.name)
+                lost = directories.abandon(state.name, live)
                 step = steps.End(self.node, steps.DIRECTORY_OFFLINE, lost, unclean=True, was_down=True)
                 self._recorder.of(state.name).record(step)
             return True

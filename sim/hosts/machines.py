@@ -174,8 +174,10 @@ class Machines:
         """A process notices that a log directory has failed."""
         process, directory = entry
         broker = process.node
-        directories = self.directories[broker]
-        if directory.failed or directory not in directories.all:
+        if directory.failed or directory not in self.directories[broker].all:
+            return
+        if directory not in process.live_directories:
+            self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=True)
             return
         written_us = self._written_us(process)
         for name in directory.storages:
@@ -184,7 +186,7 @@ class Machines:
                 self._close(process, replica, steps.DIRECTORY_FAILED, written_us)
         process.stop_serving(directory)
         self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=False)
-        if directories.online:
+        if process.live_directories:
             self._recorder.coverage.reached(probes.DIRECTORY_FAILS)
             process.report_failed(directory)
         else:
@@ -234,17 +236,15 @@ class Machines:
 
     def offline(self, process: Broker) -> list[str]:
         """The partitions whose replicas a process lacks, because their log directories have failed."""
-        directories = self.directories[process.node]
-        if not directories.have_failed:
-            return []
-        return [name for name in directories.failed_names if name not in process.replicas]
+        names = self.directories[process.node].names_outside(process.live_directories)
+        return [name for name in names if name not in process.replicas]
 
-    def started(self, broker: int) -> None:
+    def started(self, process: Broker) -> None:
         """Record the end of each replica that a new process does not find, because its directory has failed."""
-        directories = self.directories[broker]
-        if directories.have_failed:
+        broker = process.node
+        if len(process.live_directories) < len(self.directories[broker].all):
             self._recorder.coverage.reached(probes.STARTS_WITHOUT_DIRECTORY)
-            for name in directories.failed_names:
+            for name in self.offline(process):
                 recorder = self._recorder.of(name)
                 if not recorder.closed:
                     recorder.record(steps.End(broker, steps.DIRECTORY_OFFLINE, [], unclean=True))
@@ -295,9 +295,11 @@ class Machines:
             for replica in process.replicas.values():
                 self._close(process, replica, kind, written_us)
             if kind is steps.SHUTDOWN:
-                process.directories.mark_clean(process.broker_epoch)
+                for directory in process.live_directories:
+                    directory.mark_clean(process.broker_epoch)
             elif kind is steps.EXIT:
-                process.directories.mark_clean()
+                for directory in process.live_directories:
+                    directory.mark_clean()
         elif kind is steps.SHUTDOWN:
             process.close_unloaded()
         return self._note_lost(process.node, kind, loses)

@@ -101,6 +101,7 @@ KEYS_DECIDE: Final[dict[str, tuple[str, str, int, Value]]] = {
     "controller.quorum.election.timeout.ms": ("chaos", "elr", 1, 5_000),
     "controller.quorum.fetch.timeout.ms": ("chaos", "elr", 29, 5_000),
     "eligible.leader.replicas.version": ("all-min-isr-unclean", "elr", 0, 0),
+    "sim.log.dirs": ("disks", "kraft", 1, 1),
     "unclean.recovery.strategy": ("all-min-isr-unclean", "elr-recovery", 0, "None"),
     "unclean.recovery.timeout.ms": ("all-min-isr-unclean", "elr-recovery", 0, 1_000),
 }
@@ -114,7 +115,6 @@ NEEDS: Final[dict[str, dict[str, Value]]] = {
 """Rule or key -> settings under which its run shows it."""
 RARE: Final = {
     "log.dir.failure.timeout.ms": "a report has to be lost for 30 s: tests/sim/hosts/test_log_directories.py",
-    "sim.log.dirs": "one partition has one directory: tests/sim/hosts/test_log_directories.py",
     "hw_at_fetch": "an ISR is refused, and who was to join stops: tests/sim/protocol/replica/test_partition.py",
     "stop_replica": "a StopReplica has to be overtaken by what undoes it: cases of tests/verification/conformance",
     "producer_snapshots": "two restarts and a truncation: tests/sim/protocol/log/test_producer_state_manager.py",

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from sim.config import resolve
-from sim.environment.log_directories import LogDirectories
+from sim.environment.log_directories import LogDirectories, next_directory
 from sim.hosts.settings import broker_settings
 from sim.protocol.batch import Batch
 from sim.protocol.decisions import Decisions
 from sim.protocol.messages import NO_BROKER_EPOCH
 from sim.protocol.modes import mode
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sim.environment.storage import LogDirectory
+
+RULES = Decisions(mode("elr-4.3").rules)
 STORAGE = broker_settings(resolve()).storage
 
 
@@ -20,7 +31,13 @@ def several(count: int = 2, place: int = 1) -> LogDirectories:
 def loaded(directories: LogDirectories, *names: str) -> None:
     """A process loads the logs of these partitions."""
     for name in names:
-        directories.files(name).recover(Decisions(mode("elr-4.3").rules), clean=True)
+        directories.files(name).recover(RULES, clean=True)
+
+
+def mark_clean(directories: LogDirectories, broker_epoch: int) -> None:
+    """A process shuts down."""
+    for directory in directories.online:
+        directory.mark_clean(broker_epoch)
 
 
 def write(directories: LogDirectories, name: str, first_id: int) -> Batch:
@@ -43,7 +60,7 @@ def test_a_replica_is_created_where_the_fewest_logs_are() -> None:
     held = ["p-0"]
     places = []
     for name in ("q-0", "q-1", "q-2", "q-3"):
-        directory = directories.next_directory(held)
+        directory = next_directory(directories.online, held)
         directories.add(name, directory)
         held.append(name)
         places.append(directories.all.index(directory) + 1)
@@ -51,19 +68,19 @@ def test_a_replica_is_created_where_the_fewest_logs_are() -> None:
 
 
 def test_files_of_replicas_that_a_broker_does_not_hold_do_not_count() -> None:
-    assert several().next_directory([]).number == 0
+    assert next_directory(several().all, []).number == 0
 
 
 def test_a_failed_directory_gets_no_replica() -> None:
     directories = several()
     directories.fail(directories.all[1], 0)
-    assert directories.next_directory(["p-0"]) is directories.all[0]
-    assert (directories.ids, directories.have_failed) == ((0,), True)
+    assert next_directory(directories.online, ["p-0"]) is directories.all[0]
+    assert directories.ids == (0,)
 
 
 def test_each_directory_has_a_marker_and_the_epoch_must_be_the_same() -> None:
     directories = several()
-    directories.mark_clean(7)
+    mark_clean(directories, 7)
     assert (directories.clean_shutdown, directories.clean_broker_epoch) == (True, 7)
     assert directories.all[0].take_marker()
     assert (directories.clean_shutdown, directories.clean_broker_epoch) == (False, NO_BROKER_EPOCH)
@@ -73,9 +90,9 @@ def test_each_directory_has_a_marker_and_the_epoch_must_be_the_same() -> None:
 
 def test_a_failed_directory_gets_no_marker() -> None:
     directories = several()
-    directories.mark_clean(7)
+    mark_clean(directories, 7)
     directories.fail(directories.all[1], 0)
-    directories.mark_clean(8)
+    mark_clean(directories, 8)
     assert [one.clean_shutdown for one in directories.all] == [True, False]
     assert (directories.clean_shutdown, directories.clean_broker_epoch) == (False, NO_BROKER_EPOCH)
 
@@ -88,7 +105,7 @@ def test_a_directory_that_fails_loses_what_was_not_written_back() -> None:
     assert directories.fail(directories.all[1], 1_000) == {"q-0": [lost]}
     assert directories.files("p-0").log.batches == [kept]
     assert directories.files("q-0").log.batches == []
-    assert directories.failed_names == ["q-0"]
+    assert directories.names_outside(directories.online) == ["q-0"]
 
 
 def test_a_power_loss_is_one_of_all_directories() -> None:
@@ -116,6 +133,93 @@ def test_files_in_a_failed_directory_go_when_the_replica_is_elsewhere() -> None:
     batch = write(directories, "p-0", 1)
     directories.files("p-0").close_cleanly(0)
     directories.fail(directories.all[0], 0)
-    assert directories.abandon("p-0") == [batch]
-    assert directories.abandon("p-0") == []
+    assert directories.abandon("p-0", directories.online) == [batch]
+    assert directories.abandon("p-0", directories.online) == []
     assert directories.directory_of("p-0") is None
+
+
+class Process:
+    """A process over the directories of a machine; `names` are the partitions in them, one in each."""
+
+    def __init__(self, directories: LogDirectories, names: Sequence[str]) -> None:
+        self.directories = directories
+        self.names = names
+        self.first_id = 0
+        self.now_us = 0
+        self.live: list[LogDirectory] = []
+        self.clean: dict[str, bool] = {}
+        self.start()
+
+    def start(self) -> None:
+        """Load the logs of the directories that work."""
+        self.live = self.directories.online
+        self.clean = {}
+        for directory in self.live:
+            clean = directory.take_marker()
+            for name, storage in directory.storages.items():
+                storage.recover(RULES, clean=clean)
+                self.clean[name] = clean
+
+    def do(self, what: str, name: str) -> None:
+        """One operation; those of a directory are about the one with a partition."""
+        self.now_us += 2_000_000
+        self.first_id += 1
+        directory = self.directories.directory_of(name)
+        if directory is None:
+            return
+        storage = directory.storages[name]
+        if what == "write" and directory in self.live:
+            batch = Batch(self.first_id, 1, 0, storage.log.leo)
+            storage.log.append(batch)
+            storage.appended(batch, self.now_us)
+        elif what == "flush" and directory in self.live:
+            storage.close_cleanly(0)
+        elif what == "fail" and not directory.failed:
+            self.live = [one for one in self.live if one is not directory]
+            self.directories.fail(directory, self.now_us)
+        elif what == "repair":
+            directory.failed = False
+
+    def restart(self, how: str) -> None:
+        """The process ends, cleanly, by a kill or by a power loss, and the next one starts."""
+        self.now_us += 2_000_000
+        if how == "power":
+            self.directories.power_lost(self.now_us)
+        elif how == "clean":
+            for directory in self.live:
+                for storage in directory.storages.values():
+                    storage.close_cleanly(0)
+                directory.mark_clean(7)
+        self.start()
+
+    @property
+    def seen(self) -> dict[str, tuple[list[int], bool | None]]:
+        """Of each partition: its records, and whether its last load was after a clean shutdown."""
+        return {
+            name: ([batch.first_id for batch in self.directories.files(name).log.batches], self.clean.get(name))
+            for name in self.names
+        }
+
+
+NAMES = ("p-0", "p-1", "p-2")
+OF_DIRECTORIES = st.tuples(st.sampled_from(("write", "write", "flush", "fail", "repair")), st.sampled_from(NAMES))
+OF_PROCESSES = st.tuples(st.sampled_from(("clean", "kill", "power")), st.just(""))
+
+
+@given(st.lists(st.one_of(OF_DIRECTORIES, OF_DIRECTORIES, OF_PROCESSES), max_size=40))
+def test_each_directory_of_several_is_like_the_only_one_of_a_machine(operations: list[tuple[str, str]]) -> None:
+    """What happens in one directory does not depend on the others: neither records, nor marker, nor recovery."""
+    directories = several(3)
+    for place, name in enumerate(NAMES):
+        directories.add(name, directories.all[place])
+    together = Process(directories, NAMES)
+    alone = {name: Process(LogDirectories(STORAGE, name), [name]) for name in NAMES}
+    for what, name in operations:
+        if name:
+            together.do(what, name)
+            for one in alone.values():
+                one.do(what if one.names == [name] else "", one.names[0])
+        else:
+            for one in (together, *alone.values()):
+                one.restart(what)
+        assert together.seen == {name: one.seen[name] for name, one in alone.items()}

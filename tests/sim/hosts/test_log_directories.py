@@ -202,3 +202,13 @@ def test_a_replica_that_was_not_reported_is_created_in_another_directory() -> No
     assert [list(one.storages) for one in found.cluster.machines.directories[1].all] == [[], [TOPIC]]
     state = state_of(found, TOPIC)
     assert (state.directory(1), sorted(state.isr)) == (1, [1, 2, 3])
+
+
+def test_a_directory_that_was_repaired_gets_no_marker_from_the_process_that_lost_it() -> None:
+    found = world()
+    fail(found, 1)
+    assert found.cluster.repair_directory(1, replaced=False, by="test")
+    found.until("shutdown", broker=1)
+    directories = found.cluster.machines.directories[1]
+    assert [one.clean_shutdown for one in directories.all] == [False, True]
+    assert found.cluster.running[1].incarnation == 2

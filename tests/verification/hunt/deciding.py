@@ -63,9 +63,10 @@ SCENARIOS = tuple(
         "rolling",
         "sessions",
         "topics",
+        "disks",
     )
     for names in (ZOOKEEPER, QUORUM)
-    if scenario != "topics" or names is QUORUM  # Several partitions are modelled under KRaft only.
+    if scenario not in ("topics", "disks") or names is QUORUM  # Several partitions are modelled under KRaft only.
 )
 """Drawn scenarios, and modes that are compared in them."""
 IDEMPOTENT: dict[str, Value] = {"enable.idempotence": True, "acks": "all"}

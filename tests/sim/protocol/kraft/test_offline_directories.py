@@ -1,0 +1,102 @@
+"""Failed log directories at the controller: heartbeats that report them, and assignments to them."""
+
+from __future__ import annotations
+
+import pytest
+
+from sim.protocol.kraft.metadata import UNASSIGNED
+from sim.protocol.messages import NONE
+from tests.sim.protocol.quorum_host import QuorumHost
+
+
+def quorum(mode: str = "elr-4.3") -> QuorumHost:
+    """Three brokers with directories 0 and 1, and partition `p`, which each has in directory 0."""
+    host = QuorumHost(mode)
+    for broker in (1, 2, 3):
+        assert not host.controller.register(broker, 50 + broker, -1, (0, 1)).error
+    host.unfence(1, 2, 3)
+    host.controller.create_partition("p", (1, 2, 3))
+    for broker in (1, 2, 3):
+        assert assign(host, broker, 0) == NONE
+    return host
+
+
+def assign(host: QuorumHost, broker: int, directory: int) -> str:
+    return host.controller.assign_directory("p", broker, host.image.brokers[broker].broker_epoch, directory)
+
+
+def report(host: QuorumHost, broker: int, *directories: int) -> None:
+    epoch = host.image.brokers[broker].broker_epoch
+    host.controller.heartbeat(broker, epoch, host.image.offset, offline_directories=directories)
+
+
+def test_a_new_replica_of_a_broker_with_several_is_unassigned() -> None:
+    host = quorum()
+    host.controller.create_partition("q", (1, 2))
+    assert [host.image.partitions["q"].directory(broker) for broker in (1, 2)] == [UNASSIGNED] * 2
+    assert host.image.has_online_directory(host.image.partitions["q"], 1)
+
+
+def test_a_leader_in_a_failed_directory_leaves_the_isr() -> None:
+    host = quorum()
+    report(host, 1, 0)
+    state = host.image.partitions["p"]
+    assert (state.leader, state.isr, state.leader_epoch) == (2, (2, 3), 1)
+    assert host.image.brokers[1].directories == (1,)
+    assert not host.image.has_online_directory(state, 1)
+    offset = host.image.offset
+    report(host, 1, 0)
+    assert host.image.offset == offset
+
+
+def test_partitions_in_other_directories_stay_as_they_are() -> None:
+    host = quorum()
+    before = host.image.partitions["p"]
+    report(host, 1, 1)
+    assert host.image.partitions["p"] is before
+
+
+def test_a_replica_whose_directory_was_not_reported_stays_in_the_isr_until_it_is() -> None:
+    host = quorum()
+    host.controller.create_partition("q", (1, 2, 3))
+    report(host, 1, 0)
+    assert host.image.partitions["q"].isr == (1, 2, 3)
+    epoch = host.image.brokers[1].broker_epoch
+    assert host.controller.assign_directory("q", 1, epoch, 0) == NONE
+    state = host.image.partitions["q"]
+    assert (state.leader, state.isr, state.directory(1)) == (2, (2, 3), 0)
+
+
+def test_the_last_member_stays_without_elr_and_is_not_elected() -> None:
+    host = quorum("kraft")
+    host.fence(2, 3)
+    report(host, 1, 0)
+    state = host.image.partitions["p"]
+    assert (state.leader, state.isr) == (0, (1,))
+    host.unfence(2, 3)
+    assert host.image.partitions["p"].leader == 0
+
+
+@pytest.mark.parametrize("mode", ["kraft", "elr-4.3"])
+def test_a_heartbeat_that_ends_fencing_may_elect_a_leader_in_the_directory_that_it_reports(mode: str) -> None:
+    """Both changes start from the same state, and the later one changes nothing: Kafka 3.9.0 to 4.4.0."""
+    host = quorum(mode)
+    host.fence(2, 3, 1)
+    assert host.image.partitions["p"].leader == 0
+    report(host, 1, 0)
+    state = host.image.partitions["p"]
+    assert (state.leader, state.isr, host.image.brokers[1].directories) == (1, (1,), (1,))
+    assert not host.image.brokers[1].fenced
+    report(host, 1, 0)
+    host.unfence(2, 3)
+    assert host.image.partitions["p"].leader == 1
+
+
+def test_a_heartbeat_that_begins_fencing_counts_its_changes_once_in_the_isr_and_twice_in_the_epoch() -> None:
+    host = quorum("kraft-3.9.1")
+    known = host.image.brokers[1]
+    host.controller.heartbeat(1, known.broker_epoch, host.image.offset, want_fence=True, offline_directories=(0,))
+    state = host.image.partitions["p"]
+    assert (state.leader, state.isr, state.leader_epoch, state.partition_epoch) == (2, (2, 3), 2, 5)
+    assert host.image.brokers[1].fenced
+    assert host.image.brokers[1].directories == (1,)
