@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,8 @@ from reports.brokers.kafka import releases
 from sim.errors import InputError, UnavailableError
 
 ROOT: Final = Path(__file__).parents[2]
+PATIENCE_S: Final = 20.0
+"""Seconds that the oracle's program has to end."""
 PROGRAM: Final = "tests.verification.oracle.build"
 
 
@@ -64,11 +67,12 @@ def _run(*words: str) -> dict[str, Any]:
             text=True,
         )
         with process:
+            assert process.stdin is not None
             assert process.stdout is not None
             try:
                 text = process.stdout.read()
             except BaseException:
-                process.kill()
+                _end(process)
                 raise
         if process.returncode:
             said.seek(0)
@@ -76,3 +80,14 @@ def _run(*words: str) -> dict[str, Any]:
             raise UnavailableError(f"the oracle could not be run: {last[0]}")
     found: dict[str, Any] = json.loads(text)
     return found
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End the oracle's program by the end of its input, so that it ends Java and removes its folder."""
+    try:
+        assert process.stdin is not None
+        process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(PATIENCE_S)
+    finally:
+        process.kill()

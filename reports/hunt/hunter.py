@@ -143,6 +143,8 @@ class Hunt:
             UnavailableError: a process was killed.
         """
         self._limit_s = limit_s
+        if not (self.folder / states.STATE).is_file():
+            states.save(self.folder, self.state)  # So the same command goes on after an interruption of the first step.
         noted = paged = self.clock.wall_s()
         whole = True
         with ExitStack() as stack:

@@ -71,7 +71,7 @@ class _Writer:
             "assignment": ":".join(map(str, range(1, story.replicas + 1))),
             "topic_configs": f"--config min.insync.replicas={in_properties(own['min.insync.replicas'])} ",
             "isr": " ".join(map(str, range(1, story.replicas + 1))),
-            "judged": " ".join([] if self._deleted else story.batches) or '""',
+            "judged": " ".join([] if self._deleted else story.batches),
         }
         foot = _part("foot", values) + (_part("divergence", values) if self._deleted else "") + _END
         return _part("head", values) + "\n".join(filter(None, body)) + "\n" + foot

@@ -212,6 +212,20 @@ def test_an_interrupted_step_is_not_on_the_page(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.usefixtures("stubbed")
+def test_a_hunt_goes_on_after_its_first_step_was_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> Swept:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, states.alone(tmp_path):
+        patch.setattr(hunter, "sweep", interrupted)
+        assert not hunt(tmp_path).run(1e9)
+    assert (tmp_path / states.MARKDOWN).is_file()
+    with states.alone(tmp_path):
+        assert hunt(tmp_path).run(30.0)
+    assert states.load(tmp_path, ABOUT).steps > 0
+
+
+@pytest.mark.usefixtures("stubbed")
 def test_a_full_disk_ends_a_hunt_with_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = steps(tmp_path, 5)
 

@@ -235,7 +235,8 @@ def run_hunt(build: Path, output: Path, limit: str) -> tuple[int, State, list[st
 def problems(name: str, code: int, state: State) -> list[str]:
     """What the hunt judged wrongly."""
     rules = {f"{rule}={value}" for rule, value in changed_rules(state).items()}
-    compared = dict(zip(CLASSES, state.oracle, strict=False))
+    names = {classes: subject for subject, classes in CLASSES.items()}
+    compared = {names.get(one["subject"], one["subject"]): one for one in state.oracle}
     differing = {subject for subject, one in compared.items() if one["differ"]}
     wrong = [f"{one['subject']}: {one['problem']}" for one in state.oracle if one["problem"]]
     if name == UNCHANGED:

@@ -11,12 +11,15 @@ from sim.errors import InputError
 from sim.protocol.rules import RULES
 from tests.verification.hunt import patched
 from tests.verification.hunt.patched import PATCHES, UNCHANGED, problems
+from tests.verification.oracle.build import CLASSES
 
 
 def state(*compared: tuple[int, list[str]]) -> State:
-    """A hunt's state: of each subject, how many cases differ, and which rule values explain them."""
+    """A hunt's state: of the first subjects, how many cases differ, and which rule values explain them."""
+    classes = list(CLASSES.values())
     oracle = [
-        {"subject": "X", "differ": differ, "explained": explained, "problem": ""} for differ, explained in compared
+        {"subject": classes[at], "differ": differ, "explained": explained, "problem": ""}
+        for at, (differ, explained) in enumerate(compared)
     ]
     return State({}, oracle=oracle)
 

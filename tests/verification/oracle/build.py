@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import sys
 import threading
+import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.brokers.confirm.release import find
+from reports.brokers.kafka import releases
+from sim import exit_codes
 from sim.errors import UserError
 from sim.protocol.rules import RULES
 from tests.verification.oracle.comparing import Comparison, Found, Outcome
@@ -23,7 +28,8 @@ from tests.verification.oracle.releases import RULES as RELEASES
 from tests.verification.oracle.subjects import SUBJECTS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from sim.protocol.rules import Rules
     from tests.verification.oracle.subject import Case, Seen, Subject
@@ -171,24 +177,55 @@ def _word(value: Any) -> str:
 
 
 def subjects(folder: str) -> list[str]:
-    """The subjects that the release of a build has, in the order of `CLASSES`."""
-    release = release_of(find(folder).number)
-    return [name for name in CLASSES if release in SUBJECTS[name].rules]
+    """The subjects that the release of a build has, in the order of `CLASSES`, but first those whose classes the build
+    changes, if the release's own jars are here.
+    """
+    build = find(folder)
+    release = release_of(build.number)
+    names = [name for name in CLASSES if release in SUBJECTS[name].rules]
+    changed = changed_classes(build.jars, releases.class_path(release)) if releases.is_fetched(release) else set()
+    return sorted(names, key=lambda name: changed.isdisjoint(re.findall(r"\w+", CLASSES[name])))
+
+
+def changed_classes(build: Iterable[Path], released: Iterable[Path]) -> set[str]:
+    """Kafka's classes, by their simple names, whose bytes in a build are not those of the release."""
+    here, there = _checksums(build), _checksums(released)
+    return {_simple_name(name) for name, value in here.items() if there.get(name) != value}
+
+
+def _checksums(jars: Iterable[Path]) -> dict[str, int]:
+    """Class file -> the checksum of its bytes; the first jar that has it counts."""
+    found: dict[str, int] = {}
+    for jar in jars:
+        if "kafka" in jar.name and zipfile.is_zipfile(jar):
+            with zipfile.ZipFile(jar) as archive:
+                for entry in archive.infolist():
+                    if entry.filename.endswith(".class"):
+                        found.setdefault(entry.filename, entry.CRC)
+    return found
+
+
+def _simple_name(file: str) -> str:
+    return file.rpartition("/")[2].removesuffix(".class").partition("$")[0]
 
 
 def _end_with_input() -> None:
+    """Interrupt this process when its standard input ends, so that it ends Java and removes its folder."""
     sys.stdin.read()
-    os._exit(1)
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def main(folder: str, name: str = "") -> int:
     """Print the subjects, or what differs of one."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # Shells let processes in the background ignore it.
     threading.Thread(target=_end_with_input, daemon=True).start()
     try:
         told = compared(folder, name) if name else {"schema_version": SCHEMA_VERSION, "subjects": subjects(folder)}
     except UserError as error:
         sys.stderr.write("".join(f"{problem}\n" for problem in error.problems))
         return error.exit_code
+    except KeyboardInterrupt:
+        return exit_codes.INTERRUPTED
     sys.stdout.write(f"{json.dumps(told)}\n")
     return 0
 

@@ -62,7 +62,9 @@ class Kafka:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._process.kill()
         self._asked.put(None)
         try:
             self._process.wait(10)

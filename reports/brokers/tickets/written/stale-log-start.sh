@@ -206,7 +206,7 @@ if ! has_leader; then
 else
   "$bin/kafka-console-consumer.sh" --bootstrap-server "$servers" --topic $topic --partition 0 --offset earliest --timeout-ms 15000 \
     > "$work/read.out" 2>/dev/null
-  for m in ""; do
+  for m in ; do
     case " $acknowledged " in *" $m "*) grep -q -x "$m" "$work/read.out" || { echo "LOST: $m was acknowledged"; failed=1; };; esac
   done
 fi

@@ -98,6 +98,11 @@ def test_nobody_is_asked_where_no_broker_runs() -> None:
     assert "sleep $((60000 / 1000 + 3))" in script
 
 
+def test_deleted_records_are_not_missed() -> None:
+    assert "for m in ; do" in shell(tell("stale-log-start"))
+    assert "for m in m1 m2; do" in shell(tell("reassignment-back"))
+
+
 def test_power_is_lost_back_to_what_the_simulation_kept() -> None:
     assert "lose_power 4:m2 5:" in shell(tell("reassignment-shrinks-isr"))
 
