@@ -16,7 +16,7 @@ from faults.kinds.groups import GROUPINGS
 from scenarios import paths
 from scenarios.format.actions import ACTIONS
 from sim.checkers.registry import FINDINGS
-from sim.config import KEYS, Value, flatten, parse
+from sim.config import DIRECTORIES_MAX, KEYS, Value, flatten, parse
 from sim.errors import InputError, did_you_mean
 from sim.protocol.messages import topic_partition
 from sim.protocol.rules import check as check_rule
@@ -91,6 +91,8 @@ def _directories(data: Mapping[str, Any], config: Mapping[str, object]) -> int:
     sections = [section for section in _table(data, "brokers").values() if isinstance(section, Mapping)]
     found = [config.get(_DIRECTORIES), *_items(dict(flatten(_table(data, "draw"))).get(_DIRECTORIES))]
     found += [dict(flatten(section)).get(_DIRECTORIES) for section in sections]
+    if any(isinstance(count, int) and count < 1 for count in found):
+        return DIRECTORIES_MAX  # One mistake is told once.
     return min((count for count in found if isinstance(count, int)), default=1)
 
 

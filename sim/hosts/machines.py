@@ -24,6 +24,8 @@ _DISK_DAMAGE: Final = (steps.DISK_REPLACED, steps.CORRUPT_TAIL, steps.DIRECTORY_
 """Ends after which fsynced batches may be gone."""
 
 
+_Failure = tuple[object, int, LogDirectory]
+"""What failed a log directory, the broker, and the directory."""
 Loss = Callable[[], Mapping[str, list[Batch]]]
 """Makes a machine lose batches, which it returns by partition."""
 
@@ -72,7 +74,7 @@ class Machines:
         }
         self._first = first
         self._lost: dict[tuple[int, str], list[Batch]] = {}
-        self._failed_by: list[tuple[object, int, LogDirectory]] = []
+        self._failed_by: list[_Failure] = []
 
     @property
     def storages(self) -> dict[int, Storage]:
@@ -162,19 +164,20 @@ class Machines:
         directory = self.directories[broker].all[place - 1]
         if directory.failed:
             return False
-        self._failed_by.append((by, broker, directory))
+        failure = by, broker, directory
+        self._failed_by.append(failure)
         process = self._processes.running.get(broker)
         if process is None:
             self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=True)
         else:
-            process.perform(self._directory_failed, (process, directory))
+            process.perform(self._directory_failed, (process, failure))
         return True
 
-    def _directory_failed(self, entry: tuple[Broker, LogDirectory]) -> None:
-        """A process notices that a log directory has failed."""
-        process, directory = entry
-        broker = process.node
-        if directory.failed or directory not in self.directories[broker].all:
+    def _directory_failed(self, entry: tuple[Broker, _Failure]) -> None:
+        """A process notices that a log directory has failed, unless it was repaired while the process was paused."""
+        process, failure = entry
+        _, broker, directory = failure
+        if directory.failed or failure not in self._failed_by:
             return
         if directory not in process.live_directories:
             self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=True)

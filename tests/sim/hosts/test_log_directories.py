@@ -177,6 +177,17 @@ def test_a_paused_broker_notices_the_failure_when_it_resumes() -> None:
     assert found.of("directory-failed", broker=1)
 
 
+def test_a_paused_broker_does_not_notice_a_failure_that_was_repaired() -> None:
+    found = world()
+    found.cluster.pause(1)
+    fail(found, 1)
+    assert not found.cluster.repair_directory(1, replaced=True, by="test")
+    found.cluster.resume(1)
+    found.run(1)
+    assert not found.of("directory-failed")
+    assert not found.cluster.machines.directories[1].all[0].failed
+
+
 def test_a_directory_fails_while_its_broker_is_down() -> None:
     found = world()
     found.cluster.kill(2)
