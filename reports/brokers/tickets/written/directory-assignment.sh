@@ -54,8 +54,8 @@ start() { # node
   eval "pid_$1=$!"
 }
 
-await() { # seconds, what, command...
-  local end=$(($(date +%s) + $1)) what=$2
+await() { # seconds, what, command...; PATIENCE=3 waits three times as long, for a busy machine
+  local end=$(($(date +%s) + $1 * ${PATIENCE:-1})) what=$2
   shift 2
   until "$@"; do
     [ "$(date +%s)" -lt "$end" ] || fail "waited in vain for: $what ($(describe))"
