@@ -59,6 +59,7 @@ class Startup:
         broker: int,
         incarnation: int,
         directories: LogDirectories,
+        live_directories: list[LogDirectory],
         decide: Decisions,
         settings: BrokerSettings,
         kernel: Kernel,
@@ -74,6 +75,7 @@ class Startup:
         self.broker = broker
         self.incarnation = incarnation
         self.directories = directories
+        self.live_directories = live_directories
         self.decide = decide
         self.settings = settings
         self.kernel = kernel
@@ -116,7 +118,7 @@ class Broker(Following):
         self.network = startup.network
         self.incarnation = startup.incarnation
         self.directories = startup.directories
-        self.live_directories = startup.directories.online
+        self.live_directories = startup.live_directories
         self.epoch_end_version = 3 if self.decide.validates_position.answer else 2
         self.broker_epoch = -1
         self.zombie = False

@@ -246,7 +246,9 @@ class Cluster:
             if broker in self._stopping:
                 self._stopping[broker] = True
             return False
-        if not self.machines.can_start(broker):
+        directories = self.machines.directories[broker]
+        live = directories.online
+        if not live:  # LogManager.createAndValidateLogDirs.
             return False
         if self._incarnations[broker] and broker in self._upgraded:
             self.rules[broker] = self._upgraded.pop(broker)
@@ -254,7 +256,8 @@ class Cluster:
         startup = Startup(
             broker,
             self._incarnations[broker],
-            self.machines.directories[broker],
+            directories,
+            live,
             self._decisions(self.rules[broker]),
             self.settings[broker],
             self.kernel,
@@ -267,7 +270,8 @@ class Cluster:
         )
         process = self.running[broker] = self.control.broker(startup)
         self.recorder.record_for_all(steps.Start(broker, process.incarnation))
-        self.machines.started(process)
+        if len(live) < len(directories.all):
+            self.machines.started_without(process)
         process.start()
         return True
 
@@ -336,7 +340,8 @@ class Cluster:
         self._ended.append(process)
         if kind is steps.SHUTDOWN and process.has_loaded:
             self._close_session(broker, process)
-        offline = self.machines.offline(process)
+        uses_all = len(process.live_directories) == len(process.directories.all)
+        offline = () if uses_all else self.machines.offline(process)
         lost = self.machines.ended(process, kind, loses)
         if self.network.nodes.get(broker) is process:
             self.network.leave(process, silently=kind in SILENT)

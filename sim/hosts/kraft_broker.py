@@ -129,6 +129,7 @@ class KRaftBroker(Broker):
         "_lifecycle",
         "_lifecycle_request",
         "_log",
+        "_only_directory",
         "_previous_broker_epoch",
         "_published_us",
         "_received",
@@ -150,6 +151,7 @@ class KRaftBroker(Broker):
         self._lifecycle_request: BrokerRegistrationRequest | BrokerHeartbeatRequest | None = None
         self._previous_broker_epoch = -1
         self._registered_directories: tuple[int, ...] = ()
+        self._only_directory = -1
         self._published_us = -1
         self._log = log
         self._received = 0
@@ -181,7 +183,8 @@ class KRaftBroker(Broker):
         """Register and load the logs; the broker is reachable meanwhile. Kafka: BrokerServer#startup."""
         self.network.join(self)
         self._previous_broker_epoch = self.directories.clean_broker_epoch
-        self._registered_directories = tuple([directory.number for directory in self.live_directories])
+        live = self._registered_directories = tuple([directory.number for directory in self.live_directories])
+        self._only_directory = -1 if self.directories.are_several else live[0]
         self._lifecycle.start()
         super().start()
 
@@ -261,7 +264,7 @@ class KRaftBroker(Broker):
             self.image.offset,
             want_fence=want_fence,
             want_shut_down=want_shut_down,
-            offline_directories=tuple(self._lifecycle.offline_directories),
+            offline_directories=self._lifecycle.offline_directories,
         )
         if not self.zombie:
             channel = self.reach(CONTROL)
@@ -338,11 +341,10 @@ class KRaftBroker(Broker):
             self._lifecycle.failed()
             return
         self.fenced = reply.is_fenced
+        if self._lifecycle.unreported:
+            self._lifecycle.note_report(reply.request.offline_directories)
         self._lifecycle.heartbeat_answered(
-            is_caught_up=reply.is_caught_up,
-            is_fenced=reply.is_fenced,
-            should_shut_down=reply.should_shut_down,
-            offline_directories=reply.request.offline_directories,
+            is_caught_up=reply.is_caught_up, is_fenced=reply.is_fenced, should_shut_down=reply.should_shut_down
         )
 
     def caught_up(self) -> None:
@@ -486,7 +488,7 @@ class KRaftBroker(Broker):
         if state.partition_epoch < partition.partition_epoch:
             return
         name = state.name
-        directory = self._actual_directory(name)
+        directory = self._only_directory if self._only_directory >= 0 else self._actual_directory(name)
         if (
             state.directory(self.node) != directory
             and self._assigning.get(name) != directory
@@ -527,8 +529,7 @@ class KRaftBroker(Broker):
 
     def _actual_directory(self, name: str) -> int:
         """The id of the log directory of a replica."""
-        directories = self.directories
-        directory = directories.directory_of(name) if directories.are_several else directories.all[0]
+        directory = self.directories.directory_of(name)
         assert directory is not None
         return directory.number
 

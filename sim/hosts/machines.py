@@ -202,7 +202,7 @@ class Machines:
         damaged = kind in _DISK_DAMAGE
         names = list(directory.storages)
         if not damaged:
-            self._note_flushed_in(broker, directory.storages, damaged=False)
+            self._note_flushed(broker, directory.storages, damaged=False)
         lost = directories.replace(directory) if damaged else directories.fail(directory, self._kernel.now_us)
         if damaged:
             for name in names:
@@ -233,24 +233,18 @@ class Machines:
             directory.failed = False
         return True
 
-    def can_start(self, broker: int) -> bool:
-        """Whether a process can start: a log directory works. Kafka: LogManager#createAndValidateLogDirs (1.1-4.4)."""
-        return bool(self.directories[broker].online)
-
     def offline(self, process: Broker) -> list[str]:
         """The partitions whose replicas a process lacks, because their log directories have failed."""
         names = self.directories[process.node].names_outside(process.live_directories)
         return [name for name in names if name not in process.replicas]
 
-    def started(self, process: Broker) -> None:
+    def started_without(self, process: Broker) -> None:
         """Record the end of each replica that a new process does not find, because its directory has failed."""
-        broker = process.node
-        if len(process.live_directories) < len(self.directories[broker].all):
-            self._recorder.coverage.reached(probes.STARTS_WITHOUT_DIRECTORY)
-            for name in self.offline(process):
-                recorder = self._recorder.of(name)
-                if not recorder.closed:
-                    recorder.record(steps.End(broker, steps.DIRECTORY_OFFLINE, [], unclean=True))
+        self._recorder.coverage.reached(probes.STARTS_WITHOUT_DIRECTORY)
+        for name in self.offline(process):
+            recorder = self._recorder.of(name)
+            if not recorder.closed:
+                recorder.record(steps.End(process.node, steps.DIRECTORY_OFFLINE, [], unclean=True))
 
     # Stalls.
 
@@ -330,19 +324,16 @@ class Machines:
         """Make a machine lose batches, which are returned, and note what had been fsynced."""
         damaged = kind in _DISK_DAMAGE
         if not damaged:
-            self._note_flushed(broker, damaged=False)
+            self._note_flushed(broker, self.directories[broker].storages, damaged=False)
         lost = loses()
         if damaged:
-            self._note_flushed(broker, damaged=True)
+            self._note_flushed(broker, self.directories[broker].storages, damaged=True)
         for name, batches in lost.items():
             if batches:
                 self._lost.setdefault((broker, name), []).extend(batches)
         return lost
 
-    def _note_flushed(self, broker: int, *, damaged: bool) -> None:
-        self._note_flushed_in(broker, self.directories[broker].storages, damaged=damaged)
-
-    def _note_flushed_in(self, broker: int, storages: Mapping[str, Storage], *, damaged: bool) -> None:
+    def _note_flushed(self, broker: int, storages: Mapping[str, Storage], *, damaged: bool) -> None:
         for name, storage in storages.items():
             count = min(storage.synced, len(storage.log.batches))
             self._recorder.of(name).record(steps.Flushed(broker, storage.log, count, damaged=damaged))

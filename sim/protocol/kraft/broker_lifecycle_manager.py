@@ -83,8 +83,8 @@ class BrokerLifecycleManager:
     Attributes:
         state: one of the constants of this module.
         in_flight: whether a request is in flight.
-        offline_directories: id of a failed log directory -> whether a heartbeat was answered since it failed. All
-            heartbeats carry these ids.
+        offline_directories: ids of failed log directories, which all heartbeats carry.
+        unreported: whether no answered heartbeat had all of them.
     """
 
     __slots__ = (
@@ -93,16 +93,16 @@ class BrokerLifecycleManager:
         "_failures",
         "_heartbeat_us",
         "_host",
+        "_is_answered",
         "_is_registered",
-        "_last_failed",
         "_number",
         "_ready_to_unfence",
         "_session_us",
         "_shutdown_delayed",
-        "_unreported",
         "in_flight",
         "offline_directories",
         "state",
+        "unreported",
     )
 
     def __init__(self, host: LifecycleHost, decide: Decisions, heartbeat_us: int, session_us: int) -> None:
@@ -118,10 +118,10 @@ class BrokerLifecycleManager:
         self._communicate_immediately = False
         self._failures = 0
         self._number = 0
-        self.offline_directories: dict[int, bool] = {}
-        self._last_failed = -1
-        self._unreported = False
-        """Whether no answered heartbeat had all failed directories."""
+        self.offline_directories: tuple[int, ...] = ()
+        self.unreported = False
+        self._is_answered = True
+        """Whether a heartbeat was answered since the last log directory failed."""
 
     def start(self) -> None:
         """Start the process. Kafka: BrokerLifecycleManager#start, BrokerLifecycleManager.StartupEvent#run."""
@@ -151,9 +151,9 @@ class BrokerLifecycleManager:
         There is one timeout: that of an earlier failure is replaced.
         Kafka: BrokerLifecycleManager#propagateDirectoryFailure, BrokerLifecycleManager.OfflineDirEvent#run (3.9-4.4).
         """
-        self.offline_directories[directory] = False
-        self._unreported = True
-        self._last_failed = directory
+        self.offline_directories = (*self.offline_directories, directory)
+        self.unreported = True
+        self._is_answered = False
         if self._is_registered:
             self._communicate_after(0)
         self._host.time_out_directory_report(len(self.offline_directories))
@@ -163,8 +163,18 @@ class BrokerLifecycleManager:
 
         Kafka: BrokerLifecycleManager.OfflineDirBrokerFailureEvent#run (3.9-4.4).
         """
-        if number == len(self.offline_directories) and not self.offline_directories[self._last_failed]:
+        if number == len(self.offline_directories) and not self._is_answered:
             self._host.directory_unreported()
+
+    def note_report(self, offline_directories: tuple[int, ...]) -> None:
+        """Note the response to a heartbeat that had these `offline_directories`.
+
+        It counts for all directories that have failed by now, though the request may have been sent before:
+        BrokerHeartbeatResponseHandler gets a view of the map's keys. The next heartbeat has them.
+        Kafka: BrokerLifecycleManager.BrokerHeartbeatResponseEvent#run.
+        """
+        self._is_answered = True
+        self.unreported = len(offline_directories) < len(self.offline_directories)
 
     def communicate(self, number: int) -> None:
         """Handle a timer of `LifecycleHost.communicate_after`. Kafka: BrokerLifecycleManager.CommunicationEvent#run."""
@@ -202,22 +212,12 @@ class BrokerLifecycleManager:
             wait_us = self._heartbeat_us
         self._communicate_after(wait_us)
 
-    def heartbeat_answered(
-        self, *, is_caught_up: bool, is_fenced: bool, should_shut_down: bool, offline_directories: tuple[int, ...] = ()
-    ) -> None:
-        """Handle a successful heartbeat response; the request had these `offline_directories`.
-
-        The response counts for all directories that have failed by now, though the request may have been sent before:
-        BrokerHeartbeatResponseHandler gets a view of the map's keys. The next heartbeat has them.
-        Kafka: BrokerLifecycleManager.BrokerHeartbeatResponseEvent#run.
-        """
+    def heartbeat_answered(self, *, is_caught_up: bool, is_fenced: bool, should_shut_down: bool) -> None:
+        """Handle a successful heartbeat response. Kafka: BrokerLifecycleManager.BrokerHeartbeatResponseEvent#run."""
         if self.state == SHUTTING_DOWN:
             return
         self.in_flight = False
         self._failures = 0
-        if self._unreported:
-            self._unreported = len(offline_directories) < len(self.offline_directories)
-            self.offline_directories = dict.fromkeys(self.offline_directories, True)
         if self.state == STARTING:
             if is_caught_up:
                 self.state = RECOVERY
@@ -249,7 +249,7 @@ class BrokerLifecycleManager:
         """Whether a response equal to the last is a no-op: the broker runs unfenced, or it starts and has not caught up
         yet; and the last request did not fail.
         """
-        return not (self._failures or self._unreported) and self.state == (STARTING if fenced else RUNNING)
+        return not (self._failures or self.unreported) and self.state == (STARTING if fenced else RUNNING)
 
     def resume(self, after_us: int) -> None:
         """Account for elided heartbeats; none is in flight, and the next follows after `after_us`."""

@@ -236,15 +236,14 @@ class QuorumController(ReplicationControlManager):
             want_fence=want_fence,
             want_shut_down=want_shut_down,
         )
-        records = self._state_change_records(known, after) if after != before else []
-        if offline_directories:
+        if after != before or offline_directories:
+            records = self._state_change_records(known, after) if after != before else []
             self._add_offline(records, known, offline_directories)
-        self._commit(records)
-        if after == before:
-            if after == CONTROLLED_SHUTDOWN:
-                self._host.reached(probes.BROKER_MUST_WAIT)
-            elif after == FENCED and not want_fence:
-                self._host.reached(probes.BROKER_BEHIND)
+            self._commit(records)
+        elif after == CONTROLLED_SHUTDOWN:
+            self._host.reached(probes.BROKER_MUST_WAIT)
+        elif after == FENCED and not want_fence:
+            self._host.reached(probes.BROKER_BEHIND)
         self._heartbeats.touch(broker, metadata_offset, after, was_fenced=before == FENCED)
         return broker_heartbeat_manager.heartbeat_reply(after, caught_up=caught_up)
 
@@ -265,7 +264,7 @@ class QuorumController(ReplicationControlManager):
         Kafka: ReplicationControlManager#handleDirectoriesOffline.
         """
         broker = known.broker
-        gone = [directory for directory in known.directories if directory in offline]
+        gone = [directory for directory in known.directories if directory in offline] if offline else []
         if not gone:
             return
         self._host.reached(probes.DIRECTORY_OFFLINE)

@@ -210,3 +210,59 @@ def test_a_heartbeat_after_a_failure_is_not_like_the_others() -> None:
     broker.wait()
     broker.answer()
     assert broker.lifecycle.is_steady(fenced=False)
+
+
+class WithDirectories(Broker):
+    """A running broker that also notes timeouts of reports."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.timers: list[int] = []
+        self.lifecycle.start()
+        self.lifecycle.registered()
+        self.answer()
+        self.lifecycle.set_ready_to_unfence()
+        self.answer()
+        self.did.clear()
+
+    def time_out_directory_report(self, number: int) -> None:
+        self.timers.append(number)
+
+    def directory_unreported(self) -> None:
+        self.did.append("unreported")
+
+
+def test_a_failed_log_directory_is_reported_at_once_and_in_each_heartbeat() -> None:
+    broker = WithDirectories()
+    broker.lifecycle.propagate_directory_failure(3)
+    assert broker.looked_at() == ["heartbeat"]
+    assert (broker.lifecycle.offline_directories, broker.lifecycle.unreported) == ((3,), True)
+    assert not broker.lifecycle.is_steady(fenced=False)
+    broker.lifecycle.note_report((3,))
+    broker.answer()
+    assert broker.lifecycle.is_steady(fenced=False)
+    broker.lifecycle.directory_report_timed_out(1)
+    assert broker.looked_at() == []
+
+
+def test_a_report_without_response_stops_the_broker_and_only_the_last_timeout_counts() -> None:
+    broker = WithDirectories()
+    broker.lifecycle.propagate_directory_failure(3)
+    broker.lifecycle.propagate_directory_failure(4)
+    assert broker.timers == [1, 2]
+    broker.looked_at()
+    broker.lifecycle.directory_report_timed_out(1)
+    assert broker.looked_at() == []
+    broker.lifecycle.directory_report_timed_out(2)
+    assert broker.looked_at() == ["unreported"]
+
+
+def test_a_response_counts_for_a_directory_that_failed_after_the_request() -> None:
+    broker = WithDirectories()
+    broker.wait()
+    broker.lifecycle.propagate_directory_failure(3)
+    broker.lifecycle.note_report(())
+    broker.looked_at()
+    broker.lifecycle.directory_report_timed_out(1)
+    assert broker.looked_at() == []
+    assert broker.lifecycle.unreported
