@@ -13,7 +13,7 @@ from sim.hosts.broker import REFUSED, SHUTDOWN, Broker, Startup
 from sim.hosts.hosted_replica import HostedReplica
 from sim.hosts.peers import ZooKeeperSessions
 from sim.hosts.zk_client import ZooKeeperClient
-from sim.hosts.zk_controller import ControllerModule
+from sim.hosts.zk_controller import ControllerModule, noop
 from sim.hosts.zk_messages import (
     BROKERS_CHANGED,
     CONFIG_CHANGED,
@@ -54,6 +54,7 @@ from sim.protocol.messages import (
     UpdateMetadataRequest,
 )
 from sim.protocol.zookeeper.election import BrokerInfo
+from sim.protocol.zookeeper.zk_operations import NotifyIsrChange, WriteIsr
 
 ISR_CHECK_US: Final = 2_500_000
 ISR_QUIET_US: Final = 5_000_000
@@ -124,7 +125,7 @@ class ZooKeeperBroker(Broker):
         elif isinstance(message, ControlResponse):
             self.module.on_control_reply(message)
         elif isinstance(message, ZooKeeperResponse):
-            self.zookeeper.replied(message.request)
+            self.zookeeper.replied(message)
         elif isinstance(message, WatchedEvent):
             self.on_watched_event(message)
         elif isinstance(message, RegistrationResponse):
@@ -380,14 +381,8 @@ class ZooKeeperBroker(Broker):
         )
         followers = partition.followers.states
         members = {member: followers[member].broker_epoch for member in isr if member in followers}
-        checks, mutant = self.decide.admits_registered_members, self.decide.mutants.isr_written_over_newer_version
         subject = (WRITE_ISR << ABOUT) + partition.partition_epoch
-        self.zookeeper.ask(
-            lambda zookeeper: zookeeper.write_isr(known, isr, members, checks, mutant),
-            self._isr_written,
-            subject,
-            outlives_session=True,
-        )
+        self.zookeeper.ask(WriteIsr(known, isr, members), self._isr_written, subject, outlives_session=True)
         if partition.state.locked:
             self._set_waiting(waits=True)
 
@@ -423,9 +418,7 @@ class ZooKeeperBroker(Broker):
         self._isr_announced_us = now_us
         assert self.partition is not None
         subject = (NOTIFY_ISR << ABOUT) + self.partition.partition_epoch
-        self.zookeeper.ask(
-            lambda zookeeper: zookeeper.notify_isr_change(), lambda _: None, subject, outlives_session=True
-        )
+        self.zookeeper.ask(NotifyIsrChange(), noop, subject, outlives_session=True)
 
     # Controlled shutdown.
 
@@ -441,7 +434,7 @@ def _on_control_reply(broker: ZooKeeperBroker, reply: ControlResponse) -> None:
 
 
 def _on_zookeeper_reply(broker: ZooKeeperBroker, reply: ZooKeeperResponse) -> None:
-    broker.zookeeper.replied(reply.request)
+    broker.zookeeper.replied(reply)
 
 
 if not COMPILED:

@@ -6,10 +6,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sim.environment.elision import ElidedPings
-from sim.hosts.zk_messages import ZooKeeperRequest
+from sim.hosts.zk_messages import ZooKeeperRequest, ZooKeeperResponse
+from sim.protocol.zookeeper.zk_operations import Operation
 
 if TYPE_CHECKING:
     from sim.hosts.zk_broker import ZooKeeperBroker
+
+
+_Pending = tuple[Operation, int, Callable[[Any], None], bool]
+"""An unanswered request: (operation, subject, called with the result, whether it outlives the session)."""
 
 
 class ZooKeeperClient:
@@ -17,13 +22,14 @@ class ZooKeeperClient:
 
     Attributes:
         session: the broker epoch of the open session, -1 without one.
-        pending: unanswered requests.
+        pending: unanswered requests, by ascending number.
     """
 
     def __init__(self, broker: ZooKeeperBroker) -> None:
         self._broker: ZooKeeperBroker | None = broker
         self.session = -1
-        self.pending: list[ZooKeeperRequest] = []
+        self.pending: dict[int, _Pending] = {}
+        self._requests = 0
 
     def end(self) -> None:
         """Drop all requests, because the process ended."""
@@ -33,41 +39,48 @@ class ZooKeeperClient:
     def expired(self) -> None:
         """Handle session expiry: drop requests that do not outlive the session."""
         self.session = -1
-        self.pending = [request for request in self.pending if request.outlives_session]
+        self.pending = {number: request for number, request in self.pending.items() if request[3]}
 
     def ask(
         self,
-        operation: Callable[[Any], Any],
+        operation: Operation,
         done: Callable[[Any], None],
         subject: int,
         *,
         outlives_session: bool = False,
     ) -> None:
-        """Send a request: `operation` is called with ZooKeeper, `done` with the result. See `ZooKeeperRequest`.
+        """Send a request; `done` is called with the result of the operation.
+
+        Args:
+            operation: executed by ZooKeeper.
+            done: called with the result.
+            subject: see `ZooKeeperRequest`.
+            outlives_session: whether the request is also sent in the broker's next session.
 
         Kafka: zookeeper.ZooKeeperClient#handleRequests (1.1-3.9), KafkaZkClient#retryRequestsUntilConnected (1.1-3.9).
         """
         broker = self._broker
         if broker is None:
             return
-        request = ZooKeeperRequest(broker.node, operation, done, subject, outlives_session=outlives_session)
+        self._requests += 1
         broker.end_elision(ElidedPings)  # Each ping resends it.
-        self.pending.append(request)
-        self._send(request)
+        self.pending[self._requests] = operation, subject, done, outlives_session
+        self._send(self._requests, operation, subject)
 
     def resend(self) -> None:
         """Resend unanswered requests."""
-        for request in self.pending:
-            self._send(request)
+        for number, (operation, subject, _, _) in self.pending.items():
+            self._send(number, operation, subject)
 
-    def _send(self, request: ZooKeeperRequest) -> None:
+    def _send(self, number: int, operation: Operation, subject: int) -> None:
         broker = self._broker
         if broker is not None and self.session >= 0 and not broker.zombie:
-            request.broker_epoch = self.session
-            broker.to_control(request)
+            answered = next(iter(self.pending)) - 1
+            broker.to_control(ZooKeeperRequest(broker.node, self.session, number, answered, operation, subject))
 
-    def replied(self, request: ZooKeeperRequest) -> None:
-        """Handle the response to a request."""
-        if request in self.pending:
-            self.pending.remove(request)
-            request.done(request.result)
+    def replied(self, response: ZooKeeperResponse) -> None:
+        """Handle the response to a request; one that was dropped, or answered before, is ignored."""
+        request = self.pending.pop(response.request.number, None)
+        if request is not None:
+            _, _, done, _ = request
+            done(response.result)

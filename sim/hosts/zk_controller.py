@@ -7,11 +7,12 @@ broker is gone.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from sim.environment.network import Node
 from sim.hosts.settings import BrokerSettings
-from sim.hosts.zk_messages import ELECT, MOVED, STEP
+from sim.hosts.zk_messages import ELECT, STEP
 from sim.kernel.message import ABOUT
 from sim.kernel.scheduler import IdleCall, Kernel
 from sim.protocol.decisions import Decisions
@@ -28,7 +29,7 @@ from sim.protocol.messages import (
 )
 from sim.protocol.zookeeper.controller_host import ControllerHost
 from sim.protocol.zookeeper.kafka_controller import KafkaController
-from sim.protocol.zookeeper.kafka_zk_client import Operation
+from sim.protocol.zookeeper.zk_operations import MOVED, ElectController, Operation
 
 RETRY_US: Final = 100_000
 """Back-off of RequestSendThread."""
@@ -53,7 +54,7 @@ NO_NODE: Final = Node(-1)
 
 
 def noop(*_: object, **__: object) -> None:
-    """No-op callback of an ended process."""
+    """No-op callback."""
 
 
 class ControllerModule(ControllerHost):
@@ -98,8 +99,7 @@ class ControllerModule(ControllerHost):
         """Run for controller. Kafka: KafkaController#elect (1.1-3.9), ZookeeperLeaderElector#elect (0.10.2)."""
         if self.controller.context.epoch < 0 and not self._electing:
             self._electing = True
-            broker = self._node.node
-            self._ask(lambda zookeeper: zookeeper.elect(broker), self._elected, ELECT << ABOUT)
+            self._ask(ElectController(self._node.node), self._elected, ELECT << ABOUT)
 
     def _elected(self, epoch: int) -> None:
         self._electing = False
@@ -120,18 +120,18 @@ class ControllerModule(ControllerHost):
 
     def ask_zookeeper(self, operation: Operation) -> None:
         """See `ControllerHost.ask_zookeeper`."""
-        term = self._term
-
-        def done(result: Any) -> None:
-            if term != self._term:
-                return  # Requested before it resigned.
-            if result is MOVED:
-                self.controller.on_controller_moved()
-            else:
-                self.controller.on_zookeeper_result(result)
-
         subject = (STEP << ABOUT) + self.controller.context.state.partition_epoch
+        done = partial(self.on_zookeeper_result, self._term)
         self._ask(operation, done, subject, outlives_session=self._outlives_session)
+
+    def on_zookeeper_result(self, term: int, result: Any) -> None:
+        """Handle the result of an operation that the controller requested in a term."""
+        if term != self._term:
+            return  # Requested before it resigned.
+        if isinstance(result, str) and result == MOVED:
+            self.controller.on_controller_moved()
+        else:
+            self.controller.on_zookeeper_result(result)
 
     def active(self, epoch: int) -> None:  # noqa: ARG002 - ZooKeeper has noted it
         """See `ControllerHost.active`."""

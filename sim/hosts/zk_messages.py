@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 from sim.config import Value
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.message import ABOUT, ALIKE, KIND, REPLY, Message
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.zookeeper.election import BrokerInfo
+from sim.protocol.zookeeper.zk_operations import Operation, Result
 
 ZOOKEEPER: Final = CONTROL
 """Node id of ZooKeeper."""
@@ -138,47 +139,37 @@ class ZooKeeperRequest(Message):
     Attributes:
         broker: the requesting broker.
         broker_epoch: identifies the session.
-        operation: called with ZooKeeper as its argument.
-        done: called with the result, at the broker.
+        number: numbers the requests of a broker's process; a resent request has the same one, and gets the same result.
+            (Kafka compares what it reads with what it meant to write.)
+        answered: number of the request up to which the broker waits for no response.
+        operation: executed by ZooKeeper.
         subject: kind and subject of the operation as one number: see `Message.about`.
-        outlives_session: whether it outlives the session.
-        result: the result once executed; a resent request gets the same one. (Kafka compares what it reads with what it
-            meant to write.)
     """
 
-    __slots__ = ("broker", "broker_epoch", "done", "operation", "outlives_session", "result", "subject")
+    __slots__ = ("answered", "broker", "broker_epoch", "number", "operation", "subject")
 
     def __init__(
-        self,
-        broker: int,
-        operation: Callable[[Any], Any],
-        done: Callable[[Any], None],
-        subject: int,
-        *,
-        outlives_session: bool,
+        self, broker: int, broker_epoch: int, number: int, answered: int, operation: Operation, subject: int
     ) -> None:
-        self.broker = broker
-        self.broker_epoch = -1
-        self.operation = operation
-        self.done = done
-        self.subject = subject
-        self.outlives_session = outlives_session
-        self.result: Any = PENDING
-
-    def __eq__(self, other: object) -> bool:
-        return self is other  # The operation is a function, which has no value equality.
+        self.broker: Final = broker
+        self.broker_epoch: Final = broker_epoch
+        self.number: Final = number
+        self.answered: Final = answered
+        self.operation: Final = operation
+        self.subject: Final = subject
 
     def about(self) -> int:
         return REQUEST + self.subject
 
 
 class ZooKeeperResponse(Message):
-    """ZooKeeper's response to a request."""
+    """ZooKeeper's response to a request, with the result of its operation."""
 
-    __slots__ = ("request",)
+    __slots__ = ("request", "result")
 
-    def __init__(self, request: ZooKeeperRequest) -> None:
+    def __init__(self, request: ZooKeeperRequest, result: Result) -> None:
         self.request: Final = request
+        self.result: Final = result
 
     def about(self) -> int:
         return self.request.about()
@@ -208,9 +199,3 @@ class ScriptedDecision(Message):
 
     def about(self) -> int:
         return DECISION + self.state.partition_epoch
-
-
-PENDING: Final = object()
-"""Result of a request that is not executed yet."""
-MOVED: Final = object()
-"""Result of a write refused because the controller moved."""

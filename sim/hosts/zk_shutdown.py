@@ -8,6 +8,7 @@ from sim.hosts.broker import SHUTDOWN
 from sim.hosts.zk_messages import FIND_CONTROLLER, SCRIPT
 from sim.kernel.message import ABOUT
 from sim.protocol.messages import ControlledShutdownRequest, ControlledShutdownResponse
+from sim.protocol.zookeeper.zk_operations import FindController
 
 if TYPE_CHECKING:
     from sim.hosts.zk_broker import ZooKeeperBroker
@@ -42,7 +43,7 @@ class ShutdownTries:
             return
         self._tries += 1
         self._request = ControlledShutdownRequest(broker.node, broker.broker_epoch)
-        broker.zookeeper.ask(lambda zookeeper: zookeeper.controller, self._ask_controller, FIND_CONTROLLER << ABOUT)
+        broker.zookeeper.ask(FindController(), self._ask_controller, FIND_CONTROLLER << ABOUT)
         broker.kernel.call_at(now_us + settings.shutdown_backoff_us, broker.life, self._time_out, self._request)
 
     def _ask_controller(self, controller: int) -> None:

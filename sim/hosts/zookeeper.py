@@ -6,6 +6,7 @@ registration and the controller node are ephemeral. Watch events are messages an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sim.config import Value
@@ -19,8 +20,6 @@ from sim.hosts.zk_messages import (
     CONFIG_CHANGED,
     CONTROLLER_GONE,
     ISR_CHANGED,
-    MOVED,
-    PENDING,
     PREFERRED_ELECTION,
     REASSIGNMENT_REQUESTED,
     SCRIPT,
@@ -49,9 +48,23 @@ from sim.protocol.mutants import Mutation
 from sim.protocol.replica.partition import NO_LEADER
 from sim.protocol.zookeeper.election import BrokerInfo, Registry
 from sim.protocol.zookeeper.kafka_zk_client import ControllerMovedError, Decide
+from sim.protocol.zookeeper.zk_operations import MOVED, Result
 
 LOST_US: Final = 1_000_000
 """A watch event that was not acknowledged after this time is taken for lost."""
+
+
+class Executed:
+    """The executed requests of one broker process, in all its sessions.
+
+    Attributes:
+        decide: the rules of that broker, by which ZooKeeper executes its requests.
+        results: the result of each request, by its number, until the broker waits for it no longer.
+    """
+
+    def __init__(self, decide: decisions.Decisions) -> None:
+        self.decide = decide
+        self.results: dict[int, Result] = {}
 
 
 class Session:
@@ -59,14 +72,16 @@ class Session:
 
     Attributes:
         incarnation: of the broker's process.
+        executed: the executed requests of that process.
         broker_epoch: czxid of its registration.
         expiry_suspended: whether elided pings keep it.
         last_us: time of the last ping.
         unacknowledged: watch events that are not acknowledged.
     """
 
-    def __init__(self, incarnation: int, broker_epoch: int, last_us: int) -> None:
+    def __init__(self, incarnation: int, executed: Executed, broker_epoch: int, last_us: int) -> None:
         self.incarnation = incarnation
+        self.executed = executed
         self.broker_epoch = broker_epoch
         self.expiry_suspended = False
         self.last_us = last_us
@@ -112,9 +127,14 @@ class ZooKeeper(ZooKeeperSessions):
         self.config: dict[str, Value] = {}
         self._zxid = 0
         self._registry: dict[int, BrokerInfo] = {}
+        self._executed: dict[int, Executed] = {}
+        """The executed requests of the newest process of each broker. An ended process may have an open session, which
+        refers to those of that process.
+        """
         self._watches_brokers = False
 
     def broker(self, startup: Startup) -> Broker:
+        self._executed[startup.broker] = Executed(startup.decide)
         return ZooKeeperBroker(startup)
 
     def receive(self, message: Event) -> None:
@@ -147,7 +167,7 @@ class ZooKeeper(ZooKeeperSessions):
     def _register(self, broker: int, info: BrokerInfo) -> int:
         self._zxid += 1
         now_us = self._kernel.now_us
-        session = self.sessions[broker] = Session(info.incarnation, self._zxid, now_us)
+        session = self.sessions[broker] = Session(info.incarnation, self._executed[broker], self._zxid, now_us)
         self._registry[broker] = info
         self._schedule_expiry(broker, session)
         self._recorder.record(steps.Registered(steps.REGISTERED, broker, info.incarnation))
@@ -265,14 +285,22 @@ class ZooKeeper(ZooKeeperSessions):
         if session is None or session.broker_epoch != request.broker_epoch:
             self.notify_expired(request.broker, request.broker_epoch)
             return
-        if request.result is PENDING:
-            try:
-                request.result = request.operation(self)
-            except ControllerMovedError:
-                request.result = MOVED
-        else:
+        executed = session.executed
+        results = executed.results
+        number = request.number
+        result: Result
+        if number in results:
             self.reached(probes.REQUEST_REPEATED)
-        self._send(request.broker, ZooKeeperResponse(request))
+            result = results[number]
+        else:
+            try:
+                result = request.operation.apply(self, executed.decide)
+            except ControllerMovedError:
+                result = MOVED
+            while results and (earliest := next(iter(results))) <= request.answered:
+                del results[earliest]
+            results[number] = result
+        self._send(request.broker, ZooKeeperResponse(request, result))
 
     def _notify(self, broker: int, what: int, change: tuple[str, Value] | None = None) -> None:
         """Send a watch event to a broker."""
@@ -293,9 +321,7 @@ class ZooKeeper(ZooKeeperSessions):
     # The controller node.
 
     def elect(self, broker: int) -> int:
-        """Create the controller node; returns the controller epoch, 0 if the node exists. Kafka:
-        KafkaZkClient#registerControllerAndIncrementControllerEpoch (2.6-3.9).
-        """
+        """See `KafkaZkClient.elect`."""
         if self.controller:
             return self.controller_epoch if self.controller == broker else 0
         self.controller = broker
@@ -389,20 +415,11 @@ class ZooKeeper(ZooKeeperSessions):
         self,
         known: LeaderAndIsr,
         isr: tuple[int, ...],
-        members: dict[int, int],
+        members: Mapping[int, int],
         checks: decisions.Decision,
         mutant: Mutation,
     ) -> tuple[str, LeaderAndIsr]:
-        """Write an ISR, if the version is unchanged; returns an error, and the state afterwards. Kafka:
-        ReplicationUtils#updateLeaderAndIsr.
-
-        Args:
-            known: partition epoch and controller epoch as the leader knows them.
-            isr: the new ISR.
-            members: broker epochs of new members, as the leader knows them.
-            checks: whether members must still be registered.
-            mutant: the mutant that ignores the version.
-        """
+        """See `KafkaZkClient.write_isr`."""
         state = self.state
         mutant.took = True
         if state.partition_epoch != known.partition_epoch and not mutant.differs():
@@ -420,10 +437,7 @@ class ZooKeeper(ZooKeeperSessions):
         return NONE, self.state
 
     def notify_isr_change(self) -> None:
-        """Create an ISR change notification node.
-
-        Kafka: KafkaZkClient#propagateIsrChanges (1.1-3.9), ReplicationUtils#propagateIsrChanges (0.10.2).
-        """
+        """See `KafkaZkClient.notify_isr_change`."""
         self._notify_controller(ISR_CHANGED)
 
     def _write(
@@ -537,7 +551,7 @@ class ScriptedZooKeeper(ZooKeeper):
         self,
         known: LeaderAndIsr,
         isr: tuple[int, ...],
-        members: dict[int, int],
+        members: Mapping[int, int],
         checks: decisions.Decision,
         mutant: Mutation,
     ) -> tuple[str, LeaderAndIsr]:

@@ -27,5 +27,6 @@ def parts(value: Any) -> Any:
     if isinstance(value, Mapping):
         return tuple(sorted((parts(key), parts(part)) for key, part in value.items()))
     kind = type(value)
-    names = fields_of(kind)
-    return (kind, *[parts(getattr(value, name)) for name in names]) if names else value
+    if not any("__slots__" in base.__dict__ or "__mypyc_attrs__" in base.__dict__ for base in kind.__mro__):
+        return value  # Its class declares no fields: a number or a string.
+    return (kind, *[parts(getattr(value, name)) for name in fields_of(kind)])

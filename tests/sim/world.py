@@ -13,15 +13,34 @@ from sim.kernel.scheduler import Kernel
 from sim.kernel.streams import Streams
 from sim.protocol.client.sender import ProducerBatch
 from sim.protocol.modes import mode as mode_named
+from sim.protocol.zookeeper.zk_operations import UpdateState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from sim.history.trace import Shown
+    from sim.protocol.decisions import Decisions
+    from sim.protocol.messages import LeaderAndIsr
+    from sim.protocol.zookeeper.election import Registry
+    from sim.protocol.zookeeper.kafka_zk_client import Change
 from sim.hosts.zk_broker import ZooKeeperBroker
 from sim.hosts.zookeeper import ZooKeeper
 
 SECOND_US = 1_000_000
+
+
+class ElectThis(UpdateState):
+    """Elects a leader with an ISR."""
+
+    def __init__(self, controller_epoch: int, leader: int, isr: tuple[int, ...]) -> None:
+        super().__init__(controller_epoch)
+        self._leader = leader
+        self._isr = isr
+
+    def change(
+        self, state: LeaderAndIsr, registry: Registry, decide: Decisions, reached: Callable[[int], None]
+    ) -> Change | None:
+        return self._leader, self._isr, state.replicas
 
 
 class World:
@@ -104,7 +123,7 @@ class World:
     def decide(self, leader: int, isr: tuple[int, ...]) -> None:
         """Let the controller persist a decision, and tell brokers of it."""
         controller = self.process(self.cluster.controller).module.controller
-        controller._events.put(controller.partitions.elect_and_send(lambda state, _: (leader, isr, state.replicas)))
+        controller._events.put(controller.partitions.elect_and_send(ElectThis(controller.context.epoch, leader, isr)))
 
     def process(self, broker: int) -> ZooKeeperBroker:
         """A broker that runs."""

@@ -22,8 +22,8 @@ from tests.test_architecture import LAYERS, circles, imported, statements_run_at
 
 STEPS: Final = re.compile(r"sim/history/steps(\.py$|/)")
 """Where steps are declared."""
-MESSAGES: Final = re.compile(r"sim/(protocol|hosts)/(.*/)?(\w+_)?messages\.py$")
-"""Where messages are declared."""
+MESSAGES: Final = re.compile(r"sim/(protocol|hosts)/(.*/)?(\w+_)?(messages|operations)\.py$")
+"""Where messages are declared, and the operations in requests to ZooKeeper."""
 DATA: Final = {"int", "str", "bool", "float", "None", "tuple", "frozenset", "Sequence", "Mapping", "Value"}
 """What a message may hold besides messages and aliases of such types."""
 VALUES: Final = {"Batch", "BrokerInfo", "AlterPartitionItem"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sim.protocol.zookeeper.controller_host import ControllerHost
-from sim.protocol.zookeeper.kafka_zk_client import Steps
+from sim.protocol.zookeeper.zk_operations import Steps
 
 
 class ControllerEventManager:

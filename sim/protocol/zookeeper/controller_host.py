@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sim.native import mypyc_attr
 from sim.protocol.messages import LeaderAndIsr
-from sim.protocol.zookeeper.kafka_zk_client import Operation
+from sim.protocol.zookeeper.zk_operations import Operation
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -18,9 +18,16 @@ from sim.protocol.zookeeper.controller_broker_request_batch import ControllerBro
 from sim.protocol.zookeeper.controller_context import ControllerContext
 from sim.protocol.zookeeper.controller_event_manager import ControllerEventManager
 from sim.protocol.zookeeper.controller_host import ControllerHost
-from sim.protocol.zookeeper.kafka_zk_client import Steps
-from sim.protocol.zookeeper.partition_state_machine import PartitionStateMachine, with_new_epoch
+from sim.protocol.zookeeper.partition_state_machine import PartitionStateMachine
 from sim.protocol.zookeeper.replica_state_machine import ReplicaStateMachine
+from sim.protocol.zookeeper.zk_operations import (
+    DeleteReassignment,
+    RaiseEpoch,
+    ReadAll,
+    ReadBrokers,
+    ReadState,
+    Steps,
+)
 
 BROKER_NOT_AVAILABLE: Final = "BROKER_NOT_AVAILABLE"
 
@@ -35,10 +42,8 @@ class KafkaController:
         self._decide = decide
         self._events = ControllerEventManager(host)
         self._requests = ControllerBrokerRequestBatch(self.context, host)
-        self.partitions = PartitionStateMachine(
-            self.context, self._requests, decide, host, unclean_election=unclean_election
-        )
-        self._replicas = ReplicaStateMachine(self.context, self._requests, self.partitions, decide, host)
+        self.partitions = PartitionStateMachine(self.context, self._requests, unclean_election=unclean_election)
+        self._replicas = ReplicaStateMachine(self.context, self._requests, self.partitions, decide)
 
     def on_zookeeper_result(self, result: Any) -> None:
         """Resume the current handler with ZooKeeper's response."""
@@ -158,11 +163,7 @@ class KafkaController:
 
     def _failover(self) -> Steps:
         """Kafka: KafkaController#onControllerFailover, KafkaController#initializeControllerContext."""
-        live, registry, (self.context.state, self.context.target) = yield lambda zookeeper: (
-            zookeeper.brokers(),
-            zookeeper.registry(),
-            zookeeper.read(),
-        )
+        live, registry, (self.context.state, self.context.target) = yield ReadAll()
         for broker, broker_epoch in sorted(live.items()):
             self._add(broker, broker_epoch)
         state = self.context.state
@@ -197,7 +198,7 @@ class KafkaController:
         Kafka: ReplicaStateMachine.BrokerChangeListener#handleChildChange (0.10.2), KafkaController.BrokerChange#process
         (1.1-2.0), KafkaController#processBrokerChange (2.6-3.9).
         """
-        found: Mapping[int, int] = yield lambda zookeeper: zookeeper.brokers()
+        found: Mapping[int, int] = yield ReadBrokers()
         known = self.context.live
         came = sorted(broker for broker in found if broker not in known)
         went = sorted(broker for broker in known if broker not in found)
@@ -287,7 +288,7 @@ class KafkaController:
         Kafka: IsrChangeNotificationListener#handleChildChange (0.10.2), KafkaController.IsrChangeNotification#process
         (1.1-2.0), KafkaController#processIsrChangeNotification (2.6-3.9).
         """
-        self.context.state, _ = yield lambda zookeeper: zookeeper.read()
+        self.context.state, _ = yield ReadState()
         if self.context.exists:
             self._requests.update_metadata()
             yield from self._finish_reassignment()
@@ -321,7 +322,7 @@ class KafkaController:
         Kafka: KafkaController.PartitionReassignment#process (1.1-2.0), KafkaController#processZkPartitionReassignment
         (2.6-3.9).
         """
-        self.context.state, self.context.target = yield lambda zookeeper: zookeeper.read()
+        self.context.state, self.context.target = yield ReadState()
         whole = set(self.context.target) == set(self.context.state.replicas)
         yield from self._continue_reassignment(complete=whole and self._decide.keeps_reassignment_marks.yes())
 
@@ -336,7 +337,7 @@ class KafkaController:
         if not target or not self.context.exists:
             return
         if target == self.context.state.replicas and not self._decide.keeps_reassignment_marks.yes():
-            yield lambda zookeeper: zookeeper.delete_reassignment()
+            yield DeleteReassignment()
             self.context.target = ()
         else:
             yield from self._reassign(complete=complete)
@@ -359,7 +360,7 @@ class KafkaController:
         Kafka: KafkaController#onPartitionReassignment.
         """
         target = self.context.target
-        self.context.state, _ = yield lambda zookeeper: zookeeper.read()
+        self.context.state, _ = yield ReadState()
         state = self.context.state
         if not complete and not set(target) <= set(state.isr):
             both = (*target, *(broker for broker in state.replicas if broker not in target))
@@ -370,7 +371,7 @@ class KafkaController:
                 self._host.reached(probes.REASSIGNMENT_BEGINS)
             if both != state.replicas:
                 yield from self.partitions.assign(both)
-            yield from self.partitions.update_state(with_new_epoch)
+            yield from self.partitions.update_state(RaiseEpoch(self.context.epoch))
             self._requests.send_state(self.context.replicas())
             return
         leaving = [broker for broker in state.replicas if broker not in target]
@@ -384,7 +385,7 @@ class KafkaController:
         for broker in leaving:
             self._requests.stop(broker, delete=True)
         yield from self.partitions.assign(target)
-        yield lambda zookeeper: zookeeper.delete_reassignment()
+        yield DeleteReassignment()
         self._host.reached(probes.REASSIGNMENT_DONE)
         self.context.target = ()
         self._requests.update_metadata()

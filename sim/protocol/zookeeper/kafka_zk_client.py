@@ -1,15 +1,15 @@
-"""A controller's operations at ZooKeeper, and how its handlers request them.
-
-A handler is a generator: it yields a request and resumes with the result.
+"""What brokers and controllers can do at ZooKeeper; they request it by the values in
+`sim.protocol.zookeeper.zk_operations`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from sim.protocol.decisions import Decision
 from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.mutants import Mutation
 from sim.protocol.zookeeper import election
 
 Change = tuple[int, tuple[int, ...], tuple[int, ...]]
@@ -23,7 +23,42 @@ class ControllerMovedError(Exception):
 
 
 class KafkaZkClient(Protocol):
-    """A controller's operations at ZooKeeper; each call is a round trip. Kafka: KafkaZkClient (1.1-3.9)."""
+    """Operations at ZooKeeper. Kafka: KafkaZkClient (1.1-3.9)."""
+
+    @property
+    def controller(self) -> int:
+        """The broker in the controller node, 0 without one. Kafka: KafkaZkClient#getControllerId (1.1-3.9)."""
+
+    @property
+    def reached(self) -> Callable[[int], None]:
+        """Called with a probe that was reached (`sim.protocol.probes`)."""
+
+    def elect(self, broker: int) -> int:
+        """Create the controller node; returns the controller epoch, 0 if the node exists.
+
+        Kafka: KafkaZkClient#registerControllerAndIncrementControllerEpoch (2.6-3.9).
+        """
+
+    def write_isr(
+        self, known: LeaderAndIsr, isr: tuple[int, ...], members: Mapping[int, int], checks: Decision, mutant: Mutation
+    ) -> tuple[str, LeaderAndIsr]:
+        """Write an ISR, if the version is unchanged; returns an error, and the state afterwards.
+
+        Kafka: ReplicationUtils#updateLeaderAndIsr.
+
+        Args:
+            known: partition epoch and controller epoch as the leader knows them.
+            isr: the new ISR.
+            members: broker epochs of new members, as the leader knows them.
+            checks: whether members must still be registered.
+            mutant: the mutant that ignores the version.
+        """
+
+    def notify_isr_change(self) -> None:
+        """Create an ISR change notification node.
+
+        Kafka: KafkaZkClient#propagateIsrChanges (1.1-3.9), ReplicationUtils#propagateIsrChanges (0.10.2).
+        """
 
     def brokers(self) -> Mapping[int, int]:
         """Registered brokers and their broker epochs; sets the watch again.
@@ -61,7 +96,3 @@ class KafkaZkClient(Protocol):
 
     def delete_reassignment(self) -> None:
         """Delete the reassignment request. Kafka: KafkaZkClient#deletePartitionReassignment (1.1-3.9)."""
-
-
-Operation = Callable[[KafkaZkClient], Any]
-Steps = Generator[Operation, Any, None]

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from sim.protocol import probes
 from sim.protocol.decisions import Decisions
-from sim.protocol.messages import LeaderAndIsr
-from sim.protocol.zookeeper import election
 from sim.protocol.zookeeper.controller_broker_request_batch import ControllerBrokerRequestBatch
 from sim.protocol.zookeeper.controller_context import ControllerContext
-from sim.protocol.zookeeper.controller_host import ControllerHost
-from sim.protocol.zookeeper.kafka_zk_client import Change, Steps
-from sim.protocol.zookeeper.partition_state_machine import PartitionStateMachine, with_new_epoch
+from sim.protocol.zookeeper.partition_state_machine import PartitionStateMachine
+from sim.protocol.zookeeper.zk_operations import RaiseEpoch, RemoveReplica, Steps
 
 
 class ReplicaStateMachine:
-    """Changes of replicas' states by one controller, under ``registration_epoch``, ``missed_bounce`` and
-    ``last_isr_member``.
+    """Changes of replicas' states by one controller, under ``registration_epoch``.
 
     Kafka: ReplicaStateMachine, ZkReplicaStateMachine (2.6-3.9).
     """
@@ -26,12 +21,10 @@ class ReplicaStateMachine:
         requests: ControllerBrokerRequestBatch,
         partitions: PartitionStateMachine,
         decide: Decisions,
-        host: ControllerHost,
     ) -> None:
         self._context = context
         self._requests = requests
         self._partitions = partitions
-        self._host = host
         self._decide = decide
 
     def bring_online(self, replicas: list[int]) -> Steps:
@@ -43,7 +36,7 @@ class ReplicaStateMachine:
         """
         has_leader = not self._context.is_offline and self._context.state.leader in self._context.live
         if has_leader and self._decide.registration_bumps_epoch.yes():
-            yield from self._partitions.update_state(with_new_epoch)
+            yield from self._partitions.update_state(RaiseEpoch(self._context.epoch))
             self._requests.send_state(self._context.replicas())
         else:
             self._requests.send_state(replicas, update=False)
@@ -55,23 +48,12 @@ class ReplicaStateMachine:
         Kafka: ReplicaStateMachine#removeReplicasFromIsr (1.1-2.0), ZkReplicaStateMachine#removeReplicasFromIsr
         (2.6-3.9), KafkaController#removeReplicaFromIsr (0.10.2).
         """
-
-        def decide(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
-            if replica not in state.isr:
-                return None
-            if replica == state.leader:
-                self._host.reached(probes.LEADER_REMOVED)
-            may_leave = len(state.isr) == 1 and self._partitions.unclean_election
-            to_the_last = may_leave and self._decide.last_member_leaves.yes()
-            leader, isr = election.without(replica, state.leader, state.isr, to_the_last=to_the_last)
-            relied = election.eligible_members(state, registry, set(self._context.live) - {replica})
-            if not relied and isr != state.isr and self._decide.notices_missed_bounces.yes():
-                isr = state.isr
-            return leader, isr, state.replicas
-
         self._requests.stop(replica, delete=False)
         epoch = self._context.state.leader_epoch
-        yield from self._partitions.update_state(decide)
+        context, unclean = self._context, self._partitions.unclean_election
+        yield from self._partitions.update_state(
+            RemoveReplica(context.epoch, replica, tuple(context.live), unclean=unclean)
+        )
         if assigned:
             self._context.state = self._context.state.assigned(assigned)
         if self._context.state.leader_epoch > epoch:  # Kafka resends it in any case; it would be ignored.

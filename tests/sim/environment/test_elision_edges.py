@@ -11,7 +11,10 @@ from sim.hosts.client import CONSUMER
 from sim.kernel.scheduler import Kernel
 from sim.protocol import probes
 from sim.protocol.client.sender import ProducerBatch
+from sim.protocol.decisions import Decisions
 from sim.protocol.messages import FetchRequest
+from sim.protocol.zookeeper.kafka_zk_client import KafkaZkClient
+from sim.protocol.zookeeper.zk_operations import Operation
 from tests.sim.environment.test_elision import elides
 from tests.sim.world import World
 from tests.verification.hunt.elision import FIXED
@@ -186,6 +189,16 @@ def test_resumed_process_reads_what_has_arrived_before_it_gives_up(elision: bool
     assert append["t"] < resume["t"] + 1_000
 
 
+class ReadTime(Operation):
+    """Returns the time at which it is executed."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+
+    def apply(self, zookeeper: KafkaZkClient, decide: Decisions) -> int:
+        return self._kernel.now_us
+
+
 @pytest.mark.parametrize("late_us", [-500_000, -1, 0, 1, 1_500_000])
 def test_request_over_a_slow_connection_is_repeated_with_a_ping(late_us: int) -> None:
     """One that comes before the answer."""
@@ -201,7 +214,7 @@ def test_request_over_a_slow_connection_is_repeated_with_a_ping(late_us: int) ->
         round_us = leader.out[0].usual_us + cluster.control.out[1].usual_us
         small.run((ping_us - round_us + late_us - cluster.kernel.now_us) / 1e6)
         answers: list[int] = []
-        small.process(leader.node).zookeeper.ask(lambda _: cluster.kernel.now_us, answers.append, 0)  # noqa: B023
+        small.process(leader.node).zookeeper.ask(ReadTime(cluster.kernel), answers.append, 0)
         small.run(10)
         assert len(answers) == 1
         found.append((answers, has_reached(small, probes.REQUEST_REPEATED), small.steps))

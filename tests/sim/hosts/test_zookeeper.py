@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from sim.hosts.cluster import TOPIC
-from tests.sim.world import World
+from sim.protocol.decisions import Decisions
+from sim.protocol.zookeeper.kafka_zk_client import KafkaZkClient
+from sim.protocol.zookeeper.zk_operations import Operation
+from tests.sim.world import ElectThis, World
 
 SHORT = {"zookeeper.session.timeout.ms": 3_000, "sim.heartbeat.interval.ms": 1_000, "sim.supervisor.restart.ms": 1_000}
 QUIET = {**SHORT, "auto.leader.rebalance.enable": False}
@@ -149,7 +152,7 @@ def test_a_request_for_a_former_registration_is_refused() -> None:
         queue = world.process(1).module.controller
         world.cluster.pause(2)
         state = world.cluster.control.state
-        queue._events.put(queue.partitions.elect_and_send(lambda state, _: (2, state.isr, state.replicas)))
+        queue._events.put(queue.partitions.elect_and_send(ElectThis(queue.context.epoch, 2, state.isr)))
         world.run(0.1)
         process = world.cluster.running[2]
         process.broker_epoch += 100  # As if it had registered anew before the request came.
@@ -296,19 +299,98 @@ def test_settings_change_while_running() -> None:
     assert leader(world) == 3
 
 
+class Counting(Operation):
+    """Counts how often it is executed, and returns that."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def apply(self, zookeeper: KafkaZkClient, decide: Decisions) -> int:
+        self.times += 1
+        return self.times
+
+
 def test_request_that_is_sent_twice_is_done_once() -> None:
     world = World(config=QUIET).ready()
-    done: list[int] = []
+    counting = Counting()
     answers: list[int] = []
-
-    def operation(_: object) -> int:
-        done.append(1)
-        return len(done)
-
     world.cluster.links.cut(0, 2)
-    world.process(2).zookeeper.ask(operation, answers.append, 0)
+    world.process(2).zookeeper.ask(counting, answers.append, 0)
     world.run(2)
-    assert (len(done), answers) == (1, [])
+    assert (counting.times, answers) == (1, [])
     world.cluster.links.heal_all()
     world.run(2)
-    assert (len(done), answers) == (1, [1])
+    assert (counting.times, answers) == (1, [1])
+
+
+def test_result_is_kept_while_the_broker_waits_for_it() -> None:
+    world = World(config=QUIET).ready()
+    client, results = world.process(2).zookeeper, world.zookeeper.sessions[2].executed.results
+    answers: list[int] = []
+    for number in range(5):
+        client.ask(Counting(), answers.append, number)
+        world.run(0.1)
+        assert len(results) == 1
+    world.cluster.links.cut(0, 2)
+    for number in range(5):
+        client.ask(Counting(), answers.append, number)
+        world.run(0.1)
+    assert len(answers) == 5
+    assert len(results) == 5
+    world.cluster.links.heal_all()
+    world.run(2)
+    client.ask(Counting(), answers.append, 0)
+    world.run(0.1)
+    assert len(answers) == 11
+    assert len(results) == 1
+
+
+def test_results_of_an_ended_process_are_dropped_with_its_session() -> None:
+    world = World(config=QUIET).ready()
+    zookeeper = world.zookeeper
+    for _ in range(3):
+        world.process(2).zookeeper.ask(Counting(), lambda _: None, 0)
+        world.run(0.1)
+        ended = zookeeper.sessions[2].executed
+        world.cluster.kill(2)
+        world.cluster.start(2)
+        world.run(1)
+        assert zookeeper.sessions[2].executed is ended
+        world.run(6)
+        assert zookeeper.sessions[2].executed is not ended
+        assert set(zookeeper._executed) == {1, 2, 3}
+        assert all(session.executed is zookeeper._executed[broker] for broker, session in zookeeper.sessions.items())
+
+
+def test_results_outlive_a_session_that_its_process_outlives() -> None:
+    world = World(config=QUIET).ready()
+    counting = Counting()
+    answers: list[int] = []
+    world.cluster.links.cut(0, 2)
+    world.process(2).zookeeper.ask(counting, answers.append, 0, outlives_session=True)
+    world.run(0.5)
+    assert world.cluster.control.expire_session(2)
+    world.cluster.links.heal_all()
+    world.run(3)
+    assert len(world.of("registered", broker=2)) == 2
+    assert (counting.times, answers) == (1, [1])
+
+
+def test_request_of_an_ended_process_that_was_received_is_executed() -> None:
+    """ZooKeeper is paused, so it executes the request when the broker's next process is running."""
+    world = World(config=QUIET).ready()
+    zookeeper = world.zookeeper
+    counting = Counting()
+    world.cluster.pause(0)
+    world.process(2).zookeeper.ask(counting, lambda _: None, 0)
+    world.run(0.1)
+    world.cluster.kill(2)
+    world.cluster.start(2)
+    ended, running = zookeeper.sessions[2].executed, zookeeper._executed[2]
+    world.run(0.1)
+    assert counting.times == 0
+    world.cluster.resume(0)
+    world.run(0.1)
+    assert counting.times == 1
+    assert 1 in ended.results.values()
+    assert not running.results

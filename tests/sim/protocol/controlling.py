@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sim.protocol.decisions import Decision, Decisions
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.modes import mode
+from sim.protocol.mutants import Mutation
 from sim.protocol.probes import PROBES
 from sim.protocol.zookeeper.controller_host import ControllerHost
 from sim.protocol.zookeeper.election import BrokerInfo, Registry
 from sim.protocol.zookeeper.kafka_controller import KafkaController
-from sim.protocol.zookeeper.kafka_zk_client import ControllerMovedError, Decide, Operation
+from sim.protocol.zookeeper.kafka_zk_client import ControllerMovedError, Decide
+from sim.protocol.zookeeper.zk_operations import Operation
 from tests.sim.protocol.recording import branches
 
 
@@ -32,6 +35,8 @@ class Store:
         self.registered = registered
         self.target: tuple[int, ...] = ()
         self.newest = 1
+        self.controller = 1
+        self.reached: Callable[[int], None] = lambda _: None
         self.registrations = {broker: BrokerInfo(broker, (-1, 0)) for broker in replicas}
 
     def brokers(self) -> dict[int, int]:
@@ -64,6 +69,17 @@ class Store:
     def delete_reassignment(self) -> None:
         self.target = ()
 
+    def elect(self, broker: int) -> int:
+        raise NotImplementedError
+
+    def write_isr(
+        self, known: LeaderAndIsr, isr: tuple[int, ...], members: Mapping[int, int], checks: Decision, mutant: Mutation
+    ) -> tuple[str, LeaderAndIsr]:
+        raise NotImplementedError
+
+    def notify_isr_change(self) -> None:
+        raise NotImplementedError
+
 
 class World(ControllerHost):
     """A controller whose wishes are fulfilled one by one, when `run` is called.
@@ -80,6 +96,7 @@ class World(ControllerHost):
         self, store: Store, name: str = "kip320", rules: dict[str, str] | None = None, *, unclean: bool = False
     ) -> None:
         self.store = store
+        store.reached = self.reached
         self.told: list[tuple[str, int, int, tuple[int, ...]]] = []
         self.deleted: list[int] = []
         self.stopped: list[int] = []
@@ -99,12 +116,18 @@ class World(ControllerHost):
         if wish is None:
             return False
         try:
-            result: Any = wish(self.store)
+            result: Any = wish.apply(self.store, self.decide)
         except ControllerMovedError:
             self.controller.on_controller_moved()
         else:
             self.controller.on_zookeeper_result(result)
         return True
+
+    def session_lost(self) -> None:
+        """The session ends; a wish that does not outlive it is dropped, as the broker does."""
+        if self.decide.fences_controller_writes.answer:
+            self._wish = None
+        self.controller.session_lost()
 
     def run(self) -> World:
         while self.step():

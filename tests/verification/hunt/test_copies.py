@@ -7,8 +7,9 @@ import pytest
 from sim.protocol.client.consumer_position import ConsumerPosition
 from sim.protocol.kraft.metadata import MetadataImage
 from sim.protocol.log.log import Log
+from sim.protocol.messages import FetchResponse
 from tests.plain import needs_sources
-from tests.verification.hunt.copies import PAIRS, differs
+from tests.verification.hunt.copies import PAIRS, begun, differences, differs
 
 
 @needs_sources
@@ -17,6 +18,14 @@ from tests.verification.hunt.copies import PAIRS, differs
 def test_a_copy_of_a_run_ends_like_the_run(name: str, mode: str, seed: int) -> None:
     """`python -m tests.verification.hunt.copies` tries 200."""
     assert differs(name, mode, seed) == ""
+
+
+@needs_sources
+def test_copy_of_a_run_with_records_in_flight_ends_like_the_run() -> None:
+    run = begun("reassignments", "kip320", 15)
+    events = [event for _, event in run.kernel.scheduled.values()]
+    assert [event for event in events if isinstance(event, FetchResponse) and any(one[2] for one in event.results)]
+    assert differences(run) == ""
 
 
 @needs_sources

@@ -319,7 +319,7 @@ def test_event_at_work_when_the_session_ends_is_given_up_or_finished() -> None:
         del world.store.registered[3]
         world.controller.brokers_changed()
         world.step()
-        world.controller.session_lost()
+        world.session_lost()
         assert world.run().decided[0] == leader
         assert not world.working
 

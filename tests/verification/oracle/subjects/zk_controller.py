@@ -21,17 +21,21 @@ from tests.verification.oracle.releases import rules
 from tests.verification.oracle.subject import Case, Seen, Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
     from random import Random
 
+    from sim.protocol.mutants import Mutation
     from sim.protocol.rules import Rules
-    from sim.protocol.zookeeper.kafka_zk_client import Decide, Operation, Steps
+    from sim.protocol.zookeeper.kafka_zk_client import Decide
+    from sim.protocol.zookeeper.zk_operations import Operation, Steps
 
 BROKERS: Final = (1, 2, 3, 4, 5)
 
 
 class ZooKeeper:
     """The state that a controller wrote."""
+
+    controller = 1
 
     def __init__(self) -> None:
         self.state = LeaderAndIsr("t", 0, -1, (), -1, ())
@@ -74,6 +78,23 @@ class ZooKeeper:
         """See `KafkaZkClient`."""
         self.target = ()
 
+    def reached(self, probe: int) -> None:
+        """See `KafkaZkClient`."""
+
+    def elect(self, broker: int) -> int:
+        """See `KafkaZkClient`; a controller does not request it."""
+        raise NotImplementedError
+
+    def write_isr(
+        self, known: LeaderAndIsr, isr: tuple[int, ...], members: Mapping[int, int], checks: Decision, mutant: Mutation
+    ) -> tuple[str, LeaderAndIsr]:
+        """See `KafkaZkClient`; a controller does not request it."""
+        raise NotImplementedError
+
+    def notify_isr_change(self) -> None:
+        """See `KafkaZkClient`; a controller does not request it."""
+        raise NotImplementedError
+
 
 HASH_ORDER: Final = {"1.1.1": (2, 5, 4, 1, 3), "2.0.0": (2, 5, 4, 1, 3), "2.6.0": (5, 1, 2, 3, 4)}
 """Brokers as a map of Scala's has them: mutable.HashMap of 2.11, immutable.HashMap of 2.13."""
@@ -104,7 +125,8 @@ class Host(ControllerHost):
         if "zk-failed-together" in imitated:
             skip_if_compiled()
             kind = HashOrdered
-        self.controller = kind(0, Decisions(rules), self, unclean_election=unclean)
+        self._decide = Decisions(rules)
+        self.controller = kind(0, self._decide, self, unclean_election=unclean)
         if isinstance(self.controller, HashOrdered):
             self.controller.release = release
         self.fail_over()
@@ -119,7 +141,7 @@ class Host(ControllerHost):
         """Execute all its requests."""
         while (wish := self._wish) is not None:
             self._wish = None
-            self.controller.on_zookeeper_result(wish(self.store))
+            self.controller.on_zookeeper_result(wish.apply(self.store, self._decide))
 
     def broker_added(self, broker: int) -> None:
         """See `ControllerHost`."""
