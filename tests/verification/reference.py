@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 VALIDATION_IDS: Final = 1 << 40
 """Records from this id on were written after healing, to see whether the cluster is whole."""
-_ENDS: Final = ("kill", "power-loss", "shutdown", "halt", "exit", "disk-replaced", "corrupt-tail")
+_ENDS: Final = (
+    *("kill", "power-loss", "shutdown", "halt", "exit", "disk-replaced", "corrupt-tail"),
+    *("directory-failed", "directory-replaced", "directory-offline"),
+)
 
 Record = tuple[int, int]
 """(record id, leader epoch)"""
