@@ -79,7 +79,7 @@ def test_the_last_member_stays_without_elr_and_is_not_elected() -> None:
 
 @pytest.mark.parametrize("mode", ["kraft", "elr-4.3"])
 def test_a_heartbeat_that_ends_fencing_may_elect_a_leader_in_the_directory_that_it_reports(mode: str) -> None:
-    """Both changes start from the same state, and the later one changes nothing: Kafka 3.9.0 to 4.4.0."""
+    """Both changes start from the same state, and the later one changes nothing: Kafka 4.3.1."""
     host = quorum(mode)
     host.fence(2, 3, 1)
     assert host.image.partitions["p"].leader == 0
