@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+from scenarios.version import PLAIN, build
+from sim.errors import InputError
 from sim.protocol.batch import Batch
 from sim.protocol.replica.partition import Partition
 
@@ -40,9 +42,14 @@ class Freezer:
         decide: the rules that thawed objects get.
         constants: attributes that make no difference, by name, with the values that thawed objects get. They are not
             part of a frozen state, so states that differ only in them are one.
+
+    Raises:
+        InputError: the build is compiled: its objects cannot be made without their arguments.
     """
 
     def __init__(self, decide: Decisions, constants: Mapping[str, Any]) -> None:
+        if build() != PLAIN:
+            raise InputError("explore needs plain Python, and this build is compiled: install the plain wheel")
         self._decide = decide
         self._constants = dict(constants)
         self._plans: dict[type[Any], _Plan] = {}

@@ -9,7 +9,10 @@ from scenarios.exploring.cluster import Bounds, Cluster
 from scenarios.exploring.properties import KINDS, VIOLATIONS
 from scenarios.exploring.search import Found, search
 from sim.protocol.modes import mode
+from tests.plain import needs_sources
 from tests.scenarios.exploring.kraft_facts import NO_FAULTS, ONE_FENCE, reductions_hide_nothing
+
+pytestmark = needs_sources
 
 
 def explored(

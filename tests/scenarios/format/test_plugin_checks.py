@@ -13,6 +13,7 @@ from scenarios.format.plugin_checks import RESERVED
 from sim.errors import InputError
 from sim.kernel.build import COMPILED
 from tests.places import ROOT
+from tests.plain import needs_sources
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,6 +49,7 @@ def test_every_kind_of_parameter_has_a_meaning() -> None:
     assert list(PARAM_KINDS) == list(schema.PARAMS)
 
 
+@needs_sources
 def test_the_guide_names_every_kind_of_parameter() -> None:
     text = (ROOT / "notebooks" / "guide" / "plugins.md").read_text(encoding="utf-8")
     listed = text.partition("A `Param` is ")[2].partition(":")[0]
@@ -94,7 +96,11 @@ def test_every_kind_of_parameter_can_be_a_targets_parameter(tmp_path: Path, kind
         ("amount = Amount('model_x', Param('count'), 'b', (1, 2))", "'model_x' cannot be the name of a parameter: "),
         ("amount = Amount('b', Param('brokers'), 'b', (1, 2))", "amount: Param('brokers') is no number; use one of: "),
         ("amount = Amount('b', Param('count'), 'b', (2, 1))", "amount: bounds = (2, 1): two ints are needed"),
-        ("amount = Amount('b', Param('count'), 'b', (1, 2, 3))", "amount: bounds = (1, 2, 3): two ints are needed"),
+        pytest.param(  # Compiled code does not make a tuple of three an `Amount`.
+            "amount = Amount('b', Param('count'), 'b', (1, 2, 3))",
+            "amount: bounds = (1, 2, 3): two ints are needed",
+            marks=needs_sources,
+        ),
         ("amount = Amount('broker', Param('count'), 'b', (1, 2))", "two parameters are called 'broker'"),
         ("duration = Duration('replicas')", "duration: bounds = 'replicas' is no bound of durations"),
         (

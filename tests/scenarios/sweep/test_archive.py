@@ -17,9 +17,9 @@ from sim.errors import InputError
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With what a run needs; pyarrow and pandas take long."""
+    """With what a run needs, in a compiled build librt as well; pyarrow and pandas take long."""
     folder = tmp_path_factory.mktemp("archive")
-    needed = archive.closure(["simpy", "pydantic"])
+    needed = archive.closure(["simpy", "pydantic", "librt"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(archive, "closure", lambda _: needed)
         archive.write_archive(folder / "new" / "environment.tar.gz")

@@ -7,8 +7,11 @@ import pytest
 from scenarios.exploring.search import search
 from scenarios.exploring.zookeeper.world import World
 from sim.protocol.modes import mode
+from tests.plain import needs_sources
 from tests.scenarios.exploring.zookeeper.facts import EMPTY, FACTS, Fact
 from tests.verification.explore.__main__ import main
+
+pytestmark = needs_sources
 
 
 @pytest.mark.parametrize("fact", [fact for fact in FACTS if fact.quick], ids=lambda fact: fact.name)
