@@ -63,6 +63,8 @@ class ClusterState:
     def take(self, step: Shown) -> None:
         """Update the state with one more step."""
         kind, broker = kind_of(step), step.get("broker", 0)
+        if kind in steps.OF_REPLICAS:
+            return  # The process goes on.
         if kind in steps.ENDS:
             self.running.discard(broker)
             self.pauses[broker] = self.stalls[broker] = 0

@@ -33,6 +33,8 @@ DOWN: Final = "down"
 STARTING: Final = "starting"
 RUNNING: Final = "running"
 PAUSED: Final = "paused"
+DIRECTORY_FAILED: Final = "log directory failed"
+"""The process runs, without the log directory of its replica."""
 
 
 @dataclass(slots=True)
@@ -73,7 +75,8 @@ class Sampler:
         for broker in self._brokers:
             storage = self._cluster.files(broker)
             process = self._cluster.running.get(broker)
-            fields = _broker(storage, process, self._cluster.replica(broker), fenced=self._fenced[broker])
+            replica = self._cluster.replica(broker)
+            fields = _broker(self._cluster.shown, storage, process, replica, fenced=self._fenced[broker])
             found = _changed(self._brokers[broker], fields)
             log = self._log(broker, storage.log.batches)
             if log is not None:
@@ -146,13 +149,15 @@ def _partition(cluster: Cluster) -> Fields:
     }
 
 
-def _broker(storage: Storage, process: Broker | None, partition: Partition | None, *, fenced: bool) -> Fields:
+def _broker(
+    name: str, storage: Storage, process: Broker | None, partition: Partition | None, *, fenced: bool
+) -> Fields:
     batches, synced, log = storage.log.batches, storage.synced, storage.log
     leads = partition is not None and partition.is_leader
     # A crash takes batches off the end, and the log's own LEO follows when it is loaded.
     end = batches[-1].last_offset + 1 if batches else log.log_start
     return {
-        "state": _state(process),
+        "state": _state(process, name),
         "disk_stalled": process is not None and process.disk_stalled_us is not None,
         "fenced": fenced,
         "leads": leads,
@@ -164,9 +169,11 @@ def _broker(storage: Storage, process: Broker | None, partition: Partition | Non
     }
 
 
-def _state(process: Broker | None) -> str:
+def _state(process: Broker | None, name: str) -> str:
     if process is None:
         return DOWN
     if process.frozen:
         return PAUSED
+    if name in process.offline:
+        return DIRECTORY_FAILED
     return STARTING if process.partition is None else RUNNING

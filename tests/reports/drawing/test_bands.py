@@ -88,6 +88,7 @@ def check(scenario: str, mode: str, seed: int) -> int:
         ("elr-chaos", "elr"),
         ("reassignments", "kip320"),
         ("reassignments", "kraft"),
+        ("disks", "elr-4.3"),
     ],
 )
 @settings(max_examples=4, deadline=None)

@@ -9,7 +9,7 @@ from itertools import islice
 import pytest
 
 from reports.film.film import Film, as_json, compared, film, first_difference, of_cases
-from reports.film.states import StateChange
+from reports.film.states import DIRECTORY_FAILED, RUNNING, StateChange
 from scenarios.format import selection
 from scenarios.shrinking.case import Case
 from scenarios.single.run import run
@@ -24,6 +24,8 @@ DRAWN = [
     *(("reassignments", mode, 5) for mode in ("kip320", "elr-4.3")),
     ("rolling", "kip101", 5),
     ("sessions", "kip279", 2),
+    ("directory-of-last-member", "kraft", 0),
+    *(("disks", "elr-4.3", seed) for seed in (2, 3)),
 ]
 
 
@@ -39,6 +41,15 @@ def shown(scenario: str, mode: str, seed: int) -> Film:
 @pytest.mark.parametrize(("scenario", "mode", "seed"), DRAWN)
 def test_at_each_row_the_state_is_that_of_the_history(scenario: str, mode: str, seed: int) -> None:
     assert list(islice(problems(shown(scenario, mode, seed)), 3)) == []
+
+
+def test_a_broker_whose_directory_failed_goes_on() -> None:
+    film_of = shown("directory-of-last-member", "kraft", 0)
+    states = [brokers[1]["state"] for _, brokers in played(film_of)]
+    names = [one.step["step"] for one in film_of.observed.observations]
+    failed = names.index("directory-failed")
+    assert {*states[failed : names.index("shutdown")]} == {DIRECTORY_FAILED}
+    assert states[failed - 1] == states[-1] == RUNNING
 
 
 def test_a_state_that_was_not_so_is_found() -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from reports.film.film import Film
     from sim.history.steps import Shown
 
-ENDS = {kind.name for kind in steps.ENDS}
+ENDS = {kind.name for kind in steps.ENDS if kind not in steps.OF_REPLICAS}
 
 
 def played(film: Film) -> Iterator[tuple[dict[str, Any], dict[int, dict[str, Any]]]]:
