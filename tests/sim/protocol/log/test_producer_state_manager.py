@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sim.environment.storage import Storage, StorageSettings
@@ -257,6 +257,7 @@ OPERATIONS = st.lists(
 
 
 @given(OPERATIONS)
+@example([("append", 6), ("truncate", 2), ("append", 6), ("roll", 0), ("restart", 0)])
 def test_doubt_does_not_depend_on_the_snapshots_that_there_are(operations: list[tuple[str, int]]) -> None:
     """Otherwise a run with one value of ``producer_snapshots`` would record other queries than a run with another."""
     states = {(reloads, keeps_all): ProducerStateManager(0) for reloads in (True, False) for keeps_all in (True, False)}
