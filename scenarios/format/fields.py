@@ -92,7 +92,7 @@ def _directories(data: Mapping[str, Any], config: Mapping[str, object]) -> int:
     found = [config.get(_DIRECTORIES), *_items(dict(flatten(_table(data, "draw"))).get(_DIRECTORIES))]
     found += [dict(flatten(section)).get(_DIRECTORIES) for section in sections]
     if any(isinstance(count, int) and count < 1 for count in found):
-        return DIRECTORIES_MAX  # One mistake is told once.
+        return DIRECTORIES_MAX  # The bad count is reported by its own key, and not again by each `directory`.
     return min((count for count in found if isinstance(count, int)), default=1)
 
 

@@ -12,13 +12,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from tests.places import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 MARK: Final = "HIGHWATER_INTERRUPTED"
 """All that an interrupted command starts has this in its environment."""
@@ -66,23 +67,54 @@ def sockets(process: int) -> Iterator[str]:
                     yield name[len("socket:[") : -1]
 
 
+@dataclass
+class Interruption:
+    """What an interruption met and left.
+
+    Attributes:
+        running: what ran at that moment, in words.
+        ended: the exit code if the command had ended before; None: it was interrupted.
+        code: the exit code.
+        problems: each process, port and folder that is left after `PATIENCE_S`.
+    """
+
+    running: str
+    ended: int | None
+    code: int
+    problems: list[str]
+
+
 def interrupt(
-    scenario: str, release: str, after_s: float, number: signal.Signals, folder: Path
-) -> tuple[str, list[str]]:
-    """What was running at the interruption, and what is left over."""
+    arguments: Sequence[str],
+    after_s: float,
+    number: signal.Signals,
+    place: Path,
+    *,
+    output: IO[bytes] | int = subprocess.DEVNULL,
+    more_folders: Callable[[Sequence[int]], Sequence[Path]] = lambda _: (),
+) -> Interruption:
+    """Interrupt a command of Highwater after a time, and end what it leaves.
+
+    Args:
+        arguments: of the command line.
+        after_s: time until the interruption.
+        number: the signal.
+        place: an empty folder for the command's temporary files.
+        output: where its output goes.
+        more_folders: folders outside `place` that the processes running at the interruption have to remove.
+    """
     token = secrets.token_hex(8)
-    words = [sys.executable, "-m", "highwater.cli.entry", "confirm", scenario, "--kafka", release, "-q", "--json"]
-    environment = {**os.environ, MARK: token, "TMPDIR": str(folder)}
-    command = subprocess.Popen(
-        words, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
+    words = [sys.executable, "-m", "highwater.cli.entry", *arguments]
+    environment = {**os.environ, MARK: token, "TMPDIR": str(place)}
+    command = subprocess.Popen(words, cwd=ROOT, env=environment, stdout=output, stderr=output, start_new_session=True)
     with contextlib.suppress(subprocess.TimeoutExpired):
         command.wait(after_s)
-    had_ended = command.poll() is not None
+    ended = command.poll()
     running = list(processes(token))
     heard = listening()
     held = {inode for process in running for inode in sockets(process)} & heard.keys()
-    what = f"{len(running)} processes, {len(held)} ports, {sum(1 for _ in folder.iterdir())} folders"
+    folders = {*more_folders(running), *place.iterdir()}
+    what = f"{len(running)} processes, {len(held)} ports, {len(folders)} folders"
     with contextlib.suppress(ProcessLookupError):
         os.kill(command.pid, number)
     left: list[str] = []
@@ -91,14 +123,14 @@ def interrupt(
         command.poll()
         left = [f"process {process}" for process in processes(token)]
         left += [f"port {heard[inode]}" for inode in held & listening().keys()]
-        left += [f"folder {entry.name}" for entry in folder.iterdir()]
+        left += [f"folder {one}" for one in sorted(folders | {*place.iterdir()}) if one.exists()]
         if not left:
             break
         time.sleep(0.1)
     for process in processes(token):
         with contextlib.suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
-    return "it had ended" if had_ended else f"{what}, exit code {command.wait()}", left
+    return Interruption(what, ended, command.wait(), left)
 
 
 def main() -> int:
@@ -115,10 +147,12 @@ def main() -> int:
         after_s = chance.uniform(0.0, longest_s)
         tried += 1
         with tempfile.TemporaryDirectory(prefix="interrupted-") as name:
-            what, left = interrupt(scenario, release, after_s, number, Path(name))
-            met += what != "it had ended"
-            failed += bool(left)
-        told = "; ".join(left) or "nothing left"
+            words = ["confirm", scenario, "--kafka", release, "-q", "--json"]
+            one = interrupt(words, after_s, number, Path(name))
+        met += one.ended is None
+        failed += bool(one.problems)
+        what = f"{one.running}, exit code {one.code}" if one.ended is None else "it had ended"
+        told = "; ".join(one.problems) or "nothing left"
         sys.stdout.write(f"{met:3} {scenario:24} {release:9} {number.name:8} after {after_s:4.1f} s: {what}: {told}\n")
         sys.stdout.flush()
     return int(failed > 0)

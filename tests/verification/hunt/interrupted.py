@@ -15,13 +15,10 @@ import json
 import os
 import random
 import re
-import secrets
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -29,8 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from reports.brokers.kafka import releases
 from reports.hunt import state as states
 from reports.hunt.request import HuntRequest
-from tests.places import ROOT
-from tests.verification.confirm.interruptions import MARK, PATIENCE_S, SIGNALS, listening, processes, sockets
+from tests.verification.confirm.interruptions import SIGNALS, interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -112,49 +108,18 @@ def lost(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
             yield f"{name}: {old}, then {new}"
 
 
-def interrupt(hunt: Hunt, after_s: float, number: signal.Signals, folder: Path) -> tuple[str, list[str]]:
+def interrupt_and_compare(hunt: Hunt, after_s: float, number: signal.Signals, folder: Path) -> tuple[str, list[str]]:
     """What was running at the interruption, and what is wrong."""
-    token, output = secrets.token_hex(8), folder / hunt.name
-    with tempfile.TemporaryDirectory(prefix="interrupted-") as place:
-        words = [
-            sys.executable,
-            "-m",
-            "highwater.cli.entry",
-            "hunt",
-            "--for",
-            "8h",
-            "--output",
-            str(output),
-            *hunt.words,
-        ]
-        environment = {"PYTHONPATH": str(ROOT), **os.environ, MARK: token, "TMPDIR": place}
-        with (folder / f"{hunt.name}.log").open("ab") as log:
-            command = subprocess.Popen(words, env=environment, stdout=log, stderr=log, start_new_session=True)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            command.wait(after_s)
-        ended = command.poll()
-        running = list(processes(token))
-        heard = listening()
-        held = {inode for process in running for inode in sockets(process)} & heard.keys()
-        folders = [*java_folders(running), *Path(place).iterdir()]
-        what = f"{len(running)} processes, {len(held)} ports, {len(folders)} folders"
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(command.pid, number)
-        problems: list[str] = []
-        end_s = time.monotonic() + PATIENCE_S
-        while time.monotonic() < end_s:
-            command.poll()
-            problems = [f"process {process}" for process in processes(token)]
-            problems += [f"port {heard[inode]}" for inode in held & listening().keys()]
-            problems += [f"folder {one}" for one in {*folders, *Path(place).iterdir()} if one.exists()]
-            if not problems:
-                break
-            time.sleep(0.1)
-        for process in processes(token):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-    if ended is not None:
-        problems.append(f"it had ended with {ended}")
+    output = folder / hunt.name
+    words = ["hunt", "--for", "8h", "--output", str(output), *hunt.words]
+    with (
+        tempfile.TemporaryDirectory(prefix="interrupted-") as place,
+        (folder / f"{hunt.name}.log").open("ab") as log,
+    ):
+        one = interrupt(words, after_s, number, Path(place), output=log, more_folders=java_folders)
+    what, problems = one.running, one.problems[:]
+    if one.ended is not None:
+        problems.append(f"it had ended with {one.ended}")
     try:
         state = read(output)
     except (ValueError, KeyError, TypeError) as error:
@@ -166,7 +131,7 @@ def interrupt(hunt: Hunt, after_s: float, number: signal.Signals, folder: Path) 
     hunt.before = state
     runs = sum(arm["runs"] for arm in state.get("arms", {}).values())
     acted = sum(len(one["runs"]) for one in state.get("written", {}).values())
-    told = f"{what}, exit code {command.wait()}; {state.get('steps', 0)} steps, {runs} runs"
+    told = f"{what}, exit code {one.code}; {state.get('steps', 0)} steps, {runs} runs"
     return f"{told}, {len(state.get('oracle', ()))} classes, {acted} runs on brokers", problems
 
 
@@ -204,7 +169,7 @@ def main() -> int:
         hunt = chosen[at % len(chosen)]
         number = SIGNALS[at // len(chosen) % len(SIGNALS)]
         after_s = chance.uniform(0.0, hunt.longest_s) * arguments.pace
-        what, problems = interrupt(hunt, after_s, number, folder)
+        what, problems = interrupt_and_compare(hunt, after_s, number, folder)
         failed += bool(problems)
         told = "; ".join(problems) or "nothing left, nothing lost"
         sys.stdout.write(f"{at + 1:3} {hunt.name:8} {number.name:8} after {after_s:4.1f} s: {what}: {told}\n")
