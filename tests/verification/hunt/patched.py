@@ -2,8 +2,13 @@
 
 Each patch changes the released source of one class of Kafka. The program compiles it against the released jars, puts
 the classes into a copy of their jar, and runs the command on a folder with this jar and the released others. Right is:
-for a repair of a finding, the hunt names the rule value that repairs it, and follows it; for a defect, it says that the
-class differs, and does not take it for a repair; for released jars, no class differs. No other rule value may be named.
+for a repair of a finding, the hunt names the rule value that repairs it, follows it, and does not see the finding; for
+a defect, it says that the class differs, and does not take it for a repair; for released jars, no class differs. No
+other rule value may be named.
+
+Each verdict is printed and kept as soon as a build's hunt ends. The same command goes on after an interruption: it
+repeats no build that has a verdict, and continues the hunt that was interrupted. Builds, hunts and verdicts are in
+``--folder``, in a folder of their own for each code version.
 
 It needs Maven, which fetches sources and, for the patches in Scala, Scala's compiler.
 """
@@ -14,22 +19,31 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
-import tempfile
 import time
 import zipfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
+from highwater.cli.options import duration
 from reports.brokers.kafka import releases
-from reports.hunt.hunter import changed_rules
+from reports.hunt import state as states
+from reports.hunt.examining import FINDING
+from reports.hunt.hunter import ORACLE, changed_rules
 from reports.hunt.known import FINDINGS
-from reports.hunt.state import State, from_json
-from sim.errors import InputError, did_you_mean
+from reports.hunt.state import State
+from scenarios.version import code_version
+from sim import exit_codes
+from sim.errors import InputError, UserError, did_you_mean
 from tests.places import ROOT
 from tests.verification.oracle.build import CLASSES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
 
 RELEASE: Final = "4.3.1"
 SCALA: Final = "2.13.18"
@@ -39,6 +53,10 @@ BUILDER: Final = "partition-change"
 MANAGER: Final = "kraft-controller"
 PARTITION: Final = "partition"
 JAVA_OPTIONS: Final = ("-Xmx1g", "-XX:+UseSerialGC")
+JUDGED: Final = (exit_codes.EXPECTED, exit_codes.UNEXPECTED)
+"""Exit codes of a hunt that took all its time."""
+PATIENCE_S: Final = 60.0
+"""Seconds that an interrupted hunt has to end."""
 REPAIRS: Final = {"=".join(finding.repair) for finding in FINDINGS.values()}
 """Rule values that repair a finding."""
 
@@ -168,18 +186,20 @@ class Builds:
         self._jars = releases.class_path(RELEASE)
 
     def make(self, name: str) -> Path:
-        """The folder with the jars of a build."""
+        """The folder with the jars of a build; it is made once, because a hunt knows a build by its bytes."""
         place = self._folder / f"build-{name}"
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir()
+        if place.is_dir():
+            return place
+        beside = place.with_name(place.name + states.UNFINISHED)
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir()
         for jar in self._jars:
             _, artifact, version = jar.stem.split("__")
-            (place / f"{artifact}-{version}.jar").symlink_to(jar)
+            (beside / f"{artifact}-{version}.jar").symlink_to(jar)
         if name != UNCHANGED:
             patch = PATCHES[name]
-            jar = place / f"{patch.artifact[0]}-{RELEASE}.jar"
-            self._replace(jar, self._compiled(name, patch))
-        return place
+            self._replace(beside / f"{patch.artifact[0]}-{RELEASE}.jar", self._compiled(name, patch))
+        return beside.rename(place)
 
     def _compiled(self, name: str, patch: Patch) -> Path:
         artifact, inside = patch.artifact
@@ -217,22 +237,61 @@ class Builds:
                 new.writestr(name, content)
 
 
-def run_hunt(build: Path, output: Path, limit: str) -> tuple[int, State, list[str]]:
-    """Run the command: its exit code, the state that it left, and what it answered."""
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A hunt that ended.
+
+    Attributes:
+        code: its exit code; None: it was stopped, or killed.
+        state: what it knew then.
+        answer: what it answered; nothing if it was killed.
+    """
+
+    code: int | None
+    state: State
+    answer: list[str]
+
+
+def run_hunt(build: Path, output: Path, limit: str, most_s: float) -> Ended:
+    """Run the command, or continue it; it is stopped after `most_s` seconds, in whatever step it is then."""
     words = [sys.executable, "-m", "highwater.cli.entry", "hunt", "--kafka", str(build), "--for", limit]
     words += ["--output", str(output), "--confirm", "0", "--json", "-q"]
     path = os.environ.get("PYTHONPATH") or str(ROOT)
-    done = subprocess.run(
-        words, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False, cwd=output.parent
+    process = subprocess.Popen(
+        words,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=output.parent,
+        process_group=0,  # An interruption from the keyboard would reach it twice.
     )
-    if done.returncode not in (0, 1):
-        raise InputError(f"hunt ended with {done.returncode}: {done.stderr.strip()}")
-    answer: dict[str, Any] = json.loads(done.stdout)
-    state = from_json(json.loads((output / "hunt.json").read_text(encoding="utf-8")))
-    return done.returncode, state, answer["answer"]
+    try:
+        said, problem = process.communicate(timeout=most_s)
+    except subprocess.TimeoutExpired:
+        said, problem = interrupt(process)
+    except BaseException:
+        interrupt(process)
+        raise
+    if process.returncode not in (*JUDGED, exit_codes.INTERRUPTED, -signal.SIGKILL):
+        raise InputError(f"hunt ended with {process.returncode}: {problem.strip()}")
+    answer: list[str] = json.loads(said)["answer"] if said else []
+    found = states.from_json(json.loads((output / states.STATE).read_text(encoding="utf-8")))
+    return Ended(process.returncode if process.returncode in JUDGED else None, found, answer)
 
 
-def problems(name: str, code: int, state: State) -> list[str]:
+def interrupt(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Interrupt a hunt, so that it writes its page and ends Java; kill it if it does not end."""
+    process.send_signal(signal.SIGINT)
+    try:
+        return process.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return "", ""
+
+
+def problems(name: str, code: int | None, state: State) -> list[str]:
     """What the hunt judged wrongly."""
     rules = {f"{rule}={value}" for rule, value in changed_rules(state).items()}
     names = {classes: subject for subject, classes in CLASSES.items()}
@@ -240,37 +299,116 @@ def problems(name: str, code: int, state: State) -> list[str]:
     differing = {subject for subject, one in compared.items() if one["differ"]}
     wrong = [f"{one['subject']}: {one['problem']}" for one in state.oracle if one["problem"]]
     if name == UNCHANGED:
+        wrong += _not_compared(sorted({subject for patch in PATCHES.values() for subject in patch.subjects}), compared)
         return wrong + [f"{subject} differs" for subject in sorted(differing)]
     patch = PATCHES[name]
     if not differing & set(patch.subjects):
-        missing = [subject for subject in patch.subjects if subject not in compared]
-        wrong.append(f"there was no time to compare {' and '.join(missing)}" if missing else "no class differs")
-    if code != 1 and differing:
+        wrong += _not_compared(patch.subjects, compared) or ["no class differs"]
+    if code == exit_codes.EXPECTED and differing:
         wrong.append(f"exit code {code}")
     if patch.rule and rules != {patch.rule}:
         wrong.append(f"it takes it for {', '.join(sorted(rules)) or 'no rule'}, not for {patch.rule}")
     if not patch.rule and rules & REPAIRS:
         wrong.append(f"it takes a defect for the repair {', '.join(sorted(rules & REPAIRS))}")
-    return wrong
+    repaired = {one.name for one in FINDINGS.values() if "=".join(one.repair) == patch.rule}
+    seen = {one.name for one in state.causes.values() if one.known == FINDING and not one.control}
+    return wrong + [f"it finds {finding}, which the build repairs" for finding in sorted(repaired & seen)]
 
 
-def judge(name: str, builds: Builds, folder: Path, limit: str) -> bool:
-    """Print how a build is judged; returns whether rightly."""
-    begin_s = time.monotonic()
-    code, state, answer = run_hunt(builds.make(name), folder / f"hunt-{name}", limit)
-    wrong = problems(name, code, state)
-    counts = [f"{one['subject']} {one['differ']:,} of {one['cases']:,}" for one in state.oracle if one["differ"]]
+def _not_compared(wanted: Sequence[str], compared: Collection[str]) -> list[str]:
+    missing = [subject for subject in wanted if subject not in compared]
+    return [f"there was no time to compare {' and '.join(missing)}"] if missing else []
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a build is judged.
+
+    Attributes:
+        build: its name.
+        wrong: what the hunt judged wrongly; nothing: all is right.
+        lines: what it compared, ran and answered.
+    """
+
+    build: str
+    wrong: list[str]
+    lines: list[str]
+
+    def told(self) -> str:
+        """For a reader."""
+        lines = [f"{self.build}: {'; '.join(self.wrong) or 'right'}", *(f"  {line}" for line in self.lines)]
+        return "".join(f"{line}\n" for line in lines)
+
+
+def judged(name: str, ended: Ended, took_s: float) -> Verdict:
+    """The verdict on a build whose hunt ended."""
+    state = ended.state
+    counts = [
+        f"{one['subject']} {one['differ']:,} of {one['cases']:,}{_as_with(one['explained'])}"
+        for one in state.oracle
+        if one["differ"]
+    ]
+    spent = {name: state.times.get(key, 0.0) for key, name in (("wall", "hunt"), (ORACLE, "comparing, CPU"))}
     runs = sum(arm.runs for arm in state.arms.values())
     lines = [
-        f"{name}: {'; '.join(wrong) or 'right'} (exit code {code}, {time.monotonic() - begin_s:.0f} s)",
-        f"  {len(state.oracle)} of {len(CLASSES) - 2} classes compared, differing: {', '.join(counts) or 'none'}",
-        f"  rules: {', '.join(f'{rule}={value}' for rule, value in changed_rules(state).items()) or 'none'}",
-        f"  {runs:,} runs, {sum(not one.known for one in state.causes.values())} new causes",
-        *(f"  | {line}" for line in answer),
+        f"exit code {ended.code}" if ended.code is not None else f"stopped after {took_s:.0f} s",
+        f"{len(state.oracle)} of {len(CLASSES) - 2} classes compared, differing: {', '.join(counts) or 'none'}",
+        f"rules: {', '.join(f'{rule}={value}' for rule, value in changed_rules(state).items()) or 'none'}",
+        f"{runs:,} runs, {sum(not one.known for one in state.causes.values())} new causes",
+        ", ".join(f"{part} {seconds:.0f} s" for part, seconds in spent.items()),
+        *(f"| {line}" for line in ended.answer),
     ]
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return Verdict(name, problems(name, ended.code, state), lines)
+
+
+def _as_with(explained: Sequence[str]) -> str:
+    return f" (as with {' or '.join(explained)})" if explained else ""
+
+
+class Verdicts:
+    """The verdicts of one folder, each kept as soon as it is there."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "verdicts.json"
+        self._found: dict[str, Verdict] = {}
+        if self._path.is_file():
+            kept = json.loads(self._path.read_text(encoding="utf-8"))
+            self._found = {name: Verdict(**one) for name, one in kept.items()}
+
+    def get(self, name: str) -> Verdict | None:
+        """The verdict on a build; None: there is none yet."""
+        return self._found.get(name)
+
+    def add(self, verdict: Verdict) -> None:
+        """Keep a verdict."""
+        self._found[verdict.build] = verdict
+        kept = {name: asdict(one) for name, one in self._found.items()}
+        states.replace(self._path, json.dumps(kept, indent=1) + "\n")
+
+
+def judge(names: Sequence[str], folder: Path, limit: str, most_s: float) -> int:
+    """Judge builds and print each verdict; returns how many are right."""
+    builds, verdicts, right = Builds(folder), Verdicts(folder), 0
+    for name in names:
+        verdict = verdicts.get(name)
+        if verdict is None:
+            begin_s = time.monotonic()
+            try:
+                ended = run_hunt(builds.make(name), folder / f"hunt-{name}", limit, most_s)
+            except UserError as error:
+                tell(f"{name}: not judged: {error.problems[0]}\n")
+                continue
+            verdict = judged(name, ended, time.monotonic() - begin_s)
+            verdicts.add(verdict)
+        right += not verdict.wrong
+        tell(verdict.told())
+    return right
+
+
+def tell(text: str) -> None:
+    """Print at once, also into a file."""
+    sys.stdout.write(text)
     sys.stdout.flush()
-    return not wrong
 
 
 def main() -> int:
@@ -279,18 +417,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.verification.hunt.patched", description=__doc__)
     parser.add_argument("patches", nargs="*", metavar="PATCH", help=f"of {', '.join(names)}; all unless told")
     parser.add_argument("--for", dest="limit", default="6m", help="time of each hunt")
+    parser.add_argument("--most", default="12m", help="time after which a hunt is stopped, and judged by what it has")
+    parser.add_argument("--folder", type=Path, default=ROOT / "store" / "patched", help="of builds and verdicts")
     options = parser.parse_args()
     for one in options.patches:
         if one not in names:
             sys.stderr.write(f"{one!r} is no patch{did_you_mean(one, names)}\n")
             return 2
-    folder = Path(tempfile.mkdtemp(prefix="patched-"))
-    builds = Builds(folder)
-    results = [judge(one, builds, folder, options.limit) for one in options.patches or names]
-    sys.stdout.write(f"{sum(results)} of {len(results)} builds are judged rightly\n")
-    if all(results):
-        shutil.rmtree(folder)
-    return 0 if all(results) else 1
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)  # Shells let processes in the background ignore it.
+    key = blake2b(f"{code_version()} {PATCHES}".encode(), digest_size=8).hexdigest()
+    folder = (options.folder / key).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen = options.patches or names
+    try:
+        right = judge(chosen, folder, options.limit, duration("--most", options.most))
+    except UserError as error:
+        sys.stderr.write("".join(f"{problem}\n" for problem in error.problems))
+        return error.exit_code
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; the same command goes on\n")
+        return exit_codes.INTERRUPTED
+    tell(f"{right} of {len(chosen)} builds are judged rightly\n")
+    return 0 if right == len(chosen) else 1
 
 
 if __name__ == "__main__":

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
-from reports.hunt.state import State
+from reports.hunt.examining import FINDING
+from reports.hunt.state import Cause, State
 from sim.errors import InputError
 from sim.protocol.rules import RULES
 from tests.verification.hunt import patched
-from tests.verification.hunt.patched import PATCHES, UNCHANGED, problems
+from tests.verification.hunt.patched import PATCHES, UNCHANGED, Ended, judged, problems
 from tests.verification.oracle.build import CLASSES
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def state(*compared: tuple[int, list[str]]) -> State:
     """A hunt's state: of the first subjects, how many cases differ, and which rule values explain them."""
     classes = list(CLASSES.values())
     oracle = [
-        {"subject": classes[at], "differ": differ, "explained": explained, "problem": ""}
+        {"subject": classes[at], "cases": 9, "differ": differ, "explained": explained, "problem": ""}
         for at, (differ, explained) in enumerate(compared)
     ]
     return State({}, oracle=oracle)
@@ -49,8 +57,57 @@ def test_a_defect_must_differ_and_be_no_repair() -> None:
 
 
 def test_released_jars_do_not_differ() -> None:
-    assert problems(UNCHANGED, 0, state((0, []))) == []
-    assert problems(UNCHANGED, 1, state((3, []))) == ["partition-change differs"]
+    same = [(0, list[str]())] * len(CLASSES)
+    assert problems(UNCHANGED, 0, state(*same)) == []
+    assert problems(UNCHANGED, 1, state((3, []), *same[1:])) == ["partition-change differs"]
+    assert problems(UNCHANGED, 0, state((0, []))) == ["there was no time to compare kraft-controller and partition"]
+
+
+def test_a_finding_that_a_build_repairs_must_not_be_found() -> None:
+    rule = PATCHES["marks-replaced"].rule
+    found = state((0, []), (2, [rule]))
+    found.causes["one"] = Cause("reassignment-stuck", FINDING, "", 1, 1, "reassignments", 5, 100)
+    assert problems("marks-replaced", 1, found) == ["it finds reassignment-stuck, which the build repairs"]
+    found.causes["one"].control = "elr-repaired"
+    assert problems("marks-replaced", 1, found) == []
+
+
+def test_a_hunt_that_was_stopped_is_judged_by_what_it_compared() -> None:
+    verdict = judged("elr-not-cleared", Ended(None, state((5, []), (2, [])), []), 720.4)
+    assert not verdict.wrong
+    assert verdict.told().startswith("elr-not-cleared: right\n  stopped after 720 s\n")
+    assert judged("elr-not-cleared", Ended(None, state(), []), 720.4).wrong
+
+
+def test_no_build_with_a_verdict_is_judged_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hunted: list[str] = []
+
+    def hunt(build: Path, *_: object) -> Ended:
+        hunted.append(build.name)
+        if len(hunted) == 2:
+            raise KeyboardInterrupt
+        return Ended(1, state((5, []), (2, [])), ["told"])
+
+    monkeypatch.setattr(patched.Builds, "__init__", lambda *_: None)
+    monkeypatch.setattr(patched.Builds, "make", lambda _, name: tmp_path / name)
+    monkeypatch.setattr(patched, "run_hunt", hunt)
+    names = ["elr-not-cleared", "epoch-not-bumped", "hw-below-min-isr"]
+    with pytest.raises(KeyboardInterrupt):
+        patched.judge(names, tmp_path, "6m", 1.0)
+    assert patched.judge(names, tmp_path, "6m", 1.0) == 2, "Partition was not compared"
+    assert hunted == ["elr-not-cleared", "epoch-not-bumped", "epoch-not-bumped", "hw-below-min-isr"]
+
+
+@pytest.mark.parametrize(("obeys", "answer"), [(True, "stopped\n"), (False, "")])
+def test_a_hunt_is_killed_if_it_does_not_end(obeys: bool, answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patched, "PATIENCE_S", 10.0 if obeys else 0.2)
+    handler = "lambda *_: (print('stopped'), sys.exit(130))" if obeys else "signal.SIG_IGN"
+    program = f"import signal, sys, time; signal.signal(signal.SIGINT, {handler}); print(); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-u", "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert patched.interrupt(process)[0] == answer
+        assert process.returncode == (130 if obeys else -signal.SIGKILL)
 
 
 def test_a_text_that_is_not_there_is_refused() -> None:
