@@ -17,10 +17,11 @@ link. An event that changes what an idle fetch or a ping would see must end the 
 
 What would change the history:
 
-- An elision-safe event that changes a HW, an ISR or the metadata log and does not end the exchange itself. The kernel
-  ends it before all other events, so that no handler can forget to; events are elision-safe to save needless ends.
-- A latency that depends on how many messages were sent before: the time of an elided round would be a sum over all
-  earlier rounds.
+- An elision-safe event that changes a HW, an ISR or the metadata log, and whose handler does not end the exchange.
+  Other events cannot do this, because the kernel ends the exchange before them. Events that mostly change nothing are
+  elision-safe, so that they do not end exchanges needlessly.
+- A latency that depends on how many messages were sent before: the time of an elided round would depend on all earlier
+  rounds, not only on phase and period.
 - Equal latencies on all links: the order of followers that fetch at the same time would be arbitrary.
 - A ping that does more than keep the session. A ping that resends a pending request is therefore simulated, and a
   broker in controlled shutdown ends elision for all brokers, because the metadata offsets in their heartbeats decide
@@ -46,12 +47,12 @@ from sim.protocol.replica.delayed_fetch import DelayedFetch
 
 
 class ElidingBroker(Node):
-    """A broker: a node where fetches wait, and which sends pings."""
+    """A broker, as elided exchanges see it: fetches wait at it, and it sends pings."""
 
     __slots__ = ()
 
     def note_elided_fetches(self, delayed: DelayedFetch, at_us: int) -> None:
-        """Account for elided arrivals of the same fetch, the last of them at `at_us`."""
+        """Update follower states for elided arrivals of the fetch, the last of them at `at_us`."""
         raise NotImplementedError
 
     def resume_wait(self, delayed: DelayedFetch, expires_us: int) -> None:
@@ -93,16 +94,17 @@ class SessionKeeper(Node):
 
 
 class ElidedFetch(ElidedExchange):
-    """An idle fetch that repeats, with the same results in each empty response. The fetching node implements
-    `Node.note_elided_rounds`.
+    """An idle fetch that is sent again and again, and gets the same empty response each time.
+
+    The fetching node implements `Node.note_elided_rounds`.
 
     Args:
-        server: the broker where it waits.
+        server: the broker where the fetch waits.
         delayed: the fetch.
         results: the results in each empty response.
         there: the connection to the server.
         back: the connection to the fetching node.
-        wait_us: how long it waits at the server.
+        wait_us: how long the fetch waits at the server in each round.
     """
 
     __slots__ = ("_arrived_us", "_back", "_results", "_server", "_there", "_wait_us", "delayed")

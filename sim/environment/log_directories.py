@@ -1,8 +1,8 @@
-"""The log directories of one machine (``log.dirs``), which fail one by one.
+"""The log directories of one machine (``log.dirs``), each of which may fail alone.
 
-Each directory has files and a marker of a clean shutdown of its own (`sim.environment.storage.LogDirectory`).
-Directories are numbered from 1 in the order of ``log.dirs``; the id of a directory (`LogDirectory.number`) is that of
-the disk, and another one if the directory comes back empty (``meta.properties``, KIP-858).
+Each directory has its own files and its own clean-shutdown marker (`sim.environment.storage.LogDirectory`). Directories
+are numbered from 1 in the order of ``log.dirs``. The id of a directory (`LogDirectory.number`) is stored on its disk:
+a directory that comes back empty has a new id (``meta.properties``, KIP-858).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class LogDirectories:
         name: the partition that has files from the start.
         writeback_phase_us: time of the kernel's first write-back.
         count: number of directories.
-        place: the number of the directory with these files.
+        place: the number of the directory with the files of `name`.
 
     Attributes:
         all: the directories in the order of ``log.dirs``.
@@ -56,7 +56,7 @@ class LogDirectories:
         return tuple([directory.number for directory in self.all if not directory.failed])
 
     def names_outside(self, live: Sequence[LogDirectory]) -> list[str]:
-        """The partitions with files in directories that a process does not use."""
+        """The partitions with files in directories that a process does not use; it uses those in `live`."""
         if len(live) == len(self.all):
             return []
         return [name for directory in self.all if directory not in live for name in directory.storages]
@@ -83,7 +83,9 @@ class LogDirectories:
         return Storage(self._settings) if directory is None else directory.storages[name]
 
     def add(self, name: str, directory: LogDirectory) -> Storage:
-        """Create the files of a replica in a directory, in place of others of that name that never had a record."""
+        """Create the files of a replica in a directory. Files of that name elsewhere, which never had a record, are
+        deleted.
+        """
         self.remove(name)
         return directory.add(name)
 
@@ -114,7 +116,7 @@ class LogDirectories:
     # Damage.
 
     def power_lost(self, now_us: int) -> dict[str, list[Batch]]:
-        """The machine loses power; returns the lost batches by partition."""
+        """Lose what the machine had not written when its power failed; returns the lost batches by partition."""
         return {name: storage.power_lost(now_us) for name, storage in self.storages.items()}
 
     def corrupt_tails(self, count: int) -> dict[str, list[Batch]]:
@@ -125,8 +127,8 @@ class LogDirectories:
         return lost
 
     def fail(self, directory: LogDirectory, now_us: int) -> dict[str, list[Batch]]:
-        """A directory fails: no more is written to it, so what had not been fsynced or written back is lost. Returns
-        the lost batches by partition.
+        """Fail a directory. Nothing more is written to it, so data that had not been fsynced or written back is lost.
+        Returns the lost batches by partition.
         """
         directory.failed = True
         directory.clean_shutdown = False
@@ -134,9 +136,9 @@ class LogDirectories:
         return {name: storage.power_lost(now_us) for name, storage in directory.storages.items()}
 
     def abandon(self, name: str, live: Sequence[LogDirectory]) -> list[Batch]:
-        """A replica is created in another directory than the one with its files, which its process does not use. When
-        that is repaired, an operator deletes those, because Kafka does not start with both; so they are gone. Returns
-        the lost batches.
+        """Delete the old files of a replica, whose directory is not among those that its process uses (`live`), because
+        the replica is created anew in one of these. An operator has to delete them when the old directory is repaired:
+        Kafka does not start with the replica in two directories. Returns the lost batches.
 
         Kafka: LogManager#loadLog.
         """
@@ -146,14 +148,14 @@ class LogDirectories:
         return []
 
     def replace(self, directory: LogDirectory) -> dict[str, list[Batch]]:
-        """Put an empty directory in place of one; returns the lost batches by partition."""
+        """Replace a directory by an empty one; returns the lost batches by partition."""
         empty = directory.new_empty_disk(self._next_id, keeps_names=not self.are_several)
         self._next_id += 1
         self.all[self.all.index(directory)] = empty
         return {name: storage.log.batches for name, storage in directory.storages.items()}
 
     def replace_all(self) -> dict[str, list[Batch]]:
-        """Put an empty directory in place of each; returns the lost batches by partition."""
+        """Replace each directory by an empty one; returns the lost batches by partition."""
         lost: dict[str, list[Batch]] = {}
         for directory in self.all[:]:
             lost.update(self.replace(directory))
@@ -161,8 +163,8 @@ class LogDirectories:
 
 
 def next_directory(live: Sequence[LogDirectory], held: Iterable[str]) -> LogDirectory:
-    """The directory with the fewest logs among those that a process uses; of several, the first. `held` are the
-    broker's replicas.
+    """The directory for a new log: the one with the fewest logs among those that a process uses, the first if there
+    are several. `held` are the partitions of which the broker has a replica.
 
     Kafka: LogManager#nextLogDirs (1.1-4.4).
     """

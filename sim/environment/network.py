@@ -38,7 +38,7 @@ LATENCY_US: Final = tuple(200 + 1_800 * i**4 // 255**4 for i in range(256))
 _LATENCY_SHIFT: Final = BITS - 8
 """Shift to the upper 8 bits of a message's random number, which choose its latency."""
 _CHANCE_BITS: Final = 20
-"""Bits of a random number that decide whether something happens that has a probability."""
+"""Number of bits of a random number that are compared with a probability."""
 _CHANCE_MASK: Final = (1 << _CHANCE_BITS) - 1
 _LOSS_SHIFT: Final = _LATENCY_SHIFT - _CHANCE_BITS
 """Shift to the next 20 bits, which decide whether the message is lost."""
@@ -47,8 +47,8 @@ _SENT_SHIFT: Final = 40
 USUAL: Final = 128
 """Index of the median latency."""
 FIXED_STEPS_US: Final = (7, 11)
-"""With ``sim.network.latency = fixed`` a link takes the median plus less than 0.2 ms, by the ids of its two ends, so
-that messages sent to several nodes at once arrive at different times.
+"""With ``sim.network.latency = fixed`` each link has one latency: the median plus less than 0.2 ms, which depend on the
+ids of its two ends, so that messages sent to several nodes at once arrive at different times.
 """
 RESEND_US: Final = 1_000_000
 """The duplicate of a resendable request (`Message.again`) arrives within this time of the original."""
@@ -67,7 +67,7 @@ class Node(Receiver):
         frozen: whether the process is paused.
         frozen_us: when the pause began.
         waiting: the backlog that takes due events while a broker's partition is unusable; None: no event has to wait.
-        timeout_us: after which it considers the connection to a silent peer broken; 0: it has timers of its own.
+        timeout_us: time after which it considers the connection to a silent peer broken; 0: it has its own timers.
     """
 
     # Slots, here and in subclasses: Python is slower with objects that have more than thirty attributes in a dict.
@@ -87,7 +87,7 @@ class Node(Receiver):
 
     network: Network
     notes_peers = True
-    """Whether `peer_up` is called."""
+    """Whether the network calls `peer_up` of nodes of this class."""
 
     def __init__(self, node: int) -> None:
         self.node = node
@@ -189,8 +189,8 @@ class Node(Receiver):
         """This node has noticed that its connection to a peer broke."""
 
     def would_repeat(self, request: Any, place: int, hw: int, log_start: int) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether the node, after an empty response with this HW and log start, would fetch the partition at index
-        `place` of the request from the same position again.
+        """Whether the node, after an empty response with this HW and log start, would fetch the partition again from
+        the same position. `place` is the index of the partition in the request.
         """
         return False
 
@@ -201,15 +201,17 @@ class Node(Receiver):
         return 0
 
     def is_answered_in_time(self, peer: int, answered_us: int, period_us: int) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether this fetch, answered at `answered_us`, and its repeats of `period_us` each do not time out."""
+        """Whether neither the fetch in progress, answered at `answered_us`, nor its repeats, which take `period_us`
+        each, time out.
+        """
         return True
 
     def note_elided_rounds(self, request: Any, sent_us: int, answers: int) -> None:
-        """Account for elided rounds: `answers` empty responses came, and the same fetch was last sent at `sent_us`."""
+        """Update state for elided rounds: `answers` empty responses arrived; the fetch was last sent at `sent_us`."""
 
 
 class Effect(Enum):
-    """What an interception does with the message."""
+    """What an interception does with its message."""
 
     LOSE = "lose"
     HOLD = "hold"
@@ -219,10 +221,11 @@ class Effect(Enum):
 class Interception:
     """Intercepts one message: the next of a type on some links. Later ones pass.
 
-    The message is lost, or held until `end`, so that others overtake it, or arrives, and arrives again at `end`.
+    By its `Effect`, the message is lost; or it is held until `end`, so that others overtake it; or it arrives in time,
+    and again at `end`.
 
     Attributes:
-        struck: whether it intercepts no further message.
+        struck: whether it has intercepted its message, or has ended without one.
     """
 
     __slots__ = ("_channel", "_effect", "_later", "_tell", "_type", "struck")
@@ -237,14 +240,14 @@ class Interception:
         self._later: Message | None = None
 
     def takes(self, channel: Channel[Any], message: Message) -> bool:
-        """Intercept the message, if it is the first of the type. Returns whether to keep it from arriving now."""
+        """Intercept the message, if it is the first of the type. Returns whether it does not arrive now."""
         if self.struck or type(message) is not self._type:
             return False
         effect = self._effect
         if effect is not Effect.LOSE:
             self._later = message.again() if effect is Effect.COPY else message
             if self._later is None:
-                return False  # Its sender never resends it.
+                return False  # The sender of such a message never resends it, so it has no copy.
             self._channel = channel
         self.struck = True
         self._tell(channel.source, channel.owner)
@@ -266,8 +269,8 @@ class Link:
         cuts: how many cuts are in force.
         loss: share of messages that are lost, per thousand.
         resent: share of resendable requests that arrive twice, per thousand.
-        interceptions: those in force.
-        disturbed: whether requests arrive twice or a message may be intercepted.
+        interceptions: the interceptions in force.
+        disturbed: whether requests may arrive twice or an interception is in force.
         table: latency quantiles in us, 256 of them.
         channel: the current connection.
         key: key of its random numbers.
@@ -364,7 +367,9 @@ class Channel(Gate, Generic[Target]):
                 insort(kernel.numbers, rank)
 
     def _is_lost(self, number: int, about: int) -> bool:
-        """Whether a message with this random number is lost. `ALIKE` messages share it, so the time is mixed in."""
+        """Whether a message with this random number is lost. `ALIKE` messages share their number, so the time is mixed
+        in.
+        """
         if about >= ALIKE:
             number = mixed(number, self._kernel.now_us)
         return (number >> _LOSS_SHIFT & _CHANCE_MASK) * 1_000 < self._link.loss << _CHANCE_BITS
@@ -581,7 +586,8 @@ class Network:
         """Elide retries that would fail like the last one, until some broker's responses change.
 
         Args:
-            backoff: returns the us between retries; called at the change. Retries are due at its multiples from now.
+            backoff: returns the time between retries in us; called when responses change. Retries are due at multiples
+                of it, counted from now.
             gate: see `Kernel.schedule`.
             event: the first retry after the change.
         """
@@ -699,7 +705,7 @@ class Network:
             link.loss = loss
 
     def redraw(self, number: int) -> None:
-        """Draw all latencies again; each `number`, from 1, gives others. Messages in flight keep theirs."""
+        """Draw all latencies again; each `number`, from 1, gives other latencies. Messages in flight keep theirs."""
         self.end_elision()
         self._key = mixed(self._key, -number)
         for (source, target), link in self._links.items():

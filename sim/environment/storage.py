@@ -73,8 +73,8 @@ class PeriodicFile:
         self._writes = 0
 
     def begin(self, first_us: int, now_us: int) -> None:
-        """Start periodic writes, the first of which is due at `first_us`, perhaps before now. A write due exactly now
-        is still to come.
+        """Start periodic writes, the first of which is due at `first_us`. Writes due before now are not made; one that
+        is due exactly now is.
         """
         self._first_us = first_us
         self._writes = self._due(now_us - 1)
@@ -87,7 +87,7 @@ class PeriodicFile:
         """Apply the writes up to now; call before the value changes."""
         if self._first_us < 0:
             return
-        writes = (now_us - self._first_us) // self._interval_us + 1  # Not positive before the first.
+        writes = (now_us - self._first_us) // self._interval_us + 1  # Zero or less before the first write is due.
         if writes > self._writes:
             self._writes = writes
             self.content = value
@@ -104,12 +104,12 @@ class LogDirectory:
         settings: settings of the disk.
         names: the partitions that have a replica here from the start.
         writeback_phase_us: time of the kernel's first write-back.
-        number: the directory's id: how many disks the machine had before this one.
+        number: the directory's id, which is that of its disk: the number of disks that the machine had before.
 
     Attributes:
         storages: the files of each replica, by partition.
         number: see above.
-        failed: whether it has failed: no process uses it.
+        failed: whether it has failed, so that no process uses it.
         clean_shutdown: whether the marker ``.kafka_cleanshutdown`` exists.
         clean_broker_epoch: the broker epoch in the marker (KIP-966); `NO_BROKER_EPOCH` without a marker, or if the
             process that wrote it had no broker epoch.
@@ -143,7 +143,7 @@ class LogDirectory:
 
     def take_marker(self) -> bool:
         """Remove the marker with its broker epoch, as a new process does before it loads any log. Returns whether there
-        was a marker. The process has read the broker epoch before, for its registration.
+        was a marker. (The process has already read the broker epoch for its registration.)
 
         Kafka: LogManager#loadLogs, LogManager#readBrokerEpochFromCleanShutdownFiles (3.9-4.4).
         """
@@ -185,7 +185,9 @@ class LogDirectory:
         return {name: storage.corrupt_tail(count) for name, storage in self.storages.items()}
 
     def new_empty_disk(self, number: int, *, keeps_names: bool = True) -> LogDirectory:
-        """An empty disk in place of this one, with another id; with empty files for each replica, or without any."""
+        """An empty directory in place of this one, with another id. With `keeps_names` it has empty files for each
+        replica, otherwise none.
+        """
         names = tuple(self.storages) if keeps_names else ()
         empty = LogDirectory(self._settings, names, self._writeback_phase_us, number)
         empty.clean_shutdown = False
@@ -200,8 +202,8 @@ class Storage:
         writeback_phase_us: time of the kernel's first write-back.
 
     Attributes:
-        log: the log, with batches that are only in the page cache. A new process gets a new object with the same
-            batches.
+        log: the log, including batches that are only in the page cache. Each process has its own `Log` object, with the
+            same batches.
         recovery_point: offset below which everything is known to be fsynced.
         epoch_checkpoint: ``leader-epoch-checkpoint``.
         hw_file: ``replication-offset-checkpoint``.
@@ -260,7 +262,7 @@ class Storage:
             file.begin(began_us + INITIAL_DELAY_US, now_us)
 
     def begin_hw_checkpoints(self, first_us: int, now_us: int) -> None:
-        """Start writing the HW (task `highwatermark-checkpoint`), as the broker now has a partition.
+        """Start writing the HW (task `highwatermark-checkpoint`), because the broker now hosts a partition.
 
         Kafka: ReplicaManager#startHighWaterMarksCheckPointThread (0.10.2-2.0),
         ReplicaManager#startHighWatermarkCheckPointThread (2.6-4.4).
@@ -326,7 +328,7 @@ class Storage:
         self._recount()
 
     def log_start_moved(self, now_us: int) -> None:
-        """Note that the log start or first segment moved; data below stays on disk until `delete_segments`.
+        """Note that the log start or first segment moved; data below it stays on disk until `delete_segments`.
 
         Kafka: LogManager#checkpointLogStartOffsets (1.1-4.4).
         """
@@ -378,8 +380,7 @@ class Storage:
         Kafka: LogManager#shutdown, ReplicaManager#checkpointHighWatermarks.
 
         Args:
-            hw: the HW; None if no LeaderAndIsr had arrived: a broker that knows of no partition leaves the HW file as
-                it is.
+            hw: the HW; None if no LeaderAndIsr had arrived: such a broker does not write the HW file.
             flushes: whether the log is flushed; False for a mutant only.
         """
         if flushes:
@@ -392,9 +393,9 @@ class Storage:
         self.log_start_file.content = self._log_start_entry
 
     def power_lost(self, now_us: int) -> list[Batch]:
-        """Lose the suffix of the log that neither fsync nor write-back had reached; returns the lost batches.
+        """Remove the suffix of the log that neither fsync nor write-back had reached; returns the lost batches.
 
-        Write-back runs every interval and writes pages that have been dirty for longer than the expiry.
+        Write-back runs once an interval, and writes pages that have been dirty for longer than the expiry.
         """
         settings = self._settings
         last_run_us = now_us - (now_us - self._writeback_phase_us) % settings.writeback_interval_us
@@ -524,7 +525,7 @@ class Storage:
         return log, epochs, self.hw_file.content or 0
 
     def _restart_log(self, log: Log) -> None:
-        """Delete all data, which ends below the log start.
+        """Delete all data, because it ends below the log start.
 
         Kafka: LogLoader#deleteSegmentsIfLogStartGreaterThanLogEnd (4.1-4.4).
         """

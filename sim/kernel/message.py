@@ -13,7 +13,7 @@ from sim.kernel.scheduler import Event, Gate
 from sim.kernel.values import parts
 
 ABOUT: Final = 24
-"""Bits of each of the two numbers in a subject."""
+"""Number of bits of each of the two numbers in a subject."""
 KIND: Final = 2 * ABOUT
 """Shift of a message's kind in its subject; kinds are below 128."""
 REPLY: Final = 1 << (KIND + 7)
@@ -35,7 +35,7 @@ class Message(Event):
     def happen(self, gate: Gate) -> None:
         """Arrive; see `Event.happen`."""
         receiver = gate.receiver
-        if not COMPILED:  # Where each test of a type in `receive` takes time.
+        if not COMPILED:  # Tests of types in `receive` are slow in plain Python.
             handler = receiver.handlers.get(type(self))
             if handler is not None:
                 handler(receiver, self)
@@ -44,13 +44,13 @@ class Message(Event):
 
     def about(self) -> int:
         """The message's subject as one number: its kind, and what distinguishes it from others of that kind between the
-        same two nodes (a batch, an offset, an epoch). Messages with equal subjects are numbered as they are sent,
-        unless they are `ALIKE`.
+        same two nodes (a batch, an offset, an epoch). If several messages with one subject are sent, each has its own
+        latency, unless they are `ALIKE`.
         """
         raise NotImplementedError
 
     def again(self) -> Message | None:
-        """The message its sender resends after a timeout, so it may arrive twice; None: the sender does not resend it.
+        """The message that the sender resends after a timeout, so that both may arrive; None if it does not resend it.
 
         A producer resends its batches, and a controller its requests; other clients build a new request instead.
         Kafka: Sender, RequestSendThread (0.10.2-3.9).

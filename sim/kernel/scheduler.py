@@ -1,14 +1,14 @@
 """The scheduler: a queue of events in integer microseconds. SimPy processes run on the same queue.
 
-An entry of the queue is a number (its time, then what breaks ties), a gate and an event. The event is a message, a
-timer of a node, or any other call (`Call`); its class says how elision and waiting treat it. The gate says whether the
-event still has a receiver: a connection's gate closes when a process ends or the link is cut, a process's own gate when
-the process ends. A closed gate either drops events or holds them back, while its process is paused or waits for
-something; held events are delivered in order when the process resumes.
+An entry of the queue consists of a number (time, then tie-breaker), a gate and an event. The event is a message, a
+timer of a node, or any other call (`Call`); its class says whether it ends elided exchanges, and whether it waits while
+a partition is unusable. The gate says whether the event still has a receiver: a connection's gate closes when a process
+ends or the link is cut, a process's own gate when the process ends. A closed gate drops events; or, while its process
+is paused or its partition is unusable, it holds them back, and they are delivered in order when the process resumes.
 
 The queue is a sorted list with the next entry last. A run has few pending entries and most new ones are due soon, so
-finding their place costs less than a heap. In compiled code it is a list of objects, searched here; in plain Python a
-list of numbers, which `bisect` searches, and a dict of what they stand for.
+finding their place costs less than a heap. In compiled code it is a list of objects, searched here; in plain Python it
+is a list of numbers, which `bisect` searches, and a dict from each number to its gate and event.
 
 Scripts are SimPy processes; their events enter the queue through `Environment.schedule`.
 
@@ -40,12 +40,12 @@ class Event:
     """Something that happens at a scheduled time.
 
     Attributes:
-        elision_safe: the event does not end its node's elided exchanges. If it changes anything that does (a HW, an
-            ISR, the metadata log), its handler ends them.
-        needs_partition: the event reads or changes a broker's partition.
+        elision_safe: whether the kernel leaves its node's elided exchanges alone when the event happens. If the event
+            changes something that must end them (a HW, an ISR, the metadata log), its handler ends them.
+        needs_partition: whether the event reads or changes a broker's partition.
     """
 
-    # Class attributes, and fields of each event once compiled: read for less than a method is called.
+    # Attributes, not methods, because reading one costs less. In compiled code each event has fields for them.
     __slots__ = ()
     elision_safe = False
     needs_partition = False
@@ -93,7 +93,7 @@ class Backlog:
 
 
 class Receiver:
-    """What messages arrive at: a node.
+    """Where messages arrive: a node.
 
     Attributes:
         handlers: in plain Python, the handlers of frequent types of messages, which are called instead of `receive`.
@@ -114,8 +114,8 @@ class Gate:
     """Decides, when an event is due, whether it happens, is held back or is dropped.
 
     Attributes:
-        open: events happen.
-        held: the backlog of a closed gate; None: events are dropped.
+        open: whether events happen.
+        held: the backlog that takes events while the gate is closed; None: they are dropped.
         owner: the receiving node.
         source: the sending node, which is the owner for its own timers; 0: none.
         elided: the receiving node's elided exchanges.
@@ -163,10 +163,10 @@ class Entry:
     have happened.
 
     Attributes:
-        number: its time, and below that what orders entries of the same time.
+        number: its time, and in the lower bits the tie-breaker.
         gate: the gate of its event.
-        event: what happens.
-        used: another entry whose event has happened: the next in the chain of those.
+        event: its event.
+        used: the next entry in the linked list of entries whose events have happened.
     """
 
     __slots__ = ("event", "gate", "number", "used")
@@ -186,15 +186,15 @@ FIRST: Final = 1
 CALL: Final = 2
 """Tie key of a call."""
 _RANK: Final = 24
-"""Bits of an entry's sequence number; no run makes that many entries."""
+"""Number of bits of an entry's sequence number; no run makes more entries than fit."""
 _NUMBER: Final = (1 << _RANK) - 1
 _SOURCES: Final = 127
-"""Bits of the source node in the number of a `TASK` or `FIRST` entry: brokers are below 100, clients from 1001."""
+"""Mask of the source node in the number of a `TASK` or `FIRST` entry: brokers are below 100, clients from 1001."""
 _TIE: Final = _RANK + 7
 """Shift of the tie key: below it the source node and the sequence number."""
 _CALL_AFTER_FIRST: Final = (CALL - FIRST) << _TIE
 SHIFT: Final = _TIE + 2
-"""Bits below the time: tie key, source node and sequence number. Numbers of the first 536 s fit 62 bits."""
+"""Number of bits below the time: tie key, source node, sequence number. Numbers of the first 536 s fit 62 bits."""
 AUDIT_EVENTS: Final = 1_024
 """Events from one call of `Kernel.audit` to the next."""
 _LAST: Final = 3
@@ -216,7 +216,7 @@ def refuse(at_us: int, now_us: int, gate: Gate, event: Event) -> NoReturn:
 
 
 class BudgetError(Exception):
-    """A run has used up one of its budgets, of a setting's key; `when` says how far it got, as text after "by"."""
+    """A run has used up one of its budgets, which the setting `key` limits. `when` is the time, as text."""
 
     def __init__(self, key: str, budget: int, what: str, when: str) -> None:
         super().__init__(f"{key}: {budget:,} {what} by {when}")
@@ -229,7 +229,7 @@ class ObservedEvent(Event):
         number: sequence number of its entry.
         gate: the gate it was scheduled through.
         at_us: when it was due.
-        made_us: when it happened, which is after `at_us` if a gate held it back; -1: it did not happen.
+        made_us: when it happened, which is after `at_us` if a gate held it back; -1: it has not happened.
         first: sequence number of the first entry that it scheduled.
         end: the sequence number after the last of those.
     """
@@ -293,7 +293,7 @@ class Kernel:
         number: tie key and sequence number of the next entry.
         watcher: the watcher of each event, if any.
         audit: called after every `AUDIT_EVENTS` events; it may raise a `BudgetError`.
-        is_plain: `schedule` only pushes an entry with that time and the next number.
+        is_plain: whether `schedule` breaks ties by sequence number only, so that callers may `push` entries themselves.
         numbers: in plain Python, the numbers of the entries, negative, so that the next one is last.
         scheduled: in plain Python, gate and event of each of these numbers.
     """
@@ -318,8 +318,8 @@ class Kernel:
         self.number = CALL << _TIE
 
     def schedule(self, at_us: int, gate: Gate, event: Event) -> None:
-        """Schedule an event; it happens if the gate is open at that time. As every method that schedules, raises
-        PastEventError.
+        """Schedule an event; it happens if the gate is open at that time. This and every other method that schedules
+        raise PastEventError.
         """
         if at_us < self.now_us:
             refuse(at_us, self.now_us, gate, event)
@@ -343,7 +343,7 @@ class Kernel:
             entry = Entry(number, gate, event)
         queue = self._queue
         if not queue or queue[-1].number > number:
-            queue.append(entry)  # So do two of five entries.
+            queue.append(entry)  # Two of five entries are due next when they are pushed.
             return
         low: i64 = 0
         high: i64 = len(queue) - 1
@@ -374,8 +374,8 @@ class Kernel:
         self.push((at_us << SHIFT) + number, gate, event)
 
     def schedule_task(self, at_us: int, gate: Gate, event: Event) -> None:
-        """Schedule a check of a periodic task whose other checks are elided: before all other events of the same time,
-        ordered by node. So its place among them does not depend on when it was scheduled. Other kernels: see
+        """Schedule a check of a periodic task whose needless checks are not scheduled: before all other events of the
+        same time, ordered by node. So its place among them does not depend on when it was scheduled. Other kernels: see
         `schedule_first`.
         """
         if self.is_plain:
@@ -448,14 +448,14 @@ class Kernel:
         raise BudgetError("sim.event.budget", self._budget, "events", f"{self.now_us / 1e6:.6f} s")
 
     def _until_audit(self) -> int:
-        """Run an audit if one is due; the number of events until the next one, or until the budget is used up."""
+        """Run an audit if one is due. Returns the number of events until the next, or until the budget is used up."""
         since = self.events % AUDIT_EVENTS
         if not since and self.audit is not None:
             self.audit()
         return min(AUDIT_EVENTS - since, self._budget - self.events)
 
     def end_elision(self, gate: Gate) -> None:
-        """Resume simulating a node's exchanges, because an event of it is due."""
+        """Resume simulating a node's elided exchanges, because an event of the node is due."""
         for exchange in gate.elided[:]:
             exchange.end(self.now_us)
 
