@@ -1,7 +1,7 @@
-"""Records the steps of the protocol, in the digest, and passes them to listeners.
+"""Records the steps of the protocol: adds them to the digest, and passes them to listeners.
 
-Listeners receive steps synchronously and in order, and must not change anything. Listeners of the same step are called
-in order of attachment, except that moments come first and traces last.
+Listeners receive steps synchronously and in order, and must not change the simulation. Listeners of the same step are
+called in order of attachment, except that callbacks of moments come first and traces last.
 """
 
 from __future__ import annotations
@@ -39,12 +39,16 @@ from sim.protocol.messages import ProduceRequest
 from sim.protocol.replica.partition import Partition
 
 _OF_FURTHER: Final = 255
-"""In place of a step's number: the place of the partition that the next step is about, if it is not the first one."""
+"""Marks an entry of the digest that is no step: it has the index of the partition that the next step is about, if that
+is not the first.
+"""
 _OF_MOMENTS: Final = {moment: kind for kind in KINDS for moment in kind.moments}
 
 
 class _Trace(Listener):
-    """Passes every step to observers, as a trace shows it; `named` names the partition, if that is not the first."""
+    """Passes every step to observers, as a trace shows it. `named` is the field that names the partition, if it is not
+    the first one.
+    """
 
     def __init__(self, named: Mapping[str, str]) -> None:
         self.observers: list[Callable[[Shown], None]] = []
@@ -58,9 +62,7 @@ class _Trace(Listener):
 
 
 class _Moments(Listener):
-    """Calls back when an awaited occurrence of a moment happens; `armed`: moment -> callback -> number of the
-    occurrence.
-    """
+    """Calls back at the awaited occurrence of a moment; `armed`: moment -> callback -> number of that occurrence."""
 
     def __init__(self) -> None:
         self.armed: dict[str, dict[Callable[[int], None], int]] = {}
@@ -92,10 +94,10 @@ class _Moments(Listener):
 
 
 class Recorder:
-    """Records the steps of one run; `history` is what verdicts are based on.
+    """Records the steps of one run; verdicts are based on its `history`.
 
-    A run with several partitions has a recorder for each of them, with a history of its own. They share digest, record
-    budget and coverage; probes that steps show are those of the first partition.
+    A run with several partitions has a recorder for each of them, with its own history. They share digest, record
+    budget and coverage. Coverage listens to the steps of the first partition only.
 
     Args:
         record_budget: ``sim.record.budget``.
@@ -104,7 +106,7 @@ class Recorder:
 
     Attributes:
         further: the recorders of the partitions besides the first, also of those that were deleted.
-        closed: whether its partition was deleted: its history has ended.
+        closed: whether its partition was deleted, so that its history has ended.
     """
 
     def __init__(
@@ -149,7 +151,7 @@ class Recorder:
         return recorder
 
     def catch_up(self, late: Recorder) -> None:
-        """Pass the steps so far that concern all partitions to the recorder of one that is created late."""
+        """Pass the steps so far that concern all partitions to the recorder of a partition that is created late."""
         without_replica: set[int] = set()
         for step in self._kept:
             if isinstance(step, End):
@@ -169,7 +171,7 @@ class Recorder:
                 late.hear(step)
 
     def close(self) -> None:
-        """End the history of a partition, because its topic was deleted; the digest has its later steps, too."""
+        """End the history of a partition, because its topic was deleted; later steps are only added to the digest."""
         self.closed = True
         self._kept = []
         self._listeners = [[] for _ in METHODS]
@@ -258,8 +260,8 @@ class Recorder:
                 recorder.hear(step)
 
     def hear(self, step: Step) -> None:
-        """Keep a step that was recorded for all partitions, and pass it to listeners, except the trace of this one if
-        the trace of the first partition has the step.
+        """Receive a step that was recorded for all partitions: keep it and pass it to listeners, but not to the trace,
+        which has it from the first partition.
         """
         kind = step.kind
         if kind.kept:
@@ -271,7 +273,7 @@ class Recorder:
             step.tell(listeners)
 
     def truncated(self, broker: int, partition: Partition, removed: list[Batch]) -> None:
-        """Record a truncation; repeated truncations that remove nothing are recorded once."""
+        """Record a truncation; if it removes nothing, like the last one at this LEO and epoch, it is not repeated."""
         if not removed:
             place = partition.log.leo, partition.leader_epoch
             if self._nothing_removed.get(broker) == place:
@@ -297,18 +299,20 @@ class Recorder:
     # Listeners.
 
     def attach(self, listeners: Sequence[Listener]) -> None:
-        """Attach listeners; from now on they receive the steps that they have methods for."""
+        """Attach listeners; from now on they receive the steps for which they override a method."""
         for listener in listeners:
             for number in heard_by(listener):
                 self._listeners[number].append(listener)
 
     def attach_to(self, kinds: Iterable[StepKind], listener: Listener) -> None:
-        """Attach a listener to some kinds of steps; methods that it does not override lead to `Listener.on_step`."""
+        """Attach a listener to these kinds of steps; `on_step` receives those for which it overrides no method."""
         for number in sorted({kind.number for kind in kinds}):
             self._listeners[number].append(listener)
 
     def observe(self, observer: Callable[[Shown], None], *, everywhere: bool = False) -> None:
-        """Pass every step of this partition, or if `everywhere` of all of them, to an observer, as a trace shows it."""
+        """Pass every step of this partition, or with `everywhere` of all partitions, to an observer, in the form of a
+        trace.
+        """
         trace = self._trace if everywhere else self._alone
         if not trace.observers:
             for number in sorted({kind.number for kind in KINDS if kind.is_traced}):
@@ -320,7 +324,7 @@ class Recorder:
             recorder.observe(observer, everywhere=True)
 
     def observe_partition(self, name: str, observer: Callable[[Shown], None]) -> None:
-        """Pass every step of a partition besides the first to an observer, also of one that is created later."""
+        """Pass every step of a partition besides the first, which may be created later, to an observer."""
         if name in self.further:
             self.further[name].observe(observer)
         else:
@@ -332,8 +336,8 @@ class Recorder:
         return self._moments.armed
 
     def arm(self, moment: str, waits: Callable[[int], None], occurrence: int = 1) -> None:
-        """Call back once at an occurrence of a moment, the next or a later one, with the broker where it happened (0 if
-        none). `disarm` cancels it.
+        """Call back once, at the next or a later occurrence of a moment, with the broker where it happened (0: none).
+        `disarm` cancels it.
 
         The callback runs within the protocol's step, so it may only schedule events.
         """
@@ -349,6 +353,6 @@ class Recorder:
             if moment not in self.armed:
                 kind = _OF_MOMENTS[moment]
                 if self.armed.keys().isdisjoint(kind.moments):
-                    # A new list, because the old one may be being iterated.
+                    # A new list, because `record` may be iterating over the old one.
                     others = [listener for listener in self._listeners[kind.number] if listener is not self._moments]
                     self._listeners[kind.number] = others

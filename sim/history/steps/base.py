@@ -1,4 +1,4 @@
-"""The common base of steps: their kind, their part of the digest, and their entry in a trace."""
+"""The base of all steps: their kind, their fields in the digest, and their entry in a trace."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ class StepKind:
 
     Args:
         name: its name in traces.
-        code: its number in digests, never changed once it was released; `FACT` for a fact.
-        lane: its participant.
+        code: its number in digests, which never changes once it is released; `FACT` for a fact.
+        lane: the participant in whose lane it is shown.
         meaning: the meaning of its fields.
         sentence: a sentence template with its fields in braces (`reports.evidence.sentences`). A fact without one is in
             no trace.
         weight: importance of the sentence, `TURN` to `UNTOLD`.
         changes_log: whether it may change the batches or the offsets of its broker's log.
-        moments: name -> meaning of its moments, at which faults may be aimed.
+        moments: name -> meaning of the moments that it is, for which faults may wait.
         has_records: whether its records count for ``sim.record.budget``.
         kept: whether `sim.history.history.History` keeps it for evaluation at the end.
         method: the `Listener` method that is called, if several kinds share it; `number` is its number.
-        unharmed: for an end that can lose batches, the sentence if none is lost.
+        unharmed: for an end that can lose batches, the sentence template if none is lost.
     """
 
     __slots__ = (
@@ -117,11 +117,12 @@ METHODS: Final[dict[str, int]] = {}
 class Step:
     """An event at a broker (0: at none).
 
-    The digest holds time, kind, `broker`, `epoch`, `offset` and `other`; a fact has neither of the last three.
+    The digest holds time, kind, `broker`, `epoch`, `offset` and `other`. A fact is in no digest, and need not set the
+    last three.
 
     Attributes:
         kind: its kind; most classes have one.
-        broker: the broker, or what the digest has in its place.
+        broker: the broker, or another number that the digest has in its place.
         epoch: mostly the leader epoch.
         offset: an offset whose meaning depends on the kind.
         other: another number.
@@ -143,7 +144,7 @@ class Step:
         self.epoch = self.offset = self.other = 0
 
     def tell(self, listeners: list[Listener]) -> None:
-        """Call the listener's method for its kind."""
+        """Call each listener's method for this kind of step."""
         for listener in listeners:
             listener.on_step(self)
 
@@ -156,7 +157,7 @@ class Step:
         return [self.fields()]
 
     def moments(self) -> Iterable[tuple[str, int]]:
-        """The moments that this step is, each with its broker."""
+        """The moments that this step is, each with the broker where it happens."""
         return [(moment, self.broker) for moment in self.kind.moments]
 
 
