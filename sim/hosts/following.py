@@ -1,6 +1,6 @@
-"""A broker's requests to leaders: its fetchers, their requests and timeouts.
+"""The part of a broker that follows leaders: its fetchers, their requests and timeouts.
 
-All protocol decisions are made in `sim.protocol.replica.replica_fetcher_thread`.
+`sim.protocol.replica.replica_fetcher_thread` makes all protocol decisions.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 
 
 class _FetcherCall(Call):
-    """A call on behalf of a fetcher."""
+    """A call that lets a fetcher go on after its back-off."""
 
     __slots__ = ()
     needs_partition = True
@@ -64,7 +64,7 @@ class _RequestTimeout(Event):
 
 
 class Following(Serving):
-    """The part of a broker that fetches into the partition which the other part serves.
+    """The part of a broker that follows leaders: it fetches into the replicas that `Serving` serves.
 
     Kafka: ReplicaFetcherManager, AbstractFetcherManager, server.ReplicaFetcherBlockingSend (1.1-2.6),
     BrokerBlockingSender (3.9-4.4).
@@ -92,16 +92,16 @@ class Following(Serving):
         self._recorder = recorder
         self._fetchers: dict[int, ReplicaFetcherThread] = {}
         self._keeps_idle = False
-        """Whether fetchers that lost their partitions are shut down later, by `shut_down_idle_fetchers`."""
+        """Whether fetchers without partitions keep running until `shut_down_idle_fetchers`."""
         self._sent_us: dict[int, int] = {}
         self._after_empty_response = False
         """Set while an empty response is handled: the next fetch may be elided (`sim.environment.elision`)."""
         self._timers_set: set[int] = set()
         self._refused: dict[int, int] = {}
         self._last_exchange: tuple[Sequence[Ask], Sequence[EpochEndResult]] = ([], [])
-        """Last OffsetsForLeaderEpoch request of an incomplete truncation, and its response."""
+        """The last OffsetsForLeaderEpoch request of an incomplete truncation, and its response."""
         self._repeated_asks: Sequence[Ask] = []
-        """That request, if it got the same response twice."""
+        """That request, if it got the same response as the one before; otherwise empty."""
         self._asked_us = 0
 
     def end(self) -> None:
@@ -130,8 +130,10 @@ class Following(Serving):
     # The leader that it follows.
 
     def fetch_from(self, replica: HostedReplica, decision: LeaderAndIsr, *, restarts: bool) -> None:
-        """Fetch from the leader of a decision, which the replica already follows. With `restarts` it truncates and
-        restarts even if it already fetches from that leader. Kafka: AbstractFetcherManager#addFetcherForPartitions.
+        """Fetch from the leader that a LeaderAndIsr names; the partition is a follower already. With `restarts` the
+        replica truncates and restarts even if it already fetches from that leader.
+
+        Kafka: AbstractFetcherManager#addFetcherForPartitions.
         """
         partition = replica.partition
         fetcher = self._fetchers.get(decision.leader)
@@ -152,7 +154,7 @@ class Following(Serving):
                 self.truncation_completed(partition, decision.leader_epoch, 0)
 
     def is_fetching_from(self, leader: int, name: str) -> bool:
-        """Whether it fetches a partition from that broker now."""
+        """Whether a fetcher fetches this partition from that broker."""
         fetcher = self._fetchers.get(leader)
         return fetcher is not None and name in fetcher.partitions
 
@@ -160,8 +162,8 @@ class Following(Serving):
         self._stop_fetching(name, spared=NO_LEADER)
 
     def _stop_fetching(self, name: str, *, spared: int) -> None:
-        """Remove a partition from the fetchers, except that of one leader. A thread without partitions is shut down; a
-        dead one that keeps its partitions stays dead.
+        """Remove a partition from all fetchers but that of the leader `spared`. A fetcher without partitions is shut
+        down; a dead one that still has partitions stays, and stays dead.
         """
         for leader, fetcher in list(self._fetchers.items()):
             if leader != spared and name in fetcher.partitions:
@@ -173,7 +175,7 @@ class Following(Serving):
                     del self._fetchers[leader]
 
     def shut_down_idle_fetchers(self) -> None:
-        """Shut down threads without partitions, after several changes were applied together.
+        """Shut down fetchers without partitions, after several changes were applied together.
 
         Kafka: AbstractFetcherManager#shutdownIdleFetcherThreads.
         """
@@ -284,7 +286,7 @@ class Following(Serving):
 
     def on_epoch_end_reply(self, reply: OffsetsForLeaderEpochResponse) -> None:
         """Handle a response to OffsetsForLeaderEpoch."""
-        # Not a late response.
+        # Late responses do not count.
         if any(fetcher.in_flight is reply.request for fetcher in self._fetchers.values()):
             conversation = (reply.request.asks, reply.results)
             alike = conversation == self._last_exchange and not any(error for _, error, _, _ in reply.results)
@@ -306,9 +308,9 @@ class Following(Serving):
         self.kernel.schedule(at_us, self.life, _FetcherCall(self._step_fetcher, fetcher))
 
     def _step_fetcher(self, fetcher: ReplicaFetcherThread) -> None:
-        """Take the fetcher's next step, unless a leader that has not changed would only refuse again."""
+        """Let the fetcher send its next request, unless a leader that has not changed would refuse that again."""
         if self._fetchers.get(fetcher.leader) is not fetcher:
-            return  # The fetcher lost its partition and is shut down.
+            return  # The fetcher was shut down.
         if self._refused.get(fetcher.leader) == self.network.version:
             retry = _FetcherCall(self._step_fetcher, fetcher)
             self.network.retry_after_change(self._fetch_backoff_us, self.life, retry)
@@ -334,14 +336,14 @@ class Following(Serving):
 
     def time_out(self, timeout: Event, leader: int, until_us: int) -> None:
         """Time out requests to a leader; `until_us` is the deadline as of the last check."""
-        if self.frozen:  # The broker is resuming: it reads what has arrived first (NetworkClient.poll).
+        if self.frozen:  # The broker is resuming: it first handles received messages (NetworkClient.poll).
             self.kernel.schedule(self.kernel.now_us, self.life, timeout)
             return
         self._timers_set.discard(leader)
         fetcher = self._fetchers.get(leader)
         request = fetcher.in_flight if fetcher is not None else None
         if fetcher is None or request is None or leader not in self.out:
-            return  # A peer that is down is retried when it is up.
+            return  # Requests to a peer that is down are retried when it is up.
         for exchange in self.life.elided:
             if isinstance(exchange, ElidedFetch) and exchange.delayed.request is request:
                 return  # Its elided rounds are answered in time.
@@ -389,7 +391,9 @@ class Following(Serving):
         return answered_us < self._sent_us[peer] + timeout_us and period_us < timeout_us
 
     def note_elided_rounds(self, request: FetchRequest, sent_us: int, answers: int) -> None:
-        """See `Node.note_elided_rounds`; the first of these fetches may have arrived long before it began to wait."""
+        """See `Node.note_elided_rounds`. Without an answer the noted send time stays: `sent_us`, counted back from the
+        wait, is too late if the leader held the fetch back before.
+        """
         leader = request.leader
         self._set_timeout_from(leader, sent_us if answers else self._sent_us[leader])
 

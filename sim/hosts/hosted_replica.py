@@ -1,7 +1,7 @@
-"""One of a broker's replicas: its partition, its files, and the requests that wait for it.
+"""One of a broker's replicas: its partition, its files, and the fetches that wait for it.
 
-A broker hosts one for each partition. It is the host of its partition (`PartitionHost`); what concerns the broker as a
-whole (registration, metadata, fetchers, connections) stays in `sim.hosts.broker.Broker`.
+A broker hosts one for each of its partitions. The replica receives the partition's callbacks (`PartitionHost`); what
+concerns the broker as a whole (registration, metadata, fetchers, connections) is in `sim.hosts.broker.Broker`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class HostingBroker(ElidingBroker):
     settings: BrokerSettings
 
     def answer_waiting(self, fetches: list[DelayedFetch]) -> None:
-        """Answer all fetches of a list of waiting ones, in order of arrival; those that arrived together by node id."""
+        """Answer all fetches of a list of waiting ones, in order of arrival, then of node id."""
         raise NotImplementedError
 
     def reply(self, node: int, reply: Message) -> None:
@@ -96,10 +96,10 @@ class HostedReplica(PartitionHost):
         own_min_isr: see below.
 
     Attributes:
-        partition: state and leadership of the replica; another object after the replica was deleted.
+        partition: state and leadership of the replica; a new object after the replica was deleted.
         own_min_isr: ``min.insync.replicas`` of its topic; None: that of the broker.
         consumers: waiting fetches of consumers.
-        followers: waiting fetches of followers; one of several partitions waits in each of them.
+        followers: waiting fetches of followers; a fetch of several partitions is in the list of each of them.
         recorder: records the partition's steps.
     """
 
@@ -156,8 +156,8 @@ class HostedReplica(PartitionHost):
         del self.partition
 
     def remove(self) -> None:
-        """Stop everything, because the topic was deleted, or the log directory has failed: the broker no longer finds
-        this replica.
+        """Stop fetching, leading and waiting, because the topic was deleted or the log directory has failed. The broker
+        has already removed the replica from its table.
         """
         self.broker.stop_fetching(self.name)
         self.partition.stop()
@@ -195,7 +195,7 @@ class HostedReplica(PartitionHost):
         return self.result(NONE, partition.read_uncommitted(offset) if assigned else [])
 
     def read_for_follower(self, request: FetchRequest, position: Position) -> tuple[FetchResult, bool]:
-        """The result for a follower's fetch that has just arrived, and whether it counts for the follower's state."""
+        """The result for a follower's fetch that has just arrived, and whether to update the follower's state by it."""
         partition = self.partition
         _, offset, epoch, last_epoch = position
         if request.replica not in partition.followers.states:
@@ -218,7 +218,7 @@ class HostedReplica(PartitionHost):
         return self.name, error, batches, partition.hw, log_start, epoch, diverging or partition.agrees
 
     def nothing(self) -> FetchResult:
-        """`result` without an error or batches; the same object as long as it is the same."""
+        """`result` without an error or batches; the same object as long as its contents do not change."""
         partition, known = self.partition, self._nothing
         hw, log_start, epoch = partition.hw, partition.log.log_start, partition.leader_epoch
         if known[3] != hw or known[4] != log_start or known[5] != epoch or known[6] is not partition.agrees:
@@ -232,7 +232,7 @@ class HostedReplica(PartitionHost):
         return self.result(error, [])
 
     def cancel_wait(self, delayed: DelayedFetch) -> None:
-        """Take a fetch off the list of those that wait."""
+        """Remove a fetch from the list of waiting ones."""
         (self.followers if delayed.request.replica >= 0 else self.consumers).remove(delayed)
 
     def wake_followers(self) -> None:
@@ -306,17 +306,19 @@ class HostedReplica(PartitionHost):
         broker.end_elision()
         self.storage.log_start_moved(broker.kernel.now_us)
         self.recorder.record(steps.LogStart(broker.node, replica.log.log_start))
-        broker.network.note_broker_change()  # Where epochs end.
+        broker.network.note_broker_change()  # Responses about the ends of epochs may differ now.
 
     def replicated(self, partition: Partition, follower: int, leo: int) -> None:
-        """See `PartitionHost.replicated`. A follower whose disk was replaced lags though nothing was appended."""
+        """See `PartitionHost.replicated`. A follower whose disk was replaced lags even if nothing was appended, so
+        isr-expiration has to check.
+        """
         broker = self.broker
         if not broker.isr_expiration.scheduled and leo < partition.log.leo:
             broker.isr_expiration.schedule()
         self.recorder.record(steps.Replicated(broker.node, partition.leader_epoch, follower, leo))
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
-        """See `PartitionHost.propose_isr`; isr-expiration checks again."""
+        """See `PartitionHost.propose_isr`; schedules isr-expiration as well."""
         broker = self.broker
         broker.end_elision()
         broker.isr_expiration.schedule()
@@ -324,7 +326,7 @@ class HostedReplica(PartitionHost):
         broker.propose_isr(self, isr)
 
     def note_laggards(self) -> None:
-        """Let isr-expiration check again, because a member of the ISR may lag although nothing was appended."""
+        """Schedule isr-expiration if a member of the ISR lags, which it may do although nothing was appended."""
         partition, expiration = self.partition, self.broker.isr_expiration
         if not expiration.scheduled and partition.is_leader and partition.has_laggards:
             expiration.schedule()

@@ -25,13 +25,13 @@ _DISK_DAMAGE: Final = (steps.DISK_REPLACED, steps.CORRUPT_TAIL, steps.DIRECTORY_
 
 
 _Failure = tuple[object, int, LogDirectory]
-"""What failed a log directory, the broker, and the directory."""
+"""The fault that failed a log directory (or None), the broker, and the directory."""
 Loss = Callable[[], Mapping[str, list[Batch]]]
 """Makes a machine lose batches, which it returns by partition."""
 
 
 class Processes(Protocol):
-    """The broker processes; `running` ones by broker."""
+    """The broker processes; `running` has those that run, by broker."""
 
     running: dict[int, Broker]
 
@@ -44,7 +44,7 @@ class Machines:
 
     Args:
         first: the first partition, which has files on each machine. Brokers create those of the others.
-        place: number of the log directory with these files.
+        place: number of the log directory with the files of the first partition.
     """
 
     def __init__(
@@ -84,14 +84,20 @@ class Machines:
     # Damage.
 
     def lose_power(self, broker: int) -> bool:
-        """Power off the machine: process and page cache are lost."""
+        """Cut the power of the machine: process and page cache are lost.
+
+        False if no process ran and nothing was lost.
+        """
         return self._damage(broker, steps.POWER_LOSS, partial(self._lose_power, broker))
 
     def _lose_power(self, broker: int) -> Mapping[str, list[Batch]]:
         return self.directories[broker].power_lost(self._kernel.now_us)
 
     def replace_disk(self, broker: int) -> bool:
-        """Replace all disks by empty ones: process, logs and all checkpoint files are lost."""
+        """Replace all disks by empty ones: process, logs and checkpoint files are lost.
+
+        False if no process ran and nothing was lost.
+        """
         return self._damage(broker, steps.DISK_REPLACED, partial(self._replace_disk, broker))
 
     def _replace_disk(self, broker: int) -> Mapping[str, list[Batch]]:
@@ -133,8 +139,8 @@ class Machines:
         was_down: bool = False,
         offline: Container[str] = (),
     ) -> None:
-        """Record the end of a process for each partition, with what its replica lost; replicas that are `offline` ended
-        before.
+        """Record the end of a process for each partition, with the batches that its replica lost. Replicas that are
+        `offline` have ended before.
         """
         first, down = self._recorder, was_down or self._first in offline
         first.record(steps.End(broker, kind, lost.get(self._first, []), unclean=unclean, was_down=down))
@@ -146,8 +152,8 @@ class Machines:
     # Log directories that fail.
 
     def place_of(self, broker: int, name: str, number: int) -> int:
-        """The number of one of a broker's log directories: this one, if there are as many, or with 0 that of a
-        partition; 1 if it has none.
+        """The number of the log directory that a fault strikes: `number`, counted on from 1 if there are not so many.
+        If it is 0, the one with the files of a partition; the first if there is none.
         """
         directories = self.directories[broker].all
         if number:
@@ -155,10 +161,10 @@ class Machines:
         return next((place for place, one in enumerate(directories, 1) if name in one.storages), 1)
 
     def fail_directory(self, broker: int, place: int, by: object = None) -> bool:
-        """A log directory, numbered from 1, fails; a paused process notices it when it resumes. False if it had failed.
+        """Fail a log directory, numbered from 1; a paused process notices when it resumes. False if it had failed.
 
-        What had not been fsynced or written back is lost. The broker keeps serving the replicas in other directories;
-        if there is none, it exits.
+        Data that had not been fsynced or written back is lost. The broker keeps serving the replicas in other
+        directories; after the last one it exits. `by` is the fault, see `repair_directory`.
         Kafka: ReplicaManager.LogDirFailureHandler, ReplicaManager#handleLogDirFailure, LogManager#handleLogDirFailure.
         """
         directory = self.directories[broker].all[place - 1]
@@ -174,7 +180,7 @@ class Machines:
         return True
 
     def _directory_failed(self, entry: tuple[Broker, _Failure]) -> None:
-        """A process notices that a log directory has failed, unless it was repaired while the process was paused."""
+        """Let a process notice that a log directory has failed, unless it was repaired while the process was paused."""
         process, failure = entry
         _, broker, directory = failure
         if directory.failed or failure not in self._failed_by:
@@ -197,7 +203,7 @@ class Machines:
             self._processes.end(broker, steps.HALT, dict)
 
     def _lose_in(self, broker: int, directory: LogDirectory, kind: steps.StepKind, *, was_down: bool) -> None:
-        """A directory fails, or a failed one comes back empty: record the end of each replica in it, with its loss."""
+        """Fail a directory, or replace a failed one by an empty one; record the end of each replica, with its loss."""
         directories = self.directories[broker]
         damaged = kind in _DISK_DAMAGE
         names = list(directory.storages)
@@ -217,8 +223,8 @@ class Machines:
                 recorder.record(steps.End(broker, kind, batches, unclean=True, was_down=was_down))
 
     def repair_directory(self, broker: int, *, replaced: bool, by: object = None) -> bool:
-        """The log directory that failed with this `by` works again, with its files or (`replaced`) empty; False if
-        there is none. A running broker does not use it before its next start.
+        """Repair the log directory that the fault `by` failed; it has its files, or if `replaced` none. False if there
+        is none to repair. A running broker does not use the directory before its next start.
         """
         entry = next((one for one in self._failed_by if one[:2] == (by, broker)), None)
         if entry is None:
@@ -234,12 +240,12 @@ class Machines:
         return True
 
     def offline(self, process: Broker) -> list[str]:
-        """The partitions whose replicas a process lacks, because their log directories have failed."""
+        """The partitions whose replicas a process does not have, because their log directories have failed."""
         names = self.directories[process.node].names_outside(process.live_directories)
         return [name for name in names if name not in process.replicas]
 
     def started_without(self, process: Broker) -> None:
-        """Record the end of each replica that a new process does not find, because its directory has failed."""
+        """Record the end of each replica that a new process does not have, because its directory has failed."""
         self._recorder.coverage.reached(probes.STARTS_WITHOUT_DIRECTORY)
         for name in self.offline(process):
             recorder = self._recorder.of(name)
@@ -302,12 +308,12 @@ class Machines:
         return self._note_lost(process.node, kind, loses)
 
     def _written_us(self, process: Broker) -> int:
-        """Until when a process wrote its files."""
+        """When a process last could write its files: before its pause or its disk's stall, otherwise now."""
         since_us = [process.frozen_us if process.frozen else None, process.disk_stalled_us, self._kernel.now_us]
         return min(time for time in since_us if time is not None)
 
     def _close(self, process: Broker, replica: HostedReplica, kind: steps.StepKind, written_us: int) -> None:
-        """Note how the end of a process, which wrote files until then, leaves those of a replica."""
+        """Bring the files of a replica into the state in which an end of its process leaves them; see `_written_us`."""
         partition, storage = replica.partition, replica.storage
         if partition.state.pending:
             self._recorder.coverage.reached(probes.ISR_LOST)
@@ -321,7 +327,7 @@ class Machines:
             storage.close_cleanly(None)
 
     def _note_lost(self, broker: int, kind: steps.StepKind, loses: Loss) -> Mapping[str, list[Batch]]:
-        """Make a machine lose batches, which are returned, and note what had been fsynced."""
+        """Make a machine lose batches, and record which batches of each log had been fsynced. Returns the lost ones."""
         damaged = kind in _DISK_DAMAGE
         if not damaged:
             self._note_flushed(broker, self.directories[broker].storages, damaged=False)

@@ -47,9 +47,9 @@ from sim.protocol.replica.partition import NO_LEADER, Partition
 NO_BACKLOG: Final = Backlog()
 """The backlog of an ended process."""
 NO_RESULT: Final[FetchResult] = ("", NONE, [], -1, -1, -1, None)
-"""In place of the result of an idle partition, which only a response needs."""
+"""Placeholder for the result of an idle partition, which is computed only if the fetch is answered at once."""
 UNKNOWN_LEADER: Final = (NO_LEADER, NO_EPOCH)
-"""Leader and leader epoch of a partition for which a broker knows none."""
+"""Leader and leader epoch of a partition of which a broker knows no leader."""
 
 
 class _FetchExpiry(Event):
@@ -65,7 +65,7 @@ class _FetchExpiry(Event):
         self._since_us = delayed.since_us
 
     def happen(self, _: Gate) -> None:
-        # If the fetch was sent again since, another timer is set for that.
+        # If elided rounds have repeated the fetch since, another timer is set for its present round.
         if self._delayed.waits and self._delayed.since_us == self._since_us:
             self._broker.expire_fetch(self._delayed)
 
@@ -82,12 +82,12 @@ class Serving(HostingBroker):
             its log directory has failed.
         has_loaded: whether the logs are loaded.
         offline: the partitions whose replicas are in failed log directories.
-        broker_epoch: of its registration, -1 before the first: until then it answers no requests.
+        broker_epoch: the broker epoch of its registration; -1 before the first, until which it answers no requests.
         known: the partitions' states in its metadata.
-        known_leaders: by partition, leader and leader epoch in its answers to clients; no leader if it does not know
-            the leader to be alive.
-        backlog: events that wait for the partitions; in force (`Node.waiting`) from the start.
-        epoch_end_version: newest version of OffsetsForLeaderEpoch that it supports for clients.
+        known_leaders: partition -> leader and leader epoch in its metadata responses; no leader if its metadata does
+            not list the leader as alive.
+        backlog: holds back events while the partitions are unusable, as they are at the start (`Node.waiting`).
+        epoch_end_version: the newest version of OffsetsForLeaderEpoch that it offers to clients.
     """
 
     __slots__ = (
@@ -130,7 +130,7 @@ class Serving(HostingBroker):
         return first if first is not None and first.name == name else self.replicas.get(name)
 
     def receive_other(self, message: Event) -> None:
-        """Dispatch a message of a type that `Following.receive` does not.
+        """Dispatch a message of a type for which `Following.receive` has no handler.
 
         Raises:
             TypeError: see `Node.receive`.
@@ -164,7 +164,7 @@ class Serving(HostingBroker):
         replica.partition.produce(request, self.kernel.now_us)
 
     def _no_replica(self, name: str, unknown: str = UNKNOWN_TOPIC_OR_PARTITION) -> str:
-        """The error for a partition of which it has no replica: `unknown` if its metadata does not have it.
+        """The error for a partition of which the broker has no replica: `unknown` if its metadata lacks the partition.
 
         Kafka: ReplicaManager#getPartitionOrError (2.6-4.4).
         """
@@ -174,7 +174,7 @@ class Serving(HostingBroker):
         return NOT_LEADER_OR_FOLLOWER if name in self.known else unknown
 
     def _no_result(self, name: str) -> FetchResult:
-        """The result of a fetch for a partition of which it has no replica. Kafka: KafkaApis#handleFetchRequest."""
+        """The result of a fetch for a partition without a replica here. Kafka: KafkaApis#handleFetchRequest."""
         error = self._no_replica(name, UNKNOWN_TOPIC_ID)
         if error == UNKNOWN_TOPIC_ID:
             self.reached(probes.UNKNOWN_TOPIC)
@@ -228,7 +228,9 @@ class Serving(HostingBroker):
             self._await_expiry(delayed)
 
     def _answer_unassigned(self, replica: HostedReplica, request: FetchRequest) -> None:
-        """Answer a fetch from a broker that is not a follower here: refuse it, or let it wait in vain."""
+        """Answer a fetch from a broker that is not a follower here: with an error, or by an empty response after its
+        wait time.
+        """
         _, offset, epoch, last_epoch = request.positions[0]
         error = replica.partition.check_unassigned(offset, epoch, last_epoch)
         if error:
@@ -240,7 +242,7 @@ class Serving(HostingBroker):
 
     def _on_fetch_of_several(self, request: FetchRequest) -> None:
         """Handle a follower's fetch of several partitions: answer it at once if one of them has records, an error or
-        another epoch. The followers' states are updated after all were read.
+        another epoch. The follower's states are updated after all partitions were read.
         """
         now_us = self.kernel.now_us
         delayed = DelayedFetch(request, now_us)
@@ -280,7 +282,7 @@ class Serving(HostingBroker):
             self._await_expiry(delayed)
 
     def _wait_on_all(self, delayed: DelayedFetch) -> None:
-        """Let a fetch wait on the list of each of its partitions."""
+        """Add a waiting fetch to the list of each of its partitions."""
         replicas = self.replicas
         for position in delayed.request.positions:
             replicas[position[0]].followers.append(delayed)
@@ -304,7 +306,7 @@ class Serving(HostingBroker):
         return self.settings.fetch_wait_us if request.replica >= 0 else self.settings.consumer_wait_us
 
     def expire_fetch(self, delayed: DelayedFetch) -> None:
-        """Answer a fetch that timed out, with an empty response: any change would have completed it earlier.
+        """Answer a fetch that timed out with an empty response; data or a change would have completed it earlier.
 
         Kafka: DelayedFetch#onComplete.
         """
@@ -319,10 +321,11 @@ class Serving(HostingBroker):
     # Elision of idle fetches: see `sim.environment.elision`.
 
     def _elide_if_idle(self, delayed: DelayedFetch) -> bool:
-        """Elide a waiting fetch if it would only get an empty response, be sent again, and so on.
+        """Elide a waiting fetch if it would only get an empty response, be sent again, and so on; returns whether it
+        did.
 
-        That is so if a round changes nothing at either side, and its messages arrive in time. No other message delays
-        them (`Channel.send_beside`), and at equal times they come first (`Kernel.schedule_first`).
+        The condition is that a round changes nothing at either side, and that its messages arrive in time. No other
+        message delays them (`Channel.send_beside`), and at equal times they come first (`Kernel.schedule_first`).
         """
         if self.waiting is not None or not delayed.waits:
             return False
@@ -363,8 +366,8 @@ class Serving(HostingBroker):
         return True
 
     def _are_idle(self, delayed: DelayedFetch, results: Sequence[FetchResult], repeated: int) -> bool:
-        """Whether a round of a fetch of several partitions is a no-op for the leader, as it is for the follower at the
-        first `repeated` places.
+        """Whether a round of a fetch of several partitions is a no-op for the leader and the follower. For the follower
+        it is one at the first `repeated` partitions.
         """
         request, replicas = delayed.request, self.replicas
         waited = delayed.since_us < self.kernel.now_us
@@ -418,7 +421,7 @@ class Serving(HostingBroker):
             self._answer_fetch(delayed)
 
     def _answer_fetch(self, delayed: DelayedFetch) -> None:
-        """Answer a fetch that waited, with current data; it may still be on the lists of other partitions.
+        """Answer a fetch that waited, with current data, and remove it from the lists of its other partitions.
 
         Kafka: DelayedFetch#onComplete.
         """
