@@ -1,28 +1,29 @@
 """The faults that a mode promises to survive, judged per record on the realised faults.
 
-P0, always required: no unclean election in effect, no corruption of synced data, synced metadata survives. A replaced
-disk corrupts nothing: it is a lossy end for all that it held.
+P0, which every promise requires: no election takes a leader that may lack records rather than wait, no fsynced data is
+corrupted, fsynced metadata survives. A replaced disk does not count as corrupted: it is a lossy end for all that it
+held.
 
-Modes without ELR (``hw``, ``kip101``, ...) promise a record under P0, from its commit on, if this holds for every lossy
-end (an end of a process that loses the record) of a member x of the persisted ISR: at every instant from x's end until
-x's next registration, another member of the persisted ISR is up that has not itself lost the record in a crash. A
-replica that received the record again after a crash counts as having it, even if the protocol truncates it later. *Up*
-means that the process runs and its session is open, which Kafka's documentation calls alive.
+Modes without ELR (``hw``, ``kip101``, ...) promise a record under P0, from its commit on, if the following holds for
+each lossy end (an end of a process that loses the record) of a member x of the persisted ISR: at every instant from
+x's end until x's next registration, some other member of the persisted ISR is up and has not lost the record in a
+crash. A replica that received the record again after a crash counts as having it, even if the protocol truncates it
+later. *Up* means that the process runs and its session is open, which Kafka's documentation calls alive.
 
 ``elr`` and ``elr-recovery`` promise a record under P0 if at every instant from its commit on fewer replicas than
 min.insync.replicas are damaged (`faults.promise.damage`): by unclean ends, or, if the controller inspects logs (rule
-``unclean_recovery``), by ends that lost the record. If the feature was off for a while, the condition for modes without
-ELR must hold as well, because no eligible replicas were kept.
+``unclean_recovery``), by ends that lost the record. If ELR was switched off for a while, the condition for modes
+without ELR must hold as well, because no eligible replicas were kept.
 
-`faults.promise.commitments` defines commits. All of this is computed from the steps of an ended run, and only for
+`faults.promise.commitments` defines commits. The promise is computed from the steps of an ended run, and only for
 records that were lost or whose replicas were damaged.
 
-Divergence: a mode that searches for the largest common epoch (KIP-279; from 2.8 on while fetching) promises that there
-is none, whatever was lost or elected; older modes promise it under P0. Promises to idempotent producers hold in modes
-whose brokers know them.
+Divergence: a mode that searches for the largest common epoch (KIP-279; from 2.8 on while fetching) promises that
+replicas never diverge, whatever was lost or elected; older modes promise it under P0. Modes whose brokers support
+idempotent producers promise that these have neither duplicates nor reordered batches.
 
-No mode promises that acks=all only succeeds while the persisted ISR is large enough (``ack-under-min-isr``): a leader
-judges by the ISR that it knows.
+No mode promises that acks=all succeeds only while the persisted ISR is large enough (``ack-under-min-isr``), because
+the leader decides by the ISR that it knows.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ from sim.protocol.modes import Promised
 from sim.protocol.rules import Rules
 
 UNKNOWN = -1
-"""`inside_unclean` and `inside_lossy` of a mode without ELR."""
+"""Value of `inside_unclean` and `inside_lossy` in a mode without ELR."""
 
 
 def elects_uncleanly(config: Mapping[str, Value], rules: Rules) -> bool:
-    """Whether the configuration elects replicas that are known to lack records."""
+    """Whether the configuration allows the election of replicas that may lack records."""
     if heeds_unclean_election(config, rules):
         return bool(config["unclean.leader.election.enable"])
     return config["unclean.recovery.strategy"] == "Aggressive"
@@ -103,12 +104,12 @@ class Premises(steps.Listener):
 
 
 FEW_BATCHES: Final = 4
-"""An idle partition has no more: it is written to only when everything is healed."""
+"""An idle partition has no more batches, because clients write to it only after all faults are undone."""
 
 
 def _ended_before_records(history: History) -> bool:
-    """Whether the first record was appended after the last end of a process, as in an idle partition: such ends excuse
-    nothing.
+    """Whether the first record was appended after the last end of a process, as in an idle partition: then no end
+    excuses a loss.
     """
     batches = history.commits.batches
     if len(batches) > FEW_BATCHES:
@@ -125,8 +126,8 @@ def _ended_before_records(history: History) -> bool:
 
 
 class Promise:
-    """Judges records and violations of one run. P0 is broken if unclean election is configured, is switched on, or
-    happens.
+    """Judges records and violations of one run. P0 does not hold if unclean election is configured, is switched on, or
+    happens; or if fsynced batches became unreadable.
     """
 
     def __init__(self, history: History, promised: Promised, *, unclean_election: bool) -> None:
@@ -157,7 +158,7 @@ class Promise:
         if not counts_damage or premises.elr_was_off:
             self._excused_ids |= self._excused_by_isr()
         self._all_of: tuple[AbstractSet[int] | None, bool] = None, False
-        """The last record ids given to `covers`, and whether all are promised: violations share their sets."""
+        """The last record ids given to `covers`, and whether all are promised: violations may share a set of ids."""
         self._acked_all = frozenset(
             record
             for ack in (history.clients.acks if self._lossy or self._unclean or history.findings.violations else ())
@@ -185,9 +186,9 @@ class Promise:
     def covers(self, violation: Violation) -> bool:
         """Whether a violation is inside the promise.
 
-        Stuck replicas and lack of progress need P0 only. Losses and skipped records are inside if one of their records
-        is; regressions, if all of them are, except those that retention deleted. Early warnings about records are
-        judged on all committed records: a success that was sent counts there, whether or not the producer received it.
+        For stuck replicas and lack of progress P0 suffices. Losses and skipped records are inside if the promise covers
+        one of their records; HW regressions, if it covers all that retention did not delete. Early warnings about
+        records are judged on all committed records, whether or not the producer received the success.
         """
         promised = FINDINGS[violation.kind].promised
         if promised == checker.NEVER_DIVERGES and self._promised.never_diverges:
@@ -214,7 +215,7 @@ class Promise:
         return (bool(concerned) or not ids) and concerned.isdisjoint(self._excused_ids)
 
     def _excused_by_isr(self) -> frozenset[int]:
-        """Ids of the records for which the condition of modes without ELR does not hold."""
+        """Ids of the records for which the condition of modes without ELR does not hold; see the module."""
         losing: dict[int, list[IncarnationEnd]] = {}
         for end in self._lossy:
             for first in end.lost:
@@ -236,7 +237,7 @@ class Promise:
             committed_us = self._shown_us.get(first_id)
         if committed_us is None:
             return False
-        # How long the batch was committed before the first of these ends has no effect.
+        # Batches with the same ends share a judgement: it does not matter how long before these they were committed.
         since_us = max(committed_us, min([end.at_us for end in ends]))
         fate = (since_us, *((end.broker, end.at_us, end.regained.get(first_id, FOREVER_US)) for end in ends))
         judged = self._judged.get(fate)
@@ -246,7 +247,9 @@ class Promise:
         return judged
 
     def _was_alone(self, end: IncarnationEnd, first_id: int, committed_us: int) -> bool:
-        """Whether at some instant between this end and the next registration no other ISR member had the record."""
+        """Whether at some instant between this end and the broker's next registration no other ISR member that was up
+        had the record.
+        """
         until_us = registers_again_us(self._membership, end)
         start_us = max(self._member_from(end), committed_us)
         regained = [each.regained[first_id] for each in self._lossy if first_id in each.regained]
@@ -256,7 +259,7 @@ class Promise:
         )
 
     def _member_from(self, end: IncarnationEnd) -> int:
-        """The time from which the ended broker was in the persisted ISR.
+        """When, at its end or later, the broker was in the persisted ISR first; `FOREVER_US` if it was not.
 
         An ISR change that adds it may be in progress when it ends. A change after its session has expired is a bug of
         the protocol, which excuses nothing.

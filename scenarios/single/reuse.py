@@ -1,8 +1,8 @@
-"""Rows that are taken over from a run in another mode.
+"""Rows that are copied from a run in another mode.
 
 If no rule in which two modes differ had an effect in a run (`sim.protocol.decisions`), the other mode has the same
-history at this seed. Its row differs in columns about the promise and `[expect]`, and in names. `make hunt-reuse`
-compares rows that were taken over with those of runs.
+history at this seed. Its row differs only in columns about the promise, `[expect]` and the mode. `make hunt-reuse`
+compares copied rows with those of runs.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ DEFAULT: Final = "default"
 
 
 def is_alike(scenario: Scenario, row: Row, mode: Mode, other: Mode, rules: Mapping[str, str]) -> bool:
-    """Whether a run of `mode`, of which this is the row, would have the same history in another mode.
+    """Whether the run in `mode` with this row has the same history in another mode.
 
-    `rules` override those of both. Scripts may depend on rules without querying them, so scripted runs never count as
-    alike; nor do runs with an error.
+    `rules` override those of both modes. Scripts may depend on rules without querying them, so scripted runs never
+    count as alike; nor do runs with an error.
     """
     one, two = mode.override(rules).rules, other.override(rules).rules
     if scenario.partitions > 1:
@@ -51,20 +51,22 @@ def is_alike(scenario: Scenario, row: Row, mode: Mode, other: Mode, rules: Mappi
     older = older_brokers(scenario, mode.place, one, brokers, streams)
     if older != older_brokers(scenario, other.place, two, brokers, Streams(row["seed"])):
         return False
-    # Brokers with equal rules share a `Decisions`; which ones do must not depend on the mode.
+    # Brokers with equal rules share a `Decisions`. Which brokers share one must not depend on the mode.
     own = [mode_named(name).rules.override(rules) for name in (*scenario.broker_modes.values(), *older.values())]
     return one not in own and two not in own
 
 
 def promise_alike(mode: Mode, other: Mode, rules: Mapping[str, str]) -> bool:
-    """Whether two modes have the same promise, so that a row of one needs no new judgement for the other."""
+    """Whether two modes have the same promise, so that columns about the promise need not be computed anew."""
     return mode.override(rules).promise == other.override(rules).promise
 
 
 def taken_over(
     scenario: Scenario, row: Row, mode: Mode, other: Mode, rules: Mapping[str, str], judged: Judgement | None
 ) -> Row:
-    """The row of another mode with the same history. `judged`: by its promise; None if both have the same."""
+    """The row of another mode with the same history. `judged` is the run judged by the other mode's promise; None if
+    both modes have the same promise.
+    """
     kinds = frozenset(filter(None, row["violations_inside"].split(","))) if judged is None else judged.kinds
     expected = drawn_as_expected(scenario, other.name, kinds)
     needs_replay = row["verdict"] != "ok" or not expected

@@ -1,19 +1,20 @@
 """Decisions: the protocol's queries of rules, which record whether a rule had an effect.
 
-Code in which releases differ asks a `Decision`, which answers and records that it was asked. It is asked only in
-situations in which the values of its rule act differently::
+Code in which releases differ asks a `Decision`, which answers and records that it was asked. Code asks only in
+situations in which the values of the rule act differently::
 
     if len(isr) < self.min_insync_replicas and self._decide.hw_needs_min_isr.yes():
 
 The situation is tested first, the rule last. So a run records, rule by rule, the other values that would have acted
-differently (`Decisions.parted`). If two sets of rules differ only in values without an effect in a run, both give the
-same history: they act alike up to the first decision on which they differ. This holds as long as
+differently (`Decisions.parted`). If two sets of rules differ only in values that would not have acted differently in a
+run, both give the same history, because they act alike up to the first decision on which they differ. This holds as
+long as
 
-* outside of the situation all values agree, whatever the *other* rules are;
+* outside of the situation all values of the rule act alike, whatever the values of *other* rules are;
 * a rule whose value has a later effect (a message that carries an epoch, a file that is written) is asked when the
   value is applied, or in every situation in which the effect shows;
-* ``answer``, which records nothing, is read only where the same decision was asked before, or where both answers lead
-  to the same result.
+* code reads ``answer``, which records nothing, only where the same decision was asked before, or where both answers
+  lead to the same result.
 
 `make hunt` compares runs (`tests.verification.hunt.deciding`).
 """
@@ -39,7 +40,7 @@ _MASKS: Final[dict[str, int]] = {}
 
 @final
 class Decision:
-    """A yes/no query of a rule, with the answer of the current value, and whether it had an effect."""
+    """A yes/no query of a rule: the answer of the current value, and whether the run asked it."""
 
     __slots__ = ("answer", "asked")
 
@@ -53,7 +54,7 @@ class Decision:
         return self.answer
 
     def note(self) -> None:
-        """Record an effect, because later behaviour depends on the answer in ways not visible here."""
+        """Record an effect without using the answer, on which later behaviour elsewhere depends."""
         self.asked = True
 
 
@@ -83,11 +84,10 @@ class Choice:
 
 @final
 class Decisions:
-    """All queries of one set of rules, and which of them had an effect. In a run, brokers with the same rules share an
-    object.
+    """All queries of one set of rules, with a record of which were asked. Brokers with the same rules share an object.
 
     Attributes:
-        mutants: the places that mutants break; asking one is no query of a rule.
+        mutants: queries of the mutant, which do not count as queries of a rule.
         plugged: whether plug-ins add values; only then the protocol calls `by_plugins`.
     """
 
@@ -196,11 +196,11 @@ class Decisions:
     def by_plugins(self, point: str, answer: T, at: object) -> T:
         """The answer at a decision point (`sim.protocol.decision_points`), which plug-ins' values in force may change.
 
-        It also records which values that are not in force would have answered differently.
+        Also records which of the plug-ins' other values would have answered differently.
 
         Args:
-            point: its name.
-            answer: that of Highwater's own values.
+            point: name of the decision point.
+            answer: the answer of Highwater's own values.
             at: the situation.
 
         Raises:
@@ -270,7 +270,9 @@ def rebuild() -> None:
 
 @cache
 def _questions() -> tuple[tuple[int, int], ...]:
-    """Bits of the values that answer yes and of those that answer no, for each decision; found by trying each."""
+    """For each decision, bits of the values of its rule that answer yes and of those that answer no; found by trying
+    all values.
+    """
     some = Rules.of({name: spec.values[0] for name, spec in RULES.items()})
     answers = [Decisions(some.override({rule: value})).answers() for rule, value in VALUES]
     questions = []
@@ -282,9 +284,9 @@ def _questions() -> tuple[tuple[int, int], ...]:
 
 
 def decided(tables: Iterable[Decisions]) -> int:
-    """Values that would have acted differently in a run, for any broker, client or controller: see `to_values`.
+    """Values that would have acted differently in a run, at any broker, client or controller: see `to_values`.
 
-    These may have different rules. With several sets of rules, all values of a rule with an effect count.
+    If these have different sets of rules, and a rule had an effect, all its values count.
     """
     every = [table.bits for table in tables]
     found = 0
@@ -300,8 +302,9 @@ def decided(tables: Iterable[Decisions]) -> int:
 def added_that_decided(rules: Rules, bits: int) -> list[tuple[str, str]]:
     """The plug-ins' values that had an effect in a run with these rules, as (rule, value) pairs.
 
-    A value in force had an effect if `AddedValue.like` would have acted differently. If that value is in force, the
-    plug-in's had an effect if it would have acted differently. If neither is in force, the plug-in's value is left out.
+    A plug-in's value in force had an effect if the value that it is like (`AddedValue.like`) would have acted
+    differently. If that one is in force, the plug-in's had an effect if it would have acted differently. If neither is
+    in force, the plug-in's value is not listed.
     """
     found = []
     for (rule, value), added in ADDED_VALUES.items():

@@ -1,8 +1,8 @@
 """The rule table: every decision of the protocol in which releases differ.
 
-A rule has a name and a few possible values. A mode is a full set of values (`sim.protocol.modes`), a historical bug is
-one rule set to its broken value. Each broker and the control plane have their own table, so that versions can be mixed.
-The protocol queries rules through `sim.protocol.decisions`.
+A rule has a name and a few possible values. A mode is a full set of values (`sim.protocol.modes`); a historical bug is
+one rule with the value of the releases that had the bug. Each broker and the control plane have their own `Rules`, so
+that versions can be mixed. The protocol queries rules through `sim.protocol.decisions`.
 """
 
 # Annotations are not postponed, because `RULES` is built from them.
@@ -50,8 +50,8 @@ class AddedValue:
     """A rule value of a plug-in.
 
     Attributes:
-        like: the value of the same rule that applies where `functions` do not answer; for a rule of a plug-in, the
-            first one.
+        like: the built-in value of the same rule, which applies where `functions` do not answer; for a rule of a
+            plug-in, its first value.
         functions: name of a decision point (`sim.protocol.decision_points`) -> its function.
     """
 
@@ -64,11 +64,11 @@ class AddedValue:
 ADDED_VALUES: Final[dict[tuple[str, str], AddedValue]] = {}
 """(rule, value) -> the value of a plug-in."""
 ADDED_RULES: Final[set[str]] = set()
-"""Rules of plug-ins, which are no fields of `Rules`."""
+"""Names of plug-ins' rules, which are not fields of `Rules`."""
 
 
 def built_in(rule: str, value: str) -> str:
-    """The value that a plug-in's value is like; the value itself if Highwater has it."""
+    """The built-in value that a plug-in's value is like; a built-in value itself."""
     added = ADDED_VALUES.get((rule, value))
     return value if added is None else added.like
 
@@ -77,12 +77,12 @@ def built_in(rule: str, value: str) -> str:
 class Rules:
     """A full set of rule values.
 
-    Compare values with ``==``, not with ``in`` a tuple: mypy then finds words that are not values of the rule.
+    Compare values with ``==``, not with ``in`` a tuple: then mypy reports words that are not values of the rule.
 
     Attributes:
         added: (rule, value) pairs of plug-ins, sorted. The attribute of such a rule has the built-in value
-            (`AddedValue.like`), so that a comparison need not know plug-ins. The first value of a plug-in's rule is not
-            listed.
+            (`AddedValue.like`), so that code which compares it need not know plug-ins. The first value of a plug-in's
+            rule is not listed.
     """
 
     # Truncation.
@@ -762,9 +762,8 @@ def _checked(name: str, value: str) -> str:
 
 
 def unmet(where: Where, in_force: Sequence[Rules]) -> Where:
-    """Why a rule or key has no effect: the first condition of `where` that no broker meets.
-
-    This includes conditions of the conditions' own rules. Empty: all are met, and it may have an effect.
+    """Why a rule or key has no effect: the first condition in `where` that the rules of no broker meet; empty if each
+    condition is met. The conditions of the rules that `where` names are checked, too.
     """
     for name, values in where:
         if not any(built_in(name, rules.value(name)) in values for rules in in_force):

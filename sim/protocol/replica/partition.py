@@ -1,6 +1,6 @@
 """A partition on one broker: leadership, writes, followers' fetches, and the high watermark.
 
-`sim.protocol.rules` lists the sources of the rules.
+`sim.protocol.rules` gives the source of each rule.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ class Partition(ReadableReplica):
         epochs: its epoch cache.
         hw: the checkpointed HW (0 without an entry).
         decide: the broker's rules.
-        host: the broker.
+        host: receives callbacks.
         min_insync_replicas: ``min.insync.replicas``.
         lag_us: ``replica.lag.time.max.ms`` in us.
 
     Attributes:
         state: the ISR and its pending change.
-        followers: the other replicas, while it leads.
+        followers: the other replicas, while this broker leads.
         delayed: writes that wait for the HW.
         min_insync_replicas: effective ``min.insync.replicas`` (rule ``min_isr_cap``).
-        process: the broker.
+        process: see `host`.
     """
 
     __slots__ = (
@@ -116,10 +116,10 @@ class Partition(ReadableReplica):
     def become_leader(self, decision: LeaderAndIsr, now_us: int) -> None:
         """Apply a LeaderAndIsr with this broker as leader.
 
-        A newer leader epoch resets the followers' state. Their LEOs are kept only if this broker is the leader already,
-        so the HW of a new leader does not move until every ISR member has fetched from it. It may be far below the HW
-        that the former leader exposed. With an equal leader epoch, which ZooKeeper's controller never sends, only ISR
-        and assignment are applied, unless they are outdated.
+        A newer leader epoch resets the followers' state. Their LEOs are kept only if this broker leads already, so the
+        HW of a new leader does not move until every ISR member has fetched from it. Until then it may be far below the
+        HW that the former leader exposed. With an equal leader epoch, which ZooKeeper's controller never sends, only
+        ISR and assignment are applied, unless they are outdated.
         Kafka: Partition#makeLeader.
         """
         if self._is_outdated(decision):
@@ -181,7 +181,7 @@ class Partition(ReadableReplica):
         """Apply leader, ISR and assignment. Kafka: Partition#updateAssignmentAndIsr (2.6-4.4).
 
         With rule ``equal_partition_epoch=keeps-pending-isr`` a record with the leader's own partition epoch does not
-        replace the pending ISR: it is that of an earlier ISR change, whose AlterPartition response came first.
+        replace the pending ISR: such a record is about an earlier ISR change, whose AlterPartition response came first.
         """
         self.leader = decision.leader
         if not (
@@ -207,7 +207,7 @@ class Partition(ReadableReplica):
     # Writes.
 
     def produce(self, request: ProduceRequest, now_us: int) -> None:
-        """Append a client's batch and answer it now or when the HW has passed it.
+        """Append a client's batch, and answer the request now or when the HW has passed the batch.
 
         acks=all is refused before the append while the ISR is below ``min.insync.replicas``. For an idempotent
         producer, duplicates are not appended again, and a sequence gap is refused (KIP-98).
@@ -238,7 +238,7 @@ class Partition(ReadableReplica):
         self.advance_hw(now_us)
 
     def _check_sequence(self, request: ProduceRequest) -> tuple[str, Batch | None]:
-        """Check a batch of an idempotent producer: the error, and the batch that it duplicates."""
+        """Check a batch of an idempotent producer. Returns the error, if any, and the batch that it duplicates."""
         log, sequence = self.log, request.sequence
         takes_unknown = self.decide.takes_unknown_producer
         if producer_state_manager.is_doubtful(log, sequence[0]):
@@ -283,7 +283,7 @@ class Partition(ReadableReplica):
     def _complete_writes(self) -> None:
         """Answer waiting writes that the HW has passed.
 
-        A proposed ISR counts together with the persisted one (maximal ISR, KIP-497).
+        They succeed if the persisted or the proposed ISR is large enough.
         Kafka: Partition#checkEnoughReplicasReachOffset.
         """
         needed, state = self.min_insync_replicas, self.state
@@ -305,10 +305,10 @@ class Partition(ReadableReplica):
         return self.decide.refuses_stale_fetches.yes()
 
     def follower_fetched(self, follower: int, broker_epoch: int, offset: int, leader_epoch: int, now_us: int) -> None:
-        """Update a follower's state after a fetch that passed `check_fetch`: it has everything below its fetch offset.
+        """Update a follower's state after a fetch that passed `check_fetch`: it has all records below its fetch offset.
 
-        The follower's state comes first, then ISR expansion, then the HW, which rule ``hw_at_fetch`` may skip if the
-        follower's LEO is unchanged. With rule ``hw_needs_epoch`` a fetch in another leader epoch is ignored.
+        Then the ISR may expand, and then the HW may advance; if the follower's LEO is unchanged, rule ``hw_at_fetch``
+        decides on the latter. With rule ``hw_needs_epoch`` a fetch in another leader epoch is ignored.
         Kafka: Partition#updateFollowerFetchState (2.6-4.4), Partition#updateReplicaLogReadResult (0.10.2-2.0).
         """
         state = self.followers.states.get(follower)
@@ -338,13 +338,16 @@ class Partition(ReadableReplica):
         return NOT_LEADER_OR_FOLLOWER if current_leader_epoch == NO_EPOCH else UNKNOWN_LEADER_EPOCH
 
     def note_refused_fetch(self, follower: int) -> None:
-        """A follower's fetch was refused. Kafka: ReplicaManager#updateFollowerLogReadResults (0.10.2-2.0)."""
+        """Note that a follower's fetch was refused (rule ``refused_fetch``).
+
+        Kafka: ReplicaManager#updateFollowerLogReadResults (0.10.2-2.0).
+        """
         state = self.followers.states.get(follower)
         if state is not None and self.decide.forgets_refused.yes():
             state.forget_fetch()
 
     def fetch_is_noop(self, follower: int, offset: int, leader_epoch: int) -> bool:
-        """Whether a fetch at this offset is a no-op for the leader, except that it shows the follower alive."""
+        """Whether a fetch at this offset is a no-op for the leader, except for the follower's fetch time."""
         state = self.followers.states.get(follower)
         if state is None or not (state.in_isr and state.leo == offset == self.log.leo):
             return False
@@ -355,8 +358,8 @@ class Partition(ReadableReplica):
     def note_idle_fetch(
         self, follower: int, position: Position, leader_epoch: int, broker_epoch: int, now_us: int
     ) -> bool:
-        """Process an idle fetch, which is a no-op for the leader and finds no records, as `follower_fetched` would.
-        Returns False, without an effect, for any other fetch.
+        """Process an idle fetch, one that is a no-op for the leader and finds no records, as `follower_fetched` would.
+        For any other fetch, returns False and does nothing.
         """
         # `has_all` and `FollowerState.fetched`, inlined: a broker with many idle partitions does little else.
         state = self.followers.states.get(follower)
@@ -376,7 +379,7 @@ class Partition(ReadableReplica):
         return True
 
     def _ignores_other_epoch(self) -> bool:
-        """Whether an unfenced fetch in another leader epoch is ignored."""
+        """Whether a fetch in another leader epoch, which was not fenced, is ignored."""
         self.process.reached(probes.FETCH_OTHER_EPOCH)
         return self.decide.hw_needs_epoch.yes()
 
@@ -448,7 +451,7 @@ class Partition(ReadableReplica):
         return self.decide.by_plugins(END_OFFSET_HIDDEN, hides, at)
 
     def set_min_isr(self, value: int) -> None:
-        """``min.insync.replicas`` changed; that does not advance the HW.
+        """Apply a change of ``min.insync.replicas``, which does not advance the HW.
 
         Kafka: UnifiedLog#updateConfig (3.9-4.4), Log#updateConfig (1.1-2.6).
         """
@@ -522,7 +525,7 @@ class Partition(ReadableReplica):
     def _propose(self, isr: tuple[int, ...], *, advances_hw: bool) -> bool:
         """Propose an ISR; returns whether that locks the partition, as `_maybe_expand` does.
 
-        Until it is accepted or rejected, the HW waits for members of both ISRs (maximal ISR, KIP-497).
+        Until the proposal is accepted or rejected, the HW waits for members of both ISRs (maximal ISR, KIP-497).
         Kafka: Partition#submitAlterPartition (3.9-4.4), ZkPartitionStateStore#expandIsr (2.6),
         ZkPartitionStateStore#shrinkIsr (2.6), Partition#updateIsr (0.10.2-2.0).
         """
@@ -537,8 +540,8 @@ class Partition(ReadableReplica):
     ) -> None:
         """Adopt the proposed ISR, now persisted; the HW may advance (KAFKA-13091).
 
-        Ignored if something newer came first: other metadata, a newer partition epoch or, if the controller's response
-        has one, another leader epoch. After a no-op change the partition epoch is equal.
+        The result is ignored if something newer came first: metadata, a newer partition epoch or, if the controller's
+        response has one, another leader epoch. After a no-op change the partition epoch is unchanged.
         Kafka: Partition#handleAlterPartitionUpdate (3.9-4.4).
         """
         if not self.state.pending or partition_epoch < self.partition_epoch:
