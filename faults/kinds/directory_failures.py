@@ -1,15 +1,16 @@
-"""A log directory fails while its broker lives, and comes back: with what had been written to it, or empty.
+"""A log directory fails while its broker lives, and comes back: with what had been written to it, or empty, or never.
 
 The broker goes on with its other log directories and reports the failure to the controller, which elects other leaders
 for the partitions in it (KIP-112, KIP-858). A broker whose last log directory fails exits. The operator repairs the
-directory and restarts the broker, because a running broker does not use it again.
+directory and restarts the broker, because a running broker does not use it again. A new disk may take days, and the
+cluster has to work without it.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from faults.kind import BROKER, Amount, Duration, FaultKind, Param, Role, Targets
+from faults.kind import BROKER, KRAFT, OTHER_REPLICA, Amount, Duration, FaultKind, Param, Role, Targets
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 from sim.native import mypyc_attr
@@ -25,25 +26,31 @@ class LogDirectoryFault(FaultKind):
 
     targets: ClassVar[Targets] = BROKER
     amount: ClassVar[Amount | None] = NUMBER
-    duration: ClassVar[Duration | None] = REPAIRED
     moves_leader: ClassVar[bool] = True
     loses_records: ClassVar[bool] = True
     of_partition: ClassVar[bool] = True
-    roles: ClassVar[tuple[Role, ...]] = (Role.LEAVE_ISR, Role.STRIKE_LAST)
-    replaced: ClassVar[bool]
-    """Whether it comes back empty."""
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Fail the directory; False if it had failed."""
         place = cluster.machines.place_of(target, fault.partition or cluster.name, fault.value)
         return cluster.machines.fail_directory(target, place, by=fault)
 
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class RepairedDirectory(LogDirectoryFault):
+    """A failure of one log directory, which comes back."""
+
+    duration: ClassVar[Duration | None] = REPAIRED
+    roles: ClassVar[tuple[Role, ...]] = (Role.LEAVE_ISR, Role.STRIKE_LAST)
+    replaced: ClassVar[bool]
+    """Whether it comes back empty."""
+
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
         """Repair the directory that this fault struck, and restart the broker."""
         cluster.repair_directory(target, replaced=self.replaced, by=fault)
 
 
-class DirectoryFailure(LogDirectoryFault):
+class DirectoryFailure(RepairedDirectory):
     """See the module."""
 
     name: ClassVar[str] = "directory-failure"
@@ -54,7 +61,7 @@ class DirectoryFailure(LogDirectoryFault):
     replaced: ClassVar[bool] = False
 
 
-class DirectoryReplaced(LogDirectoryFault):
+class DirectoryReplaced(RepairedDirectory):
     """See the module."""
 
     name: ClassVar[str] = "directory-replaced"
@@ -63,3 +70,20 @@ class DirectoryReplaced(LogDirectoryFault):
         "empty, and the broker is restarted"
     )
     replaced: ClassVar[bool] = True
+
+
+class DirectoryUnrepaired(LogDirectoryFault):
+    """See the module."""
+
+    name: ClassVar[str] = "directory-unrepaired"
+    meaning: ClassVar[str] = (
+        "fail one log directory of a broker for good; without directory that of the partition; not the broker's last "
+        "one, and not if a partition would keep fewer than min.insync.replicas replicas"
+    )
+    remains: ClassVar[str] = "the directory stays failed"
+    needs: ClassVar[tuple[str, ...]] = (KRAFT, OTHER_REPLICA)
+
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
+        """Fail the directory; False if it had failed, or if the cluster would not work without it."""
+        place = cluster.machines.place_of(target, fault.partition or cluster.name, fault.value)
+        return cluster.fail_directory_for_good(target, place, by=fault)

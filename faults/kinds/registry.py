@@ -11,7 +11,7 @@ from faults.kinds.controller_failover import ControllerFailover
 from faults.kinds.controller_pause import ControllerPause
 from faults.kinds.corrupt_tail import CorruptTail
 from faults.kinds.cut import Cut
-from faults.kinds.directory_failures import DirectoryFailure, DirectoryReplaced
+from faults.kinds.directory_failures import DirectoryFailure, DirectoryReplaced, DirectoryUnrepaired
 from faults.kinds.disk_replaced import DiskReplaced
 from faults.kinds.disk_stall import DiskStall
 from faults.kinds.duplicate import Duplicate
@@ -76,6 +76,7 @@ KINDS: Final[dict[str, FaultKind]] = {
         PartitionCreation(),
         DirectoryFailure(),
         DirectoryReplaced(),
+        DirectoryUnrepaired(),
     )
 }
 """Name -> kind; those of plug-ins last."""

@@ -119,6 +119,12 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
             ((frozenset({"topic-deletion"}), 1), (_LATE, 1)),
         ),
         KnownFinding(
+            "leader-in-failed-directory",
+            ("no-progress",),
+            ("reported_directory", "excluded"),
+            ((frozenset({"directory-unrepaired"}), 1), (_END, 1)),
+        ),
+        KnownFinding(
             "stale-log-start",
             ("divergence",),
             ("epoch_recorded_at", "first-append"),

@@ -91,6 +91,7 @@ FINDINGS: Final = (
     ),
     DocumentedBug("directory_assignment", "keeps-elr", ("directory-assignment",)),
     DocumentedBug("recreated_reply", "dropped", ("recreated-topic",)),
+    DocumentedBug("reported_directory", "excluded", ("leader-in-failed-directory",), ("no-progress",)),
     DocumentedBug("epoch_recorded_at", "first-append", ("stale-log-start",), ("divergence",)),
 )
 """The findings, by repair."""

@@ -105,9 +105,14 @@ class PartitionConvergence:
     def _leader(self) -> Broker | None:
         return self._cluster.leader_of(self._partition.name)
 
+    def _replicas(self) -> tuple[int, ...]:
+        """The replicas that can be in sync: all but those in log directories that were not repaired."""
+        replicas = self._state.replicas
+        offline = self._cluster.machines.offline_replicas(self.name, replicas)
+        return tuple([broker for broker in replicas if broker not in offline]) if offline else replicas
+
     def _is_whole(self) -> bool:
-        state = self._state
-        isr, replicas = state.isr, state.replicas
+        isr, replicas = self._state.isr, self._replicas()
         if len(isr) != len(replicas) or (isr != replicas and sorted(isr) != sorted(replicas)):
             return False
         running = self._cluster.running
@@ -172,7 +177,7 @@ class PartitionConvergence:
 
     def _have_equal_ends(self) -> bool:
         running, name = self._cluster.running, self._partition.name
-        replicas = [running[broker].replica(name) for broker in self._state.replicas]
+        replicas = [running[broker].replica(name) for broker in self._replicas()]
         return len({replica.partition.log.leo if replica else -1 for replica in replicas}) == 1
 
     def unsettled_brokers(self) -> str:
@@ -190,9 +195,9 @@ class PartitionConvergence:
             return None
         if self._leader is None:
             return Violation("no-progress", now_us, "no leader at the deadline after healing")
-        state = self._state
-        missing = [broker for broker in state.replicas if broker not in state.isr]
-        down = [broker for broker in state.replicas if broker not in self._cluster.running]
+        isr, replicas = self._state.isr, self._replicas()
+        missing = [broker for broker in replicas if broker not in isr]
+        down = [broker for broker in replicas if broker not in self._cluster.running]
         if missing or down:
             detail = f"at the deadline after healing, out of the ISR: {missing}, not running: {down}"
             return Violation("stuck-replica", now_us, detail)

@@ -450,8 +450,11 @@ class Execution:
             if replica is not None:
                 live[broker] = replica.partition
         failure = convergence.failure(now_us)
-        if failure is not None and cluster.control.waits_for_operator(state):
-            needless = needless_wait(history, {broker: one.log for broker, one in live.items()})
+        offline = cluster.machines.offline_replicas(name, state.replicas)
+        if failure is not None and cluster.control.waits_for_operator(state, offline):
+            # Without ELR, only the last member of the ISR can be elected.
+            counts = not state.isr or self.promised.counts_damage
+            needless = needless_wait(history, {broker: one.log for broker, one in live.items()}) if counts else ""
             failure = Violation(failure.kind, now_us, needless) if needless else None
             self.stalled = self.stalled or failure is None
         if failure is not None:

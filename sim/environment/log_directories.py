@@ -77,6 +77,11 @@ class LogDirectories:
                 return directory
         return None
 
+    def has_failed(self, name: str) -> bool:
+        """Whether the directory with the files of a replica has failed."""
+        directory = self.directory_of(name)
+        return directory is not None and directory.failed
+
     def files(self, name: str) -> Storage:
         """The files of a replica; empty ones if there is none."""
         directory = self.directory_of(name)

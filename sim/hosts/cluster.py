@@ -396,6 +396,25 @@ class Cluster:
         self.start(broker)
         return True
 
+    def fail_directory_for_good(self, broker: int, place: int, by: object = None) -> bool:
+        """Fail a log directory (`Machines.fail_directory`) that nobody repairs.
+
+        False also if the broker has no other that works, or if a partition would keep fewer than
+        ``min.insync.replicas`` replicas whose directories work: it could not be written until a repair.
+        """
+        directories = self.machines.directories[broker]
+        names = list(directories.all[place - 1].storages)
+        if len(directories.online) < 2 or not all(self._has_enough_besides(broker, name) for name in names):
+            return False
+        return self.machines.fail_directory(broker, place, by=by)
+
+    def _has_enough_besides(self, broker: int, name: str) -> bool:
+        """Whether ``min.insync.replicas`` replicas of a partition have directories that work, besides a broker's."""
+        replicas = self.control.state_of(name).replicas
+        offline = self.machines.offline_replicas(name, replicas)
+        left = [one for one in replicas if one != broker and one not in offline]
+        return broker not in replicas or len(left) >= self.control.min_isr_of(name)
+
     # Views.
 
     @property

@@ -127,11 +127,15 @@ class ControlPlane(SessionKeeper):
         """The state of a partition; that of the first if there is none of that name."""
         return self.further.get(name, self.state)
 
+    def min_isr_of(self, name: str) -> int:
+        """``min.insync.replicas`` of a partition, at most its number of replicas."""
+        one = self._further.get(name)
+        min_isr = self._min_isr if one is None or one.min_isr is None else one.min_isr
+        return min(min_isr, len(self.state_of(name).replicas))
+
     def record_further(self, one: PartitionSetup) -> None:
         """`record_state` of a partition besides the first."""
-        state = self.further[one.name]
-        min_isr = self._min_isr if one.min_isr is None else one.min_isr
-        one.recorder.record(steps.Decided(state, min(min_isr, len(state.replicas))))
+        one.recorder.record(steps.Decided(self.further[one.name], self.min_isr_of(one.name)))
 
     def broker(self, startup: Startup) -> Broker:
         """A new broker process of the class for this control plane."""
@@ -179,8 +183,10 @@ class ControlPlane(SessionKeeper):
         """Whether the broker has an open session."""
         raise NotImplementedError
 
-    def waits_for_operator(self, state: LeaderAndIsr) -> bool:  # noqa: ARG002 - for a quorum
-        """Whether a partition has no leader, and the rules elect none until an administrator intervenes."""
+    def waits_for_operator(self, state: LeaderAndIsr, offline: Sequence[int]) -> bool:  # noqa: ARG002 - for a quorum
+        """Whether a partition has no leader, and the rules elect none until an administrator intervenes; `offline` are
+        the replicas whose log directories were not repaired.
+        """
         return False
 
     def unsettled_brokers(self, brokers: Iterable[int], running: Mapping[int, Broker]) -> str:  # noqa: ARG002

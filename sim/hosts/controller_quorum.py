@@ -481,11 +481,16 @@ class ControllerQuorum(QuorumSessions):
         if epoch == self.epoch:
             self.active.recovery_timed_out(timer)
 
-    def waits_for_operator(self, state: LeaderAndIsr) -> bool:
+    def waits_for_operator(self, state: LeaderAndIsr, offline: Sequence[int]) -> bool:
         """See `ControlPlane.waits_for_operator`: no replica is electable, is the only last known leader, or can be
         asked for its log.
         """
-        if not isinstance(state, PartitionRegistration) or state.leader or state.isr or state.elr:
+        if not isinstance(state, PartitionRegistration):
+            return False
+        electable = state.isr + state.elr
+        if electable:
+            return bool(offline) and all(broker in offline for broker in electable)
+        if state.leader:
             return False
         recovery = self.active.recovery
         return len(state.last_known_elr) != 1 if recovery is None else recovery.manual_count > 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -238,6 +238,12 @@ class Machines:
         else:
             directory.failed = False
         return True
+
+    def offline_replicas(self, name: str, replicas: Sequence[int]) -> list[int]:
+        """Those of a partition's replicas whose files are in log directories that have failed and were not repaired."""
+        if not self._failed_by:
+            return []
+        return [broker for broker in replicas if self.directories[broker].has_failed(name)]
 
     def offline(self, process: Broker) -> list[str]:
         """The partitions whose replicas a process does not have, because their log directories have failed."""

@@ -166,6 +166,7 @@ _HW: Final = Rules(
     isr_shrink_epoch="bumped",
     reassignment_completes="targets-in-isr",
     directory_assignment="none",
+    reported_directory="electable",
     resubmitted_reassignment="keeps-marks",
     elr="off",
     elr_outside_assignment="kept",
@@ -286,6 +287,7 @@ _ELR_4_3: Final = _ELR.override(
 _ELR_REPAIRED: Final = _ELR_4_3.override(
     {
         "reassignment_completes": "min-isr",
+        "reported_directory": "excluded",
         "resubmitted_reassignment": "replaces-marks",
         "elr_outside_assignment": "dropped",
         "min_isr_change": "clears-if-enough",
@@ -416,7 +418,13 @@ MODES: Final[dict[str, Mode]] = {
             "kraft-repaired",
             NO_RELEASE,
             "kraft, but a leader keeps the ISR that it has proposed, and followers compare topic ids",
-            _KRAFT.override({"equal_partition_epoch": "keeps-pending-isr", "recreated_reply": "dropped"}),
+            _KRAFT.override(
+                {
+                    "equal_partition_epoch": "keeps-pending-isr",
+                    "recreated_reply": "dropped",
+                    "reported_directory": "excluded",
+                }
+            ),
             _KEEPS_ALL_SHOWN,
             follows="3.9.0",
         ),

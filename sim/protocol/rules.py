@@ -38,6 +38,7 @@ ASKS_FOR_EPOCHS: Final[Where] = (("follower_truncation", ("leader-epoch", "leade
 ANSWERS_ABOUT_EPOCHS: Final[Where] = (("follower_truncation", ("leader-epoch", "leader-epoch-rounds", "on-fetch")),)
 FENCES_FETCHES: Final[Where] = (("fetch_fencing", ("leader-epoch",)),)
 TAKES_OVERLAPS: Final[Where] = (("append_check", ("last-offset",)),)
+KNOWS_DIRECTORIES: Final[Where] = (*KRAFT, ("directory_assignment", ("clears-elr", "keeps-elr")))
 DEDUPLICATES: Final[Where] = (("producer_dedup", ("yes",)),)
 MUTANT: Final = "mutant"
 ADDED: Final = "added"
@@ -544,6 +545,16 @@ class Rules:
             "brokers report it, a replica is not elected while its directory differs.",
             "KIP-858 (3.7), ReplicationControlManager.handleAssignReplicasToDirs, LeaderAcceptor; PR 20716 (4.3)",
             KRAFT,
+        ),
+    ]
+    reported_directory: Annotated[
+        Literal["electable", "excluded"],
+        RuleSpec(
+            "Whether a heartbeat that ends a broker's fencing and reports a failed log directory can make the broker "
+            "leader of a partition in that directory: yes, since both changes are built from the state before; or no, "
+            "another eligible replica is elected (no release).",
+            "ReplicationControlManager.processBrokerHeartbeat, handleBrokerUnfenced (3.9 to 4.4)",
+            KNOWS_DIRECTORIES,
         ),
     ]
     resubmitted_reassignment: Annotated[

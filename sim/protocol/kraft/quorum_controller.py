@@ -8,7 +8,7 @@ controller; other state (brokers' metadata offsets, recoveries in progress) star
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -237,8 +237,9 @@ class QuorumController(ReplicationControlManager):
             want_shut_down=want_shut_down,
         )
         if after != before or offline_directories:
-            records = self._state_change_records(known, after) if after != before else []
-            self._add_offline(records, known, offline_directories)
+            gone = [directory for directory in known.directories if directory in offline_directories]
+            records = self._state_change_records(known, after, gone) if after != before else []
+            self._add_offline(records, known, gone)
             self._commit(records)
         elif after == CONTROLLED_SHUTDOWN:
             self._host.reached(probes.BROKER_MUST_WAIT)
@@ -247,24 +248,26 @@ class QuorumController(ReplicationControlManager):
         self._heartbeats.touch(broker, metadata_offset, after, was_fenced=before == FENCED)
         return broker_heartbeat_manager.heartbeat_reply(after, caught_up=caught_up)
 
-    def _state_change_records(self, known: BrokerRegistration, state: str) -> list[Record]:
-        """Records for a broker's change of state. Kafka: ReplicationControlManager#processBrokerHeartbeat."""
+    def _state_change_records(self, known: BrokerRegistration, state: str, gone: list[int]) -> list[Record]:
+        """Records for a broker's change of state; `gone` are the log directories that the same heartbeat reports.
+
+        Kafka: ReplicationControlManager#processBrokerHeartbeat.
+        """
         if state == CONTROLLED_SHUTDOWN:
             return self._shutdown_records(known)
         if state == SHUTDOWN_NOW:
             self._host.reached(probes.BROKER_MAY_STOP)
             return self._fence_records(known) if not known.fenced or self._is_in_sync(known.broker) else []
-        return self._fence_records(known) if state == FENCED else self._unfence_records(known)
+        return self._fence_records(known) if state == FENCED else self._unfence_records(known, gone)
 
-    def _add_offline(self, records: list[Record], known: BrokerRegistration, offline: tuple[int, ...]) -> None:
-        """Process failed log directories that a heartbeat reports: the broker leaves the ISRs of the partitions that
-        the metadata has there. A replica whose directory was not reported yet stays where it is.
+    def _add_offline(self, records: list[Record], known: BrokerRegistration, gone: list[int]) -> None:
+        """Process failed log directories that a heartbeat reports first: the broker leaves the ISRs of the partitions
+        that the metadata has there. A replica whose directory was not reported yet stays where it is.
 
         These changes start from the same state as those of the broker's own state in the same heartbeat.
         Kafka: ReplicationControlManager#handleDirectoriesOffline.
         """
         broker = known.broker
-        gone = [directory for directory in known.directories if directory in offline] if offline else []
         if not gone:
             return
         self._host.reached(probes.DIRECTORY_OFFLINE)
@@ -299,15 +302,25 @@ class QuorumController(ReplicationControlManager):
         self._host.reached(probes.BROKER_FENCED)
         return [*self._removal_records(known.broker), known.in_state(fenced=True, shutting_down=known.shutting_down)]
 
-    def _unfence_records(self, known: BrokerRegistration) -> list[Record]:
-        """Kafka: ReplicationControlManager#handleBrokerUnfenced."""
+    def _unfence_records(self, known: BrokerRegistration, gone: list[int]) -> list[Record]:
+        """End a broker's fencing: it may lead partitions without a leader.
+
+        Rule ``reported_directory`` decides about those in the directories of `gone`, which fail with this heartbeat.
+        Kafka: ReplicationControlManager#handleBrokerUnfenced.
+        """
         self._host.reached(probes.BROKER_UNFENCED)
         records: list[Record] = [known.in_state(fenced=False, shutting_down=known.shutting_down)]
         for state in self.image.partitions.values():
             if state.leader == NO_LEADER:
-                change = self._change(state, lambda one: one == known.broker or self.image.is_active(one))
-                self._add(records, change)
+                self._add(records, self._change(state, self._accepts_returning(state, known.broker, gone)))
         return records
+
+    def _accepts_returning(self, state: PartitionRegistration, broker: int, gone: list[int]) -> Callable[[int], bool]:
+        """Whether a broker may lead a partition while this broker's fencing ends."""
+        if not (gone and broker in state.replicas and state.directory(broker) in gone):
+            return lambda one: one == broker or self.image.is_active(one)
+        excludes = self._decide.excludes_reported
+        return lambda one: not excludes.yes() if one == broker else self.image.is_active(one)
 
     def _shutdown_records(self, known: BrokerRegistration) -> list[Record]:
         """Begin controlled shutdown; before 3.3 (KIP-841) the registration did not show it.

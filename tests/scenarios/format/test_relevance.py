@@ -38,6 +38,7 @@ RULES_DECIDE: Final = {
     "session_epoch": ("kafka-6880", "kip320", 0, "first-fetch"),
     "fenced_fetcher": ("partitions", "kip320", 63, "retries"),
     "late_reply": ("last-replica-standing", "hw", 0, "leader-epoch"),
+    "reported_directory": ("leader-in-failed-directory", "elr", 0, "excluded"),
     "recreated_reply": ("recreated-topic", "kraft", 0, "dropped"),
     "append_check": ("kip101-scenario-2-batches", "hw", 0, "first-offset"),
     "append_error": ("sessions", "kip101", 1, "partition-fails"),

@@ -4,6 +4,7 @@ import pytest
 
 from scenarios.single.convergence import Convergence
 from sim.config import Value
+from sim.hosts.cluster import TOPIC
 from sim.hosts.controller_quorum import ControllerQuorum
 from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.producer import Producer
@@ -185,3 +186,29 @@ def test_a_write_that_is_not_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = ProduceRequest(1001, "highwater-0", 1, 1, -1)
     world.cluster.producer._requests.append((lost, ProducerBatch(1, 1, -1, 0)))
     assert detail(world, validate(world)) == "no-progress: at the deadline after healing, writes are not answered"
+
+
+def with_a_failed_directory(mode: str) -> World:
+    """The log directory of broker 1 with the partition has failed for good."""
+    world = World(mode, config={"sim.log.dirs": 2, "min.insync.replicas": 2}).ready()
+    assert world.cluster.fail_directory_for_good(1, 1, by="test")
+    world.run(5)
+    return world
+
+
+def test_a_cluster_converges_without_a_directory_that_is_not_repaired() -> None:
+    world = with_a_failed_directory("elr-4.3")
+    convergence = validate(world)
+    assert convergence.converged
+    assert world.cluster.control.state_of(TOPIC).isr == (2, 3)
+
+
+def test_other_replicas_have_to_join_beside_a_failed_directory() -> None:
+    world = with_a_failed_directory("elr-4.3")
+    world.cluster.kill(3)
+    world.run(30)
+    convergence = validate(world)
+    failure = convergence.partitions[0].failure(world.cluster.kernel.now_us)
+    assert failure is not None
+    assert failure.kind == "stuck-replica"
+    assert "out of the ISR: [3], not running: [3]" in failure.detail

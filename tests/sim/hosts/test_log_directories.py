@@ -223,3 +223,31 @@ def test_a_directory_that_was_repaired_gets_no_marker_from_the_process_that_lost
     directories = found.cluster.machines.directories[1]
     assert [one.clean_shutdown for one in directories.all] == [False, True]
     assert found.cluster.running[1].incarnation == 2
+
+
+def test_a_directory_fails_for_good_only_if_the_cluster_works_without_it() -> None:
+    found = world()
+    cluster = found.cluster
+    assert cluster.fail_directory_for_good(1, 1, by="test")
+    assert not cluster.fail_directory_for_good(1, 1, by="test")
+    found.run(1)
+    assert not cluster.fail_directory_for_good(1, 2, by="test"), "the last directory of broker 1"
+    assert not cluster.fail_directory_for_good(2, 1, by="test"), "broker 3 alone would be less than min ISR"
+    assert cluster.fail_directory_for_good(2, 2, by="test"), "brokers 1 and 3 have the partition in other directories"
+    found.run(1)
+    assert cluster.machines.offline_replicas(TOPIC, (1, 2, 3)) == [1]
+    assert cluster.machines.offline_replicas(ORDERS, (1, 2, 3)) == [2]
+
+
+def test_the_partition_with_the_directory_waits_for_an_operator_if_only_that_replica_can_be_elected() -> None:
+    found = world("kraft")
+    control = found.cluster.control
+    for broker in (2, 3):
+        found.cluster.kill(broker)
+    found.run(30)
+    assert state_of(found, TOPIC).isr == (1,)
+    assert not control.waits_for_operator(state_of(found, TOPIC), [])
+    fail(found, 1)
+    assert state_of(found, TOPIC).leader == 0
+    assert control.waits_for_operator(state_of(found, TOPIC), [1])
+    assert not control.waits_for_operator(state_of(found, TOPIC), [2])

@@ -76,6 +76,7 @@ WITHOUT: Final = {
     "hw-under-min-isr": "about releases of KRaft before 3.6, of which none is pinned",
     "kip101-scenario-2-batches": "relies on when the controller goes back to the preferred leader, which is left out",
     "directory-of-last-member": "`confirm` has brokers with one log directory each, and fails none",
+    "leader-in-failed-directory": "`confirm` has brokers with one log directory each, and fails none",
     "recreated-topic": (
         "`confirm` deletes no topics; `python -m tests.verification.confirm.recreated_topic` runs it: m2 was lost on "
         "3.9.0, 4.1.0, 4.3.1 and 4.4.0, in 3 of 3 runs each ([finding](FINDINGS.md))"

@@ -12,7 +12,8 @@ import org.apache.kafka.server.common.TopicIdPartition;
  * Does a heartbeat that ends fencing elect a leader in the log directory that it reports as failed?
  *
  * Needs kafka_2.13, the test jars of kafka-metadata, kafka-server-common and kafka-clients, mockito-core and JUnit in one folder:
- * javac -cp "lib/*" -d out OfflineDirectoryLeader.java, then java -cp "out:lib/*" org.apache.kafka.controller.OfflineDirectoryLeader
+ * javac -cp "lib/*" -d out OfflineDirectoryLeader.java, then java -cp "out:lib/*" org.apache.kafka.controller.OfflineDirectoryLeader.
+ * With an argument it runs without ELR only, as 3.9 needs.
  */
 public class OfflineDirectoryLeader {
     static final String CONTEXT = ReplicationControlManagerTest.class.getName() + "$ReplicationControlTestContext";
@@ -25,7 +26,7 @@ public class OfflineDirectoryLeader {
         Constructor<?> constructor = Class.forName(CONTEXT + "$Builder").getDeclaredConstructor();
         constructor.setAccessible(true);
         Object builder = constructor.newInstance();
-        invoke(builder, "setIsElrEnabled", new Class<?>[] {boolean.class}, elr);
+        if (elr) invoke(builder, "setIsElrEnabled", new Class<?>[] {boolean.class}, true);
         Object ctx = invoke(builder, "build", new Class<?>[0]);
         Field field = ctx.getClass().getDeclaredField("replicationControl");
         field.setAccessible(true);
@@ -65,7 +66,7 @@ public class OfflineDirectoryLeader {
         invoke(ctx, "replay", new Class<?>[] {List.class}, result.records());
     }
     public static void main(String[] args) throws Exception {
-        for (boolean elr : new boolean[] {false, true})
+        for (boolean elr : args.length > 0 ? new boolean[] {false} : new boolean[] {false, true})
             for (boolean together : new boolean[] {true, false}) story(elr, together);
         System.exit(0);
     }

@@ -92,6 +92,43 @@ def test_a_heartbeat_that_ends_fencing_may_elect_a_leader_in_the_directory_that_
     assert host.image.partitions["p"].leader == 1
 
 
+def test_with_the_reported_directory_excluded_another_eligible_replica_is_elected() -> None:
+    host = quorum("elr-repaired")
+    host.fence(2, 3, 1)
+    assert host.image.partitions["p"].elr == (1, 3)
+    report(host, 1, 0)
+    state = host.image.partitions["p"]
+    assert (state.leader, state.isr, state.elr) == (0, (), (1, 3))
+    assert not host.image.brokers[1].fenced
+    host.unfence(2)
+    assert host.image.partitions["p"].leader == 0
+    host.unfence(3)
+    state = host.image.partitions["p"]
+    assert (state.leader, state.isr, state.elr) == (3, (3,), (1,))
+    assert "reported_directory=excluded" in host.probes
+
+
+@pytest.mark.parametrize("mode", ["elr-4.3", "elr-repaired"])
+def test_a_heartbeat_that_ends_fencing_elects_in_directories_that_it_does_not_report(mode: str) -> None:
+    host = quorum(mode)
+    host.fence(2, 3, 1)
+    report(host, 1, 1)
+    state = host.image.partitions["p"]
+    assert (state.leader, state.isr, state.elr) == (1, (1,), (3,))
+    assert not any(probe.startswith("reported_directory=") for probe in host.probes)
+
+
+def test_without_elr_an_unclean_election_takes_another_replica_than_the_reported_one() -> None:
+    for mode, elected in (("kraft", 1), ("kraft-repaired", 2)):
+        host = quorum(mode)
+        host.fence(2, 3, 1)
+        host.controller.set("unclean.leader.election.enable", True)
+        report(host, 1, 0)
+        assert host.image.partitions["p"].leader == (elected if mode == "kraft" else 0)
+        host.unfence(2)
+        assert host.image.partitions["p"].leader == elected
+
+
 def test_a_heartbeat_that_begins_fencing_counts_its_changes_once_in_the_isr_and_twice_in_the_epoch() -> None:
     host = quorum("kraft-3.9.1")
     known = host.image.brokers[1]
