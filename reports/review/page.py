@@ -1,4 +1,4 @@
-"""A review as a page: the answer first, then each part with the commands that repeat it."""
+"""A review as a page: first the answer, then each part with the commands that repeat it."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 MARKDOWN: Final = "review.md"
 HTML: Final = "review.html"
 SHOWN: Final = 12
-"""Most cases that are listed."""
+"""Largest number of test cases that the page lists."""
 NAME_MAX: Final = 24
-"""A longer name of a mode is `PROPOSAL` on the page, below the title."""
+"""Length of a mode's name above which the page, below its title, says `PROPOSAL` instead."""
 PROPOSAL: Final = "the proposal"
 TESTED: Final = "What was tested, and what was not"
 VERDICTS: Final = {
     LOSES: "{mode} breaks its promise where {base} keeps it.",
     BREAKS_UPGRADE: "{mode} keeps its promise, but not while brokers are upgraded to it from {base}, or back.",
     OFTENER: "{mode} breaks its promise on more seeds than {base}, and in no way that {base} does not.",
-    UNPROVEN: "Inconclusive: {mode} shows violations that {base} does not, on so few seeds that they may be chance.",
+    UNPROVEN: "Inconclusive: {mode} shows violations that {base} does not, on so few seeds that it may be chance.",
     UNTESTED: "Inconclusive: {mode} and {base} have the same history on each seed, so nothing was tested.",
     COSTS: "{mode} keeps its promise where {base} does, and costs availability.",
     WAITS: "{mode} keeps its promise where {base} does, and leaves a partition waiting for an operator more often.",
@@ -57,7 +57,7 @@ VERDICTS: Final = {
 
 
 def title(review: Review) -> str:
-    """The title."""
+    """The title of the page."""
     return f"Review of {review.mode.name} against {review.base.name}"
 
 
@@ -85,17 +85,17 @@ def write(review: Review, folder: Path) -> None:
 
 
 def blocks(review: Review) -> Iterator[Block]:
-    """The page."""
+    """The parts of the page, in order."""
     if review.claim:
         yield Text(review.claim, quoted=True)
     yield Items(list(answer(review)))
     yield from _rules(review)
     yield from _claim(review)
-    yield from _stories(review)
+    yield from _scripted(review)
     yield from _conformance(review)
     yield from _violations(review)
     yield from _losses(review)
-    yield from _moved(review)
+    yield from _upgrades(review)
     yield from _liveness(review)
     yield from _availability(review)
     yield from _warnings(review)
@@ -106,18 +106,21 @@ def blocks(review: Review) -> Iterator[Block]:
 def answer(review: Review) -> Iterator[str]:
     """The answer in sentences, the most serious first."""
     mode, base = label(review), review.base.name
-    yield _begun(VERDICTS[review.verdict].format(mode=mode, base=base))
+    yield _capitalised(VERDICTS[review.verdict].format(mode=mode, base=base))
     if review.claim_kind:
         yield _claim_holds(review)
     if review.lost:
-        yield f"Inside the promise, {_kinds(review.lost)} of {review.seeds:,} of random scenarios, only with {mode}."
+        yield (
+            f"Inside the promise, in random scenarios: {_kinds_on_seeds(review.lost)} of {review.seeds:,} with {mode}, "
+            f"and not with {base}."
+        )
     for kind, one in review.oftener.items():
-        yield _oftener(review, kind, one)
+        yield _more_often(review, kind, one)
     if review.broken:
         seeds = sum(one.pair.n for one in review.moved)
         yield (
-            f"Brokers that are upgraded or downgraded one after the other: {_kinds(review.broken)} of {seeds:,}, and "
-            f"not with {base} alone."
+            f"While brokers are upgraded or downgraded one after the other: {_kinds_on_seeds(review.broken)} of "
+            f"{seeds:,}, and not with {base} alone."
         )
     if worse := [story.scenario for story in review.stories if story.worse]:
         yield f"Scripted scenarios that end worse: {sentences.joined(worse, 'and')}."
@@ -128,22 +131,26 @@ def answer(review: Review) -> Iterator[str]:
         yield _unproven(review, kind, one)
     if not review.is_worse and not review.unproven:
         bound = f" (with 95 % confidence, fewer than one in {review.seeds // 3:,})" if review.seeds >= 30 else ""
-        yield f"No violation inside the promise is new, on {review.seeds:,} seeds of random scenarios{bound}."
+        yield f"On {review.seeds:,} seeds of random scenarios, no violation inside the promise is new{bound}."
     if review.saved:
-        yield f"Inside the promise, {_kinds(review.saved)} only with {base}."
-    yield from _prices(review)
-    yield from _reach(review)
+        saved = _kinds_on_seeds(review.saved)
+        yield f"Inside the promise, in random scenarios: {saved} with {base}, and not with {mode}."
+    yield from _availability_costs(review)
+    yield from _extent(review)
     if not isinstance(review.conformance, str) and review.conformance.changes:
-        yield f"Kafka's own tests and recorded answers that would change: {review.conformance.changes}."
+        yield f"Results of Kafka's own tests, and recorded answers, that would change: {review.conformance.changes}."
 
 
 def _other_ends(review: Review) -> Iterator[str]:
-    """Scripted scenarios that end otherwise, and neither worse nor better."""
+    """Scripted scenarios whose outcomes differ, but not in violations inside the promise."""
     mode, base = label(review), review.base.name
     others = [story for story in review.stories if not (story.worse or story.better)]
     if gone := [story for story in others if story.gone]:
         kinds = sentences.joined(sorted({kind for story in gone for kind in story.gone}), "and")
-        yield f"Scripted scenarios in which {base} shows {kinds}, and {mode} does not get that far: {_names(gone)}."
+        yield (
+            f"Scripted scenarios in which {base} shows {kinds}, and the run with {mode} does not get that far: "
+            f"{_names(gone)}."
+        )
     fine = [story for story in others if story.base == "ok"]
     if stopped := [story for story in fine if story.mode.startswith(STORY_ERROR)]:
         yield f"Scripted scenarios whose steps do not all occur with {mode}: {_names(stopped)}."
@@ -155,13 +162,13 @@ def _names(stories: Iterable[StoryEnd]) -> str:
     return sentences.joined([story.scenario for story in stories], "and")
 
 
-def _reach(review: Review) -> Iterator[str]:
-    """How much of the proposal was tried."""
+def _extent(review: Review) -> Iterator[str]:
+    """How often the proposal had an effect, and what was not tried."""
     changed = share(sum(one.changed for one in review.swept), review.seeds, " of the seeds")
     touched = share(sum(one.touched for one in review.swept), review.seeds)
     yield (
-        f"In random scenarios, the modes have different histories on {changed}. The rules that differ were asked, with "
-        f"different answers, on {touched}."
+        f"In random scenarios, the modes have different histories on {changed}. A rule was queried where the modes act "
+        f"differently on {touched}."
     )
     if review.skipped:
         yield f"Not everything was tried: see {TESTED!r}."
@@ -169,11 +176,11 @@ def _reach(review: Review) -> Iterator[str]:
         yield "The claim was not tested: --claim-kind names the kind of violation that would contradict it."
 
 
-def _begun(text: str) -> str:
+def _capitalised(text: str) -> str:
     return text[:1].upper() + text[1:] if text.startswith(PROPOSAL) else text
 
 
-def _kinds(found: Mapping[str, Counts]) -> str:
+def _kinds_on_seeds(found: Mapping[str, Counts]) -> str:
     return sentences.joined([f"{kind} on {counted(one.only_mode, 'seed')}" for kind, one in found.items()], "and")
 
 
@@ -189,13 +196,13 @@ def _claim_holds(review: Review) -> str:
     return f"No run of {review.seeds:,} contradicts the claim: none with {mode} shows {kind}{rest}."
 
 
-def _oftener(review: Review, kind: str, one: Counts) -> str:
+def _more_often(review: Review, kind: str, one: Counts) -> str:
     assert one.known is not None
     repair, prevented = one.known
     base = review.base.name
     return (
         f"Inside the promise, {kind} on {counted(one.only_mode, 'seed')} only with {label(review)}, "
-        f"on {one.only_base} only with {base} and on {one.both} with both. {base} has its cause as well: {repair} "
+        f"on {one.only_base} only with {base} and on {one.both} with both. The cause is in {base} as well: {repair} "
         f"prevents it with {base}, and on {prevented} of these {one.only_mode} seeds."
     )
 
@@ -206,12 +213,12 @@ def _unproven(review: Review, kind: str, one: Counts) -> str:
         return f"{text}."
     base, mode, n = one.again
     return (
-        f"{text}: of {n} runs with the same faults and other latencies, {mode} show it with {label(review)}, {base} "
-        f"with {review.base.name}."
+        f"{text}. Of {n} runs with the faults of the first of them and other latencies, {mode} show it with "
+        f"{label(review)}, {base} with {review.base.name}."
     )
 
 
-def _prices(review: Review) -> Iterator[str]:
+def _availability_costs(review: Review) -> Iterator[str]:
     mode = label(review)
     largest: dict[str, tuple[float, str]] = {}
     better = set()
@@ -250,7 +257,7 @@ def _claim(review: Review) -> Iterator[Block]:
     if not review.claim_kind:
         return
     yield Heading("The claim")
-    yield Text(f"It is contradicted by {review.claim_kind}. {_claim_holds(review)}")
+    yield Text(f"{review.claim_kind} would contradict it. {_claim_holds(review)}")
     rows = [
         (one.name, one.pair.n, one.claim.both, one.claim.only_base, one.claim.only_mode)
         for one in review.swept
@@ -264,17 +271,17 @@ def _claim(review: Review) -> Iterator[Block]:
         yield Commands(lines)
 
 
-def _stories(review: Review) -> Iterator[Block]:
-    yield Heading("Scripted scenarios that end otherwise")
+def _scripted(review: Review) -> Iterator[Block]:
+    yield Heading("Scripted scenarios with another outcome")
     others = review.story_count - len(review.stories)
     if not review.stories:
-        yield Text(f"None of {review.story_count}: each violates the same in both modes, or nothing.")
+        yield Text(f"None of {review.story_count}: each shows the same violations in both modes, or none.")
         return
     rows = [(one.scenario, one.base, one.mode) for one in review.stories]
     yield Table(["scenario", review.base.name, label(review)], rows)
     yield Text(
-        f"{others} others end alike. A step that did not occur means that the script does not fit the changed "
-        "protocol. Each command shows both runs side by side, and marks the first step that differs."
+        f"{others} others have the same outcome in both modes. If a step did not occur, the script does not fit the "
+        "changed protocol. Each command shows both runs side by side, and marks the first step that differs."
     )
     yield Commands([one.command for one in review.stories])
 
@@ -288,7 +295,7 @@ def _conformance(review: Review) -> Iterator[Block]:
     answers = sum(one.run for one in found.answers)
     if not found.case_count + answers:
         yield Text(
-            "None says anything about this change: in each, the rules of its release differ from those of "
+            "None says anything about this change: each is of a release whose rules differ from those of "
             f"{review.base.name} where the modes differ."
         )
         return
@@ -296,8 +303,8 @@ def _conformance(review: Review) -> Iterator[Block]:
     yield Text(
         f"{found.case_count:,} cases of Kafka's unit tests and {answers:,} recorded answers of its classes (of "
         f"{releases}) say something about this change, because the rules of their release agree with "
-        f"{review.base.name} where the modes differ. {len(found.cases)} and {found.changes - len(found.cases)} of "
-        "these change."
+        f"{review.base.name} where the modes differ. With {label(review)}, {len(found.cases)} of the cases and "
+        f"{found.changes - len(found.cases)} of the answers are different."
     )
     if found.cases:
         rows = [(one.source or "-", one.id, one.told) for one in found.cases[:SHOWN]]
@@ -311,7 +318,7 @@ def _conformance(review: Review) -> Iterator[Block]:
         first = min(changed, key=lambda one: len(one.case))
         yield Text(
             f"The shortest one ({first.subject}, {first.release}): the operations, the state that Kafka has after the "
-            f"last one, and that of {label(review)}. tests/verification/oracle tells what the fields are."
+            f"last one, and that of {label(review)}. tests/verification/oracle explains the fields."
         )
         yield Commands([first.case, first.kafka, first.mode], "json")
 
@@ -325,12 +332,13 @@ def _violations(review: Review) -> Iterator[Block]:
         if counts.only_base or counts.only_mode
     ]
     if not rows:
-        yield Text("Both modes have the same ones on the same seeds, or none.")
+        yield Text("Both modes show the same violations on the same seeds, or none.")
         return
     yield Table(["scenario", "kind", "seeds", "both", f"only {review.base.name}", f"only {label(review)}"], rows)
     yield Text(
-        "A rule that moves messages moves some violations to other seeds. What counts is a kind that the base never "
-        "shows, or a split so uneven that chance would make it in less than one of a hundred cases."
+        "A rule that changes when messages arrive moves some violations to other seeds. A kind counts if the base "
+        "never shows it, or if the last two columns differ so much that chance would do it in fewer than one of a "
+        "hundred cases."
     )
     every = [counts for one in review.swept for counts in one.inside.values() if counts.only_mode]
     lines = [line for counts in every for line in (counts.replay, counts.explain) if line]
@@ -354,7 +362,8 @@ def _losses(review: Review) -> Iterator[Block]:
         return
     yield Table(["scenario", "kind", "seeds", "both", f"only {base}", f"only {mode}", "p"], rows)
     yield Text(
-        "A p below 0.05 in one of many rows may be chance. In scenarios that are not listed the same seeds lose."
+        "A p below 0.05 in one of many rows may be chance. In scenarios that are not listed, both modes lose records "
+        "on the same seeds."
     )
     for one in review.swept:
         for example in one.answer.examples:
@@ -363,13 +372,13 @@ def _losses(review: Review) -> Iterator[Block]:
             yield Commands([line for line in (example.replay, example.show) if line])
 
 
-def _moved(review: Review) -> Iterator[Block]:
+def _upgrades(review: Review) -> Iterator[Block]:
     if not review.moved:
         return
     yield Heading("Upgrade and downgrade, with both versions running")
     yield Text(
-        "Brokers begin in one mode and restart, one after the other, in the other, among faults. Only violations "
-        f"inside the promise count that {review.base.name} alone does not have on this seed."
+        "Brokers begin in one mode and, while faults strike, restart one by one in the other. A violation counts if it "
+        f"is inside the promise, and a cluster of {review.base.name} alone does not show it on the same seed."
     )
     rows = [
         (
@@ -383,7 +392,9 @@ def _moved(review: Review) -> Iterator[Block]:
         )
         for one in review.moved
     ]
-    yield Table(["scenario", "seeds", "with an effect of the rules", "only mixed", f"only {review.base.name}"], rows)
+    yield Table(
+        ["scenario", "seeds", "rules had an effect on", "only with both versions", f"only {review.base.name}"], rows
+    )
     if not any(one.touched for one in review.moved):
         yield Text("The rules had no effect in any of these runs: mixed versions were not tested.")
     lines = [counts.replay for one in review.moved for counts in one.inside.values() if counts.replay]
@@ -406,16 +417,18 @@ def _liveness(review: Review) -> Iterator[Block]:
     if rows:
         yield Table(["scenario", "outcome", f"runs of {base}", f"of {label(review)}"], rows)
     else:
-        yield Text("Every run took writes again after its faults were healed, in both modes.")
+        yield Text("In both modes, every run accepted writes again after its faults were undone.")
 
 
 def _availability(review: Review) -> Iterator[Block]:
     yield Heading("Availability")
     rows = [_cost(review, one, cost) for one in review.swept for cost in one.costs]
     if rows:
-        yield Table(["scenario", "mean of a run", f"{label(review)} - {review.base.name}, 95 % interval"], rows)
+        yield Table(["scenario", "mean over runs", f"{label(review)} - {review.base.name}, 95 % interval"], rows)
     else:
-        yield Text("No measure differs by more than 1.8 times its 95 % interval, the bound for so many comparisons.")
+        yield Text(
+            "No mean difference exceeds 1.8 times its 95 % interval; among so many, a smaller one may be chance."
+        )
 
 
 def _cost(review: Review, one: Swept, cost: Difference) -> tuple[str, str, str]:
@@ -447,19 +460,19 @@ def _tested(review: Review) -> Iterator[Block]:
     names = [name for name, *_ in review.rules]
     every = [*review.swept, *review.moved]
     rows = [(one.name, one.pair.n, *(one.effects[name] for name in names)) for one in every]
-    yield Text("Runs in which a rule was asked where the modes answer differently:")
+    yield Text("Runs in which a rule was queried where the modes act differently:")
     yield Table(["scenario", f"runs of {review.base.name}", *names], rows)
     never = [name for name in names if not any(one.effects[name] for one in every)]
     if never:
-        rest = "only the scripted ones above test them" if review.stories else "nothing here tests them"
-        yield Text(f"Never asked in random scenarios where the modes differ: {', '.join(never)}; {rest}.")
+        rest = "only the scripted scenarios above test them" if review.stories else "nothing here tests them"
+        yield Text(f"Rules without an effect in random scenarios: {', '.join(never)}; {rest}.")
     if idle := _idle(every):
         yield Text(
-            f"Checks that never had anything to decide: {', '.join(idle)}. Their silence says nothing about this "
-            "proposal."
+            f"Checks that never met a case in which their property could fail: {', '.join(idle)}. That they found "
+            "nothing says nothing about this proposal."
         )
     else:
-        yield Text("Every check had something to decide in some run.")
+        yield Text("Every check met a case in which its property could fail.")
     if review.skipped:
         yield Items(review.skipped)
     yield Text(
@@ -479,5 +492,5 @@ def _idle(swept: Iterable[Swept]) -> list[str]:
 def _repeats(review: Review) -> Iterator[Block]:
     yield Heading("To repeat the sweeps")
     yield Commands([one.command for one in [*review.swept, *review.moved]])
-    yield Text("highwater compare, triage and explain take the folder of each.")
+    yield Text("highwater compare, triage and explain read the folders of these sweeps.")
     yield Text(f"Code version {code_version()}, {build()}. The review took {review.seconds:.0f} s.")
