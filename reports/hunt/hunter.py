@@ -1,8 +1,8 @@
-"""The loop of a hunt: run random seeds, look at what fails, shrink it, act out what is new, and begin again.
+"""The loop of a hunt: run random seeds, examine and shrink failures, run new ones on real brokers, and begin again.
 
-It consists of steps, each of which ends with writing the state. Which step is next, and in which arm, is a function of
-the state; the clock only decides when the hunt is over. Runs on brokers come first, then failures, then seeds, so that
-little is pending.
+The loop consists of steps, each of which ends by writing the state. The state alone decides on the next step and its
+arm; the clock only decides when the hunt is over. Pending work comes first (runs on brokers, then failures), before
+further seeds, so that little is pending.
 """
 
 from __future__ import annotations
@@ -37,41 +37,41 @@ if TYPE_CHECKING:
 SEEDS: Final = 100
 """Seeds of a step."""
 LOOKS: Final = 10
-"""Failures that are looked at in a step, times the number of processes."""
+"""Failures that each process examines in a step."""
 RETRIES: Final = 2
 """Further failures of a cause whose scripts are tried, if brokers do not confirm the first one's."""
 REPEAT: Final = 3
-"""Runs on real brokers that decide."""
+"""Runs on real brokers for each new cause."""
 PLAN: Final = "plan.json"
 SCRIPT: Final = "scenario.toml"
 STORY: Final = "story.txt"
 NOTE_S: Final = 10.0
 """Seconds between two notes on progress."""
 PAGE_S: Final = 60.0
-"""Seconds between two pages."""
+"""Seconds after which the page is written again."""
 ORACLE: Final = "oracle"
 BROKERS: Final = "brokers"
 BROKERS_WALL: Final = "brokers wall"
-"""Names of times: CPU time, and of the clock, of runs on brokers."""
+"""Keys of `State.times`: CPU time and elapsed time of runs on brokers."""
 BROKERS_SHARE: Final = 0.5
-"""Most of the time that runs on brokers take."""
+"""Largest share of the elapsed time that runs on brokers may take."""
 FIRST_RUN_S: Final = 120.0
-"""Expected seconds of the first run on brokers; those of others are the longest one so far."""
+"""Expected seconds of the first run on brokers; later ones are expected to take as long as the longest so far."""
 LONGEST: Final = "longest run on brokers"
-"""Name of a time: that of the clock, of the longest run on brokers."""
+"""Key of `State.times`: elapsed time of the longest run on brokers."""
 ELSEWHERE: Final = "elsewhere"
-"""Key of the causes beyond the first `state.CAUSES_MAX`."""
+"""Key that all causes beyond the first `state.CAUSES_MAX` share."""
 
 
 class Clock:
-    """The time that passes, and the CPU time of this process."""
+    """Elapsed time, and CPU time of this process."""
 
     def wall_s(self) -> float:
-        """Seconds since some moment."""
+        """Elapsed seconds since an arbitrary moment."""
         return time.monotonic()
 
     def cpu_s(self) -> float:
-        """CPU seconds of this process, and of the programs that it ran and that have ended."""
+        """CPU seconds of this process, and of its child processes that have ended."""
         spent = os.times()
         return spent.user + spent.system + spent.children_user + spent.children_system
 
@@ -95,15 +95,15 @@ class Hunt:
 
     Attributes:
         folder: its folder.
-        state: what it knows.
-        arms_with: the arms, by name, if some rules have other values.
+        state: its state, which is stored after each step.
+        arms_with: returns the arms, by name, of the mode with some rules replaced.
         known: findings that are recognised.
         kafka: the release, or the folder of a build.
-        lacks: why nothing is acted out on brokers; empty: it is.
-        repeat: runs on brokers that decide.
-        compare: compares the classes of one of these `subjects` with the mode; no subjects: there is no build.
+        lacks: why nothing can run on brokers here; empty: it can.
+        repeat: runs on brokers for each new cause.
+        compare: compares the build's classes for one of the `subjects` with the mode; no subjects: there is no build.
         processes: number of worker processes.
-        clock: the time.
+        clock: measures time.
         tell: called with notes for the user.
         page: called to write the page.
         act: makes one run on brokers.
@@ -132,14 +132,14 @@ class Hunt:
 
     @property
     def rules(self) -> dict[str, str]:
-        """The rules that a build changes, by which its classes answer as they do."""
+        """See `changed_rules`."""
         return changed_rules(self.state)
 
     def run(self, limit_s: float) -> bool:
-        """Hunt until the whole hunt has taken so long; returns whether it was not interrupted.
+        """Hunt until the hunt has taken `limit_s` in total; returns False if it was interrupted.
 
         Raises:
-            StorageError: the state cannot be written; that of the last step is kept.
+            StorageError: the state cannot be written; the file has that of the last step.
             UnavailableError: a process was killed.
         """
         self._limit_s = limit_s
@@ -167,14 +167,16 @@ class Hunt:
                 whole = False
                 self.state = states.load(self.folder, self.state.about)  # As it was before the step that was cut short.
             except BrokenProcessPool:
-                raise UnavailableError("a process was killed (out of memory?); fewer, --local, need less") from None
+                raise UnavailableError(
+                    "a process was killed (out of memory?); fewer processes (--local) need less memory"
+                ) from None
         self.page(self)
         return whole
 
     def step(self) -> None:
-        """Do what is next, and write the state."""
+        """Make the next step, and write the state."""
         begin_s, cpu_s = self.clock.wall_s(), self.clock.cpu_s()
-        name, work = self._next()
+        name, work = self._next_step()
         spent = work()
         spent += self.clock.cpu_s() - cpu_s
         self._add(name, spent)
@@ -196,17 +198,19 @@ class Hunt:
         new = sum(not cause.known and not cause.control for cause in state.causes.values())
         return f"{runs:,} runs, {len(state.causes)} causes, {new} of them new, {self._time('cpu'):.0f} CPU s"
 
-    def _next(self) -> tuple[str, Callable[[], float]]:
-        """The name of the next step, for its time, and the step, which returns the CPU seconds of other processes."""
+    def _next_step(self) -> tuple[str, Callable[[], float]]:
+        """The next step: the key of its time, and a function that makes it and returns the CPU seconds of other
+        processes.
+        """
         if len(self.state.oracle) < len(self.subjects):
             return ORACLE, self._compare
-        number = min(filter(self._is_to_act, self.state.written), key=self._turn, default=0)
-        if number and self._time(BROKERS_WALL) <= BROKERS_SHARE * self._time("wall") and self._fits():
-            return BROKERS, lambda: self._act(number)
-        # All first looks before any shrinking: so the result is the same from any number of processes.
+        number = min(filter(self._awaits_brokers, self.state.written), key=self._broker_order, default=0)
+        if number and self._time(BROKERS_WALL) <= BROKERS_SHARE * self._time("wall") and self._has_time_for_brokers():
+            return BROKERS, lambda: self._run_on_brokers(number)
+        # Each failure is examined before any is shrunk, so that the result is the same with any number of processes.
         ahead = [one for one in self.state.pending if not one["looks"]]
         if ahead:
-            return "look", lambda: self._look(ahead[: LOOKS * self.processes])
+            return "look", lambda: self._examine(ahead[: LOOKS * self.processes])
         if self.state.pending:
             return "shrink", lambda: self._shrink(self.state.pending[: self.processes])
         return "sweep", self._sweep
@@ -227,7 +231,7 @@ class Hunt:
         size = -(-SEEDS // self.processes)
         first, end = done.next, done.next + SEEDS
         tasks = [(arm, start, min(size, end - start)) for start in range(first, end, size)]
-        spent, found = self._each(sweep, tasks)
+        spent, found = self._run_tasks(sweep, tasks)
         for one in found:
             done.runs += one.runs
             done.events += one.events
@@ -242,24 +246,24 @@ class Hunt:
         self.state.arms[arm.name] = done
         return spent
 
-    def _look(self, chosen: list[dict[str, Any]]) -> float:
+    def _examine(self, chosen: list[dict[str, Any]]) -> float:
         tasks = [(self.arms[one["arm"]], one["seed"], one["kind"], self.known) for one in chosen]
-        spent, found = self._each(_look_task, tasks)
+        spent, found = self._run_tasks(_examine_task, tasks)
         kept = [one for one in self.state.pending if one["looks"]]
         left = self.state.pending[len(kept) + len(chosen) :]
         for one, seen in zip(chosen, found, strict=True):
             if seen.problem:
-                self._error(one, seen.problem)
+                self._note_error(one, seen.problem)
                 continue
             arm = self.arms[one["arm"]]
-            looks = f"{_control(arm)} {seen.looks}".strip()
+            looks = f"{_control_label(arm)} {seen.looks}".strip()
             entry = self.state.provisional.setdefault(looks, [0, "", {}])
             entry[0] += 1
             if examining.is_shrunk(entry[0]):
                 kept.append({**one, "looks": looks, "known": seen.known})
             else:
                 entry[2][arm.name] = entry[2].get(arm.name, 0) + 1
-                self._count_waiting(looks)
+                self._count_alike(looks)
         self.state.pending = kept + left
         return spent
 
@@ -270,18 +274,18 @@ class Hunt:
             arm = self.arms[one["arm"]]
             first = FirstLook(one["known"], one["looks"])
             tasks.append((arm, one["seed"], one["kind"], first, self.known, acts and not arm.control))
-        spent, found = self._each(_shrink_task, tasks)
+        spent, found = self._run_tasks(_shrink_task, tasks)
         for one, shrunk in zip(chosen, found, strict=True):
             if shrunk.problem:
-                self._error(one, shrunk.problem)
+                self._note_error(one, shrunk.problem)
                 continue
-            key = self._recorded(self.arms[one["arm"]], one["seed"], shrunk)
+            key = self._count_shrunk(self.arms[one["arm"]], one["seed"], shrunk)
             cause = self.state.causes[key]
             cause.shrunk += 1
             if not cause.known and key != ELSEWHERE:
                 self._write(cause, key, one["kind"], shrunk)
             self.state.provisional[one["looks"]][1] = key
-            self._count_waiting(one["looks"])
+            self._count_alike(one["looks"])
         self.state.pending = self.state.pending[len(chosen) :]
         return spent
 
@@ -292,25 +296,25 @@ class Hunt:
 
     @property
     def left_out(self) -> int:
-        """New causes whose next run on brokers does not fit in the time of this hunt."""
-        return 0 if self._fits() else sum(map(self._is_to_act, self.state.written))
+        """Number of new causes for whose next run on brokers no time is left."""
+        return 0 if self._has_time_for_brokers() else sum(map(self._awaits_brokers, self.state.written))
 
-    def _fits(self) -> bool:
-        """Whether another run on brokers fits in the time left, and in the share of the time that is for brokers."""
+    def _has_time_for_brokers(self) -> bool:
+        """Whether another run on brokers fits in the time left, and in the share for runs on brokers."""
         left_s = self._limit_s - self._time("wall")
         return self.expected_s <= min(left_s, BROKERS_SHARE * self._limit_s - self._time(BROKERS_WALL))
 
-    def _is_to_act(self, number: int) -> bool:
+    def _awaits_brokers(self, number: int) -> bool:
         one = self.state.written[number]
         ahead = one.script and not one.obstacle and len(one.runs) < self.repeat
         return bool(ahead and not self.lacks and all(run["result"] != acting.DIFFERS for run in one.runs))
 
-    def _turn(self, number: int) -> tuple[int, int]:
-        """Sort key of new causes that wait for brokers: those that did not get there before come last."""
+    def _broker_order(self, number: int) -> tuple[int, int]:
+        """Sort key of new causes that wait for a run on brokers: those with most undecided runs come last."""
         runs = self.state.written[number].runs
         return sum(run["result"] == acting.UNDECIDED for run in runs), number
 
-    def _act(self, number: int) -> float:
+    def _run_on_brokers(self, number: int) -> float:
         one = self.state.written[number]
         self.tell(f"finding {number} on real brokers, run {len(one.runs) + 1} of {self.repeat}")
         script = self.folder / states.FINDINGS / one.folder / SCRIPT
@@ -326,11 +330,11 @@ class Hunt:
             one.runs.append({"result": acting.UNDECIDED, "told": f"{type(error).__name__}: {error}"})
         return 0.0
 
-    # What they have in common.
+    # Causes.
 
-    def _recorded(self, arm: Arm, seed: int, shrunk: Shrunk) -> str:
-        """Count a failure that was shrunk; returns the key of its cause."""
-        control = _control(arm)
+    def _count_shrunk(self, arm: Arm, seed: int, shrunk: Shrunk) -> str:
+        """Count a shrunk failure for its cause; returns the key of the cause."""
+        control = _control_label(arm)
         key = f"{control} {shrunk.key}".strip()
         causes = self.state.causes
         if key not in causes and len(causes) >= states.CAUSES_MAX:
@@ -343,8 +347,8 @@ class Hunt:
         _count(causes[key], arm.name, 1)
         return key
 
-    def _count_waiting(self, looks: str) -> None:
-        """Count the failures that look like others, once one of these has been shrunk."""
+    def _count_alike(self, looks: str) -> None:
+        """Count failures that are not shrunk for the cause of one that looked alike and was shrunk."""
         _, key, waiting = self.state.provisional[looks]
         if key:
             for name, number in waiting.items():
@@ -352,7 +356,9 @@ class Hunt:
             self.state.provisional[looks][2] = {}
 
     def _write(self, cause: Cause, key: str, kind: str, shrunk: Shrunk) -> None:
-        """Write a new cause to a folder of its own, or another failure of it where brokers differed from the former."""
+        """Write the folder of a new cause; or, if brokers did not confirm it by its earlier failure, that of another
+        failure.
+        """
         number, earlier = cause.finding or len(self.state.written) + 1, list[str]()
         if cause.finding:
             before = self.state.written[number]
@@ -382,7 +388,7 @@ class Hunt:
         beside = place.with_name(place.name + states.UNFINISHED)
         files = {PLAN: shrunk.plan, SCRIPT: shrunk.script, STORY: "".join(f"{line}\n" for line in shrunk.story)}
         with paths.told(place):
-            if place.is_dir():  # Of a step that was killed before the state was written.
+            if place.is_dir():  # A step that was killed before it wrote the state has left it.
                 shutil.rmtree(place)
             beside.mkdir(parents=True, exist_ok=True)
             for name, text in files.items():
@@ -390,13 +396,13 @@ class Hunt:
                     (beside / name).write_text(text, encoding="utf-8")
             beside.replace(place)
 
-    def _error(self, one: Mapping[str, Any], problem: str) -> None:
+    def _note_error(self, one: Mapping[str, Any], problem: str) -> None:
         if len(self.state.errors) < states.ERRORS_MAX:
             self.state.errors.append([f"{one['arm']}, seed {one['seed']}", problem])
         self.state.arms[one["arm"]].errors += 1
 
-    def _each(self, work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> tuple[float, list[Any]]:
-        """CPU seconds of other processes, and the results of the tasks, in their order."""
+    def _run_tasks(self, work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> tuple[float, list[Any]]:
+        """Run tasks. Returns the CPU seconds of other processes, and the results in the order of the tasks."""
         if self._workers is None:
             return 0.0, [work(*task) for task in tasks]
         ahead = [self._workers.pool.submit(_timed, work, task) for task in tasks]
@@ -415,8 +421,8 @@ def _count(cause: Cause, arm: str, number: int) -> None:
     cause.arms[arm] = cause.arms.get(arm, 0) + number
 
 
-def _control(arm: Arm) -> str:
-    """What a control arm is called in causes; empty: it is none."""
+def _control_label(arm: Arm) -> str:
+    """The label of a control arm in keys of causes; empty for any other arm."""
     return f"({arm.name.partition('/')[2]})" if arm.control else ""
 
 
@@ -426,7 +432,7 @@ def _timed(work: Callable[..., Any], task: tuple[Any, ...]) -> tuple[float, Any]
     return time.process_time() - begin_s, result
 
 
-def _look_task(arm: Arm, seed: int, kind: str, known: Sequence[KnownFinding]) -> FirstLook:
+def _examine_task(arm: Arm, seed: int, kind: str, known: Sequence[KnownFinding]) -> FirstLook:
     try:
         return look(arm, seed, kind, known)
     except MemoryError:
@@ -464,8 +470,8 @@ def sweep(arm: Arm, first: int, count: int) -> Swept:
 
 
 def changed_rules(state: State) -> dict[str, str]:
-    """The rule values that explain how the classes of a build answer: for each subject that differs, the first that
-    explains most of them.
+    """The rule values with which the mode answers as the classes of a build do: for each subject that differs, that of
+    the values explaining it which explains the most subjects.
     """
     candidates = [one["explained"] for one in state.oracle if one["differ"]]
     counts = Counter(word for words in candidates for word in words)
@@ -475,12 +481,12 @@ def changed_rules(state: State) -> dict[str, str]:
 
 
 def new_causes(state: State) -> list[Cause]:
-    """The causes of the mode that are not known."""
+    """The causes outside of control arms that are not known."""
     return [cause for cause in state.causes.values() if not cause.known and not cause.control]
 
 
 def defects(state: State) -> list[Cause]:
-    """The causes of control arms that are no finding: a defect of the program, or a bug that no repair knows."""
+    """The causes in control arms that are not known findings: defects of Highwater, or bugs that no repair prevents."""
     return [cause for cause in state.causes.values() if cause.control and cause.known != FINDING]
 
 

@@ -1,7 +1,7 @@
-"""The findings of FINDINGS.md as a hunt recognises them: by what cures a failure, and by its story.
+"""The findings of FINDINGS.md as a hunt recognises them: by the repairs that cure a failure, and by its faults.
 
-The cure alone does not suffice: a repair may cure another bug by chance, or because it prevents the situation. The
-story alone does not either: the same faults lead to several bugs.
+The repairs alone do not suffice: one may cure another bug by chance, or because it prevents the situation. The faults
+alone do not either: the same faults lead to several bugs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOSS: Final = ("committed-loss", "exposed-loss")
 Repair = tuple[str, str]
 """A rule, and its value."""
 Part = tuple[frozenset[str], int]
-"""Kinds of fault, and how many of them a story has at least."""
+"""Kinds of fault, and the least number of faults of these kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ class KnownFinding:
 
     Attributes:
         name: the scripted scenario that shows it.
-        kinds: any of these violations.
+        kinds: kinds of violation, of which a failure has one.
         repair: the rule value that cures it.
-        story: the faults without which it cannot happen.
-        also_by: rule values each of which cures it as well.
-        not_by: rule values none of which cures it by itself.
+        story: the faults that it needs.
+        also_by: rule values each of which cures it, too.
+        not_by: rule values that do not cure it, each tried alone.
     """
 
     name: str
@@ -47,19 +47,19 @@ class KnownFinding:
     not_by: tuple[Repair, ...] = ()
 
     def is_told_by(self, faults: Iterable[str]) -> bool:
-        """Whether the kinds of a run's faults contain its story."""
+        """Whether a run with faults of these kinds has the faults that the finding needs."""
         there = Counter(faults)
         return all(sum(there[kind] for kind in kinds) >= least for kinds, least in self.story)
 
     def cures(self, case: Case, symptom: Symptom, trials: Trials) -> bool:
-        """Whether its repairs, and no others of those that it names, cure a case."""
+        """Whether `repair` and each of `also_by` cure a failure, and none of `not_by` does."""
         if symptom.kind not in self.kinds:
             return False
-        cured = (_cured(case, symptom, trials, one) for one in (self.repair, *self.also_by))
-        return all(cured) and not any(_cured(case, symptom, trials, one) for one in self.not_by)
+        cured = (_cures_alone(case, symptom, trials, one) for one in (self.repair, *self.also_by))
+        return all(cured) and not any(_cures_alone(case, symptom, trials, one) for one in self.not_by)
 
 
-def _cured(case: Case, symptom: Symptom, trials: Trials, repair: Repair) -> bool:
+def _cures_alone(case: Case, symptom: Symptom, trials: Trials, repair: Repair) -> bool:
     rules = case.mode.rules.override(case.rules)
     if unmet(RULES[repair[0]].where, [rules]) or rules.as_dict()[repair[0]] == repair[1]:
         return False
@@ -67,9 +67,9 @@ def _cured(case: Case, symptom: Symptom, trials: Trials, repair: Repair) -> bool
     return row["digest"] != trials.row(case)["digest"] and symptom.cured_in(row)
 
 
-_MOVE: Final = frozenset({"reassignment", "reassignment-cancel"})
-_LATE: Final = frozenset({"metadata-lag", "slow", "message-hold", "message-loss", "pause", "cut", "zombie"})
-_END: Final = _LATE | {
+_REASSIGNMENTS: Final = frozenset({"reassignment", "reassignment-cancel"})
+_DELAYS: Final = frozenset({"metadata-lag", "slow", "message-hold", "message-loss", "pause", "cut", "zombie"})
+_DEPARTURES: Final = _DELAYS | {
     "kill",
     "power-loss",
     "controlled-restart",
@@ -82,41 +82,55 @@ _END: Final = _LATE | {
     "host-loss",
     "rack-cut",
 }
-"""By which a broker leaves the ISR, or the leadership."""
-_DROPS: Final = ("elr_outside_assignment", "dropped")
-_MARKS: Final = ("resubmitted_reassignment", "replaces-marks")
-_TARGETS: Final = ("reassignment_completes", "targets-in-isr")
-"""As up to 4.2."""
-_ENOUGH: Final = ("reassignment_completes", "min-isr")
-_MOVED_ONCE: Final[tuple[Part, ...]] = ((_MOVE, 1), (_END, 1))
-_MOVED_TWICE: Final[tuple[Part, ...]] = ((_MOVE, 2), (_END, 1))
+"""Kinds of fault by which a broker leaves the ISR, or loses leadership."""
+_ELR_DROPS: Final = ("elr_outside_assignment", "dropped")
+_MARKS_REPLACED: Final = ("resubmitted_reassignment", "replaces-marks")
+_TARGETS_IN_ISR: Final = ("reassignment_completes", "targets-in-isr")
+"""The behaviour of releases up to 4.2."""
+_MIN_ISR: Final = ("reassignment_completes", "min-isr")
+_MOVED_ONCE: Final[tuple[Part, ...]] = ((_REASSIGNMENTS, 1), (_DEPARTURES, 1))
+_MOVED_TWICE: Final[tuple[Part, ...]] = ((_REASSIGNMENTS, 2), (_DEPARTURES, 1))
 FINDINGS: Final[Mapping[str, KnownFinding]] = {
     one.name: one
     for one in (
-        KnownFinding("reassignment-back", LOSS, _DROPS, _MOVED_TWICE, also_by=(_TARGETS,)),
-        KnownFinding("reassignment-cancelled", LOSS, _DROPS, _MOVED_TWICE, also_by=(_ENOUGH,), not_by=(_TARGETS,)),
-        KnownFinding("reassignment-to-one", LOSS, _DROPS, _MOVED_ONCE, not_by=(_TARGETS, _ENOUGH)),
-        KnownFinding("reassignment-again", LOSS, _MARKS, _MOVED_TWICE, not_by=(_DROPS,)),
+        KnownFinding("reassignment-back", LOSS, _ELR_DROPS, _MOVED_TWICE, also_by=(_TARGETS_IN_ISR,)),
         KnownFinding(
-            "reassignment-shrinks-isr", LOSS, _ENOUGH, _MOVED_ONCE, also_by=(_TARGETS,), not_by=(_DROPS, _MARKS)
+            "reassignment-cancelled", LOSS, _ELR_DROPS, _MOVED_TWICE, also_by=(_MIN_ISR,), not_by=(_TARGETS_IN_ISR,)
         ),
-        KnownFinding("reassignment-cancelled-power-loss", LOSS, _ENOUGH, _MOVED_ONCE, not_by=(_DROPS, _TARGETS)),
-        KnownFinding("elr-outside-assignment", ("no-progress",), _DROPS, _MOVED_ONCE, not_by=(_MARKS,)),
-        KnownFinding("reassignment-stuck", ("no-progress",), _MARKS, ((_MOVE, 2),), not_by=(_DROPS,)),
+        KnownFinding("reassignment-to-one", LOSS, _ELR_DROPS, _MOVED_ONCE, not_by=(_TARGETS_IN_ISR, _MIN_ISR)),
+        KnownFinding("reassignment-again", LOSS, _MARKS_REPLACED, _MOVED_TWICE, not_by=(_ELR_DROPS,)),
+        KnownFinding(
+            "reassignment-shrinks-isr",
+            LOSS,
+            _MIN_ISR,
+            _MOVED_ONCE,
+            also_by=(_TARGETS_IN_ISR,),
+            not_by=(_ELR_DROPS, _MARKS_REPLACED),
+        ),
+        KnownFinding(
+            "reassignment-cancelled-power-loss", LOSS, _MIN_ISR, _MOVED_ONCE, not_by=(_ELR_DROPS, _TARGETS_IN_ISR)
+        ),
+        KnownFinding("elr-outside-assignment", ("no-progress",), _ELR_DROPS, _MOVED_ONCE, not_by=(_MARKS_REPLACED,)),
+        KnownFinding(
+            "reassignment-stuck", ("no-progress",), _MARKS_REPLACED, ((_REASSIGNMENTS, 2),), not_by=(_ELR_DROPS,)
+        ),
         KnownFinding(
             "directory-assignment",
             LOSS,
             ("directory_assignment", "keeps-elr"),
-            ((frozenset({"disk-replaced"}), 1), (_END, 1)),
+            ((frozenset({"disk-replaced"}), 1), (_DEPARTURES, 1)),
         ),
         KnownFinding(
-            "forgotten-expansion", LOSS, ("equal_partition_epoch", "keeps-pending-isr"), ((_LATE, 1), (_END, 1))
+            "forgotten-expansion",
+            LOSS,
+            ("equal_partition_epoch", "keeps-pending-isr"),
+            ((_DELAYS, 1), (_DEPARTURES, 1)),
         ),
         KnownFinding(
             "recreated-topic",
             (*LOSS, "divergence"),
             ("recreated_reply", "dropped"),
-            ((frozenset({"topic-deletion"}), 1), (_LATE, 1)),
+            ((frozenset({"topic-deletion"}), 1), (_DELAYS, 1)),
         ),
         KnownFinding(
             "leader-in-failed-directory",
@@ -128,15 +142,15 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
             "stale-log-start",
             ("divergence",),
             ("epoch_recorded_at", "first-append"),
-            ((frozenset({"record-deletion", "retention"}), 1), (_END, 1)),
+            ((frozenset({"record-deletion", "retention"}), 1), (_DEPARTURES, 1)),
         ),
     )
 }
-"""By name, those first that need more cures to be recognised."""
+"""Name -> finding. The first that matches counts, so those with more repairs to check come first."""
 
 
 def known(hidden: Iterable[str] = ()) -> tuple[KnownFinding, ...]:
-    """All findings but the hidden ones; raises InputError if one of these is none."""
+    """All findings but the hidden ones; raises InputError if a hidden name is not that of a finding."""
     hidden = frozenset(hidden)
     if wrong := next((name for name in sorted(hidden) if name not in FINDINGS), ""):
         raise InputError(f"--hide {wrong}: no known finding has this name{did_you_mean(wrong, FINDINGS)}")
@@ -155,5 +169,5 @@ def recognise(
 
 
 def told_differently(name: str, faults: Iterable[str]) -> bool:
-    """Whether a failure that is cured like a known finding has another story."""
+    """Whether a failure that the repairs of a known finding cure lacks the faults that the finding needs."""
     return name in FINDINGS and not FINDINGS[name].is_told_by(faults)

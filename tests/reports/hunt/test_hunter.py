@@ -181,7 +181,7 @@ def test_the_same_from_three_processes(tmp_path: Path, monkeypatch: pytest.Monke
         return 0.0, [work(*task) for task in tasks]
 
     one = until(tmp_path / "one", 3_000)
-    monkeypatch.setattr(Hunt, "_each", here)
+    monkeypatch.setattr(Hunt, "_run_tasks", here)
     assert until(tmp_path / "three", 3_000, processes=3) == one
 
 
