@@ -136,7 +136,7 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
             "leader-in-failed-directory",
             ("no-progress",),
             ("reported_directory", "excluded"),
-            ((frozenset({"directory-unrepaired"}), 1), (_END, 1)),
+            ((frozenset({"directory-unrepaired"}), 1), (_DEPARTURES, 1)),
         ),
         KnownFinding(
             "stale-log-start",
