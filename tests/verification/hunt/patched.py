@@ -7,8 +7,9 @@ a defect, it says that the class differs, and does not take it for a repair; for
 other rule value may be named.
 
 Each verdict is printed and kept as soon as a build's hunt ends. The same command goes on after an interruption: it
-repeats no build that has a verdict, and continues the hunt that was interrupted. Builds, hunts and verdicts are in
-``--folder``, in a folder of their own for each code version.
+repeats no build that has a verdict, and continues the hunt that was interrupted. A build is undecided if its hunt had
+no time for the class that is changed; then the same command, with a longer ``--for``, continues its hunt, too. Builds,
+hunts and verdicts are in ``--folder``, in a folder of their own for each code version.
 
 It needs Maven, which fetches sources and, for the patches in Scala, Scala's compiler.
 """
@@ -43,7 +44,7 @@ from tests.places import ROOT
 from tests.verification.oracle.build import CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
 RELEASE: Final = "4.3.1"
 SCALA: Final = "2.13.18"
@@ -299,11 +300,10 @@ def problems(name: str, code: int | None, state: State) -> list[str]:
     differing = {subject for subject, one in compared.items() if one["differ"]}
     wrong = [f"{one['subject']}: {one['problem']}" for one in state.oracle if one["problem"]]
     if name == UNCHANGED:
-        wrong += _not_compared(sorted({subject for patch in PATCHES.values() for subject in patch.subjects}), compared)
         return wrong + [f"{subject} differs" for subject in sorted(differing)]
     patch = PATCHES[name]
     if not differing & set(patch.subjects):
-        wrong += _not_compared(patch.subjects, compared) or ["no class differs"]
+        wrong.append("no class differs")
     if code == exit_codes.EXPECTED and differing:
         wrong.append(f"exit code {code}")
     if patch.rule and rules != {patch.rule}:
@@ -315,9 +315,16 @@ def problems(name: str, code: int | None, state: State) -> list[str]:
     return wrong + [f"it finds {finding}, which the build repairs" for finding in sorted(repaired & seen)]
 
 
-def _not_compared(wanted: Sequence[str], compared: Collection[str]) -> list[str]:
-    missing = [subject for subject in wanted if subject not in compared]
-    return [f"there was no time to compare {' and '.join(missing)}"] if missing else []
+def not_compared(name: str, state: State) -> list[str]:
+    """The subjects without which a build is undecided, and for which the hunt had no time."""
+    compared = {one["subject"]: one["differ"] for one in state.oracle}
+    if name == UNCHANGED:
+        subjects = sorted({subject for patch in PATCHES.values() for subject in patch.subjects})
+    else:
+        subjects = list(PATCHES[name].subjects)
+        if any(compared.get(CLASSES[subject]) for subject in subjects):
+            return []
+    return [subject for subject in subjects if CLASSES[subject] not in compared]
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,16 +334,21 @@ class Verdict:
     Attributes:
         build: its name.
         wrong: what the hunt judged wrongly; nothing: all is right.
+        missing: the subjects that it has to compare yet; if there are any, the build is undecided.
         lines: what it compared, ran and answered.
     """
 
     build: str
     wrong: list[str]
+    missing: list[str]
     lines: list[str]
 
     def told(self) -> str:
         """For a reader."""
-        lines = [f"{self.build}: {'; '.join(self.wrong) or 'right'}", *(f"  {line}" for line in self.lines)]
+        word = "; ".join(self.wrong) or "right"
+        if self.missing:
+            word = f"undecided: there was no time to compare {' and '.join(self.missing)}"
+        lines = [f"{self.build}: {word}", *(f"  {line}" for line in self.lines)]
         return "".join(f"{line}\n" for line in lines)
 
 
@@ -358,7 +370,8 @@ def judged(name: str, ended: Ended, took_s: float) -> Verdict:
         ", ".join(f"{part} {seconds:.0f} s" for part, seconds in spent.items()),
         *(f"| {line}" for line in ended.answer),
     ]
-    return Verdict(name, problems(name, ended.code, state), lines)
+    missing = not_compared(name, state)
+    return Verdict(name, [] if missing else problems(name, ended.code, state), missing, lines)
 
 
 def _as_with(explained: Sequence[str]) -> str:
@@ -399,8 +412,9 @@ def judge(names: Sequence[str], folder: Path, limit: str, most_s: float) -> int:
                 tell(f"{name}: not judged: {error.problems[0]}\n")
                 continue
             verdict = judged(name, ended, time.monotonic() - begin_s)
-            verdicts.add(verdict)
-        right += not verdict.wrong
+            if not verdict.missing:
+                verdicts.add(verdict)
+        right += not (verdict.wrong or verdict.missing)
         tell(verdict.told())
     return right
 
