@@ -146,7 +146,7 @@ class Hunt:
         if not (self.folder / states.STATE).is_file():
             states.save(self.folder, self.state)  # So the same command goes on after an interruption of the first step.
         noted = paged = self.clock.wall_s()
-        whole = True
+        completed = True
         with ExitStack() as stack:
             if self.processes > 1:
                 self._workers = stack.enter_context(Workers(self.processes))
@@ -164,14 +164,14 @@ class Hunt:
                         paged = now
                         self.page(self)
             except KeyboardInterrupt:
-                whole = False
+                completed = False
                 self.state = states.load(self.folder, self.state.about)  # As it was before the step that was cut short.
             except BrokenProcessPool:
                 raise UnavailableError(
                     "a process was killed (out of memory?); fewer processes (--local) need less memory"
                 ) from None
         self.page(self)
-        return whole
+        return completed
 
     def step(self) -> None:
         """Make the next step, and write the state."""
@@ -208,9 +208,9 @@ class Hunt:
         if number and self._time(BROKERS_WALL) <= BROKERS_SHARE * self._time("wall") and self._has_time_for_brokers():
             return BROKERS, lambda: self._run_on_brokers(number)
         # Each failure is examined before any is shrunk, so that the result is the same with any number of processes.
-        ahead = [one for one in self.state.pending if not one["looks"]]
-        if ahead:
-            return "look", lambda: self._examine(ahead[: LOOKS * self.processes])
+        unexamined = [one for one in self.state.pending if not one["looks"]]
+        if unexamined:
+            return "look", lambda: self._examine(unexamined[: LOOKS * self.processes])
         if self.state.pending:
             return "shrink", lambda: self._shrink(self.state.pending[: self.processes])
         return "sweep", self._sweep
@@ -306,8 +306,8 @@ class Hunt:
 
     def _awaits_brokers(self, number: int) -> bool:
         one = self.state.written[number]
-        ahead = one.script and not one.obstacle and len(one.runs) < self.repeat
-        return bool(ahead and not self.lacks and all(run["result"] != acting.DIFFERS for run in one.runs))
+        runs_left = one.script and not one.obstacle and len(one.runs) < self.repeat
+        return bool(runs_left and not self.lacks and all(run["result"] != acting.DIFFERS for run in one.runs))
 
     def _broker_order(self, number: int) -> tuple[int, int]:
         """Sort key of new causes that wait for a run on brokers: those with most undecided runs come last."""
@@ -405,8 +405,8 @@ class Hunt:
         """Run tasks. Returns the CPU seconds of other processes, and the results in the order of the tasks."""
         if self._workers is None:
             return 0.0, [work(*task) for task in tasks]
-        ahead = [self._workers.pool.submit(_timed, work, task) for task in tasks]
-        done = [one.result() for one in ahead]
+        futures = [self._workers.pool.submit(_timed, work, task) for task in tasks]
+        done = [future.result() for future in futures]
         return sum(spent for spent, _ in done), [result for _, result in done]
 
     def _time(self, name: str) -> float:
