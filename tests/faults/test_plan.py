@@ -95,12 +95,13 @@ def test_faults_lie_within_their_limits(kind: str) -> None:
     for fault in faults:
         assert fault.kind == kind
         assert 5_000 <= fault.at_us <= 9_000
-        assert low <= fault.lasts_us <= high
-        assert least <= fault.value <= most
+        assert low <= fault.lasts_us <= high, f"LASTS says otherwise of {kind}"
+        assert least <= fault.value <= most, f"VALUES says otherwise of {kind}"
         assert len(set(fault.targets)) == len(fault.targets)
     assert len({fault.value for fault in faults}) > (kind in VALUES)
     targets = {target for fault in faults for target in fault.targets}
-    assert targets == AIMED.get(kind, NAMES | {1, 2, 3} | ({0} if kind in LINKS else set()))
+    aimed = AIMED.get(kind, NAMES | {1, 2, 3} | ({0} if kind in LINKS else set()))
+    assert targets == aimed, f"AIMED says otherwise of {kind}"
 
 
 @pytest.mark.parametrize("kind", ["kill", "cut"])

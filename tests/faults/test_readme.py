@@ -42,4 +42,7 @@ def table() -> str:
 
 
 def test_the_table_is_what_kinds_declare() -> None:
-    assert table() in README.read_text(encoding="utf-8"), f"the table is to be\n\n{table()}"
+    page = README.read_text(encoding="utf-8")
+    lacking = [line for line in table().splitlines(keepends=True) if line not in page]
+    assert not lacking, f"the table lacks\n\n{''.join(lacking)}"
+    assert table() in page, f"the table has other lines, or another order; it is to be\n\n{table()}"

@@ -18,7 +18,7 @@ def page() -> str:
 
 
 def test_the_page_is_that_of_the_sources(page: str) -> None:
-    assert PAGE.read_text(encoding="utf-8") == page  # python -m highwater.plugin_reference
+    assert PAGE.read_text(encoding="utf-8") == page, "python -m highwater.plugin_reference writes it anew"
 
 
 def test_every_name_of_the_interface_is_there(page: str) -> None:

@@ -168,7 +168,8 @@ def test_histories_do_not_depend_on_what_decides_nothing_in_the_mode(mode: str) 
 
 def test_all_are_shown_to_decide_somewhere_but_for_the_rare() -> None:
     elsewhere = {key for key, one in KEYS.items() if one.where}
-    assert {*RULES_DECIDE, *KEYS_DECIDE, *RARE} == {*RULES, *elsewhere}
+    listed = {*RULES_DECIDE, *KEYS_DECIDE, *RARE}
+    assert listed == {*RULES, *elsewhere}, "RULES_DECIDE or KEYS_DECIDE names a run, or RARE a reason why there is none"
 
 
 @pytest.mark.parametrize("name", [*RULES_DECIDE, *KEYS_DECIDE])
@@ -180,7 +181,8 @@ def test_something_depends_on_it_where_it_decides(name: str) -> None:
     where = RULES[name].where if name in RULES else KEYS[name].where
     assert not unmet(where, [MODES[mode].rules])
     rules, settings = ({name: str(value)}, {}) if name in RULES else ({}, {name: value})
-    assert run_row(what.with_settings(settings), mode, seed, rules)["digest"] != run_row(what, mode, seed)["digest"]
+    one, other = run_row(what, mode, seed), run_row(what.with_settings(settings), mode, seed, rules)
+    assert one["digest"] != other["digest"], f"{name}={value} does not change the history of that run: name another one"
 
 
 def test_a_line_tells_what_decides_nothing_in_which_modes_and_why() -> None:

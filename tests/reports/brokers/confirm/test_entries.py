@@ -40,7 +40,7 @@ def test_an_entry_can_be_acted_out(entry: Entry) -> None:
     scenario = load(entry.scenario)
     release = Release(entry.release, ())
     mode, _ = mode_of(release)
-    assert mode.name in scenario.expect
+    assert mode.name in scenario.expect, f"the scenario does not say what to expect of {mode.name}, the nearest mode"
     rules = RulesInForce(mode.rules, {})
     assert actions.missing(scenario, [line for line in scenario.script if rules.fit(line.rules, None)], release) == []
 
@@ -85,9 +85,9 @@ def test_a_run_counts_if_harness_and_scenario_are_the_present_ones() -> None:
 
 
 def test_the_page_has_the_table_of_the_runs() -> None:
-    """Write it by ``python -m tests.verification.confirm --table`` if it has not."""
     page = PAGE.read_text(encoding="utf-8")
-    assert renewed(page, table(map(json.loads, RUNS.read_text(encoding="utf-8").splitlines()))) == page
+    present = renewed(page, table(map(json.loads, RUNS.read_text(encoding="utf-8").splitlines())))
+    assert present == page, "python -m tests.verification.confirm --table writes it anew"
 
 
 def test_tickets_have_the_counts_of_the_runs() -> None:
