@@ -12,6 +12,7 @@ from faults.kinds.controller_pause import ControllerPause
 from faults.kinds.corrupt_tail import CorruptTail
 from faults.kinds.cut import Cut
 from faults.kinds.directory_failures import DirectoryFailure, DirectoryReplaced, DirectoryUnrepaired
+from faults.kinds.directory_move import DirectoryMove
 from faults.kinds.disk_replaced import DiskReplaced
 from faults.kinds.disk_stall import DiskStall
 from faults.kinds.duplicate import Duplicate
@@ -77,6 +78,7 @@ KINDS: Final[dict[str, FaultKind]] = {
         DirectoryFailure(),
         DirectoryReplaced(),
         DirectoryUnrepaired(),
+        DirectoryMove(),
     )
 }
 """Name -> kind; those of plug-ins last."""

@@ -99,6 +99,13 @@ class LogDirectories:
         for directory in self.online:
             directory.storages.pop(name, None)
 
+    def move(self, name: str, directory: LogDirectory, now_us: int) -> None:
+        """Move the files of a replica to another directory. Kafka: LogManager#replaceCurrentWithFutureLog (1.1-4.4)."""
+        source = self.directory_of(name)
+        assert source is not None
+        storage = directory.storages[name] = source.storages.pop(name)
+        storage.moved(now_us)
+
     # Markers of clean shutdowns.
 
     @property

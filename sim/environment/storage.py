@@ -327,6 +327,24 @@ class Storage:
         self.log_start_moved(now_us)
         self._recount()
 
+    def moved(self, now_us: int) -> None:
+        """Note that the log was copied to another directory just now: to its page cache, up to what was flushed while
+        it was appended. The checkpoint files there have no entry yet.
+
+        Kafka: LogManager#replaceCurrentWithFutureLog (1.1-4.4).
+        """
+        log = self.log
+        self._written_us = [now_us] * len(self._written_us)
+        self.recovery_point = log.log_start
+        if self._flush_records > 1:
+            self._synced = 0
+        for file in (self.hw_file, self.recovery_point_file, self.log_start_file):
+            file.catch_up(None, now_us)
+            file.content = None
+        if self._synced == len(self._written_us):
+            self.recovery_point = log.leo
+        self._recount()
+
     def log_start_moved(self, now_us: int) -> None:
         """Note that the log start or first segment moved; data below it stays on disk until `delete_segments`.
 

@@ -207,6 +207,10 @@ class Broker(Following):
         self._removed.append(replica)
         replica.remove()
 
+    def move_replica(self, name: str, directory: LogDirectory) -> bool:  # noqa: ARG002 - for KRaft
+        """Begin to move a replica to another log directory; False if there is none, or it is there or on its way."""
+        return False
+
     def report_failed(self, directory: LogDirectory) -> None:
         """Report a log directory that has failed to the control plane."""
 

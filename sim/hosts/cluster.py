@@ -396,6 +396,16 @@ class Cluster:
         self.start(broker)
         return True
 
+    def move_replica(self, broker: int, name: str, place: int) -> bool:
+        """Move a broker's replica of a partition to the log directory of this number, with 0 to the one after its own.
+        False without a process that has a replica to move.
+        """
+        process, directories = self.running.get(broker), self.machines.directories[broker].all
+        if process is None or len(directories) < 2:
+            return False
+        number = place or self.machines.place_of(broker, name, 0) + 1
+        return process.move_replica(name, directories[(number - 1) % len(directories)])
+
     def fail_directory_for_good(self, broker: int, place: int, by: object = None) -> bool:
         """Fail a log directory (`Machines.fail_directory`) that nobody repairs.
 

@@ -488,12 +488,12 @@ class ControllerQuorum(QuorumSessions):
         if not isinstance(state, PartitionRegistration):
             return False
         electable = state.isr + state.elr
+        recovery = self.active.recovery
+        if not electable and recovery is None and len(state.last_known_elr) == 1:
+            electable = state.last_known_elr
         if electable:
             return bool(offline) and all(broker in offline for broker in electable)
-        if state.leader:
-            return False
-        recovery = self.active.recovery
-        return len(state.last_known_elr) != 1 if recovery is None else recovery.manual_count > 0
+        return not state.leader and (recovery is None or recovery.manual_count > 0)
 
     def unsettled_brokers(self, brokers: Iterable[int], running: Mapping[int, Broker]) -> str:
         image, end = self.active.image, len(self.log.records)

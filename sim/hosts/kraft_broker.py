@@ -45,6 +45,8 @@ from sim.protocol.kraft.quorum_messages import (
 from sim.protocol.messages import NO_BROKER_EPOCH
 from sim.protocol.replica.become_follower import stops_fetcher
 
+COPY_US: Final = 100_000
+"""Time until a future replica has copied a log, here always the same."""
 FIRST_ASSIGN_RETRY_US: Final = 100_000
 LONGEST_ASSIGN_RETRY_US: Final = 10_000_000
 """Longest back-off between retries of AssignReplicasToDirs, which doubles each time."""
@@ -129,6 +131,7 @@ class KRaftBroker(Broker):
         "_lifecycle",
         "_lifecycle_request",
         "_log",
+        "_moving",
         "_only_directory",
         "_previous_broker_epoch",
         "_published_us",
@@ -159,6 +162,8 @@ class KRaftBroker(Broker):
         self._wants_shut_down = False
         self._assigning: dict[str, int] = {}
         """Partition -> id of its log directory, while that is being reported."""
+        self._moving: dict[str, LogDirectory] = {}
+        """Partition -> log directory to which its replica is being moved."""
         self._deleted: list[str] = []
         self._sender = AlterPartitionManager(self)
         self._alter_request: AlterPartitionRequest | None = None
@@ -489,6 +494,8 @@ class KRaftBroker(Broker):
             return
         name = state.name
         directory = self._only_directory if self._only_directory >= 0 else self._actual_directory(name)
+        if self._moving and name in self._moving:
+            directory = self._move_if_assigned(replica, state, directory)
         if (
             state.directory(self.node) != directory
             and self._assigning.get(name) != directory
@@ -577,6 +584,54 @@ class KRaftBroker(Broker):
         self.to_control(AssignReplicasToDirsRequest(self.node, self.broker_epoch, name, directory))
         later = name, directory, min(2 * retry_us, LONGEST_ASSIGN_RETRY_US)
         self.kernel.call_at(self.kernel.now_us + retry_us, self.life, self._assign_directory, later)
+
+    # Moves between log directories.
+
+    def move_replica(self, name: str, directory: LogDirectory) -> bool:
+        """See `Broker.move_replica`: the future replica copies the log, and is then assigned to its directory.
+
+        A process that ends before that gives the move up; in Kafka the next one continues it.
+        Kafka: ReplicaManager#alterReplicaLogDirs (1.1-4.4).
+        """
+        here = self.directories.directory_of(name)
+        if name not in self.replicas or name in self._moving or directory is here:
+            return False
+        if directory not in self.live_directories:
+            return False
+        self._moving[name] = directory
+        self.kernel.call_at(self.kernel.now_us + COPY_US, self.life, self._promote, name)
+        return True
+
+    def _promote(self, name: str) -> None:
+        """The future replica has caught up: the controller has to know its directory before it replaces the log.
+
+        Kafka: ReplicaAlterLogDirsThread#maybePromoteFutureReplica (3.9-4.4).
+        """
+        target = self._moving.get(name)
+        state = self.known.get(name)
+        if target is None or name not in self.replicas or not isinstance(state, PartitionRegistration):
+            self._moving.pop(name, None)
+            return
+        self._assigning[name] = target.number
+        self._assign_directory((name, target.number, FIRST_ASSIGN_RETRY_US))
+
+    def _move_if_assigned(self, replica: HostedReplica, state: PartitionRegistration, directory: int) -> int:
+        """Let the future replica replace the log if the metadata has its directory. Returns the directory that the
+        metadata should have: without a directory that has failed meanwhile.
+        """
+        target = self._moving[replica.name]
+        if target not in self.live_directories:
+            del self._moving[replica.name]
+            return directory
+        if state.directory(self.node) != target.number:
+            return target.number if self._assigning.get(replica.name) == target.number else directory
+        del self._moving[replica.name]
+        self.end_elision()
+        self.directories.move(replica.name, target, self.kernel.now_us)
+        replica.partition.replace_with_future_log()
+        self.reached(probes.REPLICA_MOVED)
+        self.network.note_broker_change()
+        return target.number
 
     def report_failed(self, directory: LogDirectory) -> None:
         """See `Broker.report_failed`. Kafka: DirectoryEventHandler#handleFailure (3.9-4.4)."""

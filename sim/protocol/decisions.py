@@ -121,6 +121,7 @@ class Decisions:
         self.checks_first_offset = self._on(rules.append_check == "first-offset")
         self.error_kills_thread = self._on(rules.append_error == "thread-dies")
         self.recovery_fails_on_overlaps = self._on(rules.overlap_recovery == "fails")
+        self.carries_epochs = self._on(rules.moved_log_epochs == "carried-over")
         self.halts_out_of_range = self._on(rules.out_of_range == "halts")
         # High watermark and ISR.
         self.hw_needs_min_isr = self._on(rules.hw_needs_min_isr == "yes")

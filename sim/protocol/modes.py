@@ -129,6 +129,7 @@ _HW: Final = Rules(
     append_check="last-offset",
     append_error="thread-dies",
     overlap_recovery="fails",
+    moved_log_epochs="of-records",
     out_of_range="halts",
     hw_needs_min_isr="no",
     min_isr_cap="none",
@@ -288,6 +289,7 @@ _ELR_REPAIRED: Final = _ELR_4_3.override(
     {
         "reassignment_completes": "min-isr",
         "reported_directory": "excluded",
+        "moved_log_epochs": "carried-over",
         "resubmitted_reassignment": "replaces-marks",
         "elr_outside_assignment": "dropped",
         "min_isr_change": "clears-if-enough",
@@ -423,6 +425,7 @@ MODES: Final[dict[str, Mode]] = {
                     "equal_partition_epoch": "keeps-pending-isr",
                     "recreated_reply": "dropped",
                     "reported_directory": "excluded",
+                    "moved_log_epochs": "carried-over",
                 }
             ),
             _KEEPS_ALL_SHOWN,

@@ -245,6 +245,7 @@ REPLICA_OFFLINE: Final = _storage("replica-offline", "a request meets a replica 
 REPLICA_ELSEWHERE: Final = _storage(
     "replica-elsewhere", "a broker creates a replica whose files may be in a failed log directory in another one"
 )
+REPLICA_MOVED: Final = _storage("replica-moved", "a future replica in another log directory replaces the log")
 
 _client = partial(_probe, "client")
 WRITE_NOT_LEADER: Final = _client("write-not-leader", "a write fails: the broker does not lead")

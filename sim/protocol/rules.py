@@ -216,6 +216,16 @@ class Rules:
             TAKES_OVERLAPS,
         ),
     ]
+    moved_log_epochs: Annotated[
+        Literal["of-records", "carried-over"],
+        RuleSpec(
+            "Which leader epochs a log has in its cache after it was moved to another log directory: those of its "
+            "records, as the future replica noted them while it copied; or all that it had, also those in which "
+            "nothing was appended (no release). Without these, a leader has no answer about such an epoch.",
+            "LogManager.replaceCurrentWithFutureLog; KAFKA-15608, KAFKA-20961",
+            KRAFT,
+        ),
+    ]
     out_of_range: Annotated[
         Literal["halts", "truncates"],
         RuleSpec(

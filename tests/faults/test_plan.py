@@ -64,7 +64,7 @@ VALUES = {
     "message-hold": (1, 17),
     "message-copy": (1, 12),
     **dict.fromkeys(("topic-creation", "topic-deletion", "partition-creation"), (0, 65_535)),
-    **dict.fromkeys(("directory-failure", "directory-replaced", "directory-unrepaired"), (0, 2)),
+    **dict.fromkeys(("directory-failure", "directory-replaced", "directory-unrepaired", "directory-move"), (0, 2)),
 }
 AIMED = {
     "retention": {LEADER},

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from faults.kind import node_of
 from reports.brokers.confirm.clients import Send
+from reports.brokers.confirm.cluster import TOPIC
+from reports.brokers.confirm.further_partitions import alter_log_directory
 from reports.brokers.confirm.observer import SEEN
 from reports.brokers.confirm.proxy import CONTROL, EVERYTHING, HEARTBEAT
 from sim.history import steps as kinds
@@ -29,13 +31,21 @@ _REASSIGN: Final = (2, 4)
 _ADMIN: Final = (0, 11)
 _KRAFT: Final = (3, 3)
 _IDEMPOTENT: Final = (1, 0)
+_DIRECTORIES: Final = (3, 9)
+"""The first pinned release that reports failed log directories."""
+OF_PARTITIONS: Final = ("produce", "directory-failure", "directory-replaced", "directory-unrepaired", "directory-move")
+"""Actions that may name a partition besides the first."""
 
 
 def _produce(actor: Actor, params: Mapping[str, Any]) -> None:
     records = params.get("records", 1)
     acks = acks_number(str(params["acks"] if "acks" in params else actor.config["acks"]))
     actor.batches[params["batch"]] = actor.next_id
-    actor.clients.produce(Send(params["batch"], actor.next_id, records, acks))
+    partition = params.get("partition", "")
+    if partition in actor.further.replicas:
+        actor.further.produce(actor.clients, Send(params["batch"], actor.next_id, records, acks, partition=partition))
+    else:
+        actor.clients.produce(Send(params["batch"], actor.next_id, records, acks))
     actor.next_id += records
 
 
@@ -145,6 +155,33 @@ def _disk_stall(actor: Actor, params: Mapping[str, Any]) -> None:
         actor.later_as_simulated(lambda: proxies.stall(broker, stalled=False))
 
 
+def _directory(kind: StepKind, *, repaired: bool, replaced: bool = False) -> Action:
+    """An action that fails one log directory of a broker, and perhaps repairs it and restarts the broker."""
+
+    def act(actor: Actor, params: Mapping[str, Any]) -> None:
+        broker, number = params["broker"], params.get("directory", 0)
+        node = actor.cluster.node(broker)
+        log = actor.further.log_of(params["partition"]) if "partition" in params else f"{TOPIC}-0"
+        place = (number - 1) % node.directories + 1 if number else node.place_of(log)
+        actor.fail_directory(broker, place)
+        actor.note(kind.name, broker=broker)
+        if repaired:
+            actor.unrepaired.append((broker, place, replaced))
+            if params.get("repair_ms") is not None:
+                delay_s = actor.cluster.paced_ms(params["repair_ms"]) / 1000
+                actor.later(delay_s, lambda: actor.repair_directory(broker, place))
+
+    return act
+
+
+def _directory_move(actor: Actor, params: Mapping[str, Any]) -> None:
+    node = actor.cluster.node(params["broker"])
+    log = actor.further.log_of(params["partition"]) if "partition" in params else f"{TOPIC}-0"
+    number = params.get("directory", 0) or node.place_of(log) + 1
+    topic, _, partition = log.rpartition("-")
+    alter_log_directory(node, (number - 1) % node.directories + 1, topic, [int(partition)])
+
+
 def _controller_failover(actor: Actor, _: Mapping[str, Any]) -> None:
     if actor.cluster.release.kraft:
         actor.cluster.kill([CONTROL])
@@ -177,6 +214,10 @@ ACTIONS: Final[dict[str, Action]] = {
         kinds.CORRUPT_TAIL, lambda cluster, params: cluster.corrupt_tail(params["broker"], params.get("batches", 1))
     ),
     "controlled-restart": _controlled_restart,
+    "directory-failure": _directory(kinds.DIRECTORY_FAILED, repaired=True),
+    "directory-replaced": _directory(kinds.DIRECTORY_FAILED, repaired=True, replaced=True),
+    "directory-unrepaired": _directory(kinds.DIRECTORY_FAILED, repaired=False),
+    "directory-move": _directory_move,
     "pause": _pause,
     "resume": _resume,
     "cut": _on_links(kinds.CUT, lambda actor, _params, source, target: actor.cluster.proxies.cut(source, target)),
@@ -209,6 +250,7 @@ SINCE: Final = {
     "min-isr-change": _ADMIN,
     "delete-records": _ADMIN,
     "metadata-lag": _KRAFT,
+    **dict.fromkeys(OF_PARTITIONS[1:], _DIRECTORIES),
 }
 """Action -> the first release that has a request for it."""
 
@@ -222,7 +264,15 @@ def missing(scenario: Scenario, lines: Iterable[ScriptLine], release: Release) -
         found.append(f"enable.idempotence has no counterpart in {release.name}: it takes brokers from 1.0 on")
     if scenario.broker_modes:
         found.append("brokers of several releases in one cluster have no counterpart")
+    found += [
+        f"[[topics]]: {topic.name}: a topic that is created later, or has settings of its own, has no counterpart"
+        for topic in scenario.topics
+        if topic.config or not topic.created
+    ]
+    first = {"", f"{scenario.topics[0].name}-0" if scenario.topics else ""}
     for line in lines:
+        if line.params.get("partition", "") not in first and line.do not in OF_PARTITIONS:
+            found.append(f"do = {line.do!r} has no counterpart for another partition than the first")
         if line.do not in ACTIONS:
             found.append(f"do = {line.do!r} has no counterpart")
         elif release.number < SINCE.get(line.do, ()):

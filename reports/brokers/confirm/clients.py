@@ -49,6 +49,7 @@ class Send:
         offset: offset at which it was acknowledged; None: not yet.
         by: broker that acknowledged it.
         sequence: its sequence number, from an idempotent producer.
+        partition: its partition; "" for the first.
         rewritten, is_retry: see `sim.protocol.client.producer_sequences.Sequenced`.
     """
 
@@ -59,6 +60,7 @@ class Send:
     offset: int | None = None
     by: int = 0
     sequence: Sequence = NO_SEQUENCE
+    partition: str = ""
     rewritten: bool = False
     is_retry: bool = False
 
@@ -144,7 +146,7 @@ class KafkaClients:
                     return False
                 if send.acks:
                     sequences.assign(send)
-            told = wire.ask(self._cluster.node(leader).client_port, self._request(send), self._timeout_s + 1)
+            told = wire.ask(self._cluster.node(leader).client_port, self.request(send), self._timeout_s + 1)
         except wire.RETRIABLE as failure:
             self._refused(send, str(failure))
             return False
@@ -191,7 +193,8 @@ class KafkaClients:
             raise OSError(f"error {told.error_code}")
         return int(told.producer_id)
 
-    def _request(self, send: Send) -> Any:
+    def request(self, send: Send, name: str = TOPIC, number: int = 0) -> Any:
+        """The request that produces a batch to a partition of a topic."""
         from kafka.protocol.producer import ProduceRequest
         from kafka.record import MemoryRecordsBuilder
 
@@ -213,13 +216,13 @@ class KafkaClients:
             )
         builder.close()
         topic = ProduceRequest.TopicProduceData
-        partition = topic.PartitionProduceData(index=0, records=bytes(builder.buffer()))
+        partition = topic.PartitionProduceData(index=number, records=bytes(builder.buffer()))
         return ProduceRequest(
             version=2 if self._old else 3 if send.sequence == NO_SEQUENCE else 5,
             transactional_id=None,
             acks=send.acks,
             timeout_ms=int(self._timeout_s * 1000),
-            topic_data=[topic(name=TOPIC, partition_data=[partition])],
+            topic_data=[topic(name=name, partition_data=[partition])],
         )
 
     # Consumer.
@@ -343,8 +346,8 @@ class KafkaAdminClient:
             time.sleep(_RETRY_S)
         raise TimeoutError(f"no broker answered {type(request).__name__}")
 
-    def create_topic(self, replicas: Iterable[int], controller: int) -> None:
-        """Create the partition with its replicas.
+    def create_topic(self, replicas: Iterable[Iterable[int]], controller: int, name: str = TOPIC) -> None:
+        """Create a topic, whose partitions have these replicas.
 
         Raises:
             TimeoutError: the cluster rejected it.
@@ -352,10 +355,13 @@ class KafkaAdminClient:
         from kafka.protocol.admin import CreateTopicsRequest
 
         topic = CreateTopicsRequest.CreatableTopic
-        assignment = topic.CreatableReplicaAssignment(partition_index=0, broker_ids=list(replicas))
+        assignments = [
+            topic.CreatableReplicaAssignment(partition_index=number, broker_ids=list(brokers))
+            for number, brokers in enumerate(replicas)
+        ]
         request = CreateTopicsRequest(
             version=0 if not self._cluster.release.kraft else 2,
-            topics=[topic(name=TOPIC, num_partitions=-1, replication_factor=-1, assignments=[assignment], configs=[])],
+            topics=[topic(name=name, num_partitions=-1, replication_factor=-1, assignments=assignments, configs=[])],
             timeout_ms=10_000,
             validate_only=False,
         )

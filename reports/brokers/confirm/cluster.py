@@ -64,6 +64,10 @@ _FLOORS_MS: Final = {
     "unclean.leader.election.interval.ms": 1_000,
 }
 """Settings that are scaled by the pace -> the shortest values that JVMs on a busy machine can keep."""
+_UNREPORTED_MS: Final = 10_000
+"""Shortest ``log.dir.failure.timeout.ms`` of brokers with several log directories."""
+_NOTICED_MS: Final = 100
+"""Interval at which brokers with several log directories write their HW files."""
 _START_MS: Final = 15_000
 """Maximum start-up time of a JVM on a busy machine."""
 _FIXED: Final = {
@@ -106,6 +110,8 @@ class KafkaNode:
         incarnation: number of starts, the last at `started_s`; the last kill was at `ended_s`.
         stopped: whether it was stopped on purpose; otherwise it must run.
         sizes: segment -> (time, size) at each observed change of size.
+        directories: number of its log directories, from 1 on.
+        failed: number of a log directory that has failed -> where its contents are.
     """
 
     id: int
@@ -122,16 +128,37 @@ class KafkaNode:
     stopped: bool = True
     paused: bool = False
     sizes: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
+    directories: int = 1
+    failed: dict[int, Path] = field(default_factory=dict)
 
     @property
     def data(self) -> Path:
-        """Its data folder, which stands for its disk."""
+        """Its data folder, which stands for its disk: the first log directory."""
         return self.folder / "data"
+
+    @property
+    def metadata(self) -> Path:
+        """The folder of a broker's metadata log, if it has several log directories: it outlives each of them."""
+        return self.folder / "metadata"
+
+    def directory(self, place: int) -> Path:
+        """The path of a log directory."""
+        return self.data if place == 1 else self.folder / f"data-{place}"
+
+    def contents(self, place: int) -> Path:
+        """The contents of a log directory, which a failed one keeps elsewhere."""
+        return self.failed.get(place, self.directory(place))
+
+    def place_of(self, log: str) -> int:
+        """The number of the log directory with a log; 1 if none has it."""
+        places = range(1, self.directories + 1)
+        return next((place for place in places if (self.contents(place) / log).is_dir()), 1)
 
     @property
     def log_folder(self) -> Path:
         """The folder of its replica of the partition."""
-        return self.data / f"{TOPIC}-0"
+        log = f"{TOPIC}-0"
+        return self.data / log if self.directories == 1 else self.contents(self.place_of(log)) / log
 
     @property
     def output(self) -> Path:
@@ -182,6 +209,8 @@ class KafkaCluster:
             if release.kraft
             else ZooKeeperHistory(self.control.data / "version-2", TOPIC)
         )
+        for number, node in self.brokers.items():
+            node.directories = integer({**config, **broker_config.get(number, {})}, "sim.log.dirs")
         for node in self.brokers.values():
             self.proxies.listen(node.proxy_port, node.port, source=None, target=node.id, kafka=True)
             self.proxies.listen(
@@ -266,7 +295,7 @@ class KafkaCluster:
 
     def hw_file(self, number: int) -> int | None:
         """The partition's high watermark in a broker's HW file, if any."""
-        return files.offset_in_checkpoint(self.node(number).data / "replication-offset-checkpoint", TOPIC)
+        return files.offset_in_checkpoint(self.node(number).log_folder.parent / "replication-offset-checkpoint", TOPIC)
 
     def _broker_properties(self, node: KafkaNode) -> dict[str, object]:
         names = "PEERS:PLAINTEXT,CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT"
@@ -277,8 +306,10 @@ class KafkaCluster:
             "advertised.listeners": f"PEERS://127.0.0.1:{node.proxy_port},CLIENTS://127.0.0.1:{node.client_port}",
             "listener.security.protocol.map": names,
             "inter.broker.listener.name": "PEERS",
-            "log.dirs": node.data,
+            "log.dirs": ",".join(str(node.directory(place)) for place in range(1, node.directories + 1)),
         }
+        if node.directories > 1:
+            common |= self._of_several_directories(node)
         if self.release.kraft:
             return {
                 **common,
@@ -294,6 +325,16 @@ class KafkaCluster:
             "broker.id": node.id,
             "zookeeper.connect": f"127.0.0.1:{node.control_port}",
             "zookeeper.connection.timeout.ms": 120_000,
+        }
+
+    def _of_several_directories(self, node: KafkaNode) -> dict[str, object]:
+        """A broker notices by writing its HW file that a log directory has failed: here, it does so at once."""
+        timeout = "log.dir.failure.timeout.ms"
+        value_ms = integer({**self.config, **self._broker_config.get(node.id, {})}, timeout)
+        return {
+            "metadata.log.dir": node.metadata,
+            timeout: max(min(_UNREPORTED_MS, value_ms), self.paced_ms(value_ms)),
+            _HW_INTERVAL: _NOTICED_MS,
         }
 
     def _prepare_controller(self) -> None:
@@ -362,7 +403,14 @@ class KafkaCluster:
 
     def format(self, node: KafkaNode) -> None:
         """Format an empty disk with a new directory id for a node."""
-        node.data.mkdir(parents=True, exist_ok=True)
+        for place in range(1, node.directories + 1):
+            self.format_directory(node, node.directory(place))
+        if node.directories > 1:
+            self.format_directory(node, node.metadata)
+
+    def format_directory(self, node: KafkaNode, folder: Path) -> None:
+        """Format an empty log directory with a new directory id."""
+        folder.mkdir(parents=True, exist_ok=True)
         if self.release.kraft:
             identity = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
             values = {
@@ -371,7 +419,7 @@ class KafkaCluster:
                 "node.id": CONTROLLER if node.id == CONTROL else node.id,
                 "directory.id": identity,
             }
-            files.write_properties(node.data / "meta.properties", values)
+            files.write_properties(folder / "meta.properties", values)
 
     def start(self, node: KafkaNode) -> None:
         """Start a node, unless it runs."""
@@ -439,15 +487,18 @@ class KafkaCluster:
         now_s = self.time_s
         self.look_at_disks(now_s)
         for number in numbers:
-            node = self.node(number)
-            config = {**self.config, **self._broker_config.get(number, {})}
-            if config["log.flush.interval.messages"] == 1:
-                continue
-            # The latest that the kernel's flusher takes: it runs every so often, and writes what has expired.
-            latest_ms = integer(config, "sim.writeback.expire.ms") + integer(config, "sim.writeback.interval.ms")
-            due_s = now_s - self.paced_ms(latest_ms) / 1000
-            for segment in files.segments(node.log_folder):
-                self._cut(segment, node.sizes.get(segment.name, []), due_s)
+            self._cut_to_flushed(self.node(number), now_s)
+
+    def _cut_to_flushed(self, node: KafkaNode, now_s: float) -> None:
+        """Cut the partition's log to what had reached the disk by a time."""
+        config = {**self.config, **self._broker_config.get(node.id, {})}
+        if config["log.flush.interval.messages"] == 1:
+            return
+        # The latest that the kernel's flusher takes: it runs every so often, and writes what has expired.
+        latest_ms = integer(config, "sim.writeback.expire.ms") + integer(config, "sim.writeback.interval.ms")
+        due_s = now_s - self.paced_ms(latest_ms) / 1000
+        for segment in files.segments(node.log_folder):
+            self._cut(segment, node.sizes.get(segment.name, []), due_s)
 
     def _cut(self, segment: Path, seen: list[tuple[float, int]], due_s: float) -> None:
         size = segment.stat().st_size
@@ -466,9 +517,52 @@ class KafkaCluster:
         """Kill a process and replace its disk with an empty one."""
         self.kill([number])
         node = self.node(number)
-        shutil.rmtree(node.data, ignore_errors=True)
+        for place in range(1, node.directories + 1):
+            shutil.rmtree(node.contents(place), ignore_errors=True)
+            if place in node.failed:
+                node.directory(place).unlink()
+        if node.directories > 1:
+            shutil.rmtree(node.metadata, ignore_errors=True)
+        node.failed.clear()
         node.sizes.clear()
         self.format(node)
+
+    # Log directories.
+
+    def fail_directory(self, number: int, place: int) -> None:
+        """Put a file in place of a log directory: nothing more can be written to it, now or by the next process.
+
+        What is in it stays aside. Files that the process has open there it may write until it notices.
+        """
+        node = self.node(number)
+        path = node.directory(place)
+        aside = path.with_name(f"{path.name}-failed-{node.incarnation}")
+        path.rename(aside)
+        path.touch()
+        node.failed[place] = aside
+
+    def lose_in_directory(self, number: int, place: int) -> None:
+        """Cut the partition's log, if it is in this directory, to what had reached the disk."""
+        node = self.node(number)
+        if node.place_of(f"{TOPIC}-0") == place:
+            now_s = self.time_s
+            self.look_at_disks(now_s)
+            self._cut_to_flushed(node, now_s)
+
+    def repair_directory(self, number: int, place: int, *, replaced: bool) -> None:
+        """Put a failed log directory back, with its contents or empty; no process runs."""
+        node = self.node(number)
+        aside = node.failed.pop(place)
+        path = node.directory(place)
+        path.unlink()
+        if replaced:
+            self.format_directory(node, path)
+        else:
+            aside.rename(path)
+
+    def offline(self, log: str) -> set[int]:
+        """The brokers whose replica is in a log directory that has failed."""
+        return {node.id for node in self.brokers.values() if node.failed and node.place_of(log) in node.failed}
 
     def corrupt_tail(self, number: int, batches: int) -> None:
         """Kill a process and corrupt the newest batches of its log."""

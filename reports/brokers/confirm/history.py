@@ -60,11 +60,13 @@ class ControlPlaneHistory(ABC):
     Attributes:
         states: all states of the partition, in order.
         controller: the broker that is controller; 0 for none, or KRaft's.
+        topic_id: id of the topic, once it exists, in KRaft.
     """
 
     def __init__(self) -> None:
         self.states: list[PartitionSnapshot] = []
         self.controller = 0
+        self.topic_id: Any = None
         self._done: dict[Path, int] = {}
         """File -> how far it was read."""
 
@@ -87,7 +89,6 @@ class MetadataHistory(ControlPlaneHistory):
         self._folder = folder
         self._topic = topic
         self._schemas = _schemas(tuple(jars))
-        self._topic_id: Any = None
         self._epoch = -1
 
     def poll(self) -> list[Shown]:
@@ -110,9 +111,9 @@ class MetadataHistory(ControlPlaneHistory):
     def _applied(self, data: bytes) -> list[Shown]:
         name, fields = self._decoded(data)
         if name == "TopicRecord" and fields["name"] == self._topic:
-            self._topic_id = fields["topic_id"]
-        elif name in ("PartitionRecord", "PartitionChangeRecord") and fields["topic_id"] == self._topic_id:
-            return self._partition(name, fields)
+            self.topic_id = fields["topic_id"]
+        elif name in ("PartitionRecord", "PartitionChangeRecord") and fields["topic_id"] == self.topic_id:
+            return self._partition(name, fields) if fields["partition_id"] == 0 else []
         elif name == "ClearElrRecord" and fields["topic_name"] in ("", self._topic) and self.states:
             before = self.states[-1]
             if before.elr or before.last_known_elr:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ENDING: Final = ("kill", "power-loss", "corrupt-tail")
 """Actions that end processes, and so determine the disks that the next processes find."""
-FAULTS: Final = (*ENDING, "disk-replaced", "controlled-restart", "cut", "pause")
+FAULTS: Final = (*ENDING, "disk-replaced", "controlled-restart", "cut", "pause", "directory-failure")
 """Actions whose effect depends on the progress of other brokers."""
 
 

@@ -55,6 +55,7 @@ _FIRST_ROUNDS: Final = (2,)
 _GIVES_UP: Final = re.compile(r"Exiting because log truncation is not allowed")
 """Log output of a broker that exits by itself; some releases then deadlock while they exit (KAFKA-3924)."""
 _HANGS_S: Final = 3.0
+_DIRECTORY_FAILED: Final = re.compile(r"Stopped serving replicas in dir (\S+)")
 
 
 class Observer:
@@ -83,6 +84,15 @@ class Observer:
         self._hw: dict[int, int] = {}
         self._replicated: dict[tuple[int, int], int] = {}
         self._ended: dict[int, int] = {}
+        self._without: dict[int, set[str]] = defaultdict(set)
+
+    def has_stopped_serving(self, node: KafkaNode, place: int) -> bool:
+        """Whether a broker said that it serves no replicas in a log directory any more."""
+        return str(node.directory(place)) in self._without[node.id]
+
+    def forget_failure(self, node: KafkaNode, place: int) -> None:
+        """A log directory was repaired."""
+        self._without[node.id].discard(str(node.directory(place)))
 
     @property
     def now_us(self) -> int:
@@ -205,6 +215,8 @@ class Observer:
             return []
         self._read[node.id] += len(data)
         *lines, self._rest[node.id] = (self._rest[node.id] + data.decode(errors="replace")).split("\n")
+        if node.failed:
+            self._without[node.id].update(found[1] for found in map(_DIRECTORY_FAILED.search, lines) if found)
         return [step for line in lines for step in self._line(node, line)]
 
     def _line(self, node: KafkaNode, line: str) -> list[Shown]:
@@ -230,7 +242,7 @@ class Observer:
             if found := _TRUNCATE.search(line):
                 # It logs this beforehand: the disk may by now show the result.
                 return self._truncates(broker, min(int(found[1] or found[2]), max(self._leo_before, self.leo(broker))))
-            if "Completed load of" in line and (found := _LOADED.search(line)):
+            if "Completed load of" in line and f"{TOPIC}-0" in line and (found := _LOADED.search(line)):
                 return self._recovered(node, int(found[1]))
         elif _ALL_LOADED.search(line):
             return self._recovered(node, 0)

@@ -133,6 +133,7 @@ class Proxies:
         looks: number of polls begun by the observer; None if there is no observer.
         lags: broker -> its metadata lag.
         stalled: brokers whose disks stall: fetch responses with records arrive, but are not acted on.
+        topic_id: id of the topic whose partition 0 is observed; None if no broker fetches another partition.
     """
 
     def __init__(self, on_message: OnMessage, beat_s: float) -> None:
@@ -143,6 +144,7 @@ class Proxies:
         self.looks: int | None = None
         self.lags: dict[int, MetadataDelay] = {}
         self.stalled: frozenset[int] = frozenset()
+        self.topic_id: Any = None
         self._links: dict[tuple[int, int], ProxyLink] = {}
         self._connections: set[_Connection] = set()
         self._loop = asyncio.new_event_loop()
@@ -460,7 +462,7 @@ class _Connection:
     def _tell_request(self, source: int, request: ProxiedRequest) -> None:
         if self._target == CONTROL or request.key != FETCH:
             return
-        offset = _fetch_offset(request)
+        offset = _fetch_offset(request, self._proxies.topic_id)
         request.looks = self._proxies.looks
         self._proxies.on_message("fetch", source, self._target, {} if offset is None else {"offset": offset})
 
@@ -471,13 +473,18 @@ class _Connection:
             self._proxies.on_message("epoch-end", self._source, self._target, {})
         if request.key != FETCH:
             return
-        hw = _high_watermark(request, frame)
+        hw = _high_watermark(request, frame, self._proxies.topic_id)
         if hw is not None:
             self._proxies.on_message("fetched", self._source, self._target, {"hw": hw})
 
 
-def _fetch_offset(request: ProxiedRequest) -> int | None:
-    """Fetch offset of a follower's request; None if it is unchanged."""
+def _is_observed(topic: Any, number: int, topic_id: Any) -> bool:
+    """Whether a partition of a request or response is the observed one."""
+    return topic_id is None or (topic.topic_id == topic_id and number == 0)
+
+
+def _fetch_offset(request: ProxiedRequest, topic_id: Any = None) -> int | None:
+    """Fetch offset of a follower's request in the observed partition; None if it is unchanged."""
     from kafka.protocol.consumer import FetchRequest
 
     body = request.body[1:] if request.version >= 12 else request.body
@@ -485,7 +492,8 @@ def _fetch_offset(request: ProxiedRequest) -> int | None:
         decoded = FetchRequest.decode(body, version=request.version)
         for topic in decoded.topics:
             for partition in topic.partitions:
-                return int(partition.fetch_offset)
+                if _is_observed(topic, partition.partition, topic_id):
+                    return int(partition.fetch_offset)
     return None
 
 
@@ -499,13 +507,13 @@ def _is_answered(request: ProxiedRequest, frame: bytes) -> bool:
     return False
 
 
-def _high_watermark(request: ProxiedRequest, frame: bytes) -> int | None:
+def _high_watermark(request: ProxiedRequest, frame: bytes, topic_id: Any = None) -> int | None:
     from kafka.protocol.consumer import FetchResponse
 
     with contextlib.suppress(Exception):
         decoded = FetchResponse.decode(frame, version=request.version, header=True)
         for topic in decoded.responses:
             for partition in topic.partitions:
-                if partition.error_code == 0:
+                if partition.error_code == 0 and _is_observed(topic, partition.partition_index, topic_id):
                     return int(partition.high_watermark)
     return None

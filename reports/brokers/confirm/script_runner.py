@@ -16,6 +16,7 @@ from reports.brokers.confirm.class_archive import archive_of
 from reports.brokers.confirm.clients import KafkaAdminClient, KafkaClients, Send
 from reports.brokers.confirm.cluster import TOPIC, KafkaCluster
 from reports.brokers.confirm.comparison import departs, real_changes
+from reports.brokers.confirm.further_partitions import FurtherPartitions
 from reports.brokers.confirm.milestones import FAULTS, next_truncation
 from reports.brokers.confirm.observer import SEEN, Observer
 from reports.brokers.confirm.processes import last_lines
@@ -44,6 +45,7 @@ _MARGIN_S: Final = 0.3
 _QUIET_S: Final = 1.0
 _WHOLE_S: Final = 15.0
 _LEADERLESS_S: Final = 12.0
+_NOTICES_S: Final = 10.0
 _DISK_BYTES: Final = 700_000_000
 VALIDATION: Final = "validation"
 _OUTCOMES: Final = frozenset(
@@ -127,6 +129,9 @@ class Actor:
             archive,
         )
         self.observer: Observer = Observer(self.cluster, self._seen.append)
+        self.further = FurtherPartitions(self.cluster, self.observer, scenario.topics, self.config)
+        self.unrepaired: list[tuple[int, int, bool]] = []
+        """Broker, number of its failed log directory, and whether it comes back empty."""
         self.clients: KafkaClients = KafkaClients(self.cluster, self.observer, self.config, rules.mode)
         self.administrator: KafkaAdminClient = KafkaAdminClient(self.cluster)
         self._scripted: Any = None
@@ -135,6 +140,7 @@ class Actor:
     def close(self) -> None:
         """Close clients and links."""
         self.clients.close()
+        self.further.close()
         if self._scripted is not None:
             self._scripted.close()
         self.cluster.close()
@@ -149,6 +155,7 @@ class Actor:
         """
         self.cluster.proxies.looks = (self.cluster.proxies.looks or 0) + 1
         self._keep_sessions()
+        self.further.look()
         group = self.observer.poll()
         self._tick_story(list(group))
         self._ended(group)
@@ -297,6 +304,40 @@ class Actor:
             self.cluster.start(node)
             self.note(kinds.START.name, broker=broker)
 
+    def fail_directory(self, broker: int, place: int) -> None:
+        """Fail a log directory of a broker, and wait until the broker has noticed it.
+
+        Raises:
+            TimeoutError: it has not.
+        """
+        node = self.cluster.node(broker)
+        self.cluster.fail_directory(broker, place)
+
+        def has_noticed(_: list[Shown]) -> bool:
+            return not node.alive or self.observer.has_stopped_serving(node, place)
+
+        if not self._wait(has_noticed, _NOTICES_S):
+            raise TimeoutError(f"broker {broker} did not notice in {_NOTICES_S:g} s that log directory {place} failed")
+        self.cluster.lose_in_directory(broker, place)
+
+    def repair_directory(self, broker: int, place: int) -> None:
+        """Repair a failed log directory, and restart its broker, which uses it again."""
+        failure = next((one for one in self.unrepaired if one[:2] == (broker, place)), None)
+        if failure is None:
+            return
+        self.unrepaired.remove(failure)
+
+        def repair() -> None:
+            self.cluster.repair_directory(broker, place, replaced=failure[2])
+            self.observer.forget_failure(self.cluster.node(broker), place)
+            self.start(broker)
+
+        if self.cluster.node(broker).alive:
+            self.when_down(broker, repair)
+            self.cluster.stop(broker)
+        else:
+            repair()
+
     def heal(self, links: list[tuple[int, int]]) -> None:
         """Heal links."""
         for source, target in links:
@@ -390,11 +431,13 @@ class Actor:
         if self._scripted is not None:
             return
         try:
-            self.administrator.create_topic(self._replicas, self.cluster.history.controller)
+            self.further.make(self.administrator, self._replicas)
         except TimeoutError as error:
             raise NotBroughtError(str(error)) from None
         if not self._wait(lambda _: bool(self.cluster.history.states), _BOOT_S):
             raise NotBroughtError("the partition was not made")
+        if self.further.replicas:
+            self.cluster.proxies.topic_id = self.cluster.history.topic_id
 
     def _alive(self, group: list[Shown]) -> None:
         for step in group:
@@ -585,6 +628,8 @@ class Actor:
             cluster.proxies.stall(broker, stalled=False)
         if not cluster.control.alive:
             cluster.start(cluster.control)
+        for broker, place, _ in list(self.unrepaired):
+            self.repair_directory(broker, place)
         for node in cluster.brokers.values():
             self.start(node.id)
         self.clients.resume()
@@ -596,14 +641,16 @@ class Actor:
         acted.leader = cluster.leader
         acted.sends = [send for send in self.clients.sends if send.first_id < VALIDATION_IDS]
         acted.shown_until_end = list(self.clients.shown)
-        acted.batches = dict(self.batches)
+        acted.batches = {name: first for name, first in self.batches.items() if name not in self.further.sent}
         times = iter(self.story.met)
         acted.met = [(True, next(times)[1]) if line.pattern.step in SEEN else (False, None) for line in self._lines]
 
     def _is_whole(self) -> bool:
         states = self.cluster.history.states
         up = all(self.observer.is_up(node) for node in self.cluster.brokers.values())
-        return up and bool(states) and set(states[-1].isr) == set(states[-1].replicas) and states[-1].leader > 0
+        if not (up and states and states[-1].leader > 0):
+            return False
+        return set(states[-1].isr) == set(states[-1].replicas) - self.cluster.offline(f"{TOPIC}-0")
 
     def _validate(self) -> None:
         send = Send(VALIDATION, VALIDATION_IDS, 1, -1)
@@ -636,7 +683,7 @@ def _was_deleted(steps: Sequence[Shown], broker: int) -> bool:
 def _was_truncated(steps: Sequence[Shown], broker: int) -> bool:
     """Whether the last change to a broker's log was a truncation that removed batches."""
     end: int | None = None
-    lost = (kinds.DELETED.name, kinds.POWER_LOSS.name, kinds.CORRUPT_TAIL.name)
+    lost = (kinds.DELETED.name, *(kind.name for kind in kinds.LOSSES))
     for step in reversed(steps):
         if step.get("broker") != broker or step["step"] not in (kinds.APPEND.name, kinds.TRUNCATE.name, *lost):
             continue

@@ -73,6 +73,18 @@ def _link(word: str) -> Callable[[Mapping[str, Any]], str]:
     return said
 
 
+def _fail_directory(comes_back: str) -> Callable[[Mapping[str, Any]], str]:
+    def said(params: Mapping[str, Any]) -> str:
+        which = f"log directory {params['directory']}" if params.get("directory") else "the partition's log directory"
+        text = f"Fail {which} of broker {params['broker']}: move it away, and put an empty file in its place."
+        if params.get("repair_ms") is None:
+            return text
+        later = f"{params['repair_ms'] / 1000:g} s later, stop the broker, put {comes_back} back, and start the broker."
+        return f"{text} {later}"
+
+    return said
+
+
 _ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "produce": _produce,
     "controlled-restart": lambda params: f"Stop broker {params['broker']} (SIGTERM).",
@@ -86,6 +98,12 @@ _ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "pause": lambda params: f"Pause broker {params['node']} (SIGSTOP).",
     "resume": lambda params: f"Resume broker {params['node']} (SIGCONT).",
     "disk-replaced": lambda params: f"Kill broker {params['broker']}, and give it an empty disk, formatted anew.",
+    "directory-failure": _fail_directory("the directory"),
+    "directory-replaced": _fail_directory("an empty directory, formatted anew,"),
+    "directory-unrepaired": _fail_directory(""),
+    "directory-move": lambda params: (
+        f"Move the replica of broker {params['broker']} to another log directory (AlterReplicaLogDirs)."
+    ),
     "set-config": lambda params: " ".join(
         f"Set {key} = {in_properties(value)}." for key, value in params["config"].items()
     ),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
 from sim.protocol.decisions import Decisions
-from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
+from sim.protocol.log.leader_epoch_file_cache import Entry, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.replica.partition_host import PartitionHost
 
@@ -79,6 +79,22 @@ class Replica:
             self.epochs.assign(batch.leader_epoch, batch.base_offset)
         log.append(batch)
         self.host.appended(self, batch)
+
+    def replace_with_future_log(self) -> None:
+        """The copy that a future replica has made in another log directory becomes the log, with records and HW.
+
+        Its epoch cache has the epochs of the records; rule ``moved_log_epochs`` decides about others.
+        Kafka: LogManager#replaceCurrentWithFutureLog (1.1-4.4), Partition#maybeReplaceCurrentWithFutureReplica
+        (1.1-4.4).
+        """
+        copied: list[Entry] = []
+        for batch in self.log.batches:
+            if not copied or copied[-1][0] != batch.leader_epoch:
+                copied.append((batch.leader_epoch, max(batch.base_offset, self.log.log_start)))
+        if copied != self.epochs.entries and not self.decide.carries_epochs.yes():
+            self.epochs.clear()
+            for epoch, start in copied:
+                self.epochs.assign(epoch, start)
 
     def truncate_to(self, offset: int) -> None:
         """Truncate log and cache; the HW is lowered to the LEO if above. Records below the HW are not protected.

@@ -251,3 +251,85 @@ def test_the_partition_with_the_directory_waits_for_an_operator_if_only_that_rep
     assert state_of(found, TOPIC).leader == 0
     assert control.waits_for_operator(state_of(found, TOPIC), [1])
     assert not control.waits_for_operator(state_of(found, TOPIC), [2])
+
+
+def test_a_last_known_leader_in_a_failed_directory_is_waited_for_in_vain() -> None:
+    found = world()
+    control, state = found.cluster.control, state_of(found, TOPIC).relisted((), (), (1,))
+    assert control.waits_for_operator(state, [1])
+    assert not control.waits_for_operator(state, [2])
+    assert not control.waits_for_operator(state.relisted((), (2,), (1,)), [1])
+
+
+def move(found: World, broker: int, name: str = TOPIC, place: int = 0, seconds: float = 1) -> bool:
+    began = found.cluster.move_replica(broker, name, place)
+    found.run(seconds)
+    return began
+
+
+def directory_of(found: World, broker: int, name: str = TOPIC) -> int:
+    return found.cluster.machines.place_of(broker, name, 0)
+
+
+def test_a_replica_moves_with_its_records_when_the_metadata_has_its_directory() -> None:
+    found = world()
+    found.write()
+    before = found.cluster.files(1).log.leo
+    assert before == 1
+    assert move(found, 1)
+    assert directory_of(found, 1) == 2
+    assert state_of(found, TOPIC).directory(1) == 1
+    assert found.cluster.files(1).log.leo == before
+    assert state_of(found, TOPIC).leader == 1
+    assert reached(found, probes.REPLICA_MOVED)
+    found.write()
+    assert found.cluster.files(2).log.leo == before + 1
+    assert not move(found, 1, place=2), "it is there already"
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_log_that_was_moved_is_in_the_page_cache_again(moved: bool) -> None:
+    found = world()
+    found.write()
+    found.run(60)
+    assert not moved or move(found, 1)
+    fail(found, 1, 2 if moved else 1)
+    (end,) = (one for one in found.of("directory-failed", broker=1) if "partition" not in one)
+    assert end["offset"] == int(moved), "it had been written back, but not in the other directory"
+
+
+def test_a_replica_does_not_move_to_a_directory_that_fails_meanwhile() -> None:
+    found = world()
+    assert found.cluster.move_replica(1, TOPIC, 2)
+    fail(found, 1, 2)
+    found.run(5)
+    assert directory_of(found, 1) == 1
+    assert state_of(found, TOPIC).directory(1) == 0
+    assert TOPIC in found.cluster.running[1].replicas
+    assert not found.cluster.move_replica(1, TOPIC, 2), "that directory does not work"
+
+
+def test_a_move_ends_with_the_process() -> None:
+    found = world()
+    assert found.cluster.move_replica(1, TOPIC, 2)
+    found.cluster.kill(1)
+    found.run(20)
+    found.cluster.start(1)
+    found.run(40)
+    assert directory_of(found, 1) == 1
+    assert state_of(found, TOPIC).directory(1) == 0
+
+
+@pytest.mark.parametrize(("mode", "epochs"), [("elr-4.3", [0]), ("elr-repaired", [0, 2])])
+def test_a_moved_log_has_the_epochs_of_its_records_or_all_that_it_had(mode: str, epochs: list[int]) -> None:
+    found = world(mode)
+    found.write()
+    found.cluster.shut_down(1)
+    found.run(5)
+    found.cluster.start(1)
+    found.run(15)
+    assert found.cluster.control.elect_preferred()
+    found.run(1)
+    assert state_of(found, TOPIC).leader == 1
+    assert move(found, 1)
+    assert [epoch for epoch, _ in found.cluster.files(1).epoch_checkpoint.entries] == epochs

@@ -48,6 +48,8 @@ COUNTED: Final = {
     "925b1d02593a": "had a function for each way in which a process ends or a link changes",
     "e7ded4aa59a1": "held empty responses, too, while a disk stalled, so stories were harder to keep",
     "bc48ae963aae": "could not format disks of 4.4",
+    "804b45de8506": "gave each broker one log directory, and the cluster one partition",
+    "b61085c9fef8": "moved no replica to another log directory",
     "20699c12a031": "reported a difference if a broker with leader epochs truncated to an HW file written late",
 }
 """Former harness whose runs still count -> how it differed."""

@@ -66,6 +66,9 @@ ENTRIES: Final = tuple(
         ("forgotten-expansion", 1, ("3.9.0", "4.1.0", "4.1.2", "4.2.2", "4.3.1", "4.4.0")),
         ("forgotten-expansion-behind", 1, ("3.9.0", "4.1.0", "4.1.2", "4.2.2", "4.3.1", "4.4.0")),
         ("forgotten-expansion-fenced", 1, ("3.9.0", "4.1.0", "4.1.2", "4.2.2", "4.3.1", "4.4.0")),
+        ("directory-of-last-member", 3, ("3.9.0", "4.3.1", "4.4.0")),
+        ("kafka-20961", 2, ("4.3.1", "4.4.0")),
+        ("leader-in-failed-directory", 2, ("4.1.2", "4.2.2", "4.3.1", "4.4.0")),
         ("stale-log-start", 5, ("2.0.0", "2.6.0", "4.1.0", "4.1.2", "4.2.2", "4.3.1", "4.4.0")),
     )
     for release in releases
@@ -75,8 +78,6 @@ ENTRIES: Final = tuple(
 WITHOUT: Final = {
     "hw-under-min-isr": "about releases of KRaft before 3.6, of which none is pinned",
     "kip101-scenario-2-batches": "relies on when the controller goes back to the preferred leader, which is left out",
-    "directory-of-last-member": "`confirm` has brokers with one log directory each, and fails none",
-    "leader-in-failed-directory": "`confirm` has brokers with one log directory each, and fails none",
     "recreated-topic": (
         "`confirm` deletes no topics; `python -m tests.verification.confirm.recreated_topic` runs it: m2 was lost on "
         "3.9.0, 4.1.0, 4.3.1 and 4.4.0, in 3 of 3 runs each ([finding](FINDINGS.md))"

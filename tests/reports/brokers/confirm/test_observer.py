@@ -32,7 +32,14 @@ class World:
         self.output.touch()
         process = SimpleNamespace(poll=lambda: None)
         node = SimpleNamespace(
-            id=2, log_folder=log, output=self.output, alive=True, incarnation=1, process=process, stopped=False
+            id=2,
+            log_folder=log,
+            output=self.output,
+            alive=True,
+            incarnation=1,
+            process=process,
+            stopped=False,
+            failed={},
         )
         states = [SimpleNamespace(leader_epoch=1)]
         cluster: Any = SimpleNamespace(
