@@ -101,6 +101,8 @@ class Machines:
         return self._damage(broker, steps.DISK_REPLACED, partial(self._replace_disk, broker))
 
     def _replace_disk(self, broker: int) -> Mapping[str, list[Batch]]:
+        # No directory that failed before is left to be repaired.
+        self._failed_by = [failure for failure in self._failed_by if failure[1] != broker]
         return self.directories[broker].replace_all()
 
     def corrupt_tail(self, broker: int, count: int) -> bool:

@@ -51,6 +51,17 @@ def reached(found: World, probe: int) -> bool:
     return bool(found.cluster.recorder.coverage.seen & 1 << (len(probes.PROBES) - 1 - probe))
 
 
+def test_a_failed_directory_is_not_repaired_after_the_machine_got_new_disks() -> None:
+    found = world()
+    fail(found, 1)
+    assert found.cluster.machines.replace_disk(1)
+    assert not found.cluster.repair_directory(1, replaced=True, by="test")
+    found.cluster.start(1)
+    found.run(40)
+    assert not any(one.failed for one in found.cluster.machines.directories[1].all)
+    assert 1 in state_of(found, ORDERS).isr
+
+
 def test_partitions_are_spread_over_directories_and_reported() -> None:
     found = world()
     for broker in (1, 2, 3):
