@@ -237,8 +237,11 @@ class Following(Serving):
         self, fetcher: ReplicaFetcherThread, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
     ) -> OffsetsForLeaderEpochRequest:
         """See `FetcherHost.send_epoch_end`."""
-        request = OffsetsForLeaderEpochRequest(self.node, asks, leader_epochs, with_epoch=with_epoch)
-        if self._repeated_asks == asks and self.network.elides:
+        repeated = self._repeated_asks == asks
+        request = OffsetsForLeaderEpochRequest(
+            self.node, asks, leader_epochs, with_epoch=with_epoch, is_repeated=repeated
+        )
+        if repeated and self.network.elides:
             # A truncation that never completes (KAFKA-10706): the next response would lead to the same request again.
             round_us = self.kernel.now_us - self._asked_us
             retry = Call(self._send_epoch_end, (fetcher, request))
@@ -252,7 +255,10 @@ class Following(Serving):
         channel = self.reach(fetcher.leader)
         if channel is not None and (fetcher.in_flight is None or fetcher.in_flight is request):
             self._asked_us = self.kernel.now_us
-            channel.send(request)
+            if request.is_repeated:
+                channel.send_beside(request)
+            else:
+                channel.send(request)
             self._set_timeout(fetcher)
 
     def send_list_offsets(

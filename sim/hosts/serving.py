@@ -462,7 +462,14 @@ class Serving(HostingBroker):
             else:
                 answer = (self._no_replica(name), *UNDEFINED)
             results.append((name, *answer))
-        self.reply(request.node, OffsetsForLeaderEpochResponse(request, results))
+        response = OffsetsForLeaderEpochResponse(request, results)
+        channel: Channel[Any] | None = self.out.get(request.node) or self.reach(request.node)
+        if channel is None:
+            return
+        if request.is_repeated:
+            channel.send_beside(response)
+        else:
+            channel.send(response)
 
     def on_list_offsets(self, request: ListOffsetsRequest) -> None:
         """Handle a ListOffsets request of a client or an out-of-range follower.

@@ -246,18 +246,27 @@ class OffsetsForLeaderEpochRequest(Message):
         asks: the requested epochs.
         leader_epochs: see `FetchRequest`.
         with_epoch: whether this is version 1, whose response has the epoch that the offset belongs to (KIP-279).
+        is_repeated: whether two equal requests before it had equal responses (KAFKA-10706). Such rounds may be elided,
+            so neither request nor response delays other messages.
     """
 
-    __slots__ = ("asks", "leader_epochs", "node", "with_epoch")
+    __slots__ = ("asks", "is_repeated", "leader_epochs", "node", "with_epoch")
     needs_partition = True
 
     def __init__(
-        self, node: int, asks: abc.Sequence[Ask], leader_epochs: abc.Sequence[int], *, with_epoch: bool
+        self,
+        node: int,
+        asks: abc.Sequence[Ask],
+        leader_epochs: abc.Sequence[int],
+        *,
+        with_epoch: bool,
+        is_repeated: bool = False,
     ) -> None:
         self.node: Final = node
         self.asks: Final = asks
         self.leader_epochs: Final = leader_epochs
         self.with_epoch: Final = with_epoch
+        self.is_repeated: Final = is_repeated
 
     def about(self) -> int:
         _, current_epoch, epoch = self.asks[0]
