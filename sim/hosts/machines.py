@@ -101,8 +101,6 @@ class Machines:
         return self._damage(broker, steps.DISK_REPLACED, partial(self._replace_disk, broker))
 
     def _replace_disk(self, broker: int) -> Mapping[str, list[Batch]]:
-        # No directory that failed before is left to be repaired.
-        self._failed_by = [failure for failure in self._failed_by if failure[1] != broker]
         return self.directories[broker].replace_all()
 
     def corrupt_tail(self, broker: int, count: int) -> bool:
@@ -233,7 +231,8 @@ class Machines:
             return False
         self._failed_by.remove(entry)
         directory = entry[2]
-        if not directory.failed:
+        # Several faults may have failed the same directory of a paused process, or the machine has got new disks.
+        if not directory.failed or directory not in self.directories[broker].all:
             return False
         if replaced:
             self._lose_in(broker, directory, steps.DIRECTORY_REPLACED, was_down=True)

@@ -62,6 +62,19 @@ def test_a_failed_directory_is_not_repaired_after_the_machine_got_new_disks() ->
     assert 1 in state_of(found, ORDERS).isr
 
 
+def test_a_directory_that_fails_twice_while_its_broker_is_paused_is_replaced_once() -> None:
+    found = world()
+    machines = found.cluster.machines
+    found.cluster.pause(1)
+    assert machines.fail_directory(1, 1, by="one")
+    assert machines.fail_directory(1, 1, by="other")
+    found.cluster.resume(1)
+    found.run(1)
+    assert found.cluster.repair_directory(1, replaced=True, by="one")
+    assert not found.cluster.repair_directory(1, replaced=True, by="other")
+    assert not any(one.failed for one in machines.directories[1].all)
+
+
 def test_partitions_are_spread_over_directories_and_reported() -> None:
     found = world()
     for broker in (1, 2, 3):
