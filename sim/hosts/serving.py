@@ -202,6 +202,7 @@ class Serving(HostingBroker):
         error = partition.check_fetch(offset, epoch, last_epoch, request.replica < 0)
         if error:
             if request.replica >= 0 and error != DIVERGING_EPOCH:
+                self.end_elision(ElidedFetch)
                 partition.note_refused_fetch(request.replica)
                 replica.note_laggards()
             self._reply_fetch(request, replica.refusal(error, last_epoch))
@@ -219,6 +220,7 @@ class Serving(HostingBroker):
             self._reply_fetch(request, replica.result(NOT_LEADER_OR_FOLLOWER, []))
             return
         if offset < partition.log.leo:
+            self.end_elision(ElidedFetch)  # The request may be late, and the follower's next one be idle and elided.
             self._reply_fetch(request, replica.result(NONE, partition.read_uncommitted(offset)))
             partition.follower_fetched(request.replica, request.broker_epoch, offset, request.leader_epochs[0], now_us)
         else:
@@ -264,6 +266,7 @@ class Serving(HostingBroker):
                 idle.append((place, replica))
                 results.append(NO_RESULT)
                 continue
+            self.end_elision(ElidedFetch)
             result, counts = replica.read_for_follower(request, position)
             results.append(result)
             if result[1] or result[2] or result[6]:
