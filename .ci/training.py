@@ -19,6 +19,7 @@ RUNS: Final = {
     "operations": ("elr-4.3",),
     "messages": ("kip320", "elr-4.3"),
     "overtaking": ("kip320", "elr-4.3"),
+    "windows": ("elr-4.3",),
 }
 SEEDS: Final = range(1_000, 1_012)
 

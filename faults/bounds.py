@@ -37,6 +37,8 @@ class FaultBounds:
             (`faults.stories.operations`).
         overtaking_percent: share of incidents in which single messages are outdated when they arrive
             (`faults.stories.overtaking`).
+        window_percent: share of incidents in which a broker ends right after batches that were sent while a change was
+            under way (`faults.stories.window`).
         others_percent: share of seeds whose faults strike by the roles of another partition than the first.
     """
 
@@ -56,6 +58,7 @@ class FaultBounds:
     moving_percent: int = 0
     operating_percent: int = 0
     overtaking_percent: int = 0
+    window_percent: int = 0
     others_percent: int = 0
 
 
@@ -67,6 +70,7 @@ SHARES: Final = (
     "moving_percent",
     "operating_percent",
     "overtaking_percent",
+    "window_percent",
 )
 """Shares of incidents, which add up to at most 100."""
 

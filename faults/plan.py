@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-PLAN_VERSION: Final = 4
-"""Version 1 lacks `Fault.value` and `Fault.replicas`, version 2 `Fault.trigger`, version 3 `Fault.partition`."""
+PLAN_VERSION: Final = 5
+"""Version 1 lacks `Fault.value` and `Fault.replicas`, version 2 `Fault.trigger`, version 3 `Fault.partition`, version 4
+`Trigger.sequence`.
+"""
 LEADER: Final = -1
 """Target: the leader when the fault strikes."""
 CONTROLLER: Final = -2
@@ -40,22 +42,27 @@ class Trigger:
         occurrence: which of these steps: 1 is the first.
         after_us: the delay between step and strike.
         until_us: the fallback time if the step never comes.
+        sequence: number of a sequence of faults in the plan: each begins to wait only when the one before it has
+            struck; 0: none.
     """
 
     moment: str
     occurrence: int
     after_us: int
     until_us: int
+    sequence: int = 0
 
-    def __init__(self, moment: str, occurrence: int, after_us: int, until_us: int) -> None:
+    def __init__(self, moment: str, occurrence: int, after_us: int, until_us: int, sequence: int = 0) -> None:
         self.moment = moment
         self.occurrence = occurrence
         self.after_us = after_us
         self.until_us = until_us
+        self.sequence = sequence
 
     def row(self) -> tuple[str | int, ...]:
         """Its row in the plan's hash, part of that of its fault."""
-        return ("at", self.moment, self.occurrence, self.after_us, self.until_us)
+        sequence: tuple[str | int, ...] = ("in", self.sequence) if self.sequence else ()
+        return ("at", self.moment, self.occurrence, self.after_us, self.until_us, *sequence)
 
 
 @dataclass(init=False, slots=True, unsafe_hash=True)

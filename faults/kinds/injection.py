@@ -80,6 +80,12 @@ class Injection:
         """Number among the planned faults -> fault that has not struck yet."""
         self._begun: dict[int, Fault] = {}
         """Number among the planned faults -> fault that has struck."""
+        self._before: dict[int, int] = {}
+        """Number of a planned fault of a sequence -> number of the one before it."""
+        self._last_of: dict[int, int] = {}
+        """Sequence -> number of its last planned fault."""
+        self._kept_back: dict[int, list[int]] = {}
+        """Number of a planned fault -> numbers of those that wait until it has struck."""
 
     def schedule(self, plan: Plan) -> None:
         """Schedule all faults of a plan at their times, or for the steps that they wait for."""
@@ -92,6 +98,11 @@ class Injection:
         number = self._planned
         self._planned = number + 1
         self._to_strike[number] = fault
+        if fault.trigger is not None and fault.trigger.sequence:
+            before = self._last_of.get(fault.trigger.sequence)
+            if before is not None:
+                self._before[number] = before
+            self._last_of[fault.trigger.sequence] = number
         return Strike(self, number, fault) if fault.trigger is None else Call(self._await_step, number)
 
     def replace(self, plan: Plan) -> Plan:
@@ -102,6 +113,7 @@ class Injection:
         struck = [self._begun[number] for number in sorted(self._begun)]
         # Events of the faults that have not struck are still scheduled, and find nothing to strike.
         self._to_strike.clear()
+        self._last_of.clear()
         kernel = self._cluster.kernel
         for fault in plan.faults:
             # Before other events of that time, as if it had been scheduled at the start.
@@ -116,6 +128,10 @@ class Injection:
         fault = self._to_strike.get(number)
         if fault is not None:
             assert fault.trigger is not None
+            before = self._before.get(number, -1)
+            if before in self._to_strike:
+                self._kept_back.setdefault(before, []).append(number)
+                return
             _TriggeredFault(
                 self, self._cluster.recorder.of(fault.partition), self._cluster.kernel, number, fault.trigger
             )
@@ -126,6 +142,8 @@ class Injection:
         if fault is not None:
             self._begun[number] = fault
             self.strike(fault, step_broker)
+            for following in self._kept_back.pop(number, ()):
+                self._await_step(following)
 
     def strike(self, fault: Fault, step_broker: int = 0) -> None:
         """Strike now, whatever the fault's time; `step_broker` is the broker of the step that it waited for, if any."""

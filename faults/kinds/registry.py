@@ -23,6 +23,7 @@ from faults.kinds.lossy import Lossy
 from faults.kinds.message_faults import MessageCopy, MessageHold, MessageLoss
 from faults.kinds.metadata_lag import MetadataLag
 from faults.kinds.min_isr_change import MinIsrChange
+from faults.kinds.next_batches import NextBatches
 from faults.kinds.pause import PauseFault
 from faults.kinds.power_loss import PowerLoss
 from faults.kinds.preferred_election import PreferredElection
@@ -79,6 +80,7 @@ KINDS: Final[dict[str, FaultKind]] = {
         DirectoryReplaced(),
         DirectoryUnrepaired(),
         DirectoryMove(),
+        NextBatches(),
     )
 }
 """Name -> kind; those of plug-ins last."""

@@ -18,7 +18,7 @@ from faults.kind import Role
 from faults.kinds.controlled_restart import ControlledRestart
 from faults.kinds.registry import KINDS, LINKS, kinds_with
 from faults.plan import CONTROLLER, ISR_MEMBER, LAST_TARGET, LEADER, STEP_BROKER, Fault, Plan, Trigger
-from faults.stories import last_replica, operations, overtaking, reassignments
+from faults.stories import last_replica, operations, overtaking, reassignments, window
 from sim.config import NEVER
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.scheduler import BudgetError
@@ -32,6 +32,7 @@ STANDING: Final = "standing"
 MOVING: Final = "moving"
 OPERATING: Final = "operating"
 OVERTAKING: Final = "overtaking"
+WINDOW: Final = "window"
 SIZES: Final = {
     BURST: (2, 3),
     CHAIN: (3, 5),
@@ -39,6 +40,7 @@ SIZES: Final = {
     MOVING: (reassignments.LEAST, 7),
     OPERATING: (operations.LEAST, 8),
     OVERTAKING: (overtaking.LEAST, 5),
+    WINDOW: (window.LEAST, window.MOST),
 }
 """Bounds of the number of faults of an incident."""
 BURST_GAPS_US: Final = (0, 50_000, 3_000_000)
@@ -224,6 +226,7 @@ def draw_incidents(
             (MOVING, bounds.moving_percent),
             (OPERATING, bounds.operating_percent),
             (OVERTAKING, bounds.overtaking_percent),
+            (WINDOW, bounds.window_percent),
         ):
             if 0 <= percent < share:
                 style = other
@@ -325,7 +328,7 @@ def _draw_requests(
     limits: Limits,
     last_us: int,
 ) -> list[Fault]:
-    """Draw an incident of reassignments, operations or overtaking; no faults if its style is another."""
+    """Draw an incident of reassignments, operations, overtaking or a window; no faults if its style is another."""
     at_us = incident.at_us
     if incident.style == MOVING and incident.faults >= reassignments.LEAST and reassignments.MOVES in possible:
         return reassignments.draw(streams(f"moving:{first}"), incident.faults, possible, limits, at_us, last_us)
@@ -333,6 +336,8 @@ def _draw_requests(
         return operations.draw(streams(f"operating:{first}"), incident.faults, kinds, limits, at_us, last_us)
     if incident.style == OVERTAKING and incident.faults >= overtaking.LEAST and len(limits.brokers) > 1:
         return overtaking.draw(streams(f"overtaking:{first}"), incident.faults, kinds, limits, at_us, last_us)
+    if incident.style == WINDOW and incident.faults >= window.LEAST and len(limits.brokers) > 1:
+        return window.draw(streams(f"window:{first}"), incident.faults, kinds, limits, at_us, last_us, first + 1)
     return []
 
 

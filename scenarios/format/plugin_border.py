@@ -243,7 +243,7 @@ def _fault(found: Any, kind: FaultKind, most: int, from_us: int) -> str:
     if trigger is not None and (
         not isinstance(trigger, Trigger)
         or trigger.moment not in steps.MOMENTS
-        or not all(map(_is_int, (trigger.occurrence, trigger.after_us, trigger.until_us)))
+        or not all(map(_is_int, (trigger.occurrence, trigger.after_us, trigger.until_us, trigger.sequence)))
         or trigger.occurrence < 1
         or trigger.after_us < 0
     ):

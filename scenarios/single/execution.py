@@ -356,8 +356,10 @@ class Execution:
         stream = self.streams(blow.stream)
         drawn = next_blow.draw(stream, warning.kind, blow.variant, warning.weak, leader, limits, at_us)
         self.plan = self.injection.replace(self._without(Plan(drawn.faults)))
-        self.sends = [send for send in self.sends if send.due_us <= at_us]
-        sent = len(self.sends)
+        sent = cluster.producer.sent
+        for send in self.sends[:sent]:
+            send.due_us = min(send.due_us, at_us)  # Those sent ahead of their times (fault `next-batches`).
+        self.sends = self.sends[:sent]
         record = self.sends[-1].first_id + self.sends[-1].count if sent else 0
         acks = acks_number(str(self.config["acks"]))
         for due_us, count in drawn.batches:

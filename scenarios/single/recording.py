@@ -335,8 +335,8 @@ _TYPES: Final[dict[str, Any]] = {
     "tuple": list[Annotated[int, _within(-1 << 62, 1 << 62)]],
 }
 """Type of a field of `Fault` or `Trigger`, as `_type` names it -> its type in a file."""
-_LATER: Final[dict[str, Any]] = {"value": 0, "replicas": [], "trigger": None, "partition": ""}
-"""Fields of a fault that plans of earlier versions lack -> default."""
+_LATER: Final[dict[str, Any]] = {"value": 0, "replicas": [], "trigger": None, "partition": "", "sequence": 0}
+"""Fields of a fault or trigger that plans of earlier versions lack -> default."""
 
 
 def _type(field: DataclassField[Any]) -> str:

@@ -47,13 +47,20 @@ class _ProduceTimeout(Event):
 
 
 class Producer(Client):
-    """Sends to one partition. Kafka: KafkaProducer."""
+    """Sends to one partition. Kafka: KafkaProducer.
 
-    __slots__ = ("_ids", "_paused", "_plan", "_requests", "_sender", "_timer_us")
+    Attributes:
+        sent: number of scheduled batches that it has sent, or queued.
+    """
+
+    __slots__ = ("_ids", "_paused", "_plan", "_position", "_requests", "_sender", "_timer_us", "sent")
 
     def __init__(self, node: int, setup: ClientSetup) -> None:
         super().__init__(node, setup)
         self._plan: list[ProducerBatch] = []
+        self._position = 0
+        """Index of the next batch of the plan."""
+        self.sent = 0
         self._requests: list[tuple[ProduceRequest, ProducerBatch]] = []
         self._timer_us = NEVER_US
         self._paused = False
@@ -84,6 +91,7 @@ class Producer(Client):
     def schedule(self, sends: list[ProducerBatch]) -> None:
         """Send batches at their due times, which ascend. They replace those scheduled before that are not due yet."""
         self._plan = sends
+        self._position = 0
         if sends:
             self.kernel.schedule(sends[0].due_us, self.life, _Due(self, sends, 0))
 
@@ -92,9 +100,22 @@ class Producer(Client):
         if plan is not self._plan:
             return
         following = position + 1
+        self._position = following
         if following < len(plan):
             self.kernel.schedule(plan[following].due_us, self.life, _Due(self, plan, following))
+        self.sent += 1
         self.send(plan[position])
+
+    def send_next(self, batches: int) -> bool:
+        """Send the next scheduled batches now instead of at their times; False if none is left."""
+        plan, position = self._plan, self._position
+        following = plan[position : position + batches]
+        self.schedule(plan[position + batches :])
+        now_us = self.kernel.now_us
+        self.sent += len(following)
+        for send in following:
+            self.send(ProducerBatch(send.first_id, send.count, send.acks, now_us))
+        return bool(following)
 
     def send(self, send: ProducerBatch) -> None:
         """Send a batch now. Kafka: KafkaProducer#send, RecordAccumulator#append."""

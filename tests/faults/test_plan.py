@@ -59,6 +59,7 @@ VALUES = {
     "corrupt-tail": (1, 3),
     "metadata-lag": DRAW.slow_us,
     "min-isr-change": (1, 3),
+    "next-batches": (1, 3),
     "admin-election": (0, 3),
     "message-loss": (1, 17),
     "message-hold": (1, 17),
@@ -77,6 +78,7 @@ AIMED = {
     "reassignment": {0},
     "reassignment-cancel": {0},
     "min-isr-change": {0},
+    "next-batches": {0},
     **{kind: {0} for kind in ("topic-creation", "topic-deletion", "partition-creation")},
 }
 LINKS = ("cut", "slow", "lossy")
@@ -141,7 +143,7 @@ def test_power_goes_for_one_two_or_all_within_50_ms() -> None:
 
 
 def test_a_plan_survives_json() -> None:
-    trigger = Trigger("append", 2, 3, 4)
+    trigger = Trigger("append", 2, 3, 4, 5)
     plans = [
         Plan(tuple(replace(draw(kind, seed), trigger=trigger if seed % 2 else None) for kind in KINDS))
         for seed in range(20)
@@ -167,9 +169,16 @@ def test_a_plan_of_version_2_is_read_and_has_the_hash_that_it_had() -> None:
     assert plan.plan_hash() == stored["plan_hash"]
 
 
+def test_a_plan_of_version_4_is_read_and_has_the_hash_that_it_had() -> None:
+    stored = json.loads((Path(__file__).parent / "plan-v4.json").read_text(encoding="utf-8"))
+    plan = plan_from_json(stored["plan"])
+    assert {fault.trigger.sequence for fault in plan.faults if fault.trigger} == {0}
+    assert plan.plan_hash() == stored["plan_hash"]
+
+
 def test_a_newer_plan_is_refused() -> None:
-    with pytest.raises(ValueError, match="schema_version 5"):
-        plan_from_json({"schema_version": 5, "faults": []})
+    with pytest.raises(ValueError, match="schema_version 6"):
+        plan_from_json({"schema_version": 6, "faults": []})
 
 
 def test_a_plan_hash_notices_every_field() -> None:

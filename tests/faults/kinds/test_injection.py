@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from faults.kinds.injection import Injection, is_always_undone
@@ -479,6 +481,47 @@ def test_a_late_step_does_not_move_the_strike_beyond_the_fallback_time() -> None
     world.run(18)
     world.write(seconds=10)
     assert struck(injection) == [(world.of("append")[0]["broker"], now_us + 20 * SECOND_US)]
+
+
+def in_sequence(fault: Fault, until_us: int) -> Fault:
+    assert fault.trigger is not None
+    return replace(fault, trigger=replace(fault.trigger, sequence=1, until_us=until_us))
+
+
+def test_a_fault_of_a_sequence_begins_to_wait_when_the_one_before_it_has_struck() -> None:
+    world = World().ready()
+    until_us = world.cluster.kernel.now_us + 60 * SECOND_US
+    faults = [aimed(world, "isr", target=2), aimed(world, "ack", target=3)]
+    injection = schedule(world, *(in_sequence(fault, until_us) for fault in faults))
+    world.write()
+    assert not injection.realised
+    world.cluster.kill(1)
+    world.run(20)
+    shrunk = struck(injection)
+    assert [target for target, _ in shrunk] == [2]
+    world.write(seconds=20)
+    assert struck(injection) == [*shrunk, (3, world.of("ack")[1]["t"])]
+
+
+def test_without_the_fault_before_it_one_of_a_sequence_waits_from_its_own_time() -> None:
+    world = World().ready()
+    injection = schedule(world, in_sequence(aimed(world, "ack"), world.cluster.kernel.now_us + 60 * SECOND_US))
+    world.write()
+    assert len(injection.realised) == 1
+
+
+def test_a_fault_whose_time_comes_after_the_one_before_it_has_struck_waits_from_then_on() -> None:
+    world = World().ready()
+    now_us = world.cluster.kernel.now_us
+    until_us = now_us + 60 * SECOND_US
+    later = replace(aimed(world, "ack", target=3), at_us=now_us + 10 * SECOND_US)
+    injection = schedule(world, in_sequence(aimed(world, "ack", target=2), until_us), in_sequence(later, until_us))
+    world.write(seconds=1)
+    world.write(seconds=1)
+    assert [target for target, _ in struck(injection)] == [2]
+    world.run(20)
+    world.write(seconds=1)
+    assert [target for target, _ in struck(injection)] == [2, 3]
 
 
 MAKES = {

@@ -20,6 +20,24 @@ def test_batches_are_sent_at_their_times_and_in_order() -> None:
     assert world.cluster.producer.idle
 
 
+def test_the_next_batches_are_sent_ahead_of_their_times() -> None:
+    world = World().ready()
+    producer = world.cluster.producer
+    now_us = world.cluster.kernel.now_us
+    producer.schedule([ProducerBatch(number, 1, -1, now_us + (5 + number) * SECOND_US) for number in range(4)])
+    assert producer.send_next(2)
+    world.run(1)
+    assert [step["record"] for step in world.of("ack")] == [0, 1]
+    assert producer.sent == 2
+    world.run(6.5)
+    assert [step["record"] for step in world.of("ack")] == [0, 1, 2]
+    assert producer.send_next(3)
+    world.run(1)
+    assert [step["record"] for step in world.of("ack")] == [0, 1, 2, 3]
+    assert not producer.send_next(1)
+    assert producer.sent == 4
+
+
 def test_no_more_requests_are_in_flight_than_allowed() -> None:
     world = World(config={"max.in.flight.requests.per.connection": 2}).ready()
     world.cluster.links.cut(2, 1)

@@ -62,6 +62,7 @@ SCENARIOS = tuple(
         "racks",
         "rolling",
         "sessions",
+        "windows",
         "topics",
         "disks",
     )
