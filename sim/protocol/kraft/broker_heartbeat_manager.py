@@ -85,14 +85,15 @@ class BrokerHeartbeatManager:
         """Note the metadata offset from elided heartbeats."""
         self._metadata_offsets[broker] = max(self._metadata_offsets.get(broker, UNKNOWN_OFFSET), metadata_offset)
 
-    def touch(self, broker: int, metadata_offset: int, state: str, *, was_fenced: bool) -> None:
+    def touch(self, broker: int, metadata_offset: int, state: str, *, changed: bool) -> None:
         """Note a processed heartbeat, whose records are committed; `state` is the broker's new state.
 
-        The metadata offset of a broker that was just unfenced counts from its next heartbeat on: replaying its record
-        has cleared the one in this heartbeat.
-        Kafka: BrokerHeartbeatManager#touch, BrokerHeartbeatManager#maybeUpdateControlledShutdownOffset.
+        If its registration was `changed`, because it was unfenced or reported a failed log directory, the metadata
+        offset counts from its next heartbeat on: replaying the record has cleared the one in this heartbeat.
+        Kafka: BrokerHeartbeatManager#touch, BrokerHeartbeatManager#register,
+        BrokerHeartbeatManager#maybeUpdateControlledShutdownOffset.
         """
-        self._metadata_offsets[broker] = UNKNOWN_OFFSET if was_fenced and state == UNFENCED else metadata_offset
+        self._metadata_offsets[broker] = UNKNOWN_OFFSET if changed else metadata_offset
         if state == CONTROLLED_SHUTDOWN:
             self._shutdown_offsets.setdefault(broker, self._image.offset)
         elif state != UNFENCED:

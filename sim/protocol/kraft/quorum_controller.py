@@ -19,6 +19,7 @@ from sim.protocol.kraft.broker_heartbeat_manager import (
     CONTROLLED_SHUTDOWN,
     FENCED,
     SHUTDOWN_NOW,
+    UNFENCED,
     BrokerHeartbeatManager,
     BrokerHeartbeatReply,
 )
@@ -236,6 +237,7 @@ class QuorumController(ReplicationControlManager):
             want_fence=want_fence,
             want_shut_down=want_shut_down,
         )
+        gone: list[int] = []
         if after != before or offline_directories:
             gone = [directory for directory in known.directories if directory in offline_directories]
             records = self._state_change_records(known, after, gone) if after != before else []
@@ -245,7 +247,8 @@ class QuorumController(ReplicationControlManager):
             self._host.reached(probes.BROKER_MUST_WAIT)
         elif after == FENCED and not want_fence:
             self._host.reached(probes.BROKER_BEHIND)
-        self._heartbeats.touch(broker, metadata_offset, after, was_fenced=before == FENCED)
+        changed = (before == FENCED and after == UNFENCED) or len(gone) > 0
+        self._heartbeats.touch(broker, metadata_offset, after, changed=changed)
         return broker_heartbeat_manager.heartbeat_reply(after, caught_up=caught_up)
 
     def _state_change_records(self, known: BrokerRegistration, state: str, gone: list[int]) -> list[Record]:
@@ -264,7 +267,9 @@ class QuorumController(ReplicationControlManager):
         """Process failed log directories that a heartbeat reports first: the broker leaves the ISRs of the partitions
         that the metadata has there. A replica whose directory was not reported yet stays where it is.
 
-        These changes start from the same state as those of the broker's own state in the same heartbeat.
+        These changes start from the same state as those of the broker's own state in the same heartbeat. If no
+        directory is left, the registration keeps those that it had, because an empty list in the record means no change
+        (a broker exits before it reports its last one).
         Kafka: ReplicationControlManager#handleDirectoriesOffline.
         """
         broker = known.broker
@@ -280,7 +285,7 @@ class QuorumController(ReplicationControlManager):
             if isinstance(record, BrokerRegistration):
                 latest = record
         left = tuple([directory for directory in known.directories if directory not in gone])
-        records.append(latest.with_directories(left))
+        records.append(latest.with_directories(left or known.directories))
 
     def note_metadata_offset(self, broker: int, metadata_offset: int) -> None:
         """Note the metadata offset from elided heartbeats."""

@@ -137,3 +137,26 @@ def test_a_heartbeat_that_begins_fencing_counts_its_changes_once_in_the_isr_and_
     assert (state.leader, state.isr, state.leader_epoch, state.partition_epoch) == (2, (2, 3), 2, 5)
     assert host.image.brokers[1].fenced
     assert host.image.brokers[1].directories == (1,)
+
+
+def test_after_a_report_another_broker_waits_for_the_next_heartbeat_before_it_may_stop() -> None:
+    """Replaying the record clears the metadata offset of the broker that reports."""
+    host = quorum()
+    host.controller.heartbeat(2, host.image.brokers[2].broker_epoch, host.image.offset)
+    host.controller.heartbeat(3, host.image.brokers[3].broker_epoch, host.image.offset)
+    epoch = host.image.brokers[1].broker_epoch
+    assert not host.controller.heartbeat(1, epoch, host.image.offset, want_shut_down=True).should_shut_down
+    for broker in (2, 3):
+        host.controller.heartbeat(broker, host.image.brokers[broker].broker_epoch, host.image.offset)
+    report(host, 2, 1)
+    assert not host.controller.heartbeat(1, epoch, host.image.offset).should_shut_down
+    host.controller.heartbeat(2, host.image.brokers[2].broker_epoch, host.image.offset)
+    assert host.controller.heartbeat(1, epoch, host.image.offset).should_shut_down
+
+
+def test_a_report_of_the_last_directory_leaves_the_registration_as_it_is() -> None:
+    """An empty list in the record means no change; the leader leaves the ISR nevertheless."""
+    host = quorum()
+    report(host, 1, 0, 1)
+    assert host.image.brokers[1].directories == (0, 1)
+    assert host.image.partitions["p"].isr == (2, 3)

@@ -1,10 +1,11 @@
 """A KRaft controller: Kafka's managers of replication, cluster, configuration and features against `QuorumController`.
 
-Operations: ``register broker clean directory`` (a new incarnation; whether it names the epoch of the former; the log
-directory that it has, 0 unless told), ``assign topic broker`` (it tells that its replica is there), ``again broker``
-(the same one registers again), ``unregister broker``, ``heartbeat broker ago want-fence want-shut-down`` (it has read
-what was committed so many operations ago), ``time ms`` (sessions of 9 s are looked at every ms), ``create topic
-replicas``,
+Operations: ``register broker clean directory...`` (a new incarnation; whether it names the epoch of the former; the log
+directories that it has, 0 unless told), ``assign topic broker place`` (it tells that its replica is there, in the first
+unless told), ``again broker``
+(the same one registers again), ``unregister broker``, ``heartbeat broker ago want-fence want-shut-down directory...``
+(it has read what was committed so many operations ago; these directories have failed), ``time ms`` (sessions of 9 s are
+looked at every ms), ``create topic replicas``,
 ``alter topic isr sender leader-epoch partition-epoch`` (sender 0 is the leader; what is added to the epochs), ``elect
 topic kind``, ``reassign topic replicas``, ``cancel topic``, ``set key value`` (of all topics), ``elr level``,
 ``balance``, ``check-unclean``, ``fail-over``; ``segment`` (Kafka alone: its metadata log). Each takes 1 ms. An event
@@ -92,20 +93,21 @@ class Host:
 
     # Operations.
 
-    def register(self, broker: int, clean: int, directory: int = 0) -> Any:
+    def register(self, broker: int, clean: int, *directories: int) -> Any:
         known = self.controller.image.brokers.get(broker)
         self._incarnation += 1
         previous = known.broker_epoch if known and clean else -1
-        reply = self.controller.register(broker, self._incarnation, previous, (directory,))
+        reply = self.controller.register(broker, self._incarnation, previous, directories or (0,))
         if not reply.error:
             self._sessions.registered(broker)
         return reply.error
 
-    def assign(self, topic: str, broker: int) -> Any:
+    def assign(self, topic: str, broker: int, place: int = 0) -> Any:
         known = self.controller.image.brokers.get(broker)
-        if known is None or topic not in self.controller.image.partitions:
+        if known is None or topic not in self.controller.image.partitions or not known.directories:
             return "unknown"
-        return self.controller.assign_directory(topic, broker, known.broker_epoch, known.directories[0])
+        directory = sorted(known.directories)[place % len(known.directories)]
+        return self.controller.assign_directory(topic, broker, known.broker_epoch, directory)
 
     def again(self, broker: int) -> Any:
         known = self.controller.image.brokers.get(broker)
@@ -121,14 +123,19 @@ class Host:
             self._sessions.unregistered(broker)
         return error
 
-    def heartbeat(self, broker: int, ago: int, want_fence: int, want_shut_down: int) -> Any:
+    def heartbeat(self, broker: int, ago: int, want_fence: int, want_shut_down: int, *offline: int) -> Any:
         known = self.controller.image.brokers.get(broker)
         if known is None:
             return "unknown"
         read = self.controller.image.offset if ago == 0 else 0 if ago > len(self.ends) else self.ends[-ago]
         self._sessions.note_heartbeat(broker, self._kernel.now_us)
         reply = self.controller.heartbeat(
-            broker, known.broker_epoch, read, want_fence=bool(want_fence), want_shut_down=bool(want_shut_down)
+            broker,
+            known.broker_epoch,
+            read,
+            want_fence=bool(want_fence),
+            want_shut_down=bool(want_shut_down),
+            offline_directories=offline,
         )
         return reply.error or [reply.is_caught_up, reply.is_fenced, reply.should_shut_down]
 
@@ -233,7 +240,8 @@ def draw(rng: Random, release: str) -> Case:
     """Sets up a cluster, then random operations."""
     size = rng.choice((3, 3, 4, 5))
     brokers = list(range(1, size + 1))
-    case: Case = [["register", broker, 0] for broker in brokers]
+    directories = rng.choice(((), (), (0, 1)))
+    case: Case = [["register", broker, 0, *directories] for broker in brokers]
     case += [["heartbeat", broker, 0, 0, 0] for broker in brokers if rng.random() < 0.9]
     replicas = {topic: rng.sample(brokers, rng.choice((1, 2, 3, 3))) for topic in TOPICS[: rng.choice((1, 1, 2))]}
     case += [["create", topic, list(some)] for topic, some in replicas.items()]
@@ -271,17 +279,18 @@ def _drawn(rng: Random, name: str, brokers: list[int], replicas: dict[str, list[
     match name:
         case "heartbeat":
             fence, stop = rng.choice(((0, 0), (0, 0), (0, 0), (1, 0), (0, 1), (0, 1), (1, 1)))
-            return [[name, broker, rng.choice((0, 0, 0, 0, 1, 3, 99)), fence, stop]]
+            failed = [] if rng.random() < 0.85 else [rng.randint(0, 2)]
+            return [[name, broker, rng.choice((0, 0, 0, 0, 1, 3, 99)), fence, stop, *failed]]
         case "register":
-            assigned = [["assign", topic, broker]] * rng.randint(0, 1)
-            directory = [] if rng.random() < 0.75 else [rng.randint(0, 2)]
+            assigned = [["assign", topic, broker, rng.randint(0, 1)]] * rng.randint(0, 1)
+            directories = [] if rng.random() < 0.5 else rng.sample((0, 1, 2), rng.choice((1, 2)))
             return [
-                [name, broker, rng.randint(0, 1), *directory],
+                [name, broker, rng.randint(0, 1), *directories],
                 *assigned,
                 *[["heartbeat", broker, 0, 0, 0]] * rng.randint(0, 1),
             ]
         case "assign":
-            return [[name, topic, broker]]
+            return [[name, topic, broker, rng.randint(0, 1)]]
         case "time":
             kept = [["heartbeat", one, 0, 0, 0] for one in brokers if rng.random() < 0.6]
             return [[name, rng.choice((100, 4_000, 5_000))], *kept, [name, rng.choice((10, 4_100, 5_000))]]

@@ -131,10 +131,11 @@ public final class KraftController implements Subject {
         String first = operation.size() > 1 ? String.valueOf(operation.get(1)) : "";
         switch ((String) operation.get(0)) {
             case "register": return register(Integer.parseInt(first), Subject.number(operation.get(2)), false,
-                operation.size() > 3 ? Subject.number(operation.get(3)) : 0);
-            case "again": return register(Integer.parseInt(first), 0, true, 0);
+                operation.size() > 3 ? operation.subList(3, operation.size()) : List.of(0L));
+            case "again": return register(Integer.parseInt(first), 0, true, List.of());
             case "unregister": take(replication.unregisterBroker(Integer.parseInt(first)).records()); return "NONE";
-            case "assign": return assign(first, Subject.number(operation.get(2)));
+            case "assign": return assign(first, Subject.number(operation.get(2)),
+                operation.size() > 3 ? Subject.number(operation.get(3)) : 0);
             case "heartbeat": return heartbeat(operation);
             case "time": return passTime(Integer.parseInt(first));
             case "create": return create(first, numbers(operation.get(2)));
@@ -224,14 +225,21 @@ public final class KraftController implements Subject {
 
     // Brokers.
 
-    private Object register(int broker, int clean, boolean again, int directory) {
+    private static List<Uuid> directories(int broker, List<?> numbers) {
+        List<Uuid> found = new ArrayList<>();
+        for (Object number : numbers)
+            found.add(new Uuid(9, broker + 1000L * Subject.number(number)));
+        return found;
+    }
+
+    private Object register(int broker, int clean, boolean again, List<?> directories) {
         BrokerRegistration known = cluster.brokerRegistrations().get(broker);
         if (again && known == null)
             return "unknown";
         Uuid incarnation = again ? known.incarnationId() : new Uuid(7, ++incarnations);
         BrokerRegistrationRequestData request = new BrokerRegistrationRequestData().setBrokerId(broker)
             .setClusterId(Release.CLUSTER).setIncarnationId(incarnation)
-            .setLogDirs(again ? known.directories() : List.of(new Uuid(9, broker + 1000L * directory)))
+            .setLogDirs(again ? known.directories() : directories(broker, directories))
             .setPreviousBrokerEpoch(clean == 1 && known != null ? known.epoch() : -1);
         request.listeners().add(new BrokerRegistrationRequestData.Listener().setName("PLAINTEXT").setHost("localhost")
             .setPort(9092));
@@ -249,7 +257,8 @@ public final class KraftController implements Subject {
         long read = ago == 0 ? end() : ago > ends.size() ? 0 : ends.get(ends.size() - ago);
         BrokerHeartbeatRequestData request = new BrokerHeartbeatRequestData().setBrokerId(broker)
             .setBrokerEpoch(known.epoch()).setCurrentMetadataOffset(read)
-            .setWantFence(Subject.number(operation.get(3)) == 1).setWantShutDown(Subject.number(operation.get(4)) == 1);
+            .setWantFence(Subject.number(operation.get(3)) == 1).setWantShutDown(Subject.number(operation.get(4)) == 1)
+            .setOfflineLogDirs(directories(broker, operation.subList(5, operation.size())));
         Release.track(cluster, broker, known.epoch());
         ControllerResult<BrokerHeartbeatReply> result =
             replication.processBrokerHeartbeat(request, cluster.registerBrokerRecordOffset(broker).getAsLong());
@@ -321,14 +330,14 @@ public final class KraftController implements Subject {
         return Errors.forCode(result.response().topics().get(0).partitions().get(0).errorCode()).name();
     }
 
-    /** A broker tells that its replica is in the log directory that it has. */
-    private Object assign(String topic, int broker) {
+    /** A broker tells that its replica is in a log directory that it has. */
+    private Object assign(String topic, int broker, int place) {
         BrokerRegistration known = cluster.brokerRegistrations().get(broker);
-        if (known == null || !topics.containsKey(topic))
+        if (known == null || !topics.containsKey(topic) || known.directories().isEmpty())
             return "unknown";
         AssignReplicasToDirsRequestData request = new AssignReplicasToDirsRequestData().setBrokerId(broker)
             .setBrokerEpoch(known.epoch()).setDirectories(List.of(new AssignReplicasToDirsRequestData.DirectoryData()
-                .setId(known.directories().get(0)).setTopics(List.of(new AssignReplicasToDirsRequestData.TopicData()
+                .setId(known.directories().get(place % known.directories().size())).setTopics(List.of(new AssignReplicasToDirsRequestData.TopicData()
                     .setTopicId(topics.get(topic)).setPartitions(List.of(
                         new AssignReplicasToDirsRequestData.PartitionData().setPartitionIndex(0)))))));
         var result = replication.handleAssignReplicasToDirs(request);
