@@ -49,6 +49,20 @@ CAUSES: Final[dict[str, Cause]] = {
         "the ELR, whichever broker has assigned a directory.",
         "Repaired in 4.3.0 by PR 20716, which makes the flag an argument of the constructor.",
     ),
+    "reported_directory": Cause(
+        ("ReplicationControlManager#processBrokerHeartbeat", "ReplicationControlManager#handleDirectoriesOffline"),
+        "A heartbeat may end a broker's fencing and report a failed log directory. handleBrokerUnfenced elects the "
+        "broker, because its registration still has the directory. handleDirectoriesOffline starts from the same "
+        "state, in which the broker neither leads nor is in the ISR, and changes nothing.",
+        "We found no ticket. KAFKA-15364 (PR 14902) added handleDirectoriesOffline.",
+    ),
+    "moved_log_epochs": Cause(
+        ("LogManager#replaceCurrentWithFutureLog",),
+        "The future log has the leader epochs of the records that were copied. An epoch in which nothing was appended "
+        "is gone, and a leader has no end offset for a follower whose last epoch is that one or an earlier one that "
+        "the log does not have either.",
+        "KAFKA-20961 (PR 23205, open) and KAFKA-15608 (PR 14553, closed).",
+    ),
     "equal_partition_epoch": Cause(
         ("Partition#makeLeader",),
         "It ignores a record only if the record's partition epoch is lower than the leader's. A record with an equal "

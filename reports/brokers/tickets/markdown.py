@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from reports.brokers.tickets.story import Story, Tried
+    from sim.config import Value
 
 _EXPECTED: Final = {
     "committed-loss": "Every record that was acknowledged with acks=all is in the leader's log.",
@@ -63,7 +64,7 @@ def _lines(story: Story, confirmed: Mapping[str, Any] | None, files: Mapping[str
     yield f"{counted(scenario.brokers, 'broker')}, {plane}{elr}; a topic of one partition."
     yield from (
         "",
-        *(f"    {key}={in_properties(value)}" for key, value in scenario.config.items() if not _is_harness(key)),
+        *(f"    {_setting(key, value)}" for key, value in scenario.config.items() if not _is_harness(key)),
     )
     yield from ("", "## Steps", "")
     yield from (f"{number}. {text}" for number, text in enumerate(instructions(story), start=1))
@@ -100,6 +101,10 @@ def _violated(story: Story, violation: Mapping[str, Any]) -> str:
     detail = re.sub(r"\brecord (\d+)", lambda found: story.batch_of(int(found[1])), str(violation["detail"]))
     detail = re.sub(r" at [\d.]+ s$", "", detail).replace("at the deadline after healing", "although all brokers run")
     return f"{violation['kind']}: {escaped(detail)}"
+
+
+def _setting(key: str, value: Value) -> str:
+    return f"log.dirs={value} directories" if key == "sim.log.dirs" else f"{key}={in_properties(value)}"
 
 
 def _is_harness(key: str) -> bool:
