@@ -257,6 +257,8 @@ def main() -> int:
     if options.table:
         tell(table(read()))
         return exit_codes.EXPECTED
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)  # So that a script's brokers end, too.
     try:
         if options.junit:
             good = try_tests(options.junit)
@@ -265,6 +267,8 @@ def main() -> int:
     except UserError as error:
         sys.stderr.write("".join(f"{problem}\n" for problem in error.problems))
         return error.exit_code
+    except KeyboardInterrupt:
+        return exit_codes.INTERRUPTED
     return exit_codes.EXPECTED if good else exit_codes.UNEXPECTED
 
 

@@ -168,9 +168,12 @@ def patched(text: str, patch: Patch) -> str:
 
 
 def maven(artifact: str, folder: Path) -> Path:
-    """A jar from Maven's repository: ``group:artifact:version`` and perhaps ``:jar:classifier``."""
-    _, name, version, *kind = artifact.split(":")
+    """A jar from Maven's repository, or its local one: ``group:artifact:version`` and perhaps ``:jar:classifier``."""
+    group, name, version, *kind = artifact.split(":")
     path = folder / f"{'-'.join([name, version, *kind[1:]])}.jar"
+    local = Path.home() / ".m2" / "repository" / group.replace(".", "/") / name / version / path.name
+    if local.is_file():
+        return local
     if not path.is_file():
         words = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
         done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=folder)
