@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -179,8 +180,12 @@ def compiled(release: str, folder: Path) -> list[Path]:
     jars = [maven(f"org.apache.kafka:{name}:{release}:jar:test", folder) for name in TEST_JARS]
     jars += [*(maven(one, folder) for one in TEST_LIBRARIES), *releases.class_path(release)]
     classes = folder / "classes"
-    words = [str(releases.java_command()), "-jar", str(releases.tool("compiler")), "-17", "-nowarn", "-proc:none"]
-    words += ["-cp", ":".join(map(str, jars)), "-d", str(classes), *map(str, sorted(WRITTEN.glob("*Test.java")))]
+    classes.mkdir()
+    compiler = shutil.which("javac")
+    if compiler is None:
+        raise InputError("there is no javac on PATH")
+    words = [compiler, "-nowarn", "-proc:none", "-cp", ":".join(map(str, jars)), "-d", str(classes)]
+    words += map(str, sorted(WRITTEN.glob("*Test.java")))
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         raise InputError(f"the tests do not compile with {release}: {(done.stderr or done.stdout).strip()}")
