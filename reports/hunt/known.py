@@ -127,6 +127,12 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
             ((_DELAYS, 1), (_DEPARTURES, 1)),
         ),
         KnownFinding(
+            "counted-after-removal",
+            LOSS,
+            ("newer_fetch", "refused"),
+            ((_DEPARTURES, 2),),
+        ),
+        KnownFinding(
             "recreated-topic",
             (*LOSS, "divergence"),
             ("recreated_reply", "dropped"),

@@ -569,7 +569,7 @@ class BrokerMachine:
         if error:
             partition.note_refused_fetch(follower)
             return self._fetched(partition, error, [])
-        if partition.is_stale(follower, request.broker_epoch):
+        if partition.refuses_registration(follower, request.broker_epoch):
             return self._fetched(partition, NOT_LEADER_OR_FOLLOWER, [])
         fetched = follower, request.broker_epoch, offset, request.leader_epochs[0], NOW_US
         if offset < partition.log.leo:

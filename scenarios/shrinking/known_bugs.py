@@ -90,6 +90,7 @@ FINDINGS: Final = (
         "reassignment_completes", "min-isr", ("reassignment-shrinks-isr", "reassignment-cancelled-power-loss")
     ),
     DocumentedBug("directory_assignment", "keeps-elr", ("directory-assignment",)),
+    DocumentedBug("newer_fetch", "refused", ("counted-after-removal",)),
     DocumentedBug("recreated_reply", "dropped", ("recreated-topic",)),
     DocumentedBug("reported_directory", "excluded", ("leader-in-failed-directory",), ("no-progress",)),
     DocumentedBug("epoch_recorded_at", "first-append", ("stale-log-start",), ("divergence",)),

@@ -207,7 +207,7 @@ class HostedReplica(PartitionHost):
                 partition.note_refused_fetch(request.replica)
                 self.note_laggards()
             return self.refusal(error, last_epoch), False
-        if partition.is_stale(request.replica, request.broker_epoch):
+        if partition.refuses_registration(request.replica, request.broker_epoch):
             return self.result(NOT_LEADER_OR_FOLLOWER, []), False
         return self.result(NONE, partition.read_uncommitted(offset)), True
 

@@ -216,7 +216,7 @@ class Serving(HostingBroker):
                 replica.consumers.append(delayed)
                 self._await_expiry(delayed)
             return
-        if partition.is_stale(request.replica, request.broker_epoch):
+        if partition.refuses_registration(request.replica, request.broker_epoch):
             self._reply_fetch(request, replica.result(NOT_LEADER_OR_FOLLOWER, []))
             return
         if offset < partition.log.leo:

@@ -164,6 +164,7 @@ class Decisions:
         # KRaft.
         self.has_quorum = self._on(rules.control_plane == "kraft")
         self.refuses_stale_fetches = self._on(rules.stale_fetch == "refused")
+        self.refuses_newer_fetches = self._on(rules.newer_fetch == "refused")
         self.shrink_bumps_epoch = self._on(rules.isr_shrink_epoch == "bumped")
         self.reassignment_completes = self._of("reassignment_completes")
         self.knows_directories = self._on(rules.directory_assignment != "none")

@@ -164,6 +164,7 @@ _HW: Final = Rules(
     producer_recovery="new-producer-id",
     control_plane="zookeeper",
     stale_fetch="served",
+    newer_fetch="counted",
     isr_shrink_epoch="bumped",
     reassignment_completes="targets-in-isr",
     directory_assignment="none",
@@ -295,6 +296,7 @@ _ELR_REPAIRED: Final = _ELR_4_3.override(
         "min_isr_change": "clears-if-enough",
         "equal_partition_epoch": "keeps-pending-isr",
         "recreated_reply": "dropped",
+        "newer_fetch": "refused",
     }
 )
 _ELR_RECOVERY: Final = _ELR.override(

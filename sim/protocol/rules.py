@@ -527,6 +527,14 @@ class Rules:
             "Partition.updateFollowerFetchState; KAFKA-15221 (3.5.2, 3.7)",
         ),
     ]
+    newer_fetch: Annotated[
+        Literal["counted", "refused"],
+        RuleSpec(
+            "How a leader answers an ISR member's fetch from a later registration than the one in its metadata, after "
+            "which the controller may have removed the member: it counts the fetch; or refuses it until it knows.",
+            "Replica.updateFetchStateOrThrow to 4.4; no release refuses it",
+        ),
+    ]
     isr_shrink_epoch: Annotated[
         Literal["bumped", "kept"],
         RuleSpec(

@@ -293,16 +293,23 @@ class Partition(ReadableReplica):
 
     # Replication.
 
-    def is_stale(self, follower: int, broker_epoch: int) -> bool:
-        """Whether a follower's fetch is from an earlier registration than the one in the leader's metadata.
+    def refuses_registration(self, follower: int, broker_epoch: int) -> bool:
+        """Whether the leader refuses a follower's fetch because its metadata has another registration of the follower.
 
-        With rule ``stale_fetch=refused`` such a fetch gets NOT_LEADER_OR_FOLLOWER and does not update the follower's
-        state (KAFKA-15221). Called after `check_fetch`.
+        Rule ``stale_fetch`` decides on fetches from an earlier registration (KAFKA-15221), rule ``newer_fetch`` on those
+        of ISR members from a later one. Refused fetches get NOT_LEADER_OR_FOLLOWER and do not update the follower's
+        state. Called after `check_fetch`.
         Kafka: Replica#updateFetchStateOrThrow (3.9-4.4).
         """
-        if broker_epoch == NO_BROKER_EPOCH or self.process.registered_epoch(follower) <= broker_epoch:
+        if broker_epoch == NO_BROKER_EPOCH:
             return False
-        return self.decide.refuses_stale_fetches.yes()
+        known = self.process.registered_epoch(follower)
+        if known == broker_epoch:
+            return False
+        if known > broker_epoch:
+            return self.decide.refuses_stale_fetches.yes()
+        state = self.followers.states.get(follower)
+        return state is not None and state.in_maximal_isr and self.decide.refuses_newer_fetches.yes()
 
     def follower_fetched(self, follower: int, broker_epoch: int, offset: int, leader_epoch: int, now_us: int) -> None:
         """Update a follower's state after a fetch that passed `check_fetch`: it has all records below its fetch offset.

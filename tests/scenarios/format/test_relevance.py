@@ -91,6 +91,7 @@ RULES_DECIDE: Final = {
     "unclean_recovery": ("all-min-isr-unclean", "kraft", 0, "log-inspection"),
     "isr_floor": ("hw-under-min-isr", "hw", 0, "min-isr"),
     "equal_partition_epoch": ("forgotten-expansion", "kraft", 0, "keeps-pending-isr"),
+    "newer_fetch": ("counted-after-removal", "elr-4.3", 0, "refused"),
 }
 """Rule -> a run that another value of it changes: a scenario or a recorded run, mode, seed, and that value."""
 KEYS_DECIDE: Final[dict[str, tuple[str, str, int, Value]]] = {

@@ -69,6 +69,7 @@ ENTRIES: Final = tuple(
         ("directory-of-last-member", 3, ("3.9.0", "4.3.1", "4.4.0")),
         ("kafka-20961", 2, ("4.3.1", "4.4.0")),
         ("leader-in-failed-directory", 2, ("4.1.2", "4.2.2", "4.3.1", "4.4.0")),
+        ("counted-after-removal", 2, ("4.1.2", "4.2.2", "4.3.1", "4.4.0")),
         ("stale-log-start", 5, ("2.0.0", "2.6.0", "4.1.0", "4.1.2", "4.2.2", "4.3.1", "4.4.0")),
     )
     for release in releases

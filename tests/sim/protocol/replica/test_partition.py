@@ -360,8 +360,8 @@ def test_a_fetch_of_an_earlier_registration_than_metadata_shows_is_stale(
     host.registered = {} if registered is None else {2: registered}
     one = partition(host, KRAFT)
     one.become_leader(decision(), 0)
-    assert one.is_stale(2, 4) == stale
-    assert not one.is_stale(2, NO_BROKER_EPOCH)
+    assert one.refuses_registration(2, 4) == stale
+    assert not one.refuses_registration(2, NO_BROKER_EPOCH)
 
 
 def test_the_committed_isr_gates_the_hw_and_the_maximal_isr_bounds_it() -> None:

@@ -228,7 +228,7 @@ class Leading(RecordingHost):
             words = (op["cached_broker_epoch_at_fetch"], op["cached_broker_epoch_after"])
             self.registered = [broker_epoch_of(word) for word in words]
         broker_epoch = broker_epoch_of(op.get("broker_epoch", NO_BROKER_EPOCH))
-        if partition.is_stale(replica, broker_epoch):
+        if partition.refuses_registration(replica, broker_epoch):
             return NOT_LEADER_OR_FOLLOWER
         partition.follower_fetched(replica, broker_epoch, offset, partition.leader_epoch, self.now_us)
         return NONE

@@ -254,7 +254,7 @@ class Driver:
             return [hw, partition.log.log_start, list(partition.diverging(last_epoch))]
         if error:
             return error
-        if partition.is_stale(follower, broker_epoch):
+        if partition.refuses_registration(follower, broker_epoch):
             return NOT_LEADER_OR_FOLLOWER
         batches = partition.read_uncommitted(offset)
         if self._counts_batches and batches:
