@@ -296,9 +296,9 @@ class Partition(ReadableReplica):
     def refuses_registration(self, follower: int, broker_epoch: int) -> bool:
         """Whether the leader refuses a follower's fetch because its metadata has another registration of the follower.
 
-        Rule ``stale_fetch`` decides on fetches from an earlier registration (KAFKA-15221), rule ``newer_fetch`` on those
-        of ISR members from a later one. Refused fetches get NOT_LEADER_OR_FOLLOWER and do not update the follower's
-        state. Called after `check_fetch`.
+        Rule ``stale_fetch`` decides on fetches from an earlier registration (KAFKA-15221), and rule ``newer_fetch`` on
+        those of ISR members from a later one. Refused fetches get NOT_LEADER_OR_FOLLOWER and do not update the
+        follower's state. Called after `check_fetch`.
         Kafka: Replica#updateFetchStateOrThrow (3.9-4.4).
         """
         if broker_epoch == NO_BROKER_EPOCH:

@@ -364,6 +364,19 @@ def test_a_fetch_of_an_earlier_registration_than_metadata_shows_is_stale(
     assert not one.refuses_registration(2, NO_BROKER_EPOCH)
 
 
+@pytest.mark.parametrize("registered", [3, None])
+def test_a_repaired_leader_refuses_a_member_whose_registration_it_does_not_know(registered: int | None) -> None:
+    host = Recorder()
+    host.registered = {} if registered is None else {2: registered}
+    one = partition(host, MODES["elr-repaired"].rules)
+    one.become_leader(decision(isr=(1, 2)), 0)
+    assert one.refuses_registration(2, 4)
+    assert not one.refuses_registration(3, 4)
+    assert not one.refuses_registration(2, NO_BROKER_EPOCH)
+    host.registered = {2: 4}
+    assert not one.refuses_registration(2, 4)
+
+
 def test_the_committed_isr_gates_the_hw_and_the_maximal_isr_bounds_it() -> None:
     host = Recorder()
     host.registered = {2: 4, 3: 4}
