@@ -56,6 +56,15 @@ CAUSES: Final[dict[str, Cause]] = {
         "state, in which the broker neither leads nor is in the ISR, and changes nothing.",
         "We found no ticket. KAFKA-15364 (PR 14902) added handleDirectoriesOffline.",
     ),
+    "newer_fetch": Cause(
+        ("Replica#updateFetchStateOrThrow", "PartitionChangeBuilder#triggerLeaderEpochBumpForIsrShrinkIfNeeded"),
+        "A fetch has the broker epoch of its sender. The leader refuses it only if that is lower than the one in its "
+        "metadata. If it is higher, the controller may have removed the follower from the ISR when it registered, and "
+        "since 3.6 (KAFKA-15021) that does not raise the leader epoch: a leader that has not replayed it counts the "
+        "follower as an ISR member.",
+        "We found no ticket. KAFKA-15221 (PR 14053) made leaders refuse lower broker epochs; its review mentions a "
+        "comparison for equality.",
+    ),
     "moved_log_epochs": Cause(
         ("LogManager#replaceCurrentWithFutureLog",),
         "The future log has the leader epochs of the records that were copied. An epoch in which nothing was appended "
