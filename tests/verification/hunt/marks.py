@@ -154,6 +154,12 @@ CASES: Final = (
         NOT_TRIED,
         60,
     ),
+    Case(
+        "counted-after-removal",
+        Bug("counted-after-removal", "elr-4.3", LOSS, {"newer_fetch": "refused"}, scenarios=("windows",)),
+        NOT_TRIED,
+        60,
+    ),
     replace(_finding("ELR"), about="directory-assignment"),
     *map(
         _finding,
