@@ -42,7 +42,7 @@ class LogDirectories:
 
     @property
     def online(self) -> list[LogDirectory]:
-        """The directories that work. Kafka: LogManager#liveLogDirs."""
+        """The directories that work. Kafka: LogManager#liveLogDirs (1.1-4.4)."""
         return [directory for directory in self.all if not directory.failed]
 
     @property
@@ -152,7 +152,7 @@ class LogDirectories:
         the replica is created anew in one of these. An operator has to delete them when the old directory is repaired:
         Kafka does not start with the replica in two directories. Returns the lost batches.
 
-        Kafka: LogManager#loadLog.
+        Kafka: LogManager#loadLog (1.1-4.4).
         """
         for directory in self.all:
             if directory not in live and name in directory.storages:
@@ -178,7 +178,7 @@ def next_directory(live: Sequence[LogDirectory], held: Iterable[str]) -> LogDire
     """The directory for a new log: the one with the fewest logs among those that a process uses, the first if there
     are several. `held` are the partitions of which the broker has a replica.
 
-    Kafka: LogManager#nextLogDirs (1.1-4.4).
+    Kafka: LogManager#nextLogDirs (2.6-4.4).
     """
     names = set(held)
     best, fewest = live[0], -1

@@ -217,7 +217,7 @@ class Broker(Following):
     def stop_serving(self, directory: LogDirectory) -> None:
         """Stop serving the replicas in a log directory that has failed; their files stay.
 
-        Kafka: ReplicaManager#handleLogDirFailure.
+        Kafka: ReplicaManager#handleLogDirFailure (1.1-4.4).
         """
         self.live_directories = [one for one in self.live_directories if one is not directory]
         for name in directory.storages:

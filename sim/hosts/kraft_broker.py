@@ -544,7 +544,8 @@ class KRaftBroker(Broker):
         """Whether a replica that was not found may be created: its files may be in a directory that has failed.
 
         If the metadata does not have its directory yet, it is created nevertheless.
-        Kafka: Partition#createLogInAssignedDirectoryId (3.9-4.4), ReplicaManager#getOrCreatePartition (3.9-4.4).
+        Kafka: Partition#createLogInAssignedDirectoryId (3.9-4.4), ReplicaManager#getOrCreatePartition (0.10.2-2.0),
+        ReplicaManager#getOrCreatePartition (3.9-4.4).
         """
         directories, live = self.directories, self.live_directories
         if len(live) == len(directories.all):

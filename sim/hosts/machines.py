@@ -165,7 +165,8 @@ class Machines:
 
         Data that had not been fsynced or written back is lost. The broker keeps serving the replicas in other
         directories; after the last one it exits. `by` is the fault, see `repair_directory`.
-        Kafka: ReplicaManager.LogDirFailureHandler, ReplicaManager#handleLogDirFailure, LogManager#handleLogDirFailure.
+        Kafka: ReplicaManager.LogDirFailureHandler (1.1-4.4), ReplicaManager#handleLogDirFailure (1.1-4.4),
+        LogManager#handleLogDirFailure (1.1-4.4).
         """
         directory = self.directories[broker].all[place - 1]
         if directory.failed:
