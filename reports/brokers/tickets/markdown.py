@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _EXPECTED: Final = {
     "committed-loss": "Every record that was acknowledged with acks=all is in the leader's log.",
     "exposed-loss": "What a consumer was shown stays readable.",
+    "ack-under-min-isr": "A write with acks=all succeeds only while the ISR has min.insync.replicas members.",
     "divergence": "Replicas in the ISR hold the same record at each offset.",
     "no-progress": "With all brokers alive, the partition has a leader and its reassignment completes.",
     "hw-regression": "The high watermark does not go back.",

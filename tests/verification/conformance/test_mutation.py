@@ -63,7 +63,7 @@ ON_FETCH: Final[dict[str, list[tuple[type, str, object]]]] = {
     "find-divergence": [(Partition, "_check_divergence", NONE)],
     "name-divergence": [(Partition, "diverging", UNDEFINED)],
     "truncate-on-fetch": [(ReplicaFetcherThread, "_truncate_on_fetch", None)],
-    "compare-registrations": [(Partition, "is_stale", False), (IsrMembership, "_is_registered", True)],
+    "compare-registrations": [(Partition, "refuses_registration", False), (IsrMembership, "_is_registered", True)],
 }
 """What leaders and followers do with the epochs in fetches, for the two tables about replication."""
 READING: Final[dict[str, list[tuple[type, str, object]]]] = {

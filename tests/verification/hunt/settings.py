@@ -213,7 +213,7 @@ def drawn_case(number: int) -> Case:
     file["brokers"]["count"] = brokers
     file["draw"].pop("default.replication.factor", None)
     file["faults"] |= _faults(stream, file["faults"]["kinds"])
-    if not GROUPINGS.keys().isdisjoint(file["faults"]["kinds"]):
+    if "topology" in file or not GROUPINGS.keys().isdisjoint(file["faults"]["kinds"]):
         file["topology"] = topology(brokers)
     file["workload"] |= _workload(stream)
     # Some change little, some everything: one extreme hides what another would show.
