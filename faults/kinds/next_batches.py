@@ -1,6 +1,7 @@
 """Next batches: the producer sends the next batches of its workload now, ahead of their times.
 
-So that acknowledged records are in a short window of the protocol: a proposed ISR, an election, a replica that returns.
+At their own times, hardly any batch is acknowledged in the milliseconds in which an ISR is proposed, a leader elected,
+or a replica back.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from typing import Final
 
 from faults.bounds import Limits
 from faults.kinds.message_faults import MessageCopy, MessageHold, MessageLoss
-from faults.kinds.registry import KINDS, LINKS
+from faults.kinds.registry import KINDS
 from faults.plan import CONTROLLER, ISR_MEMBER, LAST_MEMBER, LAST_TARGET, LEADER, OUTSIDER, STEP_BROKER, Fault, Trigger
-from sim.hosts.control_plane import CONTROL
+from faults.stories.strike import draw_strike
 from sim.hosts.interceptions import MESSAGES, NAMES
 from sim.kernel.streams import Stream, choice, integer
 
@@ -128,15 +128,8 @@ def _target(stream: Stream, limits: Limits) -> int:
 
 
 def _strike(stream: Stream, kind: str, limits: Limits, at_us: int, target: int) -> Fault:
-    """Draw a fault of another kind; links are cut between the target and the leader, or the control plane."""
-    stall_us = choice(stream, STALL_US)
-    bounds = replace(limits.bounds, restart_us=choice(stream, RESTART_US), pause_us=stall_us, cut_us=stall_us)
-    peer = choice(stream, (LEADER, CONTROL))
-    if kind in LINKS and target in (LEADER, LAST_MEMBER, CONTROLLER):
-        target = ISR_MEMBER
-    return KINDS[kind].draw(
-        stream, Limits(bounds, limits.brokers, limits.all_brokers, (at_us, at_us), target, peer, triggered=True)
-    )
+    """Draw a fault of another kind."""
+    return draw_strike(stream, kind, limits, at_us, target, STALL_US, RESTART_US)
 
 
 def _aimed(stream: Stream, fault: Fault, moments: Sequence[str], last_us: int) -> Fault:

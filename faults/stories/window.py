@@ -5,22 +5,21 @@ elected and not yet known to all, a replica has returned and not yet fetched, a 
 the high watermark. A rule that is wrong there shows only if a record is acknowledged within the window, and a broker
 that has the record fails before the window closes. An incident opens a window, perhaps keeps it open by a message that
 is held, sends batches in it (fault `next-batches`), ends a broker right after a step of these batches, and goes on with
-more of these parts while brokers return. Each part waits until the one before it has struck. Which change, whom it
-concerns and who ends is drawn, so no known failure is spelt out.
+more of these parts while brokers return. Each part waits until the one before it has struck. The change, the
+brokers that it concerns and the brokers that end are drawn, so no known failure is scripted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from faults.bounds import Limits
 from faults.kinds.message_faults import MessageHold
 from faults.kinds.next_batches import NextBatches
-from faults.kinds.registry import KINDS, LINKS
+from faults.kinds.registry import KINDS
 from faults.plan import CONTROLLER, ISR_MEMBER, LAST_MEMBER, LAST_TARGET, LEADER, OUTSIDER, STEP_BROKER, Fault, Trigger
-from sim.hosts.control_plane import CONTROL
+from faults.stories.strike import draw_strike
 from sim.hosts.interceptions import NAMES
 from sim.kernel.streams import Stream, choice, integer
 
@@ -104,8 +103,9 @@ class _Incident:
         self._last_us = last_us
         self._sequence = sequence
         self._now_us = 0
-        """When the latest part begins to wait, if none before it comes late."""
+        """When all parts after the opener are due; each waits for the one before it."""
         self._until_us = 0
+        """The fallback time of the latest part."""
         self._plan: list[Fault] = []
 
     def draw(self, faults: int, at_us: int) -> list[Fault]:
@@ -164,14 +164,4 @@ class _Incident:
         return choice(self._stream, enabled or possible or self._kinds)
 
     def _fault(self, kind: str, at_us: int, target: int) -> Fault:
-        """Draw a fault; links are cut between the target and the leader, or the control plane."""
-        stream = self._stream
-        hold_us, back_us = choice(stream, HOLD_US), choice(stream, BACK_US)
-        bounds = replace(self._limits.bounds, restart_us=back_us, pause_us=hold_us, cut_us=hold_us)
-        peer = choice(stream, (LEADER, CONTROL))
-        if kind in LINKS and target in (LEADER, LAST_MEMBER, CONTROLLER):
-            target = ISR_MEMBER
-        own = Limits(
-            bounds, self._limits.brokers, self._limits.all_brokers, (at_us, at_us), target, peer, triggered=True
-        )
-        return KINDS[kind].draw(stream, own)
+        return draw_strike(self._stream, kind, self._limits, at_us, target, HOLD_US, BACK_US)

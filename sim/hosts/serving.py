@@ -317,9 +317,7 @@ class Serving(HostingBroker):
         wait_us = self._wait_us(request)
         if not wait_us or self.kernel.now_us > delayed.since_us + wait_us or not self._elide_if_idle(delayed):
             self.cancel_wait(delayed)
-            channel: Channel[Any] | None = self.out.get(request.node) or self.reach(request.node)
-            if channel is not None:
-                channel.send_beside(FetchResponse(request, self._empty_results(request)))
+            self._reply_beside(request.node, FetchResponse(request, self._empty_results(request)))
 
     # Elision of idle fetches: see `sim.environment.elision`.
 
@@ -466,13 +464,10 @@ class Serving(HostingBroker):
                 answer = (self._no_replica(name), *UNDEFINED)
             results.append((name, *answer))
         response = OffsetsForLeaderEpochResponse(request, results)
-        channel: Channel[Any] | None = self.out.get(request.node) or self.reach(request.node)
-        if channel is None:
-            return
         if request.is_repeated:
-            channel.send_beside(response)
+            self._reply_beside(request.node, response)
         else:
-            channel.send(response)
+            self.reply(request.node, response)
 
     def on_list_offsets(self, request: ListOffsetsRequest) -> None:
         """Handle a ListOffsets request of a client or an out-of-range follower.
@@ -491,6 +486,12 @@ class Serving(HostingBroker):
         """Handle a Metadata request. Kafka: KafkaApis#handleTopicMetadataRequest."""
         leader, leader_epoch = self.known_leaders.get(request.name, UNKNOWN_LEADER)
         self.reply(request.node, MetadataResponse(request, leader, leader_epoch))
+
+    def _reply_beside(self, node: int, reply: Message) -> None:
+        """Send a response that may be elided, as `Channel.send_beside` does."""
+        channel: Channel[Any] | None = self.out.get(node) or self.reach(node)
+        if channel is not None:
+            channel.send_beside(reply)
 
     def reply(self, node: int, reply: Message) -> None:
         channel = self.out.get(node) or self.reach(node)

@@ -9,9 +9,9 @@ from faults.bounds import Limits
 from faults.kinds.registry import KINDS
 from faults.plan import Fault
 from faults.stories import window
-from faults.stories.swarm import WINDOW, draw_incidents, draw_plan
+from faults.stories.swarm import WINDOW
 from sim.kernel.streams import Streams
-from tests.faults.limits import LIMITS, WINDOW_US, mixed, within
+from tests.faults.limits import LIMITS, WINDOW_US, drawn_plans, mixed
 from tests.sim.world import SECOND_US
 
 ALL = tuple(KINDS)
@@ -67,11 +67,7 @@ def test_the_kinds_of_a_seed_come_before_those_of_the_scenario() -> None:
 def test_windows_do_not_depend_on_other_incidents() -> None:
     mix = mixed(ALL, (8, 12), aimed_percent=40, burst_percent=10, window_percent=60)
     told = 0
-    for seed in range(50):
-        streams = Streams(seed)
-        incidents = draw_incidents(streams, mix, WINDOW_US)
-        plan = draw_plan(streams, within(mix), incidents)
-        assert len(plan.faults) == sum(incident.faults for incident in incidents)
+    for incidents, plan in drawn_plans(mix):
         drawn = sum(incident.style == WINDOW and incident.faults >= window.LEAST for incident in incidents)
         assert len({fault.trigger.sequence for fault in plan.faults if fault.trigger} - {0}) == drawn
         told += drawn
