@@ -367,8 +367,8 @@ class Serving(HostingBroker):
         return True
 
     def _are_idle(self, delayed: DelayedFetch, results: Sequence[FetchResult], repeated: int) -> bool:
-        """Whether a round of a fetch of several partitions is a no-op for the leader and the follower. For the follower
-        it is one at the first `repeated` partitions.
+        """Whether a round of a fetch of several partitions is a no-op for the leader and the follower, which would
+        repeat its first `repeated` positions.
         """
         request, replicas = delayed.request, self.replicas
         waited = delayed.since_us < self.kernel.now_us
