@@ -5,7 +5,8 @@ decides whether it is shrunk: the first few failures that look alike are, later 
 All functions here are functions of scenario, mode and seed.
 
 A repair may cure one run by chance, because it moves a message. So a shrunk run is repeated with other latencies, and
-only repairs count that cure it each time it fails.
+only repairs count that cure it each time it fails. If no rule value cures it, pairs of them are tried: with one known
+bug repaired, another one may make the same run fail.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from reports.hunt import known as findings
 from reports.hunt import scripts
 from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Trials
 from scenarios.shrinking.known_bugs import known as known_bug
+from scenarios.shrinking.pairs import pairs
 from scenarios.shrinking.script_export import NotScriptedError, to_toml
 from scenarios.shrinking.shrink import shrink
 from scenarios.single.ended_run import replay_line
@@ -80,6 +82,7 @@ class Shrunk:
         name: of its cause, for readers.
         known: see `reports.hunt.state.Cause`.
         cures: repairs that cure it, also with other latencies.
+        together: two rule values that cure it only together; empty, or two.
         faults: kinds of its faults, in order of time.
         story: its story, a sentence each.
         replay: the command that runs the failed seed.
@@ -92,6 +95,7 @@ class Shrunk:
     name: str
     known: str
     cures: tuple[str, ...] = ()
+    together: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     story: tuple[str, ...] = ()
     replay: str = ""
@@ -160,6 +164,9 @@ def shrink_failure(
         name = ""
     if not first.known:
         name = findings.recognise(known, found.case, kept, faults, more)
+    together: tuple[Repair, ...] = ()
+    if not name and not rules:
+        together, name = _pair(known, found.case, kept, faults, more)
     observed = observe(found.case.scenario, found.case.mode, found.case.seed, found.case.rules, trace=True)
     story = [f"{seconds(one.at_us)}: {one.text}" for one in told(observed, kind, SENTENCES)]
     script, obstacle = script_of(found) if acts and not name else ("", "")
@@ -168,6 +175,7 @@ def shrink_failure(
         name,
         FINDING,
         tuple(map(str, cures)),
+        tuple(map(str, together)),
         faults,
         tuple(story),
         replay,
@@ -177,14 +185,35 @@ def shrink_failure(
     )
     if name:
         return result
-    key, name, known_as = _named(group(kind), arm.mode, rules, cures, faults)
+    key, name, known_as = _named(group(kind), arm.mode, rules, cures, faults, together)
     if first.known:
         key, name = f"{key}; another story than {first.known}", f"{name}; cured as {first.known}, by another story"
     return replace(result, key=key, name=name, known=known_as)
 
 
+def _pair(
+    known: Sequence[KnownFinding], case: Case, symptom: Symptom, faults: Sequence[str], trials: Trials
+) -> tuple[tuple[Repair, ...], str]:
+    """Two rule values that cure a run only together, and the two known findings, of which each is left when the repair
+    of the other is applied; a pair without a known finding, and no name; or nothing.
+    """
+    best: tuple[Repair, ...] = ()
+    for pair in pairs(case, symptom, trials):
+        left = {findings.recognise(known, one.apply(case), symptom, faults, trials) for one in pair}
+        if len(left) == len(pair) and "" not in left:
+            return pair, " and ".join(sorted(left))
+        if not best or any(one.name in WIDE for one in best):
+            best = pair
+    return best, ""
+
+
 def _named(
-    kind: str, mode: Mode, rules: Sequence[Repair], cures: Sequence[Repair], faults: Iterable[str]
+    kind: str,
+    mode: Mode,
+    rules: Sequence[Repair],
+    cures: Sequence[Repair],
+    faults: Iterable[str],
+    together: Sequence[Repair] = (),
 ) -> tuple[str, str, str]:
     """Key and name of a cause that is no finding, and how it is known."""
     rules = [one for one in rules if one.name not in WIDE] or rules
@@ -194,6 +223,9 @@ def _named(
             return f"{kind}: {one}", f"{bug.name} ({bug.ticket})", REPAIRED
         if release := _repaired_in(one, mode):
             return f"{kind}: {one}", f"{kind}, cured by {one}, as of {release}", REPAIRED
+    if together and not rules:
+        words = " with ".join(map(str, together))
+        return f"{kind}: by {words}", f"{kind}, cured only by {words}", ""
     if cures:
         words = " and ".join(f"by {one}" for one in rules or cures)
         return f"{kind}: {words}", f"{kind}, cured {words}", ""

@@ -380,6 +380,7 @@ class Hunt:
             folder,
             shrunk.obstacle,
             earlier=earlier,
+            together=list(shrunk.together),
         )
         cause.finding = number
 

@@ -121,6 +121,18 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
             ((frozenset({"disk-replaced"}), 1), (_DEPARTURES, 1)),
         ),
         KnownFinding(
+            "elr-cleared",
+            ("no-progress",),
+            ("min_isr_change", "clears-if-enough"),
+            ((frozenset({"min-isr-change"}), 1), (_DEPARTURES, 1)),
+        ),
+        KnownFinding(
+            "elr-cleared-power-loss",
+            LOSS,
+            ("min_isr_change", "clears-if-enough"),
+            ((frozenset({"min-isr-change"}), 1), (_DEPARTURES, 1)),
+        ),
+        KnownFinding(
             "forgotten-expansion",
             LOSS,
             ("equal_partition_epoch", "keeps-pending-isr"),

@@ -171,6 +171,8 @@ def _section(hunt: Hunt, cause: Cause) -> Iterator[Block]:
     yield Heading(f"{cause.finding}: {cause.name}")
     struck = ", ".join(one.faults) or "no fault"
     cured = "Cured, each by itself, by " + ", ".join(one.cures) if one.cures else "No single repair cures it"
+    if one.together:
+        cured += f"; {' and '.join(one.together)} cure it together"
     where = ", ".join(f"{name} ({count:,})" for name, count in sorted(cause.arms.items()))
     yield Text(f"{one.kind}, after: {struck}. {cured}. Seen in: {where}.")
     if one.kind == NO_PROGRESS:

@@ -90,6 +90,7 @@ class Written:
         cause: its key.
         kind: the violation.
         cures: repairs that cure it under other latencies, too.
+        together: two rule values that cure it only together; empty, or two.
         story: the first sentences of its story.
         faults: kinds of fault of the shrunk run, in order of time.
         replay: the command that runs the failed seed.
@@ -111,6 +112,7 @@ class Written:
     obstacle: str = ""
     runs: list[dict[str, str]] = field(default_factory=list)
     earlier: list[str] = field(default_factory=list)
+    together: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)

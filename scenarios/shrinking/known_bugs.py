@@ -90,6 +90,7 @@ FINDINGS: Final = (
         "reassignment_completes", "min-isr", ("reassignment-shrinks-isr", "reassignment-cancelled-power-loss")
     ),
     DocumentedBug("directory_assignment", "keeps-elr", ("directory-assignment",)),
+    DocumentedBug("min_isr_change", "clears-if-enough", ("elr-cleared", "elr-cleared-power-loss")),
     DocumentedBug("newer_fetch", "refused", ("counted-after-removal",)),
     DocumentedBug("recreated_reply", "dropped", ("recreated-topic",)),
     DocumentedBug("reported_directory", "excluded", ("leader-in-failed-directory",), ("no-progress",)),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from reports.hunt import examining
+from reports.hunt import examining, known
 from scenarios.shrinking.cause import Repair
+from scenarios.shrinking.criterion import Trials
 from sim.protocol.modes import MODES
+from tests.scenarios.shrinking.test_pairs import STUCK, masked
 
 
 def rule(word: str) -> Repair:
@@ -56,3 +58,22 @@ def test_the_first_and_each_power_of_two_are_shrunk(number: int, shrunk: bool) -
 def test_losses_are_one_kind_of_failure() -> None:
     assert {examining.group(kind) for kind in ("committed-loss", "exposed-loss")} == {"loss"}
     assert examining.group("divergence") == "divergence"
+
+
+FAULTS = ("reassignment", "reassignment", "power-loss")
+
+
+def test_two_known_findings_in_one_run_are_recognised_behind_each_other() -> None:
+    together, name = examining._pair(known.known(), masked(), STUCK, FAULTS, Trials())
+    assert name == "elr-outside-assignment and reassignment-stuck"
+    assert len(together) == 2
+
+
+def test_a_pair_of_which_one_finding_is_hidden_is_new_and_named_by_both_repairs() -> None:
+    listed = known.known(["reassignment-stuck"])
+    together, name = examining._pair(listed, masked(), STUCK, FAULTS, Trials())
+    assert not name
+    key, told, known_as = examining._named("no-progress", MODES["elr-4.3"], [], [], FAULTS, together)
+    assert (key, known_as) == (f"no-progress: by {together[0]} with {together[1]}", "")
+    assert told == f"no-progress, cured only by {together[0]} with {together[1]}"
+    assert not {one.name for one in together} & set(examining.WIDE)

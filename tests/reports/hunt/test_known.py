@@ -42,6 +42,10 @@ def test_stories_are_made_of_kinds_of_faults() -> None:
     [
         ("reassignment-back", ["reassignment", "controlled-restart", "reassignment"], True),
         ("reassignment-back", ["reassignment", "controlled-restart"], False),
+        ("elr-cleared", ["cut", "min-isr-change"], True),
+        ("elr-cleared", ["cut", "reassignment"], False),
+        ("elr-cleared-power-loss", ["min-isr-change", "power-loss"], True),
+        ("elr-cleared-power-loss", ["min-isr-change"], False),
         ("directory-assignment", ["power-loss", "disk-replaced"], True),
         ("directory-assignment", ["power-loss", "power-loss"], False),
         ("recreated-topic", ["message-hold", "topic-deletion"], True),
