@@ -191,6 +191,18 @@ def test_a_failure_that_cannot_be_reported_stops_the_broker() -> None:
     assert process is None or (isinstance(process, KRaftBroker) and process._lifecycle.state != RUNNING)
 
 
+@pytest.mark.parametrize("healed", [False, True])
+def test_a_broker_that_shuts_down_by_itself_is_started_again_if_all_is_healed(healed: bool) -> None:
+    found = world(config={"log.dir.failure.timeout.ms": 4_000})
+    assert found.cluster.zombie(1)
+    fail(found, 1, seconds=5)
+    found.cluster.is_healed = healed
+    found.cluster.unzombie(1)
+    found.run(30)
+    assert found.of("shutdown", broker=1)
+    assert (1 in found.cluster.running) == healed
+
+
 def test_a_paused_broker_notices_the_failure_when_it_resumes() -> None:
     found = world()
     found.cluster.pause(1)
