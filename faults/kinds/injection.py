@@ -230,6 +230,7 @@ class Injection:
     def heal(self) -> None:
         """Undo every fault: heal links, end stalls, and start every stopped broker once."""
         self._cluster.links.heal_all()
+        self._cluster.is_healed = True
         for number in [number for number, entry in self._in_force.items() if not is_always_undone(entry[0].kind)]:
             self._undo(number)
         for broker in self._cluster.settings:

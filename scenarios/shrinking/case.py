@@ -108,7 +108,7 @@ class Case:
         """Equal for equal runs."""
         about = self.scenario
         per_broker = about.broker_config, about.broker_modes
-        cluster = about.brokers, about.first, about.settle_us, about.config, per_broker, about.topics
+        cluster = about.brokers, about.first, about.settle_us, about.config, per_broker, about.topics, about.topology
         return repr((self.recorded, cluster, self.mode.name, self.seed, self.rules))
 
     @property

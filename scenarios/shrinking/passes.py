@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
+from faults.kinds.groups import GROUPINGS
 from faults.kinds.registry import KINDS, LINKS
 from faults.kinds.topic_changes import OF_TOPICS
 from faults.plan import FOLLOWERS, LAST_TARGET, STEP_BROKER, Fault
@@ -29,6 +30,10 @@ EARLIEST_US: Final = SECOND
 SPARE: Final = "sim.spare.brokers"
 SHAPE: Final = (FACTOR, SPARE)
 """Settings that `smaller_clusters` changes."""
+DIRECTORIES: Final = "sim.log.dirs"
+"""The setting that `fewer_directories` changes."""
+DIRECTORY: Final = "directory"
+"""The parameter of faults that is the number of a log directory; 0: the fault chooses it."""
 FACTOR_LEAST: Final = 2
 """Replicas of a shrunk run, at least, if the failed one had so many: what the only replica of a partition loses, no
 protocol could have kept, so it is another failure.
@@ -52,7 +57,7 @@ def changed_settings(case: Case) -> tuple[str, ...]:
 def only_settings(case: Case, keys: Sequence[str]) -> Case:
     """The case with default values of all settings, except these and the cluster's size."""
     config = case.scenario.config
-    kept: dict[str, Value] = {key: config[key] for key in (*SHAPE, *keys)}
+    kept: dict[str, Value] = {key: config[key] for key in (*SHAPE, DIRECTORIES, *keys)}
     return case.with_scenario(config=resolve(kept))
 
 
@@ -101,17 +106,15 @@ def _renumbered(case: Case, numbers: dict[int, int]) -> Case:
 
 
 def fewer_partitions(case: Case) -> Iterator[Case]:
-    """Cases with fewer topics and partitions: one partition alone, then without each topic, each partition, and the
-    batches of each.
+    """Cases with fewer topics and partitions: one partition alone, then without each topic, each partition, the
+    batches of each, and what a topic has of its own.
     """
     topics = case.scenario.topics
     if not topics:
         return
     names = [f"{topic.name}-{number}" for topic in topics for number in range(topic.partitions)]
-    if len(names) > 1:
-        yield from filter(None, (_alone(case, name) for name in (*names[1:], names[0])))
-    first, *others = topics
-    for topic in others:
+    yield from filter(None, (_alone(case, name) for name in (*names[1:], names[0])))
+    for topic in topics[1:]:
         yield _without_partitions(case, tuple(one for one in topics if one is not topic), topic.name)
     for topic in topics:
         if topic.partitions > 1:
@@ -122,8 +125,19 @@ def fewer_partitions(case: Case) -> Iterator[Case]:
     for name, sends in further.items():
         if sends:
             yield case.with_further_sends({**further, name: ()})
-    if not others and first.partitions == 1 and first.replication_factor is None and not first.config:
-        yield case.with_scenario(topics=())
+    for place, topic in enumerate(topics):
+        for plainer in _plainer(topic, int(case.scenario.config[FACTOR])):
+            yield case.with_scenario(topics=(*topics[:place], plainer, *topics[place + 1 :]))
+
+
+def _plainer(topic: Topic, factor: int) -> Iterator[Topic]:
+    """The topic without its own log directory, settings, or replication factor; the cluster's may not be larger."""
+    if topic.directory is not None:
+        yield replace(topic, directory=None)
+    if topic.config:
+        yield replace(topic, config={})
+    if (topic.replication_factor or 0) >= factor:
+        yield replace(topic, replication_factor=None)
 
 
 def _without_partitions(case: Case, topics: tuple[Topic, ...], gone: str) -> Case:
@@ -167,6 +181,38 @@ def _alone(case: Case, name: str) -> Case | None:
     return _renumbered(alone, {(place + number) % brokers + 1: number + 1 for number in range(brokers)})
 
 
+# Log directories and places of brokers.
+
+
+def fewer_directories(case: Case) -> Iterator[Case]:
+    """Cases with fewer log directories for each broker, the fewest first. A fault that names one of the others chooses
+    its directory then, and a topic that names one is placed anywhere.
+    """
+    about = case.scenario
+    for count in range(1, int(about.config[DIRECTORIES])):
+        topics = [replace(one, directory=None) if (one.directory or 0) > count else one for one in about.topics]
+        faults = [_of_any_directory(one) if _directory(one) > count else one for one in case.faults]
+        smaller = case.with_scenario(config={**about.config, DIRECTORIES: count}, topics=tuple(topics))
+        yield smaller.with_faults(tuple(faults))
+
+
+def _directory(fault: Fault) -> int:
+    """The number of the log directory that a fault names; 0: none."""
+    amount = KINDS[fault.kind].amount
+    return fault.value if amount is not None and amount.param == DIRECTORY else 0
+
+
+def _of_any_directory(fault: Fault) -> Fault:
+    return replace(fault, value=0)
+
+
+def without_topology(case: Case) -> Case | None:
+    """The case without racks, power domains and hosts; None if there are none, or if a fault strikes such a group."""
+    if case.scenario.topology is None or any(fault.kind in GROUPINGS for fault in case.faults):
+        return None
+    return case.with_scenario(topology=None)
+
+
 # Batches.
 
 
@@ -205,6 +251,10 @@ def simpler_faults(fault: Fault, realised: Sequence[RealisedFault]) -> Iterator[
         yield replace(fault, delays_us=())
     if fault.both_ways:
         yield replace(fault, both_ways=False)
+    if _directory(fault):
+        yield _of_any_directory(fault)
+    if fault.partition and fault.kind not in OF_TOPICS:
+        yield fault.about("")
 
 
 def _without_target(fault: Fault, place: int) -> Fault:

@@ -181,10 +181,14 @@ class _Shrinker:
                 low = middle + 1
 
     def _parts(self) -> None:
-        """Remove partitions, faults, then batches, then settings, unless the cluster stays as it is."""
+        """Remove partitions and log directories, then faults, batches and settings; or only faults and batches, if the
+        cluster stays as it is.
+        """
         if not self.case.recorded.keeps_cluster:
             while self._first(passes.fewer_partitions(self.case)):
                 pass
+            self._first(passes.fewer_directories(self.case))
+            self._take(passes.without_topology(self.case))
         case = self.case
         ddmin(case.faults, lambda faults: self._take(self.case.with_faults(faults)))
         ddmin(case.sends, lambda sends: self._take(self.case.with_sends(sends)))
@@ -199,7 +203,7 @@ class _Shrinker:
         return self.case.with_further_sends({**self.case.recorded.further_sends, name: sends})
 
     def _settings(self) -> None:
-        keys = passes.changed_settings(self.case)
+        keys = tuple(key for key in passes.changed_settings(self.case) if key != passes.DIRECTORIES)
         ddmin(keys, lambda kept: self._take(passes.only_settings(self.case, kept)))
         for name in ("broker_config", "broker_modes"):
             items = tuple(getattr(self.case.scenario, name).items())

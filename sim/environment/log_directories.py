@@ -11,7 +11,26 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sim.environment.storage import LogDirectory, Storage, StorageSettings
 from sim.protocol.batch import Batch
+from sim.protocol.decisions import Decisions
 from sim.protocol.messages import NO_BROKER_EPOCH
+
+
+class FutureReplica:
+    """A copy that is being made of a log in another directory of its broker (KIP-113): the files ``NAME.ID-future``.
+
+    Attributes:
+        directory: the directory of the copy.
+        copied_us: when it has caught up with the log, which it follows from then on.
+        storage: its files once it follows the log no longer, because the process or the log's directory has ended; None
+            before that.
+    """
+
+    __slots__ = ("copied_us", "directory", "storage")
+
+    def __init__(self, directory: LogDirectory, copied_us: int) -> None:
+        self.directory = directory
+        self.copied_us = copied_us
+        self.storage: Storage | None = None
 
 
 class LogDirectories:
@@ -26,15 +45,17 @@ class LogDirectories:
 
     Attributes:
         all: the directories in the order of ``log.dirs``.
+        futures: the future replicas, by partition.
     """
 
-    __slots__ = ("_next_id", "_settings", "all")
+    __slots__ = ("_next_id", "_settings", "all", "futures")
 
     def __init__(
         self, settings: StorageSettings, name: str, writeback_phase_us: int = 0, count: int = 1, place: int = 1
     ) -> None:
         self._settings = settings
         self._next_id = count
+        self.futures: dict[str, FutureReplica] = {}
         self.all = [
             LogDirectory(settings, (name,) if number == place else (), writeback_phase_us, number - 1)
             for number in range(1, count + 1)
@@ -95,7 +116,9 @@ class LogDirectories:
         return directory.add(name)
 
     def remove(self, name: str) -> None:
-        """Delete the files of a replica; a directory that has failed keeps them."""
+        """Delete the files of a replica and of its copy; a directory that has failed keeps them."""
+        if self.futures:
+            self.futures.pop(name, None)
         for directory in self.online:
             directory.storages.pop(name, None)
 
@@ -105,6 +128,34 @@ class LogDirectories:
         assert source is not None
         storage = directory.storages[name] = source.storages.pop(name)
         storage.moved(now_us)
+        self.futures.pop(name, None)
+
+    def end_following(self, name: str, decide: Decisions, now_us: int) -> Storage | None:
+        """Let a future replica follow its log no longer: its files stay as they are. Returns them; None if it had not
+        caught up.
+        """
+        future = self.futures[name]
+        if future.storage is None and future.copied_us <= now_us:
+            current = self.files(name)
+            kept = current.epoch_checkpoint.entries
+            epochs = current.log.epoch_starts()
+            if epochs != kept and decide.carries_epochs.yes():
+                epochs = kept[:]
+            future.storage = current.future_copy(epochs, future.copied_us)
+        return future.storage
+
+    def recover_future(self, name: str) -> tuple[list[Batch], Storage]:
+        """Rename the files of a future replica to those of the replica, in place of the files that it has in another
+        directory. Returns the batches of these, and the new files.
+
+        Kafka: LogManager#recoverAbandonedFutureLogs (3.7-4.4).
+        """
+        future = self.futures.pop(name)
+        assert future.storage is not None
+        source = self.directory_of(name)
+        former = [] if source is None else source.storages.pop(name).log.batches
+        future.directory.storages[name] = future.storage
+        return former, future.storage
 
     # Markers of clean shutdowns.
 
@@ -129,6 +180,9 @@ class LogDirectories:
 
     def power_lost(self, now_us: int) -> dict[str, list[Batch]]:
         """Lose what the machine had not written when its power failed; returns the lost batches by partition."""
+        for future in self.futures.values():
+            if future.storage is not None:
+                future.storage.power_lost(now_us)
         return {name: storage.power_lost(now_us) for name, storage in self.storages.items()}
 
     def corrupt_tails(self, count: int) -> dict[str, list[Batch]]:
@@ -145,6 +199,9 @@ class LogDirectories:
         directory.failed = True
         directory.clean_shutdown = False
         directory.clean_broker_epoch = NO_BROKER_EPOCH
+        for future in self.futures.values():
+            if future.storage is not None and future.directory is directory:
+                future.storage.power_lost(now_us)
         return {name: storage.power_lost(now_us) for name, storage in directory.storages.items()}
 
     def abandon(self, name: str, live: Sequence[LogDirectory]) -> list[Batch]:
@@ -164,6 +221,7 @@ class LogDirectories:
         empty = directory.new_empty_disk(self._next_id, keeps_names=not self.are_several)
         self._next_id += 1
         self.all[self.all.index(directory)] = empty
+        self.futures = {name: future for name, future in self.futures.items() if future.directory is not directory}
         return {name: storage.log.batches for name, storage in directory.storages.items()}
 
     def replace_all(self) -> dict[str, list[Batch]]:

@@ -16,7 +16,7 @@ from typing import Final
 
 from sim.protocol.batch import Batch
 from sim.protocol.decisions import Decisions
-from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
+from sim.protocol.log.leader_epoch_file_cache import Entry, LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import NO_BROKER_EPOCH
 
@@ -344,6 +344,22 @@ class Storage:
         if self._synced == len(self._written_us):
             self.recovery_point = log.leo
         self._recount()
+
+    def future_copy(self, epochs: list[Entry], copied_us: int) -> Storage:
+        """The files of a future replica that has copied the log by `copied_us` and followed it since, at the end of its
+        process: its epoch cache has these entries, and the HW file has none yet.
+
+        Kafka: Partition#maybeCreateFutureReplica (1.1-4.4).
+        """
+        copy = Storage(self._settings, self._writeback_phase_us)
+        copy.log = self.log.copied()
+        copy._is_new = False
+        copy._written_us = [max(written_us, copied_us) for written_us in self._written_us]
+        if self._flush_records <= 1:
+            copy._synced = self._synced
+        copy.epoch_checkpoint.write(epochs)
+        copy.log_start_file.content = copy._log_start_entry = self._log_start_entry
+        return copy
 
     def log_start_moved(self, now_us: int) -> None:
         """Note that the log start or first segment moved; data below it stays on disk until `delete_segments`.

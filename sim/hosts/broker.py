@@ -98,6 +98,7 @@ class Broker(Following):
     """
 
     __slots__ = (
+        "_clean",
         "_exits",
         "_loaded",
         "_loaded_us",
@@ -131,6 +132,8 @@ class Broker(Following):
         self._stalled = False
         self.checkpointing = False
         self._loaded_us = 0
+        self._clean: list[LogDirectory] = []
+        """Directories with future replicas on the machine that had a marker when this process loaded its logs."""
         self._removed: list[HostedReplica] = []
         """Replicas of deleted topics and of failed log directories, which late responses may still be about."""
 
@@ -145,6 +148,8 @@ class Broker(Following):
         replicas: dict[str, HostedReplica] = {}
         for directory in self.live_directories:
             clean = directory.take_marker()
+            if clean and self.directories.futures:
+                self._clean.append(directory)
             for name, storage in directory.storages.items():
                 known = len(storage.epoch_checkpoint.entries)
                 try:
@@ -206,6 +211,30 @@ class Broker(Following):
         self.directories.remove(name)
         self._removed.append(replica)
         replica.remove()
+
+    def recover_future(self, name: str) -> None:
+        """Use the files of a future replica as those of the replica, in place of those that it has, if any.
+
+        Kafka: LogManager#recoverAbandonedFutureLogs (3.7-4.4).
+        """
+        clean = self.directories.futures[name].directory in self._clean
+        former, storage = self.directories.recover_future(name)
+        before = self.replicas.pop(name, None)
+        recorder = self._recorder.of(name)
+        lost = storage.log.missing(former)
+        if lost:
+            recorder.record(steps.End(self.node, steps.DIRECTORY_OFFLINE, lost, unclean=True))
+        replica = self.replicas[name] = self._hosted(name, storage, *storage.recover(self.decide, clean=clean))
+        if before is not None:
+            if before is self.first:
+                self.first = replica
+            self._removed.append(before)
+            before.remove()
+        storage.log_manager_started(self.kernel.now_us, self._loaded_us)
+        step = steps.Recovered(self.node, replica.partition, lost)
+        recorder.record(step)
+        step.release()
+        self.reached(probes.FUTURE_RECOVERED)
 
     def move_replica(self, name: str, directory: LogDirectory) -> bool:  # noqa: ARG002 - for KRaft
         """Begin to move a replica to another log directory; False if there is none, or it is there or on its way."""

@@ -71,6 +71,7 @@ class Cluster:
         control: the control plane, where decisions are persisted.
         partitions: all partitions with their clients, also those that were deleted.
         topics: creates and deletes topics.
+        is_healed: whether all faults are undone, so that each broker which shuts down by itself is started again.
         shown: the partition that a trace and pictures of the run are about, mostly the first.
         producer: the first partition's.
         consumer: the first partition's.
@@ -131,6 +132,7 @@ class Cluster:
         self.links = Links(self.network, self.recorder)
         self._incarnations = dict.fromkeys(self.settings, 0)
         self._stopping: dict[int, bool] = {}
+        self.is_healed = False
         self._pauses: list[tuple[int, object]] = []
         self._supervisor = Supervisor(kernel, self.settings, self._incarnations, self.start)
         replication_factor = integer(config, "default.replication.factor")
@@ -320,7 +322,10 @@ class Cluster:
 
     def _exited(self, broker: int, reason: str) -> None:
         if reason == SHUTDOWN:
+            by_itself = broker not in self._stopping
             self.end(broker, steps.SHUTDOWN)
+            if by_itself and self.is_healed:
+                self._supervisor.exited(broker, in_vain=False)
             return
         refused = reason == REFUSED
         self.end(broker, steps.EXIT if refused or reason == NOT_REGISTERED else steps.HALT)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from sim.environment.log_directories import FutureReplica
 from sim.environment.network import Channel
 from sim.environment.storage import LogDirectory
 from sim.history import steps
@@ -398,7 +399,10 @@ class KRaftBroker(Broker):
         names: dict[str, None] = {}
         fresh = self._log[image.offset : self._received]
         self._recorder.record(steps.Metadata(steps.REPLAYED_METADATA, self.node, image.offset, fresh))
+        begins = image.offset == 0
         live = self._read(fresh, names)
+        if begins and self.directories.futures:
+            self._recover_futures()
         states = [image.partitions[name] for name in names]
         if states or live != self.live:
             self._set_metadata(states, live)
@@ -493,9 +497,7 @@ class KRaftBroker(Broker):
         if state.partition_epoch < partition.partition_epoch:
             return
         name = state.name
-        directory = self._only_directory if self._only_directory >= 0 else self._actual_directory(name)
-        if self._moving and name in self._moving:
-            directory = self._move_if_assigned(replica, state, directory)
+        directory = self._only_directory if self._only_directory >= 0 else self._place(replica, state)
         if (
             state.directory(self.node) != directory
             and self._assigning.get(name) != directory
@@ -528,16 +530,23 @@ class KRaftBroker(Broker):
     def _delete_replica(self, replica: HostedReplica) -> None:
         """Delete the log, because the broker is no longer a replica. Kafka: ReplicaManager#stopPartitions."""
         partition = replica.partition
+        if self.directories.futures:
+            self.directories.futures.pop(replica.name, None)
         if partition.leader_epoch < 0 and not partition.log.leo:
             return
         replica.delete()
 
     # Log directories.
 
-    def _actual_directory(self, name: str) -> int:
-        """The id of the log directory of a replica."""
-        directory = self.directories.directory_of(name)
+    def _place(self, replica: HostedReplica, state: PartitionRegistration) -> int:
+        """The id of the log directory of a replica that the metadata should have; a move goes on, or ends."""
+        name, directories = replica.name, self.directories
+        if directories.futures and name in directories.futures and name not in self._moving:
+            self._continue_move(name)
+        directory = directories.directory_of(name)
         assert directory is not None
+        if self._moving and name in self._moving:
+            return self._move_if_assigned(replica, state, directory.number)
         return directory.number
 
     def _can_create(self, state: PartitionRegistration) -> bool:
@@ -591,17 +600,60 @@ class KRaftBroker(Broker):
     def move_replica(self, name: str, directory: LogDirectory) -> bool:
         """See `Broker.move_replica`: the future replica copies the log, and is then assigned to its directory.
 
-        A process that ends before that gives the move up; in Kafka the next one continues it.
+        A process that ends before that leaves the copy to the next one (`_continue_move`, `_recover_futures`).
         Kafka: ReplicaManager#alterReplicaLogDirs (1.1-4.4).
         """
         here = self.directories.directory_of(name)
         if name not in self.replicas or name in self._moving or directory is here:
             return False
-        if directory not in self.live_directories:
-            return False
-        self._moving[name] = directory
-        self.kernel.call_at(self.kernel.now_us + COPY_US, self.life, self._promote, name)
+        if len(self.live_directories) < len(self.directories.all):
+            return False  # The future replica may be in a directory that has failed.
+        self._begin_move(name, directory)
         return True
+
+    def _begin_move(self, name: str, directory: LogDirectory) -> None:
+        due_us = self.kernel.now_us + COPY_US
+        self._moving[name] = directory
+        self.directories.futures[name] = FutureReplica(directory, due_us)
+        self.kernel.call_at(due_us, self.life, self._promote, name)
+
+    def _continue_move(self, name: str) -> None:
+        """Continue a move that the end of an earlier process has interrupted.
+
+        Kafka: ReplicaManager#maybeAddLogDirFetchers (1.1-4.4).
+        """
+        directory = self.directories.futures[name].directory
+        if directory is self.directories.directory_of(name):
+            del self.directories.futures[name]  # The log was created anew, in the directory of the copy.
+        elif directory in self.live_directories:
+            self.reached(probes.MOVE_CONTINUED)
+            self._begin_move(name, directory)
+
+    def _recover_futures(self) -> None:
+        """Use the future replicas in directories that the metadata has already: the end of an earlier process came
+        between the assignment and the replacement of the log (KAFKA-16082).
+
+        Kafka: LogManager#recoverAbandonedFutureLogs (3.7-4.4).
+        """
+        for name, future in list(self.directories.futures.items()):
+            state = self.image.partitions.get(name)
+            is_usable = future.storage is not None and future.directory in self.live_directories
+            if state is not None and is_usable and state.directory(self.node) == future.directory.number:
+                self.recover_future(name)
+
+    def stop_serving(self, directory: LogDirectory) -> None:
+        """See `Broker.stop_serving`: of a replica that was being moved to another directory, the directory that has
+        failed is assigned again, so that the controller does not count on it.
+
+        Kafka: ReplicaAlterLogDirsThread#removePartitions (3.9-4.4).
+        """
+        super().stop_serving(directory)
+        for name in [name for name in self._moving if name in directory.storages]:
+            del self._moving[name]
+            if self._assigning.get(name, directory.number) != directory.number:
+                self.to_control(AssignReplicasToDirsRequest(self.node, self.broker_epoch, name, directory.number))
+                self._assigning[name] = directory.number
+                self._assign_directory((name, directory.number, FIRST_ASSIGN_RETRY_US))
 
     def _promote(self, name: str) -> None:
         """The future replica has caught up: the controller has to know its directory before it replaces the log.

@@ -194,6 +194,9 @@ class Machines:
             replica = process.replicas.get(name)
             if replica is not None:
                 self._close(process, replica, steps.DIRECTORY_FAILED, written_us)
+        for name, future in process.directories.futures.items():
+            if name in directory.storages or future.directory is directory:
+                process.directories.end_following(name, process.decide, self._kernel.now_us)
         process.stop_serving(directory)
         self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=False)
         if process.live_directories:
@@ -293,7 +296,10 @@ class Machines:
         """Note that a process has loaded its logs, which shows what was lost before."""
         broker = process.node
         for replica in process.replicas.values():
-            step = steps.Recovered(broker, replica.partition, self._lost.pop((broker, replica.name), []))
+            lost = self._lost.pop((broker, replica.name), [])
+            if lost and process.directories.are_several:
+                lost = replica.partition.log.missing(lost)  # A future replica has replaced the log.
+            step = steps.Recovered(broker, replica.partition, lost)
             replica.recorder.record(step)
             step.release()
 
@@ -305,6 +311,8 @@ class Machines:
             written_us = self._written_us(process)
             for replica in process.replicas.values():
                 self._close(process, replica, kind, written_us)
+            if process.directories.futures:
+                self._close_futures(process, kind)
             if kind is steps.SHUTDOWN:
                 for directory in process.live_directories:
                     directory.mark_clean(process.broker_epoch)
@@ -333,6 +341,16 @@ class Machines:
             storage.close_cleanly(partition.hw if process.checkpointing else None, flushes=flushes)
         elif kind is steps.EXIT:
             storage.close_cleanly(None)
+
+    def _close_futures(self, process: Broker, kind: steps.StepKind) -> None:
+        """Bring the files of future replicas into the state in which an end of their process leaves them."""
+        directories = process.directories
+        for name in directories.futures:
+            storage = directories.end_following(name, process.decide, self._kernel.now_us)
+            replica = process.replicas.get(name)
+            if storage is not None and replica is not None and kind in (steps.SHUTDOWN, steps.EXIT):
+                writes_hw = process.checkpointing and kind is steps.SHUTDOWN
+                storage.close_cleanly(replica.partition.hw if writes_hw else None)
 
     def _note_lost(self, broker: int, kind: steps.StepKind, loses: Loss) -> Mapping[str, list[Batch]]:
         """Make a machine lose batches, and record which batches of each log had been fsynced. Returns the lost ones."""

@@ -246,6 +246,10 @@ REPLICA_ELSEWHERE: Final = _storage(
     "replica-elsewhere", "a broker creates a replica whose files may be in a failed log directory in another one"
 )
 REPLICA_MOVED: Final = _storage("replica-moved", "a future replica in another log directory replaces the log")
+MOVE_CONTINUED: Final = _storage("move-continued", "a broker continues a move to another log directory after a restart")
+FUTURE_RECOVERED: Final = _storage(
+    "future-recovered", "a broker starts with a future replica whose log directory the metadata already has"
+)
 
 _client = partial(_probe, "client")
 WRITE_NOT_LEADER: Final = _client("write-not-leader", "a write fails: the broker does not lead")

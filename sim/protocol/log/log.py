@@ -231,6 +231,22 @@ class Log:
         """Number of batches below the log start whose segments are deleted."""
         return sum(batch.last_offset < self.segments[0] for batch in self.below)
 
+    def epoch_starts(self) -> list[tuple[int, int]]:
+        """(leader epoch, start offset) of the batches, as a copy of this log by fetches would record them."""
+        starts: list[tuple[int, int]] = []
+        for batch in self.batches:
+            if not starts or starts[-1][0] != batch.leader_epoch:
+                starts.append((batch.leader_epoch, max(batch.base_offset, self.log_start)))
+        return starts
+
+    def copied(self) -> Log:
+        """A copy with the same batches, segments and producers."""
+        copy = Log(check_first_offset=self.check_first_offset, log_start=self.log_start)
+        copy.segments, copy.producers = self.segments[:], self.producers
+        copy.set_batches([*self.below, *self.batches])
+        copy.leo = self.leo
+        return copy
+
     def detach(self) -> None:
         """Leave the list of batches to earlier reads and continue with a copy; called before batches are removed."""
         if self._is_lent:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
 from sim.protocol.decisions import Decisions
-from sim.protocol.log.leader_epoch_file_cache import Entry, LeaderEpochFileCache
+from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.replica.partition_host import PartitionHost
 
@@ -87,10 +87,7 @@ class Replica:
         Kafka: LogManager#replaceCurrentWithFutureLog (1.1-4.4), Partition#maybeReplaceCurrentWithFutureReplica
         (1.1-4.4).
         """
-        copied: list[Entry] = []
-        for batch in self.log.batches:
-            if not copied or copied[-1][0] != batch.leader_epoch:
-                copied.append((batch.leader_epoch, max(batch.base_offset, self.log.log_start)))
+        copied = self.log.epoch_starts()
         if copied != self.epochs.entries and not self.decide.carries_epochs.yes():
             self.epochs.clear()
             for epoch, start in copied:

@@ -6,6 +6,7 @@ import pytest
 
 from faults.plan import LEADER, Fault, Trigger
 from scenarios.format.catalogue import load
+from sim.environment.topology import Topology
 from sim.protocol.modes import mode as mode_named
 from tests.named import run_row
 from tests.scenarios.shrinking.failing import failing
@@ -38,6 +39,7 @@ def test_equal_runs_have_equal_keys() -> None:
         case.with_rule("isr_join", "leader-epoch-start"),
         case.with_older({1: "hw"}),
         case.with_scenario(settle_us=1),
+        case.with_scenario(topology=Topology()),
         replace(case, seed=case.seed + 1),
         replace(case, mode=mode_named("kip101")),
     ]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.config import resolve
-from sim.environment.log_directories import LogDirectories, next_directory
+from sim.environment.log_directories import FutureReplica, LogDirectories, next_directory
 from sim.hosts.settings import broker_settings
 from sim.protocol.batch import Batch
 from sim.protocol.decisions import Decisions
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from sim.environment.storage import LogDirectory
 
+SECOND = 1_000_000
 RULES = Decisions(mode("elr-4.3").rules)
 STORAGE = broker_settings(resolve()).storage
 
@@ -223,3 +225,52 @@ def test_each_directory_of_several_is_like_the_only_one_of_a_machine(operations:
             for one in (together, *alone.values()):
                 one.restart(what)
         assert together.seen == {name: one.seen[name] for name, one in alone.items()}
+
+
+def copying(copied_us: int) -> LogDirectories:
+    """A log with a batch, written at time 0, is being copied to the second directory."""
+    directories = several()
+    loaded(directories, "p-0")
+    write(directories, "p-0", 0)
+    directories.files("p-0").epoch_checkpoint.write([(0, 0), (1, 1)])
+    directories.futures["p-0"] = FutureReplica(directories.all[1], copied_us)
+    return directories
+
+
+def test_a_copy_that_had_not_caught_up_has_no_files() -> None:
+    assert copying(copied_us=5).end_following("p-0", RULES, 4) is None
+
+
+@pytest.mark.parametrize(("name", "epochs"), [("elr-4.3", [(0, 0)]), ("elr-repaired", [(0, 0), (1, 1)])])
+def test_a_copy_has_the_batches_and_its_own_epochs(name: str, epochs: list[tuple[int, int]]) -> None:
+    directories = copying(copied_us=5)
+    copy = directories.end_following("p-0", Decisions(mode(name).rules), 5)
+    assert copy is not None
+    assert copy.log.batches == directories.files("p-0").log.batches
+    assert copy.epoch_checkpoint.entries == epochs
+    assert copy is directories.end_following("p-0", RULES, 9), "it stays as it was when the process ended"
+    former, files = directories.recover_future("p-0")
+    assert (former, files) == (copy.log.batches, copy)
+    assert [list(one.storages) for one in directories.all] == [[], ["p-0"]]
+    assert not directories.futures
+
+
+def test_a_copy_was_written_when_it_was_made() -> None:
+    directories = copying(copied_us=20 * SECOND)
+    copy = directories.end_following("p-0", RULES, 30 * SECOND)
+    assert copy is not None
+    assert directories.power_lost(49 * SECOND) == {"p-0": []}
+    assert copy.log.batches == []
+    assert len(directories.files("p-0").log.batches) == 1
+
+
+def test_a_copy_goes_with_its_directory_or_its_replica() -> None:
+    directories = copying(copied_us=0)
+    directories.end_following("p-0", RULES, 0)
+    directories.replace(directories.all[0])
+    assert set(directories.futures) == {"p-0"}
+    directories.remove("p-0")
+    assert not directories.futures
+    directories = copying(copied_us=0)
+    directories.replace(directories.all[1])
+    assert not directories.futures

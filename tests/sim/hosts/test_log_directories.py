@@ -191,6 +191,18 @@ def test_a_failure_that_cannot_be_reported_stops_the_broker() -> None:
     assert process is None or (isinstance(process, KRaftBroker) and process._lifecycle.state != RUNNING)
 
 
+@pytest.mark.parametrize("healed", [False, True])
+def test_a_broker_that_shuts_down_by_itself_is_started_again_if_all_is_healed(healed: bool) -> None:
+    found = world(config={"log.dir.failure.timeout.ms": 4_000})
+    assert found.cluster.zombie(1)
+    fail(found, 1, seconds=5)
+    found.cluster.is_healed = healed
+    found.cluster.unzombie(1)
+    found.run(30)
+    assert found.of("shutdown", broker=1)
+    assert (1 in found.cluster.running) == healed
+
+
 def test_a_paused_broker_notices_the_failure_when_it_resumes() -> None:
     found = world()
     found.cluster.pause(1)
@@ -333,15 +345,107 @@ def test_a_replica_does_not_move_to_a_directory_that_fails_meanwhile() -> None:
     assert not found.cluster.move_replica(1, TOPIC, 2), "that directory does not work"
 
 
-def test_a_move_ends_with_the_process() -> None:
+def restart(found: World, broker: int, place: int = 0) -> None:
+    """Kill and start a broker; meanwhile the directory of this number fails."""
+    found.cluster.kill(broker)
+    found.run(20)
+    if place:
+        fail(found, broker, place)
+    found.cluster.start(broker)
+    found.run(40)
+
+
+def assign_unnoticed(found: World, broker: int, place: int = 2) -> None:
+    """A replica of the first partition has a copy in another directory, and the controller assigns it there; the broker
+    does not receive the metadata record.
+    """
+    assert move(found, broker, place=place, seconds=0.05)
+    found.cluster.links.cut(0, broker)
+    found.run(0.2)
+    assert state_of(found, TOPIC).directory(broker) == place - 1
+    assert directory_of(found, broker) != place
+
+
+def test_a_move_goes_on_after_a_restart() -> None:
+    found = world()
+    first = found.write()
+    assert found.cluster.move_replica(1, TOPIC, 2)
+    restart(found, 1)
+    assert reached(found, probes.MOVE_CONTINUED)
+    assert not reached(found, probes.FUTURE_RECOVERED)
+    assert directory_of(found, 1) == 2
+    assert state_of(found, TOPIC).directory(1) == 1
+    assert found.logs == [[first]] * 3
+    assert not found.cluster.machines.directories[1].futures
+
+
+@pytest.mark.parametrize("ends", ["kill", "lose_power"])
+def test_a_copy_that_was_assigned_becomes_the_log_at_the_next_start(ends: str) -> None:
+    found = world(config={"sim.writeback.expire.ms": 1_000})
+    first = found.write()
+    found.run(60)
+    assign_unnoticed(found, 1)
+    getattr(found.cluster.machines if ends == "lose_power" else found.cluster, ends)(1)
+    found.cluster.links.heal(0, 1)
+    found.run(30)
+    assert 1 not in found.cluster.running
+    assert [list(one.storages) for one in found.cluster.machines.directories[1].all] == [[TOPIC], [ORDERS]]
+    found.cluster.start(1)
+    found.run(30)
+    assert reached(found, probes.FUTURE_RECOVERED)
+    loaded = [step["offset"] for step in found.of("recovered", broker=1) if "partition" not in step]
+    assert loaded == [0, 1, 0 if ends == "lose_power" else 1], "the log had been written back, but not the copy"
+    assert directory_of(found, 1) == 2
+    assert state_of(found, TOPIC).directory(1) == 1
+    assert found.logs == [[first]] * 3
+    assert sorted(state_of(found, TOPIC).isr) == [1, 2, 3]
+
+
+def test_a_copy_that_was_assigned_replaces_a_log_whose_directory_failed() -> None:
+    found = world()
+    first = found.write()
+    assign_unnoticed(found, 1)
+    found.cluster.kill(1)
+    found.cluster.links.heal(0, 1)
+    restart(found, 1, place=1)
+    assert reached(found, probes.FUTURE_RECOVERED)
+    assert directory_of(found, 1) == 2
+    assert found.logs == [[first]] * 3
+    assert sorted(state_of(found, TOPIC).isr) == [1, 2, 3]
+
+
+def test_a_copy_is_not_used_while_its_directory_does_not_work() -> None:
     found = world()
     assert found.cluster.move_replica(1, TOPIC, 2)
-    found.cluster.kill(1)
-    found.run(20)
-    found.cluster.start(1)
-    found.run(40)
+    restart(found, 1, place=2)
     assert directory_of(found, 1) == 1
+    assert not reached(found, probes.MOVE_CONTINUED)
+    repair(found, 1)
+    assert directory_of(found, 1) == 2
+
+
+def test_a_copy_is_gone_with_its_directory() -> None:
+    found = world()
+    assert found.cluster.move_replica(1, TOPIC, 2)
+    restart(found, 1, place=2)
+    repair(found, 1, replaced=True)
+    assert not found.cluster.machines.directories[1].futures
+    assert directory_of(found, 1) == 1
+
+
+def test_a_move_from_a_directory_that_fails_is_taken_back() -> None:
+    found = world()
+    assign_unnoticed(found, 1)
+    fail(found, 1, seconds=0.1)
     assert state_of(found, TOPIC).directory(1) == 0
+    found.cluster.links.heal(0, 1)
+    found.run(15)
+    state = state_of(found, TOPIC)
+    assert (state.directory(1), 1 in state.isr, state.leader) == (0, False, 2)
+    repair(found, 1)
+    assert reached(found, probes.MOVE_CONTINUED)
+    assert directory_of(found, 1) == 2
+    assert sorted(state_of(found, TOPIC).isr) == [1, 2, 3]
 
 
 @pytest.mark.parametrize(("mode", "epochs"), [("elr-4.3", [0]), ("elr-repaired", [0, 2])])
