@@ -1,9 +1,9 @@
 """Draws incidents of overtaking: a message is outdated when it arrives, because what it is about has changed meanwhile.
 
 Brokers and controllers recognise outdated requests and responses by leader epochs, partition epochs, broker epochs and
-offsets. An incident holds back, loses or doubles one message, mostly right after the step that sends it. Meanwhile the
-brokers that it is about restart, stall, or lose leadership, or the controller fails over. Each element is drawn on its
-own, so no known failure is spelt out.
+offsets. An incident holds back, loses or doubles one message, mostly right after the step that sends it. Meanwhile, or
+when it arrives, the brokers that it is about restart, stall, or lose leadership, or the controller fails over. Each
+element is drawn on its own, so no known failure is spelt out.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ RESTART_US: Final = ((200_000, 3_000_000), (2_000_000, 20_000_000))
 STALL_US: Final = ((500_000, 6_000_000), (5_000_000, 40_000_000))
 TARGETS: Final = (LEADER, LEADER, LAST_TARGET, LAST_TARGET, STEP_BROKER, ISR_MEMBER, OUTSIDER, LAST_MEMBER, CONTROLLER)
 """Roles as targets, repeated by weight; every fifth target is a broker."""
+LATE: Final = ("message-late",)
+"""The step at which the message arrives that was held, or its copy."""
 MOMENTS: Final = ("isr-sent", "isr", "joined", "append", "ack", "hw", "registered", "follow", "elected", "session-end")
 WAIT_US: Final = (1_000_000, 30_000_000)
 """How long an element waits for its step."""
@@ -88,9 +90,12 @@ def draw(stream: Stream, faults: int, kinds: Sequence[str], limits: Limits, at_u
         if message is not None and stream.random() * 4 >= 1:
             other = choice(stream, moving if stream.getrandbits(1) else others)
             fault = _strike(stream, other, limits, now_us, _target(stream, limits))
-            if stream.random() * 3 >= 1:
+            when = stream.random() * 9
+            if when < 5:
                 fault = _meanwhile(stream, fault, message, last_us)
-            elif stream.getrandbits(1):
+            elif when < 7:
+                fault = _aimed(stream, fault, LATE, last_us)
+            elif when < 8:
                 fault = _aimed(stream, fault, MOMENTS, last_us)
             plan.append(fault)
         else:

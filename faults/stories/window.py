@@ -5,8 +5,8 @@ elected and not yet known to all, a replica has returned and not yet fetched, a 
 the high watermark. A rule that is wrong there shows only if a record is acknowledged within the window, and a broker
 that has the record fails before the window closes. An incident opens a window, perhaps keeps it open by a message that
 is held, sends batches in it (fault `next-batches`), ends a broker right after a step of these batches, and goes on with
-more of these parts while brokers return. Each part waits until the one before it has struck. The change, the
-brokers that it concerns and the brokers that end are drawn, so no known failure is scripted.
+more of these parts while brokers return, or when the message arrives. Each part waits until the one before it has
+struck. The change, the brokers that it concerns and the brokers that end are drawn, so no known failure is scripted.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from faults.bounds import Limits
-from faults.kinds.message_faults import MessageHold
+from faults.kinds.message_faults import MessageCopy, MessageHold
 from faults.kinds.next_batches import NextBatches
 from faults.kinds.registry import KINDS
 from faults.plan import CONTROLLER, ISR_MEMBER, LAST_MEMBER, LAST_TARGET, LEADER, OUTSIDER, STEP_BROKER, Fault, Trigger
 from faults.stories.strike import draw_strike
-from sim.hosts.interceptions import NAMES
+from sim.hosts.interceptions import MESSAGES, NAMES
 from sim.kernel.streams import Stream, choice, integer
 
 BATCHES: Final = NextBatches.name
@@ -53,6 +53,7 @@ OPENED: Final[tuple[str, ...]] = (
 """Steps that open a window, repeated by weight."""
 OF_BATCHES: Final[tuple[str, ...]] = ("append", "replicated", "replicated", "hw", "acknowledges", "ack", "ack", "ack")
 """Steps of the incident's batches, repeated by weight."""
+LATE: Final = "message-late"
 LATER: Final[tuple[str, ...]] = (
     *("elected", "lead", "lead", "follow", "registered", "truncate", "settled"),
     *("isr-sent", "isr", "joined", "ack", "append", "hw"),
@@ -106,6 +107,8 @@ class _Incident:
         """When all parts after the opener are due; each waits for the one before it."""
         self._until_us = 0
         """The fallback time of the latest part."""
+        self._held = False
+        """Whether a message is held back, or copied, and no part waits for it to arrive yet."""
         self._plan: list[Fault] = []
 
     def draw(self, faults: int, at_us: int) -> list[Fault]:
@@ -132,8 +135,11 @@ class _Incident:
     def _add(self, fault: Fault, moment: str, wait_us: tuple[int, int]) -> None:
         """Add a part that waits for a step after the part before it."""
         stream = self._stream
-        self._until_us = min(self._until_us + integer(stream, *wait_us), self._last_us)
         occurrence = 1 + stream.getrandbits(1) * stream.getrandbits(1)
+        if self._held and stream.random() * 3 < 1:
+            self._held = False
+            moment, occurrence, wait_us = LATE, 1, OPEN_US
+        self._until_us = min(self._until_us + integer(stream, *wait_us), self._last_us)
         after_us = integer(stream, 0, choice(stream, GAPS_US))
         self._plan.append(fault.with_trigger(Trigger(moment, occurrence, after_us, self._until_us, self._sequence)))
 
@@ -144,15 +150,20 @@ class _Incident:
         self._add(self._fault(kind, self._now_us, choice(stream, targets)), choice(stream, moments), WAIT_US)
 
     def _add_hold(self, moment: str) -> None:
-        """Add a part that holds back a message: one that is sent at a step, or at once the next one of its type."""
+        """Add a part that holds back a message, or lets a copy of it arrive late: the one sent at a step, or at once the
+        next one of its type.
+        """
         stream = self._stream
-        target, value = choice(stream, HELD_TARGETS), NAMES.index(choice(stream, HELD))
+        target, name = choice(stream, HELD_TARGETS), choice(stream, HELD)
         lasts_us = integer(stream, *choice(stream, HOLD_US))
-        fault = Fault(MessageHold.name, self._now_us, (target,), lasts_us, value=value)
+        copies = MESSAGES[name].is_resent and self._has(MessageCopy.name) and stream.random() * 3 < 1
+        kind = MessageCopy.name if copies else MessageHold.name
+        fault = Fault(kind, self._now_us, (target,), lasts_us, value=NAMES.index(name))
         if stream.getrandbits(1):
             self._add(fault, moment, OPEN_US)
         else:
             self._plan.append(fault)
+        self._held = True
 
     def _has(self, kind: str) -> bool:
         return kind in self._limits.bounds.kinds

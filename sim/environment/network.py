@@ -253,13 +253,19 @@ class Interception:
         self._tell(channel.source, channel.owner)
         return effect is not Effect.COPY
 
-    def end(self, kernel: Kernel) -> None:
-        """Deliver the held message or the copy, if there is one, and intercept no further message."""
+    def end(self, kernel: Kernel) -> tuple[int, int] | None:
+        """Deliver the held message or the copy, and intercept no further message.
+
+        Returns:
+            Source and target of the message; None if there is none.
+        """
         channel, message = self._channel, self._later
         self._channel = self._later = None
         self.struck = True
-        if channel is not None and message is not None:
-            kernel.schedule(kernel.now_us, channel, message)
+        if channel is None or message is None:
+            return None
+        kernel.schedule(kernel.now_us, channel, message)
+        return channel.source, channel.owner
 
 
 class Link:

@@ -24,7 +24,7 @@ class Links:
         self._recorder = recorder
         self._cuts: list[tuple[int, int, object]] = []
         self._worse: list[tuple[steps.StepKind, int, int, int, object]] = []
-        self._intercepted: list[tuple[object, list[tuple[int, int]], Interception]] = []
+        self._intercepted: list[tuple[object, list[tuple[int, int]], Interception, str]] = []
 
     def cut(self, source: int, target: int, by: object = None) -> None:
         """Cut the link from `source` to `target`."""
@@ -67,7 +67,7 @@ class Links:
         interception = Interception(MESSAGES[name].type, effect, self._noted(_STEPS[effect], name))
         for source, target in ends:
             self._network.intercept(source, target, interception)
-        self._intercepted.append((by, list(ends), interception))
+        self._intercepted.append((by, list(ends), interception, name))
 
     def _noted(self, step: steps.StepKind, name: str) -> Callable[[int, int], None]:
         recorder = self._recorder
@@ -78,10 +78,13 @@ class Links:
         found = [entry for entry in self._intercepted if entry[0] == by]
         for entry in found:
             self._intercepted.remove(entry)
-            _, ends, interception = entry
+            _, ends, interception, name = entry
             for source, target in ends:
                 self._network.release(source, target, interception)
-            interception.end(self._network.kernel)
+            arrives = interception.end(self._network.kernel)
+            if arrives is not None:
+                at = arrives[0] if MESSAGES[name].is_sent else arrives[1]
+                self._recorder.record(steps.MessageLate(*arrives, name, at))
         return bool(found)
 
     def heal_all(self, *ends: int) -> None:
@@ -89,7 +92,7 @@ class Links:
 
         Without nodes given, the scenario's base loss ends too.
         """
-        for by, on, _ in list(self._intercepted):
+        for by, on, _, _ in list(self._intercepted):
             if not ends or any(set(link) == set(ends) for link in on):
                 self.release(by)
         for step, source, target, value, by in list(self._worse):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from sim.history.steps.base import ASIDE, CHANGE, DETAIL, FACT, TURN, Lane, Shown, Step, StepKind
@@ -320,8 +321,10 @@ class Pause(Step):
             listener.on_pause(self)
 
 
-def _link(name: str, code: int, meaning: str, sentence: str, weight: int) -> StepKind:
-    return StepKind(name, code, Lane.NONE, meaning, sentence, weight=weight, method="link")
+def _link(
+    name: str, code: int, meaning: str, sentence: str, weight: int, moments: Mapping[str, str] | None = None
+) -> StepKind:
+    return StepKind(name, code, Lane.NONE, meaning, sentence, weight=weight, method="link", moments=moments)
 
 
 CUT: Final[StepKind] = _link(
@@ -373,6 +376,12 @@ MESSAGE_COPIED: Final[StepKind] = _link(
     "One {message} from {source} to {target} is sent twice; the second arrives late.",
     TURN,
 )  # fmt: skip
+MESSAGE_LATE: Final[StepKind] = _link(
+    "message-late", FACT,
+    "a message that was held back, or sent twice by a fault, arrives: source, target, message",
+    "The late {message} from {source} to {target} arrives.",
+    TURN, moments={"message-late": "a message that a fault held back, or its copy, arrives"},
+)  # fmt: skip
 
 LINKS: Final[tuple[StepKind, ...]] = (CUT, HEAL, SLOW, LOSSY, RESENT, MESSAGE_LOST, MESSAGE_HELD, MESSAGE_COPIED)
 """Changes of a directed link, and of one message on it."""
@@ -412,6 +421,23 @@ class MessageStruck(LinkChange):
 
     def fields(self) -> Shown:
         return {**super().fields(), "message": self.message}
+
+
+class MessageLate(MessageStruck):
+    """A message that a fault held back, or its copy, arrives.
+
+    Attributes:
+        at: the broker that sent it or receives it.
+    """
+
+    __slots__ = ("at",)
+
+    def __init__(self, source: int, target: int, message: str, at: int) -> None:
+        super().__init__(MESSAGE_LATE, source, target, message)
+        self.at = at
+
+    def moments(self) -> Iterable[tuple[str, int]]:
+        return [(moment, self.at) for moment in self.kind.moments]
 
 
 CONVERGED: Final[StepKind] = StepKind(

@@ -20,6 +20,7 @@ from faults.plan import (
 )
 from sim.history.steps import MOMENTS
 from sim.hosts.client import PRODUCER
+from sim.hosts.interceptions import NAMES
 from sim.protocol.probes import PROBES, TRANSITIONS
 from tests.faults.traces import sample
 from tests.sim.world import SECOND_US, World
@@ -543,6 +544,7 @@ MAKES = {
     "registered": "rejoin",
     "session-end": "kill",
     "controller": "kill",
+    "message-late": "hold",
 }
 """What is done to a cluster of three whose leader is its controller, so that a moment comes."""
 
@@ -555,8 +557,11 @@ def test_every_moment_is_met_and_observing_it_changes_nothing(moment: str) -> No
         world = World().ready()
         if watched:
             world.cluster.recorder.arm(moment, met.append)
+        if MAKES[moment] == "hold":
+            hold = Fault("message-hold", 0, (1,), SECOND_US, value=NAMES.index("ProduceResponse"))
+            Injection(world.cluster).strike(hold)
         world.write()
-        if MAKES[moment] != "write":
+        if MAKES[moment] in ("kill", "rejoin"):
             world.cluster.kill(1)
             world.run(40)
         if MAKES[moment] == "rejoin":
@@ -569,7 +574,7 @@ def test_every_moment_is_met_and_observing_it_changes_nothing(moment: str) -> No
         digests.append(world.cluster.recorder.digest())
     assert digests[0] == digests[1]
     assert met
-    if moment in ("isr-sent", "joined", "registered"):
+    if moment in ("isr-sent", "joined", "registered", "message-late"):
         assert met == [1]
 
 

@@ -27,7 +27,8 @@ def strike(world: World, kind: str, message: str, *, broker: int = 1, lasts_us: 
 
 
 def struck(world: World) -> list[Mapping[str, object]]:
-    return [_ends(step) for step in world.steps if step["step"].startswith("message-")]
+    kinds = ("message-lost", "message-held", "message-copied")
+    return [_ends(step) for step in world.steps if step["step"] in kinds]
 
 
 def _ends(step: Shown) -> Mapping[str, object]:

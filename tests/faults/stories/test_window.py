@@ -35,7 +35,7 @@ def test_an_incident_opens_a_window_sends_batches_and_ends_a_broker(faults: int)
         assert kinds[0] in window.OPENERS
         assert plan[0].trigger is None
         batches = kinds.index("next-batches")
-        assert kinds[1:batches] in ([], ["message-hold"])
+        assert kinds[1:batches] in ([], ["message-hold"], ["message-copy"])
         assert kinds[batches + 1] in {*window.ENDS, *window.OPENERS}
         assert all(AT_US <= fault.at_us <= WINDOW_US[1] for fault in plan)
 
@@ -53,8 +53,21 @@ def test_only_a_message_that_is_held_may_strike_at_once() -> None:
     found: Counter[str] = Counter()
     for seed in range(300):
         found.update(fault.kind for fault in draw(seed)[1:] if fault.trigger is None)
-    assert set(found) == {"message-hold"}
-    assert found["message-hold"] > 50
+    assert set(found) == {"message-hold", "message-copy"}
+    assert found["message-hold"] > found["message-copy"] > 10
+
+
+def test_a_part_may_wait_for_the_message_that_was_held() -> None:
+    waits = 0
+    for seed in range(300):
+        held = False
+        for fault in draw(seed):
+            if fault.trigger is not None and fault.trigger.moment == "message-late":
+                assert held
+                held = False
+                waits += 1
+            held |= fault.kind.startswith("message-")
+    assert waits > 50
 
 
 def test_the_kinds_of_a_seed_come_before_those_of_the_scenario() -> None:
