@@ -150,9 +150,7 @@ class _Incident:
         self._add(self._fault(kind, self._now_us, choice(stream, targets)), choice(stream, moments), WAIT_US)
 
     def _add_hold(self, moment: str) -> None:
-        """Add a part that holds back a message, or lets a copy of it arrive late: the one sent at a step, or at once the
-        next one of its type.
-        """
+        """Add a part by which a message, or a copy of it, arrives late: the one sent at a step, or at once the next."""
         stream = self._stream
         target, name = choice(stream, HELD_TARGETS), choice(stream, HELD)
         lasts_us = integer(stream, *choice(stream, HOLD_US))
