@@ -1,11 +1,9 @@
 """Draws the next blow: what strikes right after an early warning.
 
 A warning names brokers that are weak: they lack committed records, or the leader does not wait for them. A loss needs
-one or two more faults, in the right order and within a short time. A blow has up to five parts: it keeps a weak broker
+one or two more faults, in the right order and within a short time. A blow has up to four parts: it keeps a weak broker
 from fetching, or the leader from learning of metadata; it sends batches, since the next ones of the workload may be far
-away; it ends the leader or a broker that holds the records; it may end the other brokers that are not weak at the same
-time, since the controller elects the first live member of the ISR in the order of replicas; and another fault may
-strike while brokers return.
+away; it ends the leader or a broker that holds the records; and another fault may strike while brokers return.
 
 The first blow after a warning follows the recipe of its kind (`RECIPES`) and strikes the brokers that the warning
 names. Every tenth blow injects any kind of fault at any broker. All others draw each part.
@@ -43,7 +41,6 @@ LATE: Final = ("metadata-lag", "cut")
 """Kinds by which the leader learns of metadata late."""
 ENDS: Final = ("controlled-restart", "kill", "kill", "power-loss", "power-loss", "session-expiry", "zombie", "pause")
 """Kinds that end a leader or a broker that holds records, repeated by weight."""
-KILLS: Final = ("kill",)
 LOSSES: Final = ("power-loss", "power-loss", "disk-replaced", "kill")
 """Kinds that strike the only broker that holds records, repeated by weight."""
 GAPS_US: Final = (1_000, 20_000, 300_000, 2_000_000)
@@ -76,7 +73,6 @@ class Recipe:
         ends: kinds of the fault that ends a broker, repeated by weight.
         target: the broker that this fault strikes.
         waits: whether this fault waits until a batch of the blow is acknowledged.
-        others: whether the other brokers that are not weak end, too.
     """
 
     holds: bool
@@ -84,16 +80,14 @@ class Recipe:
     ends: tuple[str, ...]
     target: int
     waits: bool
-    others: bool = False
 
 
 ANY: Final = Recipe(holds=True, late=False, ends=ENDS, target=LEADER, waits=True)
 RECIPES: Final = {
     # The leader commits without the weak broker, until it learns what was persisted; then the weak one is elected.
-    "quorum-not-superset": Recipe(holds=True, late=True, ends=KILLS, target=LEADER, waits=True, others=True),
-    "hw-without-isr-member": Recipe(holds=True, late=True, ends=KILLS, target=LEADER, waits=True, others=True),
+    "quorum-not-superset": Recipe(holds=True, late=True, ends=ENDS, target=LEADER, waits=True),
     # The weak broker is elected, before it fetches what it lacks.
-    "candidate-incomplete": Recipe(holds=True, late=False, ends=KILLS, target=LEADER, waits=False, others=True),
+    "candidate-incomplete": Recipe(holds=False, late=False, ends=ENDS, target=LEADER, waits=False),
     # The broker that has the records loses or truncates them before it is elected again.
     "leader-incomplete": Recipe(holds=False, late=False, ends=LOSSES, target=ISR_MEMBER, waits=False),
     # The brokers that are known to have the records lose them.
@@ -134,9 +128,7 @@ def draw(
         at_us: time of the warning.
     """
     possible = [kind for kind in limits.bounds.kinds if KINDS[kind].is_possible(limits)]
-    weak = [broker for broker in weak if broker != leader] or weak
-    others = [broker for broker in limits.brokers if broker != leader and broker not in weak]
-    one = _Blow(stream, possible, weak, others, limits)
+    one = _Blow(stream, possible, [broker for broker in weak if broker != leader] or list(weak), limits)
     if variant % UNIFORM_EVERY == UNIFORM_EVERY - 1:
         one.draw_uniform(at_us)
     else:
@@ -147,14 +139,10 @@ def draw(
 class _Blow:
     """A blow that is being drawn."""
 
-    def __init__(
-        self, stream: Stream, possible: Sequence[str], weak: Sequence[int], others: Sequence[int], limits: Limits
-    ) -> None:
+    def __init__(self, stream: Stream, possible: Sequence[str], weak: Sequence[int], limits: Limits) -> None:
         self._stream = stream
         self._possible = possible
         self._weak = weak
-        self._others = others
-        """Replicas that neither lead nor are weak."""
         self._limits = limits
         self._faults: list[Fault] = []
         self._batches: list[tuple[int, int]] = []
@@ -165,11 +153,16 @@ class _Blow:
         stream = self._stream
         hold, late = stream.random() * 10 < 6, stream.random() * 10 < 3
         waits, again = bool(stream.getrandbits(1)), bool(stream.getrandbits(1))
-        others = stream.random() * 10 < 4
         ends, target = choice(stream, (recipe.ends, ENDS, LOSSES)), choice(stream, (recipe.target, *ROLES[:-2]))
         if aimed:
-            hold, late, waits, again, others = recipe.holds, recipe.late, recipe.waits, False, recipe.others
-            ends, target = recipe.ends, recipe.target
+            hold, late, waits, again, ends, target = (
+                recipe.holds,
+                recipe.late,
+                recipe.waits,
+                False,
+                recipe.ends,
+                recipe.target,
+            )
         now_us = at_us + 1
         if late:
             self._add_late(now_us)
@@ -189,8 +182,6 @@ class _Blow:
             end = replace(end, at_us=at_us + 1)
             now_us = until_us
         self._add(end)
-        if others:
-            self._add_others(end, ends)
         if again:
             moment, target = choice(stream, MOMENTS), choice(stream, ROLES)
             kinds = choice(stream, (ENDS, LOSSES, self._possible))
@@ -237,17 +228,6 @@ class _Blow:
         kind = _of(self._stream, LATE, self._possible)
         fault = self._fault(kind, at_us, LEADER, HOLD_US[0])
         self._add(replace(fault, targets=(CONTROL, LEADER), both_ways=False) if kind in LINKS else fault)
-
-    def _add_others(self, end: Fault, ends: Sequence[str]) -> None:
-        """End the other brokers that are not weak at about the same time."""
-        stream = self._stream
-        for broker in self._others:
-            after_us = integer(stream, 0, GAPS_US[1])
-            other = self._fault(_of(stream, ends, self._possible), end.at_us, broker, choice(stream, BACK_US))
-            if end.trigger is None:
-                self._add(replace(other, at_us=end.at_us + after_us))
-            else:
-                self._add(other.with_trigger(replace(end.trigger, after_us=end.trigger.after_us + after_us)))
 
     def _broker(self, target: int) -> int:
         if target != WEAK:
