@@ -681,7 +681,9 @@ class KRaftBroker(Broker):
         del self._moving[replica.name]
         self.end_elision()
         self.directories.move(replica.name, target, self.kernel.now_us)
+        replica.partition.note_change()
         replica.partition.replace_with_future_log()
+        self.note_log_replaced(replica.name)
         self.reached(probes.REPLICA_MOVED)
         self.network.note_broker_change()
         return target.number
