@@ -633,7 +633,7 @@ class KRaftBroker(Broker):
         """Use the future replicas in directories that the metadata has already: the end of an earlier process came
         between the assignment and the replacement of the log (KAFKA-16082).
 
-        Kafka: LogManager#recoverAbandonedFutureLogs (3.7-4.4).
+        Kafka: LogManager#recoverAbandonedFutureLogs (3.9-4.4).
         """
         for name, future in list(self.directories.futures.items()):
             state = self.image.partitions.get(name)
