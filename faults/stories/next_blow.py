@@ -135,7 +135,8 @@ def draw(
     """
     possible = [kind for kind in limits.bounds.kinds if KINDS[kind].is_possible(limits)]
     weak = [broker for broker in weak if broker != leader] or weak
-    one = _Blow(stream, possible, weak, [broker for broker in limits.brokers if broker not in (leader, *weak)], limits)
+    others = [broker for broker in limits.brokers if broker != leader and broker not in weak]
+    one = _Blow(stream, possible, weak, others, limits)
     if variant % UNIFORM_EVERY == UNIFORM_EVERY - 1:
         one.draw_uniform(at_us)
     else:

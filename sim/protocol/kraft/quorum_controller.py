@@ -131,9 +131,11 @@ class QuorumController(ReplicationControlManager):
 
     def _misses_directory(self, broker: int, directories: tuple[int, ...]) -> bool:
         """Whether the metadata has a replica of a broker in another directory than these."""
-        states = self.image.partitions.values()
-        places = [state.directory(broker) for state in states if broker in (*state.isr, *state.elr)]
-        return any(place not in directories and place != UNASSIGNED for place in places)
+        for state in self.image.partitions.values():
+            place = state.directory(broker)
+            if place not in directories and place != UNASSIGNED and (broker in state.isr or broker in state.elr):
+                return True
+        return False
 
     def _shutdown_changes(self, broker: int, *, clean: bool) -> list[Record]:
         """Changes of partitions before a new incarnation is registered.
