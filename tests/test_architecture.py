@@ -275,7 +275,9 @@ TYPES_IN_CIRCLES = (
     ("sim.protocol.log", "log", "producer_state_manager"),
     (
         "sim.protocol.replica",
+        "delayed_fetch",
         "delayed_produce",
+        "fetch_session",
         "followers",
         "isr",
         "partition",

@@ -13,6 +13,7 @@ from faults.kinds.corrupt_tail import CorruptTail
 from faults.kinds.cut import Cut
 from faults.kinds.directory_failures import DirectoryFailure, DirectoryReplaced, DirectoryUnrepaired
 from faults.kinds.directory_move import DirectoryMove
+from faults.kinds.directory_removed import DirectoryRemoved
 from faults.kinds.disk_replaced import DiskReplaced
 from faults.kinds.disk_stall import DiskStall
 from faults.kinds.duplicate import Duplicate
@@ -81,6 +82,7 @@ KINDS: Final[dict[str, FaultKind]] = {
         DirectoryUnrepaired(),
         DirectoryMove(),
         NextBatches(),
+        DirectoryRemoved(),
     )
 }
 """Name -> kind; those of plug-ins last."""

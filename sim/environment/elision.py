@@ -42,7 +42,7 @@ from typing import Any
 from sim.environment.network import Channel, Node
 from sim.kernel.message import REPLY
 from sim.kernel.scheduler import ElidedExchange
-from sim.protocol.messages import FetchRequest, FetchResult
+from sim.protocol.messages import FetchResult
 from sim.protocol.replica.delayed_fetch import DelayedFetch
 
 
@@ -60,9 +60,9 @@ class ElidingBroker(Node):
         raise NotImplementedError
 
     def deliver_response(
-        self, request: FetchRequest, results: Sequence[FetchResult], channel: Channel[Any], arrives_us: int
+        self, delayed: DelayedFetch, results: Sequence[FetchResult], channel: Channel[Any], arrives_us: int
     ) -> None:
-        """Schedule the arrival, at `arrives_us`, of the empty response that is in flight."""
+        """Schedule the arrival, at `arrives_us`, of the empty response to the fetch, which is in flight."""
         raise NotImplementedError
 
     def cancel_wait(self, delayed: DelayedFetch) -> None:
@@ -153,7 +153,7 @@ class ElidedFetch(ElidedExchange):
         server.cancel_wait(delayed)
         if phase_us < wait_us + back_us:
             asker.note_elided_rounds(request, arrived_us - there_us, rounds)
-            server.deliver_response(request, self._results, self._back, answered_us)
+            server.deliver_response(delayed, self._results, self._back, answered_us)
         else:
             asker.note_elided_rounds(request, answered_us, rounds + 1)
             self._there.deliver_at(answered_us + there_us, request)

@@ -148,7 +148,7 @@ class LogDirectories:
         """Rename the files of a future replica to those of the replica, in place of the files that it has in another
         directory. Returns the batches of these, and the new files.
 
-        Kafka: LogManager#recoverAbandonedFutureLogs (3.7-4.4).
+        Kafka: LogManager#recoverAbandonedFutureLogs (3.9-4.4).
         """
         future = self.futures.pop(name)
         assert future.storage is not None
@@ -215,6 +215,12 @@ class LogDirectories:
             if directory not in live and name in directory.storages:
                 return directory.storages.pop(name).log.batches
         return []
+
+    def remove_directory(self, directory: LogDirectory) -> dict[str, list[Batch]]:
+        """Take a directory out of ``log.dirs``; returns the batches in it by partition."""
+        self.all.remove(directory)
+        self.futures = {name: future for name, future in self.futures.items() if future.directory is not directory}
+        return {name: storage.log.batches for name, storage in directory.storages.items()}
 
     def replace(self, directory: LogDirectory) -> dict[str, list[Batch]]:
         """Replace a directory by an empty one; returns the lost batches by partition."""

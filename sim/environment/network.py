@@ -194,9 +194,9 @@ class Node(Receiver):
         """
         return False
 
-    def repeated_places(self, request: Any, results: Sequence[Any]) -> int:  # noqa: ARG002 - for subclasses
+    def repeated_places(self, request: Any, results: Sequence[Any], changed: Sequence[int] | None) -> int:  # noqa: ARG002
         """The number of partitions of a fetch, counted from the first, for which `would_repeat` holds if the response
-        has these empty results.
+        has these empty results, of which only those at indexes `changed` may differ from the last response (None: any).
         """
         return 0
 

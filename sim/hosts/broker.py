@@ -196,7 +196,7 @@ class Broker(Following):
         if not directories.are_several:
             return directories.all[0]
         place = self._places.get(topic_of(name), 0)
-        if place and directories.all[place - 1] in self.live_directories:
+        if 0 < place <= len(directories.all) and directories.all[place - 1] in self.live_directories:
             return directories.all[place - 1]
         held = [state.name for state in self.known.values() if self.node in state.replicas]
         return next_directory(self.live_directories, held)
@@ -215,7 +215,7 @@ class Broker(Following):
     def recover_future(self, name: str) -> None:
         """Use the files of a future replica as those of the replica, in place of those that it has, if any.
 
-        Kafka: LogManager#recoverAbandonedFutureLogs (3.7-4.4).
+        Kafka: LogManager#recoverAbandonedFutureLogs (3.9-4.4).
         """
         clean = self.directories.futures[name].directory in self._clean
         former, storage = self.directories.recover_future(name)

@@ -248,6 +248,8 @@ class Cluster:
             if broker in self._stopping:
                 self._stopping[broker] = True
             return False
+        if broker in self.machines.leaving:
+            self.machines.remove_directory(broker)
         directories = self.machines.directories[broker]
         live = directories.online
         if not live:  # LogManager.createAndValidateLogDirs.
@@ -410,6 +412,19 @@ class Cluster:
             return False
         number = place or self.machines.place_of(broker, name, 0) + 1
         return process.move_replica(name, directories[(number - 1) % len(directories)])
+
+    def remove_directory(self, broker: int, place: int) -> bool:
+        """Shut a broker down in a controlled way; its next process does not have the log directory of this number,
+        unless no other works. False if the broker is down and nothing changes.
+        """
+        machines = self.machines
+        directory = machines.directories[broker].all[place - 1]
+        goes = broker not in machines.leaving and any(
+            one is not directory for one in machines.directories[broker].online
+        )
+        if goes:
+            machines.leaving[broker] = directory
+        return self.shut_down(broker) or goes
 
     def fail_directory_for_good(self, broker: int, place: int, by: object = None) -> bool:
         """Fail a log directory (`Machines.fail_directory`) that nobody repairs.

@@ -138,7 +138,7 @@ class Following(Serving):
         partition = replica.partition
         fetcher = self._fetchers.get(decision.leader)
         fetch = fetcher.partitions.get(partition.name) if fetcher else None
-        if fetch is None or restarts:
+        if fetcher is None or fetch is None or restarts:
             replica.recorder.record(steps.Follow(self.node, partition, restarts=True))
             if fetcher is None:
                 fetcher = self._new_fetcher(decision.leader)
@@ -150,6 +150,7 @@ class Following(Serving):
         else:
             replica.recorder.record(steps.Follow(self.node, partition, restarts=False))
             fetch.leader_epoch = decision.leader_epoch
+            fetcher.note_change()
             if fetch.state is FETCHING:
                 self.truncation_completed(partition, decision.leader_epoch, 0)
 
@@ -223,7 +224,8 @@ class Following(Serving):
         leader = fetcher.leader
         node = self.node
         version = self.network.version
-        request = FetchRequest(node, leader, node, self.broker_epoch, positions, leader_epochs, version)
+        incremental = fetcher.session.incremental
+        request = FetchRequest(node, leader, node, self.broker_epoch, positions, leader_epochs, version, incremental)
         channel: Channel[Any] | None = self.out.get(leader) or self.reach(leader)
         if channel is not None:
             if self._after_empty_response:
@@ -278,7 +280,12 @@ class Following(Serving):
         fetcher = self._fetchers.get(request.leader)
         if fetcher is not None:
             refused = empty = True
-            for result in reply.results:
+            results, incremental = reply.results, reply.incremental
+            places = range(len(results)) if incremental is None else incremental.places
+            if len(places) < len(results):
+                refused = False
+            for place in places:
+                result = results[place]
                 error = result[1]
                 if error != NOT_LEADER_OR_FOLLOWER:
                     refused = False
@@ -386,11 +393,19 @@ class Following(Serving):
         fetcher = self._fetchers.get(request.leader)
         return fetcher is not None and fetcher.would_repeat(request, place, log_start)
 
-    def repeated_places(self, request: FetchRequest, results: Sequence[FetchResult]) -> int:
+    def repeated_places(
+        self, request: FetchRequest, results: Sequence[FetchResult], changed: Sequence[int] | None
+    ) -> int:
         fetcher = self._fetchers.get(request.leader)
         if fetcher is None or self.waiting is not None or request.broker_epoch != self.broker_epoch:
             return 0
-        return fetcher.repeated_places(request, results)
+        return fetcher.repeated_places(request, results, changed)
+
+    def note_log_replaced(self, name: str) -> None:
+        """Note that the log of a followed partition was replaced."""
+        for fetcher in self._fetchers.values():
+            if name in fetcher.partitions:
+                fetcher.note_change()
 
     def is_answered_in_time(self, peer: int, answered_us: int, period_us: int) -> bool:
         timeout_us = self.settings.socket_timeout_us

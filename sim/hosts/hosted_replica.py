@@ -99,7 +99,8 @@ class HostedReplica(PartitionHost):
         partition: state and leadership of the replica; a new object after the replica was deleted.
         own_min_isr: ``min.insync.replicas`` of its topic; None: that of the broker.
         consumers: waiting fetches of consumers.
-        followers: waiting fetches of followers; a fetch of several partitions is in the list of each of them.
+        followers: waiting fetches of followers, without those in fetch sessions (`FetchSession.delayed`); a fetch of
+            several partitions is in the list of each of them.
         recorder: records the partition's steps.
     """
 
@@ -235,8 +236,16 @@ class HostedReplica(PartitionHost):
         """Remove a fetch from the list of waiting ones."""
         (self.followers if delayed.request.replica >= 0 else self.consumers).remove(delayed)
 
+    @property
+    def waiting_followers(self) -> list[DelayedFetch]:
+        """All waiting fetches of followers."""
+        delayed = [entry.session.delayed for entry in self.partition.cached]
+        return self.followers + [one for one in delayed if one is not None]
+
     def wake_followers(self) -> None:
         """Answer waiting fetches of followers, because there is data."""
+        if self.partition.cached:
+            self.followers = self.waiting_followers
         if self.followers:
             self.broker.answer_waiting(self.followers)
 
@@ -279,13 +288,18 @@ class HostedReplica(PartitionHost):
         self.storage.appended(batch, broker.kernel.now_us)
         if not broker.isr_expiration.scheduled and self.partition.is_leader:
             broker.isr_expiration.schedule()
-        if self.followers:
+        partition = self.partition
+        if partition.cached:
+            partition.note_change()
+            self.wake_followers()
+        elif self.followers:
             broker.answer_waiting(self.followers)
 
     def truncated(self, replica: Replica, removed: list[Batch]) -> None:
         """See `PartitionHost.truncated`."""
         partition = self.partition
         assert replica is partition
+        partition.note_change()
         self.recorder.truncated(self.broker.node, partition, removed)
         self.storage.truncated(self.broker.kernel.now_us)
 
@@ -293,6 +307,8 @@ class HostedReplica(PartitionHost):
         """See `PartitionHost.hw_moved`: wakes consumers, never followers."""
         partition, broker = self.partition, self.broker
         assert replica is partition
+        if partition.cached:
+            partition.note_change()
         self.storage.hw_file.catch_up(previous, broker.kernel.now_us)
         self.recorder.record(steps.HighWatermark(broker.node, partition, previous))
         if partition.is_leader:
@@ -304,6 +320,7 @@ class HostedReplica(PartitionHost):
         """See `PartitionHost.log_start_moved`."""
         broker = self.broker
         broker.end_elision()
+        self.partition.note_change()
         self.storage.log_start_moved(broker.kernel.now_us)
         self.recorder.record(steps.LogStart(broker.node, replica.log.log_start))
         broker.network.note_broker_change()  # Responses about the ends of epochs may differ now.

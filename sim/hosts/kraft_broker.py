@@ -633,7 +633,7 @@ class KRaftBroker(Broker):
         """Use the future replicas in directories that the metadata has already: the end of an earlier process came
         between the assignment and the replacement of the log (KAFKA-16082).
 
-        Kafka: LogManager#recoverAbandonedFutureLogs (3.7-4.4).
+        Kafka: LogManager#recoverAbandonedFutureLogs (3.9-4.4).
         """
         for name, future in list(self.directories.futures.items()):
             state = self.image.partitions.get(name)
@@ -681,7 +681,9 @@ class KRaftBroker(Broker):
         del self._moving[replica.name]
         self.end_elision()
         self.directories.move(replica.name, target, self.kernel.now_us)
+        replica.partition.note_change()
         replica.partition.replace_with_future_log()
+        self.note_log_replaced(replica.name)
         self.reached(probes.REPLICA_MOVED)
         self.network.note_broker_change()
         return target.number

@@ -41,6 +41,7 @@ class Processes(Protocol):
 
 class Machines:
     """One machine per broker, with the log directories `directories`. `storages` are the files of the first partition.
+    The next process of a broker in `leaving` starts without this directory.
 
     Args:
         first: the first partition, which has files on each machine. Brokers create those of the others.
@@ -75,6 +76,7 @@ class Machines:
         self._first = first
         self._lost: dict[tuple[int, str], list[Batch]] = {}
         self._failed_by: list[_Failure] = []
+        self.leaving: dict[int, LogDirectory] = {}
 
     @property
     def storages(self) -> dict[int, Storage]:
@@ -206,14 +208,27 @@ class Machines:
             self._recorder.coverage.reached(probes.LAST_DIRECTORY)
             self._processes.end(broker, steps.HALT, dict)
 
-    def _lose_in(self, broker: int, directory: LogDirectory, kind: steps.StepKind, *, was_down: bool) -> None:
-        """Fail a directory, or replace a failed one by an empty one; record the end of each replica, with its loss."""
+    def remove_directory(self, broker: int) -> None:
+        """Take a directory out of ``log.dirs``, see `leaving`; not the last one that works."""
+        directory, directories = self.leaving.pop(broker), self.directories[broker]
+        if directory in directories.all and any(one is not directory for one in directories.online):
+            self._lose_in(broker, directory, steps.DIRECTORY_REPLACED, was_down=True, removed=True)
+
+    def _lose_in(
+        self, broker: int, directory: LogDirectory, kind: steps.StepKind, *, was_down: bool, removed: bool = False
+    ) -> None:
+        """Fail a directory, or replace or remove it; record the end of each replica, with its loss."""
         directories = self.directories[broker]
         damaged = kind in _DISK_DAMAGE
         names = list(directory.storages)
         if not damaged:
             self._note_flushed(broker, directory.storages, damaged=False)
-        lost = directories.replace(directory) if damaged else directories.fail(directory, self._kernel.now_us)
+        if removed:
+            lost = directories.remove_directory(directory)
+        elif damaged:
+            lost = directories.replace(directory)
+        else:
+            lost = directories.fail(directory, self._kernel.now_us)
         if damaged:
             for name in names:
                 log = Storage(self._settings[broker].storage).log

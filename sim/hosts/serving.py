@@ -41,13 +41,14 @@ from sim.protocol.messages import (
     ProduceResponse,
 )
 from sim.protocol.replica.delayed_fetch import DelayedFetch
+from sim.protocol.replica.fetch_session import FetchSession
 from sim.protocol.replica.isr import UNREGISTERED
 from sim.protocol.replica.partition import NO_LEADER, Partition
 
 NO_BACKLOG: Final = Backlog()
 """The backlog of an ended process."""
 NO_RESULT: Final[FetchResult] = ("", NONE, [], -1, -1, -1, None)
-"""Placeholder for the result of an idle partition, which is computed only if the fetch is answered at once."""
+"""Placeholder for the result of a partition, which is replaced before the fetch is answered."""
 UNKNOWN_LEADER: Final = (NO_LEADER, NO_EPOCH)
 """Leader and leader epoch of a partition of which a broker knows no leader."""
 
@@ -91,6 +92,7 @@ class Serving(HostingBroker):
     """
 
     __slots__ = (
+        "_sessions",
         "backlog",
         "broker_epoch",
         "epoch_end_version",
@@ -114,6 +116,8 @@ class Serving(HostingBroker):
         self.known: dict[str, LeaderAndIsr] = {}
         self.live = {}
         self.known_leaders: dict[str, tuple[int, int]] = {}
+        self._sessions: dict[int, FetchSession] = {}
+        """The fetch sessions of followers that fetch several partitions."""
         self.backlog: Backlog = PartitionBacklog(self)
         self.waiting = self.backlog
         self.update_gate()
@@ -148,6 +152,9 @@ class Serving(HostingBroker):
         """See `Node.end`. References back to this process are dropped, so that the garbage collector is not needed."""
         super().end()
         self.first = None
+        for session in self._sessions.values():
+            session.dispose()
+        self._sessions.clear()
         for replica in self.replicas.values():
             replica.end()
         self.replicas.clear()
@@ -190,6 +197,8 @@ class Serving(HostingBroker):
         if len(request.positions) != 1:
             self._on_fetch_of_several(request)
             return
+        if self._sessions:
+            self._close_session(request.replica)
         name, offset, epoch, last_epoch = request.positions[0]
         replica = self.replica(name)
         if replica is None:
@@ -245,55 +254,95 @@ class Serving(HostingBroker):
     def _on_fetch_of_several(self, request: FetchRequest) -> None:
         """Handle a follower's fetch of several partitions: answer it at once if one of them has records, an error or
         another epoch. The follower's states are updated after all partitions were read.
+
+        Kafka: FetchContext (1.1-4.4).
         """
         now_us = self.kernel.now_us
-        delayed = DelayedFetch(request, now_us)
-        results: list[FetchResult] = []
-        counted: list[tuple[HostedReplica, int, int]] = []
-        waits = True
         follower, broker_epoch = request.replica, request.broker_epoch
         is_fresh = broker_epoch == NO_BROKER_EPOCH or self.live.get(follower, UNREGISTERED) <= broker_epoch
-        idle: list[tuple[int, HostedReplica]] = []
-        replicas, leader_epochs = self.replicas, request.leader_epochs
-        for place, position in enumerate(request.positions):
-            leader_epoch = leader_epochs[place]
+        session = self._session(request, is_fresh=is_fresh)
+        found: dict[int, FetchResult] = {}
+        counted: list[tuple[HostedReplica, int, int]] = []
+        waits = True
+        replicas, positions, leader_epochs = self.replicas, request.positions, request.leader_epochs
+        for place in range(len(positions)) if session is None else session.begin_fetch(request, now_us):
+            position, leader_epoch = positions[place], leader_epochs[place]
             replica = replicas.get(position[0])
             if replica is None:
-                results.append(self._no_result(position[0]))
+                found[place] = self._no_result(position[0])
                 waits = False
                 continue
-            if is_fresh and replica.partition.note_idle_fetch(follower, position, leader_epoch, broker_epoch, now_us):
-                idle.append((place, replica))
-                results.append(NO_RESULT)
+            partition = replica.partition
+            if is_fresh and partition.note_idle_fetch(follower, position, leader_epoch, broker_epoch, now_us):
+                if session is not None:
+                    session.note_idle(place, partition, replica.nothing())
                 continue
             self.end_elision(ElidedFetch)
             result, counts = replica.read_for_follower(request, position)
-            results.append(result)
+            found[place] = result
             if result[1] or result[2] or result[6]:
                 waits = False
             if counts:
                 counted.append((replica, position[1], leader_epoch))
+        delayed = DelayedFetch(request, now_us, session)
         if waits:
             self._wait_on_all(delayed)
         else:
-            for place, replica in idle:
-                results[place] = replica.nothing()
-            self._reply_fetches(request, results)
+            self._reply_fetches(delayed, found)
         for replica, offset, leader_epoch in counted:
-            replica.partition.follower_fetched(request.replica, request.broker_epoch, offset, leader_epoch, now_us)
+            replica.partition.follower_fetched(follower, broker_epoch, offset, leader_epoch, now_us)
         if waits and delayed.waits:
             self._await_expiry(delayed)
 
+    def _session(self, request: FetchRequest, *, is_fresh: bool) -> FetchSession | None:
+        """The session of a fetch of several partitions: a new one if the fetch does not continue the follower's. None
+        if the fetch is from an earlier registration, or the broker lacks one of the partitions.
+        """
+        follower = request.replica
+        known = self._sessions.get(follower)
+        if known is not None:
+            if is_fresh and known.is_continued_by(request):
+                return known
+            self._close_session(follower)
+        if not is_fresh:
+            return None
+        replicas, partitions = self.replicas, []
+        for position in request.positions:
+            replica = replicas.get(position[0])
+            if replica is None:
+                return None
+            partitions.append(replica.partition)
+        results = [NO_RESULT] * len(partitions)
+        session = self._sessions[follower] = FetchSession(self.kernel.now_us, request, partitions, results)
+        return session
+
+    def _close_session(self, follower: int) -> None:
+        """Close a follower's session, if it has one; its fetch goes on waiting."""
+        session = self._sessions.pop(follower, None)
+        if session is not None:
+            delayed = session.delayed
+            session.close()
+            if delayed is not None:
+                delayed.session = None
+                self._wait_on_all(delayed)
+
     def _wait_on_all(self, delayed: DelayedFetch) -> None:
-        """Add a waiting fetch to the list of each of its partitions."""
+        """Let a fetch wait for each of its partitions: in its session, or in the list of each partition."""
+        if delayed.session is not None:
+            delayed.session.delayed = delayed
+            return
         replicas = self.replicas
         for position in delayed.request.positions:
             replicas[position[0]].followers.append(delayed)
 
-    def _reply_fetches(self, request: FetchRequest, results: list[FetchResult]) -> None:
-        if any(one[2] for one in results) and any(one[1] or one[6] for one in results):
+    def _reply_fetches(self, delayed: DelayedFetch, found: dict[int, FetchResult]) -> None:
+        """Answer a fetch of several partitions with the results found; the other partitions are idle."""
+        if any(one[2] for one in found.values()) and any(one[1] or one[6] for one in found.values()):
             self.reached(probes.MIXED_RESPONSE)
-        self.reply(request.node, FetchResponse(request, results))
+        results = self._empty_results(delayed, found)
+        session = delayed.session
+        incremental = None if session is None else session.take_changed()
+        self.reply(delayed.request.node, FetchResponse(delayed.request, results, incremental))
 
     def _await_expiry(self, delayed: DelayedFetch) -> None:
         if self._elide_if_idle(delayed):
@@ -317,7 +366,9 @@ class Serving(HostingBroker):
         wait_us = self._wait_us(request)
         if not wait_us or self.kernel.now_us > delayed.since_us + wait_us or not self._elide_if_idle(delayed):
             self.cancel_wait(delayed)
-            self._reply_beside(request.node, FetchResponse(request, self._empty_results(request)))
+            results, session = self._empty_results(delayed, {}), delayed.session
+            incremental = None if session is None else session.take_changed()
+            self._reply_beside(request.node, FetchResponse(request, results, incremental))
 
     # Elision of idle fetches: see `sim.environment.elision`.
 
@@ -336,8 +387,9 @@ class Serving(HostingBroker):
         if asker is None or not network.is_steady(self, asker):
             return False
         if len(request.positions) > 1:
-            results = self._empty_results(request)
-            if not self._are_idle(delayed, results, asker.repeated_places(request, results)):
+            results = self._empty_results(delayed, {})
+            changed = None if delayed.session is None else delayed.session.changed
+            if not self._are_idle(delayed, results, asker.repeated_places(request, results, changed)):
                 return False
         else:
             name, offset, epoch, last_epoch = request.positions[0]
@@ -370,10 +422,12 @@ class Serving(HostingBroker):
         """Whether a round of a fetch of several partitions is a no-op for the leader and the follower, which would
         repeat its first `repeated` positions.
         """
-        request, replicas = delayed.request, self.replicas
+        request, replicas, session = delayed.request, self.replicas, delayed.session
         waited = delayed.since_us < self.kernel.now_us
         follower, leader_epochs = request.replica, request.leader_epochs
-        for place in range(repeated):
+        for place in range(repeated) if session is None else session.visited:
+            if place >= repeated:
+                break
             position = request.positions[place]
             partition = replicas[position[0]].partition
             if not partition.fetch_is_noop(follower, position[1], leader_epochs[place]):
@@ -382,29 +436,45 @@ class Serving(HostingBroker):
                 return False  # The fetch was accepted and would be refused now.
         return repeated == len(results)
 
-    def _empty_results(self, request: FetchRequest) -> list[FetchResult]:
-        """The empty results of a fetch that timed out."""
-        replicas = self.replicas
-        return [replicas[position[0]].nothing() for position in request.positions]
+    def _empty_results(self, delayed: DelayedFetch, found: dict[int, FetchResult]) -> list[FetchResult]:
+        """The results of a fetch of which only those partitions have news whose results are given."""
+        replicas, positions, session = self.replicas, delayed.request.positions, delayed.session
+        if session is None:
+            if not found:
+                return [replicas[position[0]].nothing() for position in positions]
+            results = [NO_RESULT] * len(positions)
+        else:
+            results = session.results
+        for place in range(len(positions)) if session is None else session.visited:
+            result = found.get(place)
+            results[place] = replicas[positions[place][0]].nothing() if result is None else result
+        return results
 
     def note_elided_fetches(self, delayed: DelayedFetch, at_us: int) -> None:
         delayed.since_us = at_us
         follower = delayed.request.replica
         if follower >= 0:
-            replicas = self.replicas
-            for position in delayed.request.positions:
-                replicas[position[0]].partition.followers.states[follower].note_elided_fetches(at_us)
+            replicas, positions, session = self.replicas, delayed.request.positions, delayed.session
+            if session is not None:
+                session.note_elided_fetches(at_us)
+            for place in range(len(positions)) if session is None else session.visited:
+                replicas[positions[place][0]].partition.followers.states[follower].note_elided_fetches(at_us)
 
     def resume_wait(self, delayed: DelayedFetch, expires_us: int) -> None:
         self.kernel.schedule_first(expires_us, self.life, _FetchExpiry(self, delayed))
 
     def deliver_response(
-        self, request: FetchRequest, results: Sequence[FetchResult], channel: Channel[Any], arrives_us: int
+        self, delayed: DelayedFetch, results: Sequence[FetchResult], channel: Channel[Any], arrives_us: int
     ) -> None:
-        channel.deliver_at(arrives_us, FetchResponse(request, results))
+        session = delayed.session
+        incremental = None if session is None else session.take_changed()
+        channel.deliver_at(arrives_us, FetchResponse(delayed.request, results, incremental))
 
     def cancel_wait(self, delayed: DelayedFetch) -> None:
         delayed.waits = False
+        if delayed.session is not None:
+            delayed.session.delayed = None
+            return
         replicas = self.replicas
         for position in delayed.request.positions:
             replicas[position[0]].cancel_wait(delayed)
@@ -416,6 +486,8 @@ class Serving(HostingBroker):
                     if isinstance(exchange, ElidedFetch) and exchange.delayed is delayed:
                         delayed.waits = False
                         exchange.end(self.kernel.now_us)
+            # The response of such an exchange may be in flight, so that the fetch waits no longer.
+            fetches[:] = [one for one in fetches if one.session is None or one.session.delayed is one]
         waiting = sorted(fetches, key=_arrival) if len(fetches) > 1 else fetches[:]
         fetches.clear()
         for delayed in waiting:
@@ -428,6 +500,9 @@ class Serving(HostingBroker):
         """
         delayed.waits = False
         request = delayed.request
+        if delayed.session is not None:
+            self._answer_in_session(delayed, delayed.session)
+            return
         several = len(request.positions) != 1
         results: list[FetchResult] = []
         for position in request.positions:
@@ -444,6 +519,17 @@ class Serving(HostingBroker):
                     followers.remove(delayed)
             results.append(replica.read(request, position))
         self.reply(request.node, FetchResponse(request, results))
+
+    def _answer_in_session(self, delayed: DelayedFetch, session: FetchSession) -> None:
+        """As `_answer_fetch`; idle partitions have nothing to read."""
+        session.delayed = None
+        request = delayed.request
+        results = session.results
+        for place in session.visited:
+            position = request.positions[place]
+            replica = self.replicas.get(position[0])
+            results[place] = self._no_result(position[0]) if replica is None else replica.read(request, position)
+        self.reply(request.node, FetchResponse(request, results, session.take_changed()))
 
     def _reply_fetch(self, request: FetchRequest, result: FetchResult) -> None:
         self.reply(request.node, FetchResponse(request, [result]))

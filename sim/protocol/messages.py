@@ -156,6 +156,25 @@ Position = tuple[str, int, int, int]
 """(partition, fetch offset, current leader epoch or `NO_EPOCH`, epoch of the last record or `NO_EPOCH`)"""
 
 
+class Incremental:
+    """What a fetch of several partitions, or its response, changes in the leader's fetch session (KIP-227).
+
+    In Kafka, messages lack what does not change. Here they have it nevertheless, and these are its indexes.
+
+    Attributes:
+        session: the number of the session.
+        epoch: the number of the fetch within the session, 0 for the first.
+        places: the indexes of the partitions whose position or result may differ from that in the fetch before.
+    """
+
+    __slots__ = ("epoch", "places", "session")
+
+    def __init__(self, session: int, epoch: int, places: abc.Sequence[int]) -> None:
+        self.session: Final = session
+        self.epoch: Final = epoch
+        self.places: Final = places
+
+
 class FetchRequest(Message):
     """A fetch of a follower or a consumer. Kafka: requests.FetchRequest.
 
@@ -169,10 +188,12 @@ class FetchRequest(Message):
             leader compares it under rule ``hw_needs_epoch``, the sender when the response arrives. Not a field on the
             wire.
         version: `sim.environment.network.Network.version` when it was sent. Not a field on the wire.
+        incremental: what it changes in the leader's fetch session; None if it begins one, or has one partition.
     """
 
     __slots__ = (
         "broker_epoch",
+        "incremental",
         "leader",
         "leader_epochs",
         "node",
@@ -192,6 +213,7 @@ class FetchRequest(Message):
         positions: abc.Sequence[Position],
         leader_epochs: abc.Sequence[int],
         version: int = -1,
+        incremental: Incremental | None = None,
     ) -> None:
         self.node: Final = node
         self.leader: Final = leader
@@ -200,6 +222,7 @@ class FetchRequest(Message):
         self.positions: Final = positions
         self.leader_epochs: Final = leader_epochs
         self.version: Final = version
+        self.incremental: Final = incremental
 
     def about(self) -> int:
         _, offset, epoch, _ = self.positions[0]
@@ -219,15 +242,24 @@ A leader compares epochs with rule ``follower_truncation=on-fetch``; in Kafka fo
 
 
 class FetchResponse(Message):
-    """Response to a fetch, one result for each position. Kafka: requests.FetchResponse."""
+    """Response to a fetch, one result for each position. Kafka: requests.FetchResponse.
 
-    __slots__ = ("request", "results")
+    Attributes:
+        request: the request.
+        results: the results.
+        incremental: which results may differ from those of the session's last response; None without a session.
+    """
+
+    __slots__ = ("incremental", "request", "results")
     elision_safe = True
     needs_partition = True
 
-    def __init__(self, request: FetchRequest, results: abc.Sequence[FetchResult]) -> None:
+    def __init__(
+        self, request: FetchRequest, results: abc.Sequence[FetchResult], incremental: Incremental | None = None
+    ) -> None:
         self.request: Final = request
         self.results: Final = results
+        self.incremental: Final = incremental
 
     def about(self) -> int:
         batches = self.results[0][2]

@@ -169,6 +169,7 @@ _HW: Final = Rules(
     reassignment_completes="targets-in-isr",
     directory_assignment="none",
     reported_directory="electable",
+    removed_directory="overlooked",
     resubmitted_reassignment="keeps-marks",
     elr="off",
     elr_outside_assignment="kept",
@@ -290,6 +291,7 @@ _ELR_REPAIRED: Final = _ELR_4_3.override(
     {
         "reassignment_completes": "min-isr",
         "reported_directory": "excluded",
+        "removed_directory": "unclean",
         "moved_log_epochs": "carried-over",
         "resubmitted_reassignment": "replaces-marks",
         "elr_outside_assignment": "dropped",

@@ -575,6 +575,17 @@ class Rules:
             KNOWS_DIRECTORIES,
         ),
     ]
+    removed_directory: Annotated[
+        Literal["overlooked", "unclean"],
+        RuleSpec(
+            "What a controlled shutdown counts as if the broker registers without a log directory in which the "
+            "metadata has an eligible replica, because the directory was removed from log.dirs: a clean one, since the "
+            "other directories have their markers, so the broker stays eligible, creates the replica empty, and is "
+            "elected; or an unclean one (no release).",
+            "ClusterControlManager.registerBroker, LogManager.readBrokerEpochFromCleanShutdownFiles (4.0 to 4.4)",
+            (*KNOWS_DIRECTORIES, ("elr", ("on",)), ("clean_shutdown", ("checked",))),
+        ),
+    ]
     resubmitted_reassignment: Annotated[
         Literal["keeps-marks", "replaces-marks"],
         RuleSpec(

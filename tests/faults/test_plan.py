@@ -43,7 +43,7 @@ LASTS = {
     **dict.fromkeys(("cut", "slow", "lossy", "duplicate", "metadata-lag", "min-isr-change"), DRAW.cut_us),
     **dict.fromkeys(("feature-change", "unclean-election-change"), DRAW.cut_us),
     **dict.fromkeys(("power-domain-loss", "host-loss"), DRAW.restart_us),
-    **dict.fromkeys(("directory-failure", "directory-replaced"), DRAW.restart_us),
+    **dict.fromkeys(("directory-failure", "directory-replaced", "directory-removed"), DRAW.restart_us),
     "rack-cut": DRAW.cut_us,
     "topic-deletion": DRAW.cut_us,
     **dict.fromkeys(("message-loss", "message-hold", "message-copy"), DRAW.cut_us),
@@ -65,7 +65,10 @@ VALUES = {
     "message-hold": (1, 17),
     "message-copy": (1, 12),
     **dict.fromkeys(("topic-creation", "topic-deletion", "partition-creation"), (0, 65_535)),
-    **dict.fromkeys(("directory-failure", "directory-replaced", "directory-unrepaired", "directory-move"), (0, 2)),
+    **dict.fromkeys(
+        ("directory-failure", "directory-replaced", "directory-unrepaired", "directory-move", "directory-removed"),
+        (0, 2),
+    ),
 }
 AIMED = {
     "retention": {LEADER},

@@ -56,6 +56,14 @@ CAUSES: Final[dict[str, Cause]] = {
         "state, in which the broker neither leads nor is in the ISR, and changes nothing.",
         "We found no ticket. KAFKA-15364 (PR 14902) added handleDirectoriesOffline.",
     ),
+    "removed_directory": Cause(
+        ("ClusterControlManager#registerBroker", "LogManager#readBrokerEpochFromCleanShutdownFiles"),
+        "A broker reads the broker epoch of its last shutdown from the directories in log.dirs. If one was taken out, "
+        "the others agree, and the controller counts the shutdown as clean, although it has the broker's replicas in "
+        "a directory that is not registered. The broker stays in the ELR. It creates the replicas anew, since no "
+        "directory is offline, and reports where; from then on it can be elected.",
+        "We found no ticket. KAFKA-15586 (PR 14706) made the controller compare broker epochs.",
+    ),
     "newer_fetch": Cause(
         ("Replica#updateFetchStateOrThrow", "PartitionChangeBuilder#triggerLeaderEpochBumpForIsrShrinkIfNeeded"),
         "A fetch has the broker epoch of its sender. The leader refuses it only if that is lower than the one in its "

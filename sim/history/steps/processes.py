@@ -192,10 +192,10 @@ DIRECTORY_FAILED: Final[StepKind] = _end(
 )  # fmt: skip
 DIRECTORY_REPLACED: Final[StepKind] = _end(
     "directory-replaced", 53,
-    "a log directory that had failed came back empty, or without a replica that was created elsewhere meanwhile",
-    "The failed log directory of {who} comes back empty; {lost} had been in it, and {is_gone}.",
+    "a log directory came back empty, or without a replica that was created elsewhere meanwhile, or was removed",
+    "The log directory of {who} comes back empty or is removed; {lost} had been in it, and {is_gone}.",
     TURN,
-    "The failed log directory of {who} comes back empty; its log was empty.",
+    "The log directory of {who} comes back empty or is removed; its log was empty.",
 )  # fmt: skip
 DIRECTORY_OFFLINE: Final[StepKind] = _end(
     "directory-offline", 54,

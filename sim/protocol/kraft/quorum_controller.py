@@ -25,6 +25,7 @@ from sim.protocol.kraft.broker_heartbeat_manager import (
 )
 from sim.protocol.kraft.metadata import (
     ONLY_FIRST,
+    UNASSIGNED,
     BrokerRegistration,
     BrokerUnregistration,
     MetadataImage,
@@ -119,12 +120,22 @@ class QuorumController(ReplicationControlManager):
             self._host.reached(probes.REGISTRATION_DUPLICATE)
             return BrokerRegistrationReply(DUPLICATE_BROKER_REGISTRATION, -1, detected_unclean=False)
         clean = previous_broker_epoch == known.broker_epoch and self._decide.reads_clean_shutdown.yes()
+        if clean and directories != known.directories and self._misses_directory(broker, directories):
+            clean = not self._decide.misses_directories.yes()
         mutant = self._decide.mutants.unclean_registration_taken_for_clean
         mutant.took = True
         clean = clean or mutant.differs()
         self._host.reached(probes.REGISTERED_CLEAN if clean else probes.REGISTERED_UNCLEAN)
         records = self._shutdown_changes(broker, clean=clean)
         return self._commit_registration(broker, incarnation, directories, records, unclean=not clean)
+
+    def _misses_directory(self, broker: int, directories: tuple[int, ...]) -> bool:
+        """Whether the metadata has a replica of a broker in another directory than these."""
+        for state in self.image.partitions.values():
+            place = state.directory(broker)
+            if place not in directories and place != UNASSIGNED and (broker in state.isr or broker in state.elr):
+                return True
+        return False
 
     def _shutdown_changes(self, broker: int, *, clean: bool) -> list[Record]:
         """Changes of partitions before a new incarnation is registered.

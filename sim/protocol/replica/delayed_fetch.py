@@ -9,14 +9,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sim.protocol.messages import FetchRequest
+    from sim.protocol.replica.fetch_session import FetchSession
 
 
 class DelayedFetch:
-    """A waiting fetch; see the module. `since_us` is when it began to wait, `waits` whether it still does."""
+    """A waiting fetch; see the module.
 
-    __slots__ = ("request", "since_us", "waits")
+    Attributes:
+        request: the fetch.
+        since_us: when it began to wait.
+        waits: whether it still does.
+        session: its fetch session, if it has one.
+    """
 
-    def __init__(self, request: FetchRequest, since_us: int) -> None:
+    __slots__ = ("request", "session", "since_us", "waits")
+
+    def __init__(self, request: FetchRequest, since_us: int, session: FetchSession | None = None) -> None:
         self.request = request
         self.since_us = since_us
+        self.session = session
         self.waits = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sim.protocol.decisions import Decisions
-from sim.protocol.messages import NO_EPOCH, Position
+from sim.protocol.messages import NO_EPOCH, Incremental, Position
 from sim.protocol.replica.partition_fetch_state import AWAITING, PartitionFetchState
 
 
@@ -17,12 +17,22 @@ class FetchSessionHandler:
         is_open: whether a fetch was answered on this connection.
         fences: whether requests carry the follower's leader epoch (KIP-320).
         is_plain: whether a fetch has only the LEO, and perhaps that epoch.
+        incremental: what the fetch that is being sent changes in the leader's session, if it continues one.
     """
 
-    __slots__ = ("_carries_last_epoch", "_first_fetch_only", "_names_latest_epoch", "fences", "is_open", "is_plain")
+    __slots__ = (
+        "_carries_last_epoch",
+        "_first_fetch_only",
+        "_names_latest_epoch",
+        "fences",
+        "incremental",
+        "is_open",
+        "is_plain",
+    )
 
     def __init__(self, decide: Decisions) -> None:
         self.is_open = False
+        self.incremental: Incremental | None = None
         self.fences = decide.fences_fetches.answer
         self._first_fetch_only = decide.fences_first_fetch_only.answer
         self._names_latest_epoch = decide.truncates_on_fetch.answer

@@ -35,6 +35,7 @@ from sim.protocol.messages import (
     FetchRequest,
     FetchResponse,
     FetchResult,
+    Incremental,
     ListOffsetsRequest,
     ListOffsetsResponse,
     OffsetsForLeaderEpochRequest,
@@ -137,6 +138,7 @@ class ReplicaFetcherThread:
         "_complete",
         "_decide",
         "_host",
+        "_unsettled",
         "dead",
         "failed",
         "in_flight",
@@ -157,6 +159,10 @@ class ReplicaFetcherThread:
         self.in_flight: Request | None = None
         self._complete: FetchRequest | None = None
         """The last fetch, if it had several partitions, and all that are followed."""
+        self._unsettled: Sequence[int] | None = None
+        """The indexes of the partitions that the last response changed, if any; None if that says nothing about the
+        next one, because something else changed them.
+        """
         self._host = host
         self._backoff_us = backoff_us
         self.unclean_election = unclean_election
@@ -175,7 +181,7 @@ class ReplicaFetcherThread:
         self.failed.discard(replica.name)
         fetch = PartitionFetchState(replica, leader_epoch, replica.hw, TRUNCATING)
         self.partitions[replica.name] = fetch
-        self._complete = None
+        self._complete = self._unsettled = None
         decide = self._decide
         # These rules decide whether requests carry an epoch, on which their latencies depend, too.
         decide.compares_last_epoch.note()
@@ -194,7 +200,11 @@ class ReplicaFetcherThread:
     def remove(self, name: str) -> None:
         """Stop fetching a partition; drop responses in flight. Kafka: AbstractFetcherThread#removePartitions."""
         if self.partitions.pop(name, None) is not None:
-            self._complete = None
+            self._complete = self._unsettled = None
+
+    def note_change(self) -> None:
+        """Note that something besides this fetcher changed a partition's log or leader epoch."""
+        self._complete = self._unsettled = None
 
     def step(self, now_us: int) -> None:
         """Send the next request, unless one is in flight.
@@ -267,9 +277,11 @@ class ReplicaFetcherThread:
             and self.session.position(position[0], fetch) == position
         )
 
-    def repeated_places(self, request: FetchRequest, results: Sequence[FetchResult]) -> int:
+    def repeated_places(
+        self, request: FetchRequest, results: Sequence[FetchResult], changed: Sequence[int] | None
+    ) -> int:
         """The number of partitions of a fetch, counted from the first, for which `would_repeat` holds and these empty
-        results have the follower's HW.
+        results have the follower's HW. Only results at indexes `changed` differ from the last response (None: any may).
         """
         positions, leader_epochs = request.positions, request.leader_epochs
         if (
@@ -279,8 +291,8 @@ class ReplicaFetcherThread:
             or not self.session.is_open
         ):
             return 0
-        for place, result in enumerate(results):
-            position = positions[place]
+        for place in range(len(results)) if changed is None else self._to_check(request, changed):
+            position, result = positions[place], results[place]
             fetch = self.partitions.get(position[0])
             if fetch is None or fetch.state is not FETCHING or fetch.leader_epoch != leader_epochs[place]:
                 return place
@@ -290,6 +302,13 @@ class ReplicaFetcherThread:
             if self.session.position(position[0], fetch) != position:
                 return place
         return len(results)
+
+    def _to_check(self, request: FetchRequest, changed: Sequence[int]) -> Sequence[int]:
+        """The indexes of the partitions for which a response may have news, if its session names those `changed`."""
+        unsettled = self._unsettled
+        if request.incremental is None or unsettled is None:
+            return range(len(request.positions))
+        return sorted({*changed, *unsettled}) if unsettled else changed
 
     def request_failed(self, request: Request, now_us: int) -> None:
         """Handle a broken connection or timeout: retry after the back-off, in a new session.
@@ -432,7 +451,7 @@ class ReplicaFetcherThread:
         self.in_flight = None
         partitions = self.partitions
         positions, leader_epochs = request.positions, request.leader_epochs
-        changed = FIRST_PLACE if len(positions) == 1 else self._changed_places(reply)
+        changed = self._changed_places(reply)
         for place in changed:
             position, epoch, result = positions[place], leader_epochs[place], reply.results[place]
             name, offset = position[0], position[1]
@@ -466,24 +485,32 @@ class ReplicaFetcherThread:
                 self._truncate_on_fetch(fetch, position, diverging, now_us)
             elif not batches or self._append(name, replica, batches):
                 replica.apply_leader_offsets(hw, log_start)
-        self._fetch_again(request, changed, now_us)
+        self._fetch_again(reply, changed, now_us)
 
-    def _changed_places(self, reply: FetchResponse) -> list[int]:
+    def _changed_places(self, reply: FetchResponse) -> Sequence[int]:
         """The indexes of the results that change something at the follower.
 
         A leader leaves the other partitions out of an incremental response (KIP-227).
         """
-        positions, leader_epochs = reply.request.positions, reply.request.leader_epochs
+        if len(reply.results) == 1:
+            return FIRST_PLACE
+        request, results, incremental = reply.request, reply.results, reply.incremental
+        positions, leader_epochs, asked = request.positions, request.leader_epochs, request.incremental
+        places: Sequence[int] = range(len(results))
+        if incremental is not None and asked is not None and asked.session == incremental.session:
+            places = self._to_check(request, incremental.places)
         changed = []
-        for place, result in enumerate(reply.results):
-            position = positions[place]
+        for place in places:
+            position, result = positions[place], results[place]
             fetch = self.partitions.get(position[0])
             if fetch is None or not fetch.learns_nothing(position[1], leader_epochs[place], result):
                 changed.append(place)
+        self._unsettled = changed
         return changed
 
-    def _fetch_again(self, request: FetchRequest, changed: Sequence[int], now_us: int) -> None:
+    def _fetch_again(self, reply: FetchResponse, changed: Sequence[int], now_us: int) -> None:
         """`step` after a fetch response. If the fetch had all partitions, only those at indexes `changed` differ."""
+        request = reply.request
         if request is not self._complete or not self.session.is_open:
             self.session.is_open = True
             self.step(now_us)
@@ -499,7 +526,11 @@ class ReplicaFetcherThread:
                 return
             positions[place] = self.session.position(name, fetch)
             fetched_epochs[place] = fetch.leader_epoch
+        session, incremental = self.session, reply.incremental
+        if incremental is not None:
+            session.incremental = Incremental(incremental.session, incremental.epoch + 1, changed)
         self.in_flight = self._complete = self._host.send_fetch(self, positions, fetched_epochs)
+        session.incremental = None
 
     def _recreated(self, name: str) -> PartitionFetchState | None:
         """The followed partition with the same topic name and number, if the topic was deleted and recreated since.

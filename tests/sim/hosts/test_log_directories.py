@@ -461,3 +461,45 @@ def test_a_moved_log_has_the_epochs_of_its_records_or_all_that_it_had(mode: str,
     assert state_of(found, TOPIC).leader == 1
     assert move(found, 1)
     assert [epoch for epoch, _ in found.cluster.files(1).epoch_checkpoint.entries] == epochs
+
+
+def test_a_broker_starts_without_a_directory_that_was_removed() -> None:
+    found = world()
+    first = found.write()
+    assert found.cluster.remove_directory(1, 1)
+    assert not found.of("directory-replaced"), "its process uses it until it ends"
+    found.run(10)
+    assert found.of("shutdown", broker=1)
+    found.cluster.start(1)
+    assert found.of("directory-replaced", broker=1)
+    assert not found.of("directory-offline")
+    found.run(40)
+    directories = found.cluster.machines.directories[1]
+    assert [(one.number, sorted(one.storages)) for one in directories.all] == [(1, [TOPIC, ORDERS])]
+    assert state_of(found, TOPIC).directory(1) == 1
+    assert found.logs == [[first]] * 3
+    assert sorted(state_of(found, TOPIC).isr) == [1, 2, 3]
+
+
+def test_the_last_directory_that_works_is_not_removed() -> None:
+    found = world()
+    fail(found, 1, 2)
+    assert found.cluster.remove_directory(1, 1)
+    found.run(10)
+    found.cluster.start(1)
+    found.run(10)
+    assert len(found.cluster.machines.directories[1].all) == 2
+    assert not found.of("directory-replaced")
+    found.cluster.kill(1)
+    assert not found.cluster.remove_directory(1, 1)
+
+
+def test_a_failed_directory_may_be_removed_and_is_not_repaired_then() -> None:
+    found = world()
+    fail(found, 1)
+    assert found.cluster.remove_directory(1, 1)
+    found.run(10)
+    found.cluster.start(1)
+    found.run(30)
+    assert not found.cluster.repair_directory(1, replaced=False, by="test")
+    assert sorted(state_of(found, TOPIC).isr) == [1, 2, 3]

@@ -160,3 +160,19 @@ def test_a_report_of_the_last_directory_leaves_the_registration_as_it_is() -> No
     report(host, 1, 0, 1)
     assert host.image.brokers[1].directories == (0, 1)
     assert host.image.partitions["p"].isr == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("mode", "directories", "elr"),
+    [("elr-4.3", (1,), (1, 3)), ("elr-repaired", (1,), (3,)), ("elr-repaired", (0,), (1, 3))],
+)
+def test_a_clean_shutdown_counts_if_no_eligible_replica_is_missing(
+    mode: str, directories: tuple[int, ...], elr: tuple[int, ...]
+) -> None:
+    host = quorum(mode)
+    host.fence(2, 3, 1)
+    assert host.image.partitions["p"].elr == (1, 3)
+    reply = host.controller.register(1, 99, host.image.brokers[1].broker_epoch, directories)
+    assert not reply.error
+    assert host.image.partitions["p"].elr == elr
+    assert ("removed_directory=unclean" in host.probes) == (1 not in elr)
