@@ -64,6 +64,14 @@ CAUSES: Final[dict[str, Cause]] = {
         "directory is offline, and reports where; from then on it can be elected.",
         "We found no ticket. KAFKA-15586 (PR 14706) made the controller compare broker epochs.",
     ),
+    "min_isr_change": Cause(
+        ("ConfigurationControlManager#createClearElrRecordsAsNeeded",),
+        "It adds a ClearElrRecord for every record that sets min.insync.replicas, of one topic or of the cluster, "
+        "whatever the value and the ISR are. So members of the ELR that have every committed record are no longer "
+        'eligible. KIP-966 says "if the new min ISR <= current ISR, the ELR will be removed".',
+        "We found no ticket. KAFKA-16540 (PR 17952, 4.0) clears the ELR on purpose: "
+        "ReplicationControlManagerTest.testElrsRemovedOnMinIsrUpdate requires it of a lower value.",
+    ),
     "newer_fetch": Cause(
         ("Replica#updateFetchStateOrThrow", "PartitionChangeBuilder#triggerLeaderEpochBumpForIsrShrinkIfNeeded"),
         "A fetch has the broker epoch of its sender. The leader refuses it only if that is lower than the one in its "

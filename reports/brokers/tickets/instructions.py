@@ -105,7 +105,7 @@ _ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
         f"Move the replica of broker {params['broker']} to another log directory (AlterReplicaLogDirs)."
     ),
     "set-config": lambda params: " ".join(
-        f"Set {key} = {in_properties(value)}." for key, value in params["config"].items()
+        f"Set {key}={in_properties(value)} for the topic." for key, value in params["config"].items()
     ),
     "delete-records": lambda params: f"Delete all records below offset {params['offset']} (DeleteRecords).",
     "metadata-lag": lambda params: (

@@ -37,11 +37,11 @@ def junit(story: Story) -> tuple[str, str]:
     """The name of the class, and its source.
 
     Raises:
-        InputError: the story is not the controller's.
+        InputError: none of these rules decides the story.
     """
     rules = [rule for rule in story.rules() if rule in _CONTROLLERS]
     if not rules:
-        raise InputError(f"{story.scenario.name}: no JUnit test, because it is not the controller that decides")
+        raise InputError(f"{story.scenario.name}: no JUnit test, because none of {', '.join(_CONTROLLERS)} decides")
     name = "".join(part.capitalize() for part in story.scenario.name.split("-"))
     values = {
         "name": story.scenario.name,
