@@ -120,7 +120,7 @@ class QuorumController(ReplicationControlManager):
             self._host.reached(probes.REGISTRATION_DUPLICATE)
             return BrokerRegistrationReply(DUPLICATE_BROKER_REGISTRATION, -1, detected_unclean=False)
         clean = previous_broker_epoch == known.broker_epoch and self._decide.reads_clean_shutdown.yes()
-        if clean and directories != known.directories and self._misses_directory(broker, directories):
+        if clean and self._misses_directory(broker, directories):
             clean = not self._decide.misses_directories.yes()
         mutant = self._decide.mutants.unclean_registration_taken_for_clean
         mutant.took = True
@@ -130,7 +130,9 @@ class QuorumController(ReplicationControlManager):
         return self._commit_registration(broker, incarnation, directories, records, unclean=not clean)
 
     def _misses_directory(self, broker: int, directories: tuple[int, ...]) -> bool:
-        """Whether the metadata has a replica of a broker in another directory than these."""
+        """Whether the metadata has a replica of a broker in another directory than these, and in the ISR or ELR. The
+        registration may lack the directory already, if it failed before it was removed.
+        """
         for state in self.image.partitions.values():
             place = state.directory(broker)
             if place not in directories and place != UNASSIGNED and (broker in state.isr or broker in state.elr):

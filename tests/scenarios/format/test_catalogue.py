@@ -52,7 +52,7 @@ def test_drawn_scenarios_make_something_happen(name: str, mode: str) -> None:
 @pytest.mark.parametrize(
     ("name", "mode"),
     [(name, "kip320-repaired") for name in ("chaos", "sessions", "partitions", "racks")]
-    + [(name, "elr-repaired") for name in ("racks", "reassignments", "topics", "disks", "directories")],
+    + [(name, "elr-repaired") for name in ("racks", "reassignments", "topics", "disks", "directories", "removals")],
 )
 def test_the_repaired_mode_keeps_its_promise(name: str, mode: str) -> None:
     scenario = catalogue.load(name)

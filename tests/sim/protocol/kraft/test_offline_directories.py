@@ -176,3 +176,13 @@ def test_a_clean_shutdown_counts_if_no_eligible_replica_is_missing(
     assert not reply.error
     assert host.image.partitions["p"].elr == elr
     assert ("removed_directory=unclean" in host.probes) == (1 not in elr)
+
+
+def test_a_directory_that_failed_before_it_was_removed_is_missing() -> None:
+    host = quorum("elr-repaired")
+    host.fence(2, 3)
+    report(host, 1, 0)
+    assert (host.image.partitions["p"].elr, host.image.brokers[1].directories) == ((1, 3), (1,))
+    host.fence(1)
+    assert not host.controller.register(1, 99, host.image.brokers[1].broker_epoch, (1,)).error
+    assert host.image.partitions["p"].elr == (3,)
