@@ -33,7 +33,10 @@ _KRAFT: Final = (3, 3)
 _IDEMPOTENT: Final = (1, 0)
 _DIRECTORIES: Final = (3, 9)
 """The first pinned release that reports failed log directories."""
-OF_PARTITIONS: Final = ("produce", "directory-failure", "directory-replaced", "directory-unrepaired", "directory-move")
+OF_PARTITIONS: Final = (
+    *("produce", "directory-failure", "directory-replaced", "directory-unrepaired"),
+    *("directory-removed", "directory-move"),
+)
 """Actions that may name a partition besides the first."""
 
 
@@ -155,14 +158,31 @@ def _disk_stall(actor: Actor, params: Mapping[str, Any]) -> None:
         actor.later_as_simulated(lambda: proxies.stall(broker, stalled=False))
 
 
+def _place(actor: Actor, params: Mapping[str, Any]) -> int:
+    """The number of the log directory that a line names, or of the one with its partition."""
+    node, number = actor.cluster.node(params["broker"]), params.get("directory", 0)
+    log = actor.further.log_of(params["partition"]) if "partition" in params else f"{TOPIC}-0"
+    return (number - 1) % node.directories + 1 if number else node.place_of(log)
+
+
+def _directory_removed(actor: Actor, params: Mapping[str, Any]) -> None:
+    broker, place = params["broker"], _place(actor, params)
+
+    def remove() -> None:
+        actor.cluster.remove_directory(broker, place)
+        actor.note(kinds.DIRECTORY_REPLACED.name, broker=broker)
+        if params.get("restart_ms") is not None:
+            actor.later(actor.cluster.paced_ms(params["restart_ms"]) / 1000, lambda: actor.start(broker))
+
+    actor.when_down(broker, remove)
+    actor.cluster.stop(broker)
+
+
 def _directory(kind: StepKind, *, repaired: bool, replaced: bool = False) -> Action:
     """An action that fails one log directory of a broker, and perhaps repairs it and restarts the broker."""
 
     def act(actor: Actor, params: Mapping[str, Any]) -> None:
-        broker, number = params["broker"], params.get("directory", 0)
-        node = actor.cluster.node(broker)
-        log = actor.further.log_of(params["partition"]) if "partition" in params else f"{TOPIC}-0"
-        place = (number - 1) % node.directories + 1 if number else node.place_of(log)
+        broker, place = params["broker"], _place(actor, params)
         actor.fail_directory(broker, place)
         actor.note(kind.name, broker=broker)
         if repaired:
@@ -217,6 +237,7 @@ ACTIONS: Final[dict[str, Action]] = {
     "directory-failure": _directory(kinds.DIRECTORY_FAILED, repaired=True),
     "directory-replaced": _directory(kinds.DIRECTORY_FAILED, repaired=True, replaced=True),
     "directory-unrepaired": _directory(kinds.DIRECTORY_FAILED, repaired=False),
+    "directory-removed": _directory_removed,
     "directory-move": _directory_move,
     "pause": _pause,
     "resume": _resume,

@@ -112,6 +112,7 @@ class KafkaNode:
         sizes: segment -> (time, size) at each observed change of size.
         directories: number of its log directories, from 1 on.
         failed: number of a log directory that has failed -> where its contents are.
+        removed: numbers of the log directories that were taken out of ``log.dirs``.
     """
 
     id: int
@@ -130,6 +131,7 @@ class KafkaNode:
     sizes: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
     directories: int = 1
     failed: dict[int, Path] = field(default_factory=dict)
+    removed: set[int] = field(default_factory=set)
 
     @property
     def data(self) -> Path:
@@ -149,10 +151,15 @@ class KafkaNode:
         """The contents of a log directory, which a failed one keeps elsewhere."""
         return self.failed.get(place, self.directory(place))
 
+    @property
+    def places(self) -> list[int]:
+        """The numbers of the log directories in ``log.dirs``."""
+        return [place for place in range(1, self.directories + 1) if place not in self.removed]
+
     def place_of(self, log: str) -> int:
-        """The number of the log directory with a log; 1 if none has it."""
-        places = range(1, self.directories + 1)
-        return next((place for place in places if (self.contents(place) / log).is_dir()), 1)
+        """The number of the log directory with a log; the first if none has it."""
+        places = self.places
+        return next((place for place in places if (self.contents(place) / log).is_dir()), places[0])
 
     @property
     def log_folder(self) -> Path:
@@ -239,10 +246,13 @@ class KafkaCluster:
         else:
             self._prepare_zookeeper()
         for node in self.brokers.values():
-            path = node.folder / "server.properties"
-            files.write_properties(path, self._broker_properties(node))
-            node.command = [*self._java_options(), "kafka.Kafka", str(path)]
+            node.command = [*self._java_options(), "kafka.Kafka", str(self._write_properties(node))]
             self.format(node)
+
+    def _write_properties(self, node: KafkaNode) -> Path:
+        path = node.folder / "server.properties"
+        files.write_properties(path, self._broker_properties(node))
+        return path
 
     def _java_options(self) -> list[str]:
         simple = "-Dorg.slf4j.simpleLogger."
@@ -306,7 +316,7 @@ class KafkaCluster:
             "advertised.listeners": f"PEERS://127.0.0.1:{node.proxy_port},CLIENTS://127.0.0.1:{node.client_port}",
             "listener.security.protocol.map": names,
             "inter.broker.listener.name": "PEERS",
-            "log.dirs": ",".join(str(node.directory(place)) for place in range(1, node.directories + 1)),
+            "log.dirs": ",".join(str(node.directory(place)) for place in node.places),
         }
         if node.directories > 1:
             common |= self._of_several_directories(node)
@@ -559,6 +569,13 @@ class KafkaCluster:
             self.format_directory(node, path)
         else:
             aside.rename(path)
+
+    def remove_directory(self, number: int, place: int) -> None:
+        """Take a log directory, unless it is the last one, out of ``log.dirs``; no process runs."""
+        node = self.node(number)
+        if node.places != [place]:
+            node.removed.add(place)
+            self._write_properties(node)
 
     def offline(self, log: str) -> set[int]:
         """The brokers whose replica is in a log directory that has failed."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from reports.brokers.tickets.story import Story
     from scenarios.format.scenario import Pattern, ScriptLine
+    from sim.config import Value
 
 _BROKER_KEYS: Final = ("min.insync.replicas", "auto.leader.rebalance.enable", "unclean.leader.election.enable")
 _END: Final = """\
@@ -69,12 +70,19 @@ class _Writer:
             "properties": "\n".join(f"{key}={in_properties(found)}" for key, found in own.items()),
             "feature": "--feature eligible.leader.replicas.version=1 " if elr else "",
             "assignment": ":".join(map(str, range(1, story.replicas + 1))),
-            "topic_configs": f"--config min.insync.replicas={in_properties(own['min.insync.replicas'])} ",
+            "topic_configs": self._topic_configs(settings["min.insync.replicas"]),
             "isr": " ".join(map(str, range(1, story.replicas + 1))),
             "judged": " ".join([] if self._deleted else story.batches),
         }
         foot = _part("foot", values) + (_part("divergence", values) if self._deleted else "") + _END
         return _part("head", values) + "\n".join(filter(None, body)) + "\n" + foot
+
+    def _topic_configs(self, min_isr: Value) -> str:
+        """Options that give the topic min.insync.replicas, unless the script sets it: brokers have it by default."""
+        key = "min.insync.replicas"
+        if any(line.do == "set-config" and key in line.params["config"] for line in self._story.lines):
+            return ""
+        return f"--config {key}={in_properties(min_isr)} "
 
     def _line(self, line: ScriptLine, at_us: int) -> str:
         self._now_us = at_us

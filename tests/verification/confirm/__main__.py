@@ -38,6 +38,7 @@ COUNTED: Final = {
     "2ca83a3e7688": "waited for HW files of 0.10.2.2 that no process reads",
     "3cf54e71c934": "wrote two cached files of Java in another way",
     "730f823e811b": "was in another folder",
+    "b92b64e87191": "could not take a log directory out of log.dirs",
     "e0cff4492092": "had functions that nothing used, and other names",
     "3836d26c4270": "had other names, and asked rules where they do not decide",
     "12fe77ae3e72": "had a function for each way in which a process ends or a link changes",

@@ -128,13 +128,18 @@ reassign() { # replicas; without any: cancel
     fail "reassignment, see $work/reassign.out"
 }
 
-set_topic() { "$bin/kafka-configs.sh" --bootstrap-server "$servers" --alter --entity-type topics --entity-name $topic --add-config "$1" \
-  >> "$work/configs.out" 2>&1 || fail "$1, see $work/configs.out"; }
+again() { # command; a tool that asks a paused broker first ends with a timeout
+  for i in 1 2 3; do "$@" >> "$work/configs.out" 2>&1 && return; done
+  return 1
+}
+
+set_topic() { again "$bin/kafka-configs.sh" --bootstrap-server "$servers" --alter --entity-type topics --entity-name $topic \
+  --add-config "$1" || fail "$1, see $work/configs.out"; }
 
 throttle() { # leader: it sends followers outside the ISR one batch, then next to nothing
   set_topic 'leader.replication.throttled.replicas=*'
-  "$bin/kafka-configs.sh" --bootstrap-server "$servers" --alter --entity-type brokers --entity-name "$1" \
-    --add-config leader.replication.throttled.rate=1 >> "$work/configs.out" 2>&1 || fail "throttle, see $work/configs.out"
+  again "$bin/kafka-configs.sh" --bootstrap-server "$servers" --alter --entity-type brokers --entity-name "$1" \
+    --add-config leader.replication.throttled.rate=1 || fail "throttle, see $work/configs.out"
 }
 
 unthrottle() { "$bin/kafka-configs.sh" --bootstrap-server "$servers" --alter --entity-type topics --entity-name $topic \
