@@ -63,7 +63,8 @@ class Convergence:
     @property
     def converged(self) -> bool:
         """Whether all partitions have converged."""
-        return all(one.converged for one in self.partitions)
+        # From the last one, which mostly converges last.
+        return all(one.converged for one in reversed(self.partitions))
 
     def _check(self) -> None:
         settled = not self.partitions[0].unsettled_brokers()

@@ -438,7 +438,7 @@ class Execution:
     def _log_of(self, broker: int, partition: str | None) -> Log:
         """A broker's log of a partition, of the first if that is None."""
         cluster = self.cluster
-        return cluster.machines.directories[broker].files(partition or cluster.name).log
+        return cluster.machines.directories[broker].log(partition or cluster.name)
 
     def _check_partition(self, convergence: PartitionConvergence) -> None:
         cluster, now_us = self.cluster, self.kernel.now_us
@@ -461,7 +461,7 @@ class Execution:
             self.stalled = self.stalled or failure is None
         if failure is not None:
             history.findings.violations.append(failure)
-        logs = [directory.files(name).log for directory in cluster.machines.directories.values()]
+        logs = [directories.log(name) for directories in cluster.machines.directories.values()]
         led = None if leader is None else leader.replica(name)
         checkers = self.further_checkers.get(name, self.checkers)
         checkers.final(RunEnd(None if led is None else led.partition, logs, live, now_us))

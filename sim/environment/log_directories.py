@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sim.environment.storage import LogDirectory, Storage, StorageSettings
 from sim.protocol.batch import Batch
 from sim.protocol.decisions import Decisions
+from sim.protocol.log.log import Log
 from sim.protocol.messages import NO_BROKER_EPOCH
 
 
@@ -107,6 +108,11 @@ class LogDirectories:
         """The files of a replica; empty ones if there is none."""
         directory = self.directory_of(name)
         return Storage(self._settings) if directory is None else directory.storages[name]
+
+    def log(self, name: str) -> Log:
+        """The log of a replica; an empty one if there is none."""
+        directory = self.directory_of(name)
+        return Log() if directory is None else directory.storages[name].log
 
     def add(self, name: str, directory: LogDirectory) -> Storage:
         """Create the files of a replica in a directory. Files of that name elsewhere, which never had a record, are

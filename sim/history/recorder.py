@@ -42,6 +42,8 @@ _OF_FURTHER: Final = 255
 """Marks an entry of the digest that is no step: it has the index of the partition that the next step is about, if that
 is not the first.
 """
+_NOBODY: Final[list[Listener]] = []
+"""The listeners of a step that has none; stays empty. A recorder of each partition would have many such lists."""
 _OF_MOMENTS: Final = {moment: kind for kind in KINDS for moment in kind.moments}
 
 
@@ -125,7 +127,7 @@ class Recorder:
         self._digest: Digest = Digest() if first is None else first.shared_digest
         if not COMPILED:
             self._packed = self._digest.packed
-        self._listeners: list[list[Listener]] = [[] for _ in METHODS]
+        self._listeners: list[list[Listener]] = [_NOBODY] * len(METHODS)
         self._trace = _Trace({} if first is None else {"partition": name})
         self._alone = self._trace if first is None else _Trace({})
         self._moments = _Moments()
@@ -174,7 +176,7 @@ class Recorder:
         """End the history of a partition, because its topic was deleted; later steps are only added to the digest."""
         self.closed = True
         self._kept = []
-        self._listeners = [[] for _ in METHODS]
+        self._listeners = [_NOBODY] * len(METHODS)
 
     @property
     def open(self) -> list[Recorder]:
@@ -302,12 +304,19 @@ class Recorder:
         """Attach listeners; from now on they receive the steps for which they override a method."""
         for listener in listeners:
             for number in heard_by(listener):
-                self._listeners[number].append(listener)
+                self._attach(number, listener)
+
+    def _attach(self, number: int, listener: Listener) -> None:
+        listeners = self._listeners[number]
+        if listeners is _NOBODY:
+            self._listeners[number] = [listener]
+        else:
+            listeners.append(listener)
 
     def attach_to(self, kinds: Iterable[StepKind], listener: Listener) -> None:
         """Attach a listener to these kinds of steps; `on_step` receives those for which it overrides no method."""
         for number in sorted({kind.number for kind in kinds}):
-            self._listeners[number].append(listener)
+            self._attach(number, listener)
 
     def observe(self, observer: Callable[[Shown], None], *, everywhere: bool = False) -> None:
         """Pass every step of this partition, or with `everywhere` of all partitions, to an observer, in the form of a
@@ -316,7 +325,7 @@ class Recorder:
         trace = self._trace if everywhere else self._alone
         if not trace.observers:
             for number in sorted({kind.number for kind in KINDS if kind.is_traced}):
-                self._listeners[number].append(trace)
+                self._attach(number, trace)
         trace.observers.append(observer)
         if everywhere:
             self._everywhere.append(observer)

@@ -281,11 +281,11 @@ class Following(Serving):
         if fetcher is not None:
             refused = empty = True
             results, incremental = reply.results, reply.incremental
-            places = range(len(results)) if incremental is None else incremental.places
-            if len(places) < len(results):
-                refused = False
-            for place in places:
-                result = results[place]
+            if incremental is not None:
+                if len(incremental.places) < len(results):
+                    refused = False
+                results = [results[place] for place in incremental.places]
+            for result in results:
                 error = result[1]
                 if error != NOT_LEADER_OR_FOLLOWER:
                     refused = False

@@ -299,7 +299,8 @@ class HostedReplica(PartitionHost):
         """See `PartitionHost.truncated`."""
         partition = self.partition
         assert replica is partition
-        partition.note_change()
+        if partition.cached:
+            partition.note_change()
         self.recorder.truncated(self.broker.node, partition, removed)
         self.storage.truncated(self.broker.kernel.now_us)
 

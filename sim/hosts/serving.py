@@ -49,6 +49,8 @@ NO_BACKLOG: Final = Backlog()
 """The backlog of an ended process."""
 NO_RESULT: Final[FetchResult] = ("", NONE, [], -1, -1, -1, None)
 """Placeholder for the result of a partition, which is replaced before the fetch is answered."""
+SESSION_PLACES: Final = 6
+"""The fewest partitions of a fetch that begins a session: with fewer, visiting all of them costs less."""
 UNKNOWN_LEADER: Final = (NO_LEADER, NO_EPOCH)
 """Leader and leader epoch of a partition of which a broker knows no leader."""
 
@@ -265,7 +267,7 @@ class Serving(HostingBroker):
         counted: list[tuple[HostedReplica, int, int]] = []
         waits = True
         replicas, positions, leader_epochs = self.replicas, request.positions, request.leader_epochs
-        for place in range(len(positions)) if session is None else session.begin_fetch(request, now_us):
+        for place in list(range(len(positions))) if session is None else session.begin_fetch(request, now_us):
             position, leader_epoch = positions[place], leader_epochs[place]
             replica = replicas.get(position[0])
             if replica is None:
@@ -296,7 +298,7 @@ class Serving(HostingBroker):
 
     def _session(self, request: FetchRequest, *, is_fresh: bool) -> FetchSession | None:
         """The session of a fetch of several partitions: a new one if the fetch does not continue the follower's. None
-        if the fetch is from an earlier registration, or the broker lacks one of the partitions.
+        if they are few, the fetch is from an earlier registration, or the broker lacks one of the partitions.
         """
         follower = request.replica
         known = self._sessions.get(follower)
@@ -304,7 +306,7 @@ class Serving(HostingBroker):
             if is_fresh and known.is_continued_by(request):
                 return known
             self._close_session(follower)
-        if not is_fresh:
+        if not is_fresh or len(request.positions) < SESSION_PLACES:
             return None
         replicas, partitions = self.replicas, []
         for position in request.positions:
@@ -425,7 +427,7 @@ class Serving(HostingBroker):
         request, replicas, session = delayed.request, self.replicas, delayed.session
         waited = delayed.since_us < self.kernel.now_us
         follower, leader_epochs = request.replica, request.leader_epochs
-        for place in range(repeated) if session is None else session.visited:
+        for place in list(range(repeated)) if session is None else session.visited:
             if place >= repeated:
                 break
             position = request.positions[place]
@@ -445,7 +447,7 @@ class Serving(HostingBroker):
             results = [NO_RESULT] * len(positions)
         else:
             results = session.results
-        for place in range(len(positions)) if session is None else session.visited:
+        for place in list(range(len(positions))) if session is None else session.visited:
             result = found.get(place)
             results[place] = replicas[positions[place][0]].nothing() if result is None else result
         return results
@@ -457,7 +459,7 @@ class Serving(HostingBroker):
             replicas, positions, session = self.replicas, delayed.request.positions, delayed.session
             if session is not None:
                 session.note_elided_fetches(at_us)
-            for place in range(len(positions)) if session is None else session.visited:
+            for place in list(range(len(positions))) if session is None else session.visited:
                 replicas[positions[place][0]].partition.followers.states[follower].note_elided_fetches(at_us)
 
     def resume_wait(self, delayed: DelayedFetch, expires_us: int) -> None:

@@ -137,7 +137,8 @@ class Partition(ReadableReplica):
         """
         if self._is_outdated(decision):
             return
-        self.note_change()
+        if self.cached:
+            self.note_change()
         self._adopt(decision)
         others = [broker for broker in decision.replicas if broker != self.broker]
         if decision.leader_epoch > self.leader_epoch:
@@ -164,7 +165,8 @@ class Partition(ReadableReplica):
         """
         if self._is_outdated(decision):
             return
-        self.note_change()
+        if self.cached:
+            self.note_change()
         self._adopt(decision)
         self.leader_epoch = max(self.leader_epoch, decision.leader_epoch)
         self._resign()

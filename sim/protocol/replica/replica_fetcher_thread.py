@@ -291,7 +291,7 @@ class ReplicaFetcherThread:
             or not self.session.is_open
         ):
             return 0
-        for place in range(len(results)) if changed is None else self._to_check(request, changed):
+        for place in list(range(len(results))) if changed is None else self._to_check(request, changed):
             position, result = positions[place], results[place]
             fetch = self.partitions.get(position[0])
             if fetch is None or fetch.state is not FETCHING or fetch.leader_epoch != leader_epochs[place]:
@@ -303,12 +303,12 @@ class ReplicaFetcherThread:
                 return place
         return len(results)
 
-    def _to_check(self, request: FetchRequest, changed: Sequence[int]) -> Sequence[int]:
+    def _to_check(self, request: FetchRequest, changed: Sequence[int]) -> list[int]:
         """The indexes of the partitions for which a response may have news, if its session names those `changed`."""
         unsettled = self._unsettled
         if request.incremental is None or unsettled is None:
-            return range(len(request.positions))
-        return sorted({*changed, *unsettled}) if unsettled else changed
+            return list(range(len(request.positions)))
+        return sorted({*changed, *unsettled}) if unsettled else list(changed)
 
     def request_failed(self, request: Request, now_us: int) -> None:
         """Handle a broken connection or timeout: retry after the back-off, in a new session.
@@ -496,9 +496,10 @@ class ReplicaFetcherThread:
             return FIRST_PLACE
         request, results, incremental = reply.request, reply.results, reply.incremental
         positions, leader_epochs, asked = request.positions, request.leader_epochs, request.incremental
-        places: Sequence[int] = range(len(results))
         if incremental is not None and asked is not None and asked.session == incremental.session:
             places = self._to_check(request, incremental.places)
+        else:
+            places = list(range(len(results)))
         changed = []
         for place in places:
             position, result = positions[place], results[place]

@@ -9,6 +9,7 @@ import pytest
 from scenarios.format import catalogue
 from scenarios.single.run import run_row
 from sim.hosts.following import Following
+from sim.hosts.serving import SESSION_PLACES
 from sim.protocol.modes import MODES
 from sim.protocol.replica.fetch_session import FetchSession
 from sim.protocol.replica.partition import Partition
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     from sim.protocol.messages import FetchRequest
 
 ELR = MODES["elr-4.3"]
+
+
+@pytest.fixture(autouse=True)
+def sessions_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fetch of two partitions begins a session, too."""
+    monkeypatch.setattr("sim.hosts.serving.SESSION_PLACES", 2)
 
 
 def no_fetch_continues(self: FetchSession, request: FetchRequest) -> bool:
@@ -70,6 +77,16 @@ def test_a_fetch_visits_the_partitions_that_changed(monkeypatch: pytest.MonkeyPa
     visited, named = (sum(numbers) for numbers in zip(*counts, strict=True))
     assert named > 1_000
     assert visited < named / 2
+
+
+def test_a_fetch_of_few_partitions_begins_no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = count_visits(monkeypatch)
+    row = run_row(scenario(12, idle=False), ELR, 1)
+    assert max(named for _, named in counts) < SESSION_PLACES
+    counts.clear()
+    monkeypatch.setattr("sim.hosts.serving.SESSION_PLACES", SESSION_PLACES)
+    assert run_row(scenario(12, idle=False), ELR, 1) == row
+    assert counts == []
 
 
 def test_a_change_updates_the_fetch_times_of_an_idle_partition() -> None:
