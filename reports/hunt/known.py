@@ -151,6 +151,12 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
             ((frozenset({"topic-deletion"}), 1), (_DELAYS, 1)),
         ),
         KnownFinding(
+            "removed-directory",
+            LOSS,
+            ("removed_directory", "unclean"),
+            ((frozenset({"directory-removed"}), 1),),
+        ),
+        KnownFinding(
             "leader-in-failed-directory",
             ("no-progress",),
             ("reported_directory", "excluded"),

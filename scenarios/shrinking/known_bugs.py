@@ -93,6 +93,7 @@ FINDINGS: Final = (
     DocumentedBug("min_isr_change", "clears-if-enough", ("elr-cleared", "elr-cleared-power-loss")),
     DocumentedBug("newer_fetch", "refused", ("counted-after-removal",)),
     DocumentedBug("recreated_reply", "dropped", ("recreated-topic",)),
+    DocumentedBug("removed_directory", "unclean", ("removed-directory",)),
     DocumentedBug("reported_directory", "excluded", ("leader-in-failed-directory",), ("no-progress",)),
     DocumentedBug("epoch_recorded_at", "first-append", ("stale-log-start",), ("divergence",)),
 )

@@ -74,7 +74,7 @@ def drawn_shrink(_arm: Arm, _seed: int, kind: str, first: FirstLook, _known: obj
     name = first.known or first.looks.partition(" ")[2]
     known_as = FINDING if first.known else ""
     return Shrunk(
-        f"{kind} {name}", name, known_as, ("a=b",), ("kill",), ("0 s: it dies",), "run", "{}", "script" * acts
+        f"{kind} {name}", name, known_as, ("a=b",), (), ("kill",), ("0 s: it dies",), "run", "{}", "script" * acts
     )
 
 

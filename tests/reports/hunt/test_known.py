@@ -50,6 +50,8 @@ def test_stories_are_made_of_kinds_of_faults() -> None:
         ("directory-assignment", ["power-loss", "power-loss"], False),
         ("recreated-topic", ["message-hold", "topic-deletion"], True),
         ("recreated-topic", ["kill", "topic-deletion"], False),
+        ("removed-directory", ["directory-removed"], True),
+        ("removed-directory", ["directory-replaced"], False),
         ("leader-in-failed-directory", ["cut", "directory-unrepaired"], True),
         ("leader-in-failed-directory", ["cut", "directory-failure"], False),
         ("stale-log-start", ["kill", "record-deletion"], True),
