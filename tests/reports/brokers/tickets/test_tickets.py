@@ -79,7 +79,7 @@ def test_the_controllers_events_of_a_story() -> None:
     again = calls("reassignment-again")
     assert again[3:7] == ["proposeIsr(1, 4);", "reassign(2, 3, 4);", "endUncleanly(4);", "start(4, false);"]
     assert "reassign();" in calls("reassignment-cancelled")
-    with pytest.raises(InputError, match="no JUnit test, because none of elr_outside_assignment, .* decides"):
+    with pytest.raises(InputError, match=r"no JUnit test, because none of elr_outside_assignment, .* decides"):
         junit(tell("stale-log-start"))
 
 
