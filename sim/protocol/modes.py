@@ -235,6 +235,7 @@ _KIP320: Final = _KIP320_2_1.override(
 _FIRST_TRY: Final = _KIP320.override({"fetch_fencing": "last-epoch", "hw_needs_epoch": "no"})
 _REPAIRED: Final = _KIP320.override(
     {
+        "min_isr_cap": "replicas",
         "truncate_at_leo": "drops-epochs",
         "isr_eligibility": "registered",
         "registration_epoch": "bumped",
