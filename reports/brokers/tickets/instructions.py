@@ -101,6 +101,10 @@ _ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "directory-failure": _fail_directory("the directory"),
     "directory-replaced": _fail_directory("an empty directory, formatted anew,"),
     "directory-unrepaired": _fail_directory(""),
+    "directory-removed": lambda params: (
+        f"Stop broker {params['broker']} (SIGTERM), and take its log directory with the partition out of log.dirs."
+        + (f" Start it {params['restart_ms'] / 1000:g} s later." if params.get("restart_ms") is not None else "")
+    ),
     "directory-move": lambda params: (
         f"Move the replica of broker {params['broker']} to another log directory (AlterReplicaLogDirs)."
     ),
