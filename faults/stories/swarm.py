@@ -82,7 +82,9 @@ MOMENTS: Final = {
     "session-end": 2,
     "controller": 1,
 }
-"""Moment that faults wait for (`sim.history.steps.MOMENTS`) -> weight."""
+"""Moment that faults wait for (`sim.history.steps.MOMENTS`) -> weight; for ``message-late`` faults wait only in stories
+that hold a message back.
+"""
 
 
 @dataclass(frozen=True, slots=True)
