@@ -47,9 +47,10 @@ class LogDirectories:
     Attributes:
         all: the directories in the order of ``log.dirs``.
         futures: the future replicas, by partition.
+        lost: the batches of removed directories, by partition, until a process creates the replica anew.
     """
 
-    __slots__ = ("_next_id", "_settings", "all", "futures")
+    __slots__ = ("_next_id", "_settings", "all", "futures", "lost")
 
     def __init__(
         self, settings: StorageSettings, name: str, writeback_phase_us: int = 0, count: int = 1, place: int = 1
@@ -57,6 +58,7 @@ class LogDirectories:
         self._settings = settings
         self._next_id = count
         self.futures: dict[str, FutureReplica] = {}
+        self.lost: dict[str, list[Batch]] = {}
         self.all = [
             LogDirectory(settings, (name,) if number == place else (), writeback_phase_us, number - 1)
             for number in range(1, count + 1)
@@ -223,10 +225,12 @@ class LogDirectories:
         return []
 
     def remove_directory(self, directory: LogDirectory) -> dict[str, list[Batch]]:
-        """Take a directory out of ``log.dirs``; returns the batches in it by partition."""
+        """Take a directory out of ``log.dirs``; returns the batches in it by partition, which are in `lost`, too."""
         self.all.remove(directory)
         self.futures = {name: future for name, future in self.futures.items() if future.directory is not directory}
-        return {name: storage.log.batches for name, storage in directory.storages.items()}
+        lost = {name: storage.log.batches for name, storage in directory.storages.items()}
+        self.lost.update(lost)
+        return lost
 
     def replace(self, directory: LogDirectory) -> dict[str, list[Batch]]:
         """Replace a directory by an empty one; returns the lost batches by partition."""

@@ -185,7 +185,7 @@ class Broker(Following):
         storage = self.directories.add(name, self._directory_for(name))
         replica = self.replicas[name] = self._hosted(name, storage, *storage.recover(self.decide, clean=True))
         storage.log_manager_started(self.kernel.now_us, self._loaded_us)
-        step = steps.Recovered(self.node, replica.partition, [])
+        step = steps.Recovered(self.node, replica.partition, self.directories.lost.pop(name, []))
         replica.recorder.record(step)
         step.release()
         return replica

@@ -235,7 +235,7 @@ class Machines:
                 self._recorder.of(name).record(steps.Flushed(broker, log, 0, damaged=True))
         for name in names:
             batches = lost.get(name, [])
-            if batches:
+            if batches and not removed:
                 self._lost.setdefault((broker, name), []).extend(batches)
             recorder = self._recorder.of(name)
             if not recorder.closed:

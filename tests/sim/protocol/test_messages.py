@@ -30,7 +30,10 @@ OPERATIONS = tuple(
     for one in vars(zk_operations).values()
     if inspect.isclass(one) and issubclass(one, Operation) and one is not Operation
 )
-PARTS = (AbstractControlRequest, Batch, BrokerInfo, AlterPartitionItem, LeaderAndIsr, Operation, *OPERATIONS)
+PARTS = (
+    *(AbstractControlRequest, Batch, BrokerInfo, AlterPartitionItem, LeaderAndIsr, messages.Incremental, Operation),
+    *OPERATIONS,
+)
 """What is a part of messages, and a value itself."""
 SCALARS = (int, str, bool, float, type(None))
 NAMES = {**vars(messages), **vars(quorum_messages), **vars(alter_partition_manager), **vars(batch), "Mapping": Mapping}
