@@ -18,6 +18,8 @@ from sim.hosts.cluster import Cluster
 from sim.hosts.interceptions import MESSAGES, NAMES
 from sim.kernel.streams import Stream, choice
 
+LATE: Final = "message-late"
+"""The moment at which a message that was held back, or its copy, arrives."""
 _OFTEN: Final = ("AlterPartitionRequest", "AlterPartitionResponse", "FetchRequest", "FetchResponse", "MetadataRecords")
 """Messages drawn three times as often as others."""
 _MESSAGE: Final = Amount(

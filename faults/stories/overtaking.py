@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from faults.bounds import Limits
-from faults.kinds.message_faults import MessageCopy, MessageHold, MessageLoss
+from faults.kinds.message_faults import LATE, MessageCopy, MessageHold, MessageLoss
 from faults.kinds.registry import KINDS
 from faults.plan import CONTROLLER, ISR_MEMBER, LAST_MEMBER, LAST_TARGET, LEADER, OUTSIDER, STEP_BROKER, Fault, Trigger
 from faults.stories.strike import draw_strike
@@ -62,8 +62,6 @@ RESTART_US: Final = ((200_000, 3_000_000), (2_000_000, 20_000_000))
 STALL_US: Final = ((500_000, 6_000_000), (5_000_000, 40_000_000))
 TARGETS: Final = (LEADER, LEADER, LAST_TARGET, LAST_TARGET, STEP_BROKER, ISR_MEMBER, OUTSIDER, LAST_MEMBER, CONTROLLER)
 """Roles as targets, repeated by weight; every fifth target is a broker."""
-LATE: Final = ("message-late",)
-"""The step at which the message arrives that was held, or its copy."""
 MOMENTS: Final = ("isr-sent", "isr", "joined", "append", "ack", "hw", "registered", "follow", "elected", "session-end")
 WAIT_US: Final = (1_000_000, 30_000_000)
 """How long an element waits for its step."""
@@ -94,7 +92,7 @@ def draw(stream: Stream, faults: int, kinds: Sequence[str], limits: Limits, at_u
             if when < 5:
                 fault = _meanwhile(stream, fault, message, last_us)
             elif when < 7:
-                fault = _aimed(stream, fault, LATE, last_us)
+                fault = _aimed(stream, fault, (LATE,), last_us)
             elif when < 8:
                 fault = _aimed(stream, fault, MOMENTS, last_us)
             plan.append(fault)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from faults.bounds import Limits
-from faults.kinds.message_faults import MessageCopy, MessageHold
+from faults.kinds.message_faults import LATE, MessageCopy, MessageHold
 from faults.kinds.next_batches import NextBatches
 from faults.kinds.registry import KINDS
 from faults.plan import CONTROLLER, ISR_MEMBER, LAST_MEMBER, LAST_TARGET, LEADER, OUTSIDER, STEP_BROKER, Fault, Trigger
@@ -53,7 +53,6 @@ OPENED: Final[tuple[str, ...]] = (
 """Steps that open a window, repeated by weight."""
 OF_BATCHES: Final[tuple[str, ...]] = ("append", "replicated", "replicated", "hw", "acknowledges", "ack", "ack", "ack")
 """Steps of the incident's batches, repeated by weight."""
-LATE: Final = "message-late"
 LATER: Final[tuple[str, ...]] = (
     *("elected", "lead", "lead", "follow", "registered", "truncate", "settled"),
     *("isr-sent", "isr", "joined", "ack", "append", "hw"),

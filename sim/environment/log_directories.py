@@ -227,8 +227,7 @@ class LogDirectories:
     def remove_directory(self, directory: LogDirectory) -> dict[str, list[Batch]]:
         """Take a directory out of ``log.dirs``; returns the batches in it by partition, which are in `lost`, too."""
         self.all.remove(directory)
-        self.futures = {name: future for name, future in self.futures.items() if future.directory is not directory}
-        lost = {name: storage.log.batches for name, storage in directory.storages.items()}
+        lost = self._lose(directory)
         self.lost.update(lost)
         return lost
 
@@ -237,6 +236,10 @@ class LogDirectories:
         empty = directory.new_empty_disk(self._next_id, keeps_names=not self.are_several)
         self._next_id += 1
         self.all[self.all.index(directory)] = empty
+        return self._lose(directory)
+
+    def _lose(self, directory: LogDirectory) -> dict[str, list[Batch]]:
+        """Drop the future replicas of a directory that is gone; returns the batches that were in it by partition."""
         self.futures = {name: future for name, future in self.futures.items() if future.directory is not directory}
         return {name: storage.log.batches for name, storage in directory.storages.items()}
 

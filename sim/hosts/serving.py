@@ -341,10 +341,7 @@ class Serving(HostingBroker):
         """Answer a fetch of several partitions with the results found; the other partitions are idle."""
         if any(one[2] for one in found.values()) and any(one[1] or one[6] for one in found.values()):
             self.reached(probes.MIXED_RESPONSE)
-        results = self._empty_results(delayed, found)
-        session = delayed.session
-        incremental = None if session is None else session.take_changed()
-        self.reply(delayed.request.node, FetchResponse(delayed.request, results, incremental))
+        self.reply(delayed.request.node, _response(delayed, self._empty_results(delayed, found)))
 
     def _await_expiry(self, delayed: DelayedFetch) -> None:
         if self._elide_if_idle(delayed):
@@ -368,9 +365,7 @@ class Serving(HostingBroker):
         wait_us = self._wait_us(request)
         if not wait_us or self.kernel.now_us > delayed.since_us + wait_us or not self._elide_if_idle(delayed):
             self.cancel_wait(delayed)
-            results, session = self._empty_results(delayed, {}), delayed.session
-            incremental = None if session is None else session.take_changed()
-            self._reply_beside(request.node, FetchResponse(request, results, incremental))
+            self._reply_beside(request.node, _response(delayed, self._empty_results(delayed, {})))
 
     # Elision of idle fetches: see `sim.environment.elision`.
 
@@ -468,9 +463,7 @@ class Serving(HostingBroker):
     def deliver_response(
         self, delayed: DelayedFetch, results: Sequence[FetchResult], channel: Channel[Any], arrives_us: int
     ) -> None:
-        session = delayed.session
-        incremental = None if session is None else session.take_changed()
-        channel.deliver_at(arrives_us, FetchResponse(delayed.request, results, incremental))
+        channel.deliver_at(arrives_us, _response(delayed, results))
 
     def cancel_wait(self, delayed: DelayedFetch) -> None:
         delayed.waits = False
@@ -585,3 +578,9 @@ class Serving(HostingBroker):
         channel = self.out.get(node) or self.reach(node)
         if channel is not None:
             channel.send(reply)
+
+
+def _response(delayed: DelayedFetch, results: Sequence[FetchResult]) -> FetchResponse:
+    """The response with these results, and with what they change in the fetch session, if the fetch has one."""
+    session = delayed.session
+    return FetchResponse(delayed.request, results, None if session is None else session.take_changed())

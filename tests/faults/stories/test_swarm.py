@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faults.kind import OTHER_BROKER, OTHER_REPLICA
+from faults.kinds.message_faults import LATE
 from faults.kinds.registry import KINDS, LINKS
 from faults.plan import FOLLOWERS, LEADER, Fault, Plan
-from faults.stories import window
 from faults.stories.swarm import (
     BURST,
     CHAIN,
@@ -64,7 +64,7 @@ def styled(style: str, **percents: int) -> list[tuple[int, tuple[Fault, ...]]]:
 
 
 def test_moments_and_hazards_name_what_exists() -> None:
-    assert set(MOMENTS) == set(steps.MOMENTS) - {window.LATE}
+    assert set(MOMENTS) == set(steps.MOMENTS) - {LATE}
     for hazard in HAZARDS.values():
         assert set(hazard.then) <= set(HAZARDS)
         assert set(hazard.moments) <= set(steps.MOMENTS)
