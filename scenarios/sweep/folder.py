@@ -133,6 +133,16 @@ class LocalFolder(Folder):
             finally:
                 os.close(folder)
 
+    def create(self, name: str) -> None:
+        """Create a folder."""
+        path = self._reached(name)
+        with _named(path):
+            path.mkdir(parents=True, exist_ok=True)
+
+    def has_folder(self, name: str) -> bool:
+        """Whether a folder exists."""
+        return self._reached(name).is_dir()
+
     def _reached(self, name: str) -> Path:
         """The path of a file or folder to change."""
         path = self._path

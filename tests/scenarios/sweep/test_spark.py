@@ -51,16 +51,26 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     return store.Store(output).rows()
 
 
+@pytest.fixture(params=["tasks", "spark"])
+def writer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Who writes the parts: tasks on this machine, or Spark as on a cluster."""
+    if request.param == "spark":
+        monkeypatch.setattr(spark, "_is_local", lambda _: False)
+    return str(request.param)
+
+
 @pytest.mark.parametrize("chunks", [3, 17])
 def test_rows_are_those_of_this_process(
-    backend: SparkBackend, expected: dict[str, list[Any]], chunks: int, tmp_path: Path
+    backend: SparkBackend, expected: dict[str, list[Any]], chunks: int, writer: str, tmp_path: Path
 ) -> None:
     seen: list[Progress] = []
     whole = run_sweep(POWER, tmp_path, backend, chunks=chunks, report=seen.append)
     assert whole["complete"]
     assert (seen[0].done, seen[-1].done, seen[-1].total) == (0, 80, 80)
     assert store.Store(tmp_path).rows() == expected
-    assert len(list(tmp_path.glob("results/wave=*-00000/part-*.zstd.parquet"))) == chunks
+    suffix = {"tasks": "[0-9].parquet", "spark": "[0-9].zstd.parquet"}[writer]
+    names = [path.name for path in tmp_path.glob("results/wave=*-00000/*.parquet")]
+    assert len(names) == len([name for name in names if re.fullmatch(rf"part-.*{suffix}", name)]) == chunks
 
 
 def test_settings_of_a_grid_are_columns_with_dots(backend: SparkBackend, session: SparkSession, tmp_path: Path) -> None:
@@ -118,12 +128,13 @@ def test_a_session_that_was_there_goes_on(session: SparkSession, backend: SparkB
 
 
 def test_a_signal_cancels_the_job(
-    backend: SparkBackend, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    backend: SparkBackend, session: SparkSession, writer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    finished = {"tasks": "results/*/part-*", "spark": "results/*/_temporary/*/task_*"}[writer]
     monkeypatch.setattr(spark, "STOP_SECONDS", 600)  # Were it not cancelled, the wave would be finished.
 
     def interrupt() -> None:
-        while not list(tmp_path.glob("results/*/_temporary/*/task_*")):
+        while not list(tmp_path.glob(finished)):
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGTERM)
 
