@@ -263,7 +263,7 @@ def script_of(found: ShrunkCase) -> tuple[str, str]:
     # A script has the mode of a release; the rules of a build are laid over it when it is acted out.
     case = replace(found.case, mode=found.case.mode.override(found.case.rules), rules={})
     try:
-        text = to_toml(scripts.expressible(case, found.symptom), found.symptom)
+        text = to_toml(scripts.expressible(case, found.symptom, found.cause), found.symptom)
     except NotScriptedError as error:
         return "", str(error)
     try:

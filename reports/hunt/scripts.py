@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,11 +16,12 @@ from scenarios.shrinking.passes import EARLIEST_US
 from scenarios.single.run import run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from faults.plan import Fault
     from scenarios.format.scenario import Scenario
     from scenarios.shrinking.case import Case
+    from scenarios.shrinking.cause import Repair
     from scenarios.shrinking.criterion import Symptom
     from sim.protocol.modes import Mode
 
@@ -30,16 +33,40 @@ FIELDS: Final = ("broker", "batch", "offset")
 """The fields by which a step that is waited for is known; epochs have other numbers on brokers."""
 
 
-def expressible(case: Case, symptom: Symptom) -> Case:
-    """The case with named brokers in place of roles such as the leader, and with a batch if it has none.
+LASTING_US: Final = 20_000_000
+"""A fault that is undone earlier is made to last so long: the session of a stopped broker has ended by then. Brokers
+may skip a state that lasts for milliseconds, such as that between the end of a session and the next registration.
+"""
 
-    It is the same case where that would end otherwise.
+
+def expressible(case: Case, symptom: Symptom, repairs: Sequence[Repair] = ()) -> Case:
+    """The case with named brokers in place of roles such as the leader, with a batch if it has none, and with longer
+    faults.
+
+    It is the same case where that would end otherwise, or if one of the repairs would no longer cure it.
     """
-    for changed in (_with_batch, _with_names):
+    for changed in (_with_batch, _with_names, *_lasting(case)):
         other = changed(case)
         if other is not case and symptom.shown_by(other.row()):
-            case = other
+            cured = all(symptom.cured_in(repair.apply(other).row()) for repair in repairs)
+            case = other if cured else case
     return case
+
+
+def _lasting(case: Case) -> Iterator[Callable[[Case], Case]]:
+    """Functions that make all faults of a case last longer, then each of them."""
+    places = range(len(case.faults))
+    for chosen in (places, *([place] for place in places)):
+        yield partial(_with_longer, chosen)
+
+
+def _with_longer(places: Container[int], case: Case) -> Case:
+    faults = tuple(_longer(fault) if place in places else fault for place, fault in enumerate(case.faults))
+    return case if faults == case.faults else case.with_faults(faults)
+
+
+def _longer(fault: Fault) -> Fault:
+    return replace(fault, lasts_us=LASTING_US) if 0 <= fault.lasts_us < LASTING_US else fault
 
 
 def _with_batch(case: Case) -> Case:

@@ -134,7 +134,9 @@ def _params(fault: Fault, targets: tuple[int, ...]) -> dict[str, Any]:
                 raise NotScriptedError(f"a {fault.kind} picks its topic by a number")
             params |= {name: fault.partition} if fault.partition else {}
         elif kind.amount is not None and name == kind.amount.param:
-            params[name] = kind.param_of(fault.value)
+            given = kind.amount.given
+            if fault.value or given.required or given.default is not None:
+                params[name] = kind.param_of(fault.value)
         elif fault.lasts_us >= 0:
             params[name] = fault.lasts_us // 1_000
     return params

@@ -112,8 +112,15 @@ class PartitionConvergence:
         offline = self._cluster.machines.offline_replicas(self.name, replicas)
         return tuple([broker for broker in replicas if broker not in offline]) if offline else replicas
 
-    def _is_whole(self) -> bool:
+    def _is_whole(self, *, before_write: bool = False) -> bool:
+        """Whether the ISR has all these replicas and no other, and they run.
+
+        A replica in a failed directory may be in the ISR until the next write, because it lags only then
+        (Kafka: Partition.isFollowerOutOfSync).
+        """
         isr, replicas = self._state.isr, self._replicas()
+        if before_write and len(replicas) < len(self._state.replicas):
+            isr = tuple([broker for broker in isr if broker in replicas])
         if len(isr) != len(replicas) or (isr != replicas and sorted(isr) != sorted(replicas)):
             return False
         running = self._cluster.running
@@ -121,7 +128,7 @@ class PartitionConvergence:
 
     def check(self, *, settled: bool | None = None) -> None:
         """Write once the ISR is full; `settled` is whether all brokers are, if that is known."""
-        if not self.writing and not self.converged and self._is_whole():
+        if not self.writing and not self.converged and self._is_whole(before_write=True):
             if self._is_untouched:
                 self._check_untouched(settled=not self.unsettled_brokers() if settled is None else settled)
                 return

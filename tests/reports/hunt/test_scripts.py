@@ -11,6 +11,7 @@ from reports.hunt import acting, scripts
 from reports.hunt.acting import CONFIRMED, DIFFERS, NOT_EXPRESSIBLE, NOT_TRIED, UNDECIDED
 from reports.hunt.state import Written
 from scenarios.format.schema import read
+from scenarios.shrinking.cause import Repair
 from scenarios.shrinking.criterion import Symptom
 from scenarios.shrinking.script_export import to_toml
 from sim import exit_codes
@@ -26,8 +27,19 @@ def test_roles_become_the_brokers_that_were_struck() -> None:
     assert 'do = "power-loss"' in to_toml(named, LOSS)
 
 
+def test_faults_last_longer_than_a_session_if_the_run_still_ends_so() -> None:
+    assert [fault.lasts_us for fault in scripts.expressible(small(POWER), LOSS).faults] == [scripts.LASTING_US]
+    forever = replace(POWER, lasts_us=-1)
+    assert scripts.expressible(small(forever), LOSS).faults == (forever,)
+
+
+def test_faults_stay_short_if_a_repair_would_cure_no_more() -> None:
+    nothing = Repair("isr_join", "high-watermark", is_rule=True)
+    assert [fault.lasts_us for fault in scripts.expressible(small(POWER), LOSS, (nothing,)).faults] == [POWER.lasts_us]
+
+
 def test_a_case_that_would_end_otherwise_stays() -> None:
-    case = small(POWER)
+    case = small(replace(POWER, lasts_us=scripts.LASTING_US))
     assert scripts.expressible(case, LOSS) is case
     assert scripts.expressible(case.with_sends(()), Symptom("divergence", inside=True)).sends == ()
 

@@ -77,6 +77,8 @@ def test_rules_and_upgrades_are_no_part_of_scenarios() -> None:
 @pytest.mark.parametrize(
     ("fault", "lines"),
     [
+        (Fault("directory-unrepaired", 5, (1,)), [(5, {"broker": 1})]),
+        (Fault("directory-unrepaired", 5, (1,), value=2), [(5, {"broker": 1, "directory": 2})]),
         (Fault("kill", 5, (1, 2), -1, (0, 7)), [(5, {"broker": 1}), (12, {"broker": 2})]),
         (Fault("kill", 5, (1, 2), -1, (7,)), [(12, {"broker": 1}), (12, {"broker": 2})]),
         (

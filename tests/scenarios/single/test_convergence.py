@@ -212,3 +212,18 @@ def test_other_replicas_have_to_join_beside_a_failed_directory() -> None:
     assert failure is not None
     assert failure.kind == "stuck-replica"
     assert "out of the ISR: [3], not running: [3]" in failure.detail
+
+
+def test_a_replica_in_a_failed_directory_may_be_in_the_isr_until_the_next_write() -> None:
+    """A fetch from before the failure may reach the leader after the controller has removed the replica."""
+    world = with_a_failed_directory("elr-4.3")
+    state = world.cluster.control.state_of(TOPIC)
+    hosted = world.cluster.running[state.leader].replica(TOPIC)
+    assert hosted is not None
+    leader = hosted.partition
+    epoch = world.cluster.running[1].broker_epoch
+    leader.follower_fetched(1, epoch, leader.log.leo, state.leader_epoch, world.cluster.kernel.now_us)
+    world.run(5)
+    assert sorted(world.cluster.control.state_of(TOPIC).isr) == [1, 2, 3]
+    assert validate(world, 90).converged
+    assert world.cluster.control.state_of(TOPIC).isr == (2, 3)
