@@ -83,6 +83,7 @@ _DEPARTURES: Final = _DELAYS | {
     "rack-cut",
 }
 """Kinds of fault by which a broker leaves the ISR, or loses leadership."""
+_DIRECTORY_FAILURES: Final = frozenset({"directory-failure", "directory-unrepaired", "directory-replaced"})
 _ELR_DROPS: Final = ("elr_outside_assignment", "dropped")
 _MARKS_REPLACED: Final = ("resubmitted_reassignment", "replaces-marks")
 _TARGETS_IN_ISR: Final = ("reassignment_completes", "targets-in-isr")
@@ -155,6 +156,12 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
             LOSS,
             ("removed_directory", "unclean"),
             ((frozenset({"directory-removed"}), 1),),
+        ),
+        KnownFinding(
+            "offline-directory",
+            LOSS,
+            ("offline_directory", "ignored"),
+            ((_DIRECTORY_FAILURES, 1), (_DEPARTURES | {"directory-removed"}, 1)),
         ),
         KnownFinding(
             "leader-in-failed-directory",

@@ -94,6 +94,7 @@ FINDINGS: Final = (
     DocumentedBug("newer_fetch", "refused", ("counted-after-removal",)),
     DocumentedBug("recreated_reply", "dropped", ("recreated-topic",)),
     DocumentedBug("removed_directory", "unclean", ("removed-directory",)),
+    DocumentedBug("offline_directory", "ignored", ("offline-directory",)),
     DocumentedBug("reported_directory", "excluded", ("leader-in-failed-directory",), ("no-progress",)),
     DocumentedBug("epoch_recorded_at", "first-append", ("stale-log-start",), ("divergence",)),
 )

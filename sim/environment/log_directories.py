@@ -178,11 +178,15 @@ class LogDirectories:
 
         Kafka: LogManager#readBrokerEpochFromCleanShutdownFiles (3.9-4.4).
         """
-        first = self.all[0].clean_broker_epoch
-        for directory in self.all:
-            if directory.failed or directory.clean_broker_epoch != first:
-                return NO_BROKER_EPOCH
-        return first
+        return NO_BROKER_EPOCH if any(directory.failed for directory in self.all) else self.online_broker_epoch
+
+    @property
+    def online_broker_epoch(self) -> int:
+        """The broker epoch in the markers of the directories that work; `NO_BROKER_EPOCH` if one has none, or if they
+        differ.
+        """
+        epochs = {directory.clean_broker_epoch for directory in self.online}
+        return epochs.pop() if len(epochs) == 1 else NO_BROKER_EPOCH
 
     # Damage.
 

@@ -171,6 +171,7 @@ class Decisions:
         self.assignment_clears_elr = self._on(rules.directory_assignment == "clears-elr")
         self.excludes_reported = self._on(rules.reported_directory == "excluded")
         self.misses_directories = self._on(rules.removed_directory == "unclean")
+        self.ignores_offline_directories = self._on(rules.offline_directory == "ignored")
         self.replaces_reassignment_marks = self._on(rules.resubmitted_reassignment == "replaces-marks")
         self.elr = self._on(rules.elr == "on")
         self.drops_elr_outsiders = self._on(rules.elr_outside_assignment == "dropped")

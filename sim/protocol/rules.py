@@ -586,6 +586,16 @@ class Rules:
             (*KNOWS_DIRECTORIES, ("elr", ("on",)), ("clean_shutdown", ("checked",))),
         ),
     ]
+    offline_directory: Annotated[
+        Literal["unclean", "ignored"],
+        RuleSpec(
+            "What a controlled shutdown counts as if one of the broker's log directories does not work when it starts: "
+            "an unclean one, for the replicas in all its directories, so these are no longer eligible; or a clean one, "
+            "if the other directories have their markers (no release).",
+            "LogManager.readBrokerEpochFromCleanShutdownFiles (4.0 to 4.4)",
+            (*KNOWS_DIRECTORIES, ("elr", ("on",)), ("clean_shutdown", ("checked",))),
+        ),
+    ]
     resubmitted_reassignment: Annotated[
         Literal["keeps-marks", "replaces-marks"],
         RuleSpec(

@@ -64,6 +64,13 @@ CAUSES: Final[dict[str, Cause]] = {
         "directory is offline, and reports where; from then on it can be elected.",
         "We found no ticket. KAFKA-15586 (PR 14706) made the controller compare broker epochs.",
     ),
+    "offline_directory": Cause(
+        ("LogManager#readBrokerEpochFromCleanShutdownFiles",),
+        "It returns no broker epoch if any log directory is not live (liveLogDirs.size < logDirs.size). So the "
+        "controller takes a controlled shutdown for an unclean one, and removes the broker from the ISR and ELR of "
+        "all partitions, also of those in directories that work and have the marker of that shutdown.",
+        "We found no ticket. KAFKA-15586 (PR 14706) made the controller compare broker epochs.",
+    ),
     "min_isr_change": Cause(
         ("ConfigurationControlManager#createClearElrRecordsAsNeeded",),
         "It adds a ClearElrRecord for every record that sets min.insync.replicas, of one topic or of the cluster, "

@@ -52,6 +52,8 @@ def test_stories_are_made_of_kinds_of_faults() -> None:
         ("recreated-topic", ["kill", "topic-deletion"], False),
         ("removed-directory", ["directory-removed"], True),
         ("removed-directory", ["directory-replaced"], False),
+        ("offline-directory", ["directory-unrepaired", "power-loss"], True),
+        ("offline-directory", ["directory-removed", "power-loss"], False),
         ("leader-in-failed-directory", ["cut", "directory-unrepaired"], True),
         ("leader-in-failed-directory", ["cut", "directory-failure"], False),
         ("stale-log-start", ["kill", "record-deletion"], True),
