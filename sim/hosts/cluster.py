@@ -432,9 +432,9 @@ class Cluster:
         False also if the broker has no other that works, or if a partition would keep fewer than
         ``min.insync.replicas`` replicas whose directories work: it could not be written until a repair.
         """
-        directories = self.machines.directories[broker]
-        names = list(directories.all[place - 1].storages)
-        if len(directories.online) < 2 or not all(self._has_enough_besides(broker, name) for name in names):
+        names = list(self.machines.directories[broker].all[place - 1].storages)
+        works = len(self.machines.working_directories(broker)) > 1
+        if not works or not all(self._has_enough_besides(broker, name) for name in names):
             return False
         return self.machines.fail_directory(broker, place, by=by)
 

@@ -259,6 +259,11 @@ class Machines:
             directory.failed = False
         return True
 
+    def working_directories(self, broker: int) -> list[LogDirectory]:
+        """The log directories of a machine without those that have failed, noticed by a paused process or not."""
+        failing = [directory for _, node, directory in self._failed_by if node == broker]
+        return [one for one in self.directories[broker].online if not any(one is other for other in failing)]
+
     def offline_replicas(self, name: str, replicas: Sequence[int]) -> list[int]:
         """Those of a partition's replicas whose files are in log directories that have failed and were not repaired."""
         if not self._failed_by:

@@ -261,6 +261,14 @@ def test_a_directory_that_was_repaired_gets_no_marker_from_the_process_that_lost
     assert found.cluster.running[1].incarnation == 2
 
 
+def test_a_failure_that_a_paused_process_has_not_noticed_counts() -> None:
+    cluster = World("elr-4.3", config=CONFIG).ready().cluster
+    cluster.pause(1)
+    assert cluster.fail_directory_for_good(1, 2, by="test")
+    assert not cluster.machines.directories[1].all[1].failed
+    assert not cluster.fail_directory_for_good(1, 1, by="test"), "the last directory of broker 1"
+
+
 def test_a_directory_fails_for_good_only_if_the_cluster_works_without_it() -> None:
     found = world()
     cluster = found.cluster
