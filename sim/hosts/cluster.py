@@ -441,8 +441,7 @@ class Cluster:
     def _has_enough_besides(self, broker: int, name: str) -> bool:
         """Whether ``min.insync.replicas`` replicas of a partition have directories that work, besides a broker's."""
         replicas = self.control.state_of(name).replicas
-        offline = self.machines.offline_replicas(name, replicas)
-        left = [one for one in replicas if one != broker and one not in offline]
+        left = [one for one in replicas if one != broker and self.machines.keeps_replica(one, name)]
         return broker not in replicas or len(left) >= self.control.min_isr_of(name)
 
     # Views.

@@ -264,6 +264,11 @@ class Machines:
         failing = [directory for _, node, directory in self._failed_by if node == broker]
         return [one for one in self.directories[broker].online if not any(one is other for other in failing)]
 
+    def keeps_replica(self, broker: int, name: str) -> bool:
+        """Whether a replica of a partition is in one of the `working_directories`, or in none."""
+        directory = self.directories[broker].directory_of(name)
+        return directory is None or any(one is directory for one in self.working_directories(broker))
+
     def offline_replicas(self, name: str, replicas: Sequence[int]) -> list[int]:
         """Those of a partition's replicas whose files are in log directories that have failed and were not repaired."""
         if not self._failed_by:

@@ -269,6 +269,13 @@ def test_a_failure_that_a_paused_process_has_not_noticed_counts() -> None:
     assert not cluster.fail_directory_for_good(1, 1, by="test"), "the last directory of broker 1"
 
 
+def test_a_replica_whose_failure_a_paused_process_has_not_noticed_does_not_count() -> None:
+    cluster = World("elr-4.3", config=CONFIG).ready().cluster
+    cluster.pause(1)
+    assert cluster.fail_directory_for_good(1, 1, by="test")
+    assert not cluster.fail_directory_for_good(2, 1, by="test"), "min.insync.replicas is 2"
+
+
 def test_a_directory_fails_for_good_only_if_the_cluster_works_without_it() -> None:
     found = world()
     cluster = found.cluster
