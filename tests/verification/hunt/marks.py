@@ -67,11 +67,16 @@ class Case:
         return bug.scenarios, bug.mode, tuple(self.broken.items()), tuple(bug.given.items()), self.blows
 
 
-def _mutant(about: str, name: str, tlc: str, mark: float, scenario: str = "") -> Case:
+def _mutant(about: str, name: str, tlc: str, mark: float, scenario: str = "", blows: int = 0) -> Case:
     """A case of a mutant, in its home scenario or another one."""
     spec = MUTANTS[name]
     bug = Bug(name, spec.mode, (), scenarios=(scenario or spec.scenario,), given=dict(spec.settings))
-    return Case(about, bug, tlc, mark, {"mutant": name})
+    return Case(about, bug, tlc, mark, {"mutant": name}, blows)
+
+
+def _failure(name: str, scenario: str, kinds: Sequence[str], rule: str, value: str) -> Case:
+    """A case of a failure of today's Kafka that one rule value cures."""
+    return Case(name, Bug(name, "elr-4.3", tuple(kinds), {rule: value}, scenarios=(scenario,)), NOT_TRIED, 60)
 
 
 def _finding(name: str) -> Case:
@@ -124,9 +129,9 @@ CASES: Final = (
     ),
     _mutant("HW under min ISR", "hw-ignores-min-isr", "1.2", 0.1),
     _mutant(
-        "no partition epoch in AlterPartition", "alter-partition-of-earlier-partition-epoch", "2.3", 0.5, "messages"
+        "no partition epoch in AlterPartition", "alter-partition-of-earlier-partition-epoch", "2.3", 0.5, "windows", 6
     ),
-    _mutant("no leader-epoch-start check", "join-below-epoch-start", "3.9", 0.4, "messages"),
+    _mutant("no leader-epoch-start check", "join-below-epoch-start", "3.9", 0.4, "windows", 6),
     _mutant("unclean registration ignored", "unclean-registration-taken-for-clean", "33", 0.5),
     _mutant(
         "no broker epoch in AlterPartition",
@@ -135,7 +140,7 @@ CASES: Final = (
         3,
         "messages",
     ),
-    _mutant("a follower's LEO kept over a re-election", "leo-from-earlier-leadership", NOT_TRIED, 3),
+    _mutant("a follower's LEO kept over a re-election", "leo-from-earlier-leadership", NOT_TRIED, 3, "windows", 6),
     Case(
         "stale-log-start (divergence, clean elections)",
         Bug(
@@ -154,12 +159,11 @@ CASES: Final = (
         NOT_TRIED,
         60,
     ),
-    Case(
-        "counted-after-removal",
-        Bug("counted-after-removal", "elr-4.3", LOSS, {"newer_fetch": "refused"}, scenarios=("windows",)),
-        NOT_TRIED,
-        60,
-    ),
+    _failure("counted-after-removal", "windows", LOSS, "newer_fetch", "refused"),
+    _failure("elr-cleared", "elr-chaos", ("no-progress",), "min_isr_change", "clears-if-enough"),
+    _failure("elr-cleared-power-loss", "elr-chaos", LOSS, "min_isr_change", "clears-if-enough"),
+    _failure("removed-directory", "removals", LOSS, "removed_directory", "unclean"),
+    _failure("offline-directory", "removals", LOSS, "offline_directory", "ignored"),
     replace(_finding("ELR"), about="directory-assignment"),
     *map(
         _finding,
