@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_ONE_PARTITION: Final = "one partition is simulated"
+_TOPICS: Final = "the scenario says which topics and partitions there are"
 _NO_LIMITS: Final = "requests and records have no largest size here, and no request waits for another"
 _PLUGIN: Final = "it is read by a plug-in of the broker"
 
@@ -51,18 +51,24 @@ _GROUPS: Final = (
         "compaction is not modelled",
     ),
     (r"isolation\.level|transaction.*|add\.partitions\.to\.txn\..*|internal\.auto\.downgrade.*", "no transactions"),
-    (r"remote\..*|follower\.fetch\.last\.tiered.*|(log\.)?local\.retention\..*", "tiered storage is not modelled"),
+    (
+        r"(log\.)?remote\..*|follower\.fetch\.last\.tiered.*|(log\.)?local\.retention\..*",
+        "tiered storage is not modelled",
+    ),
     (
         r"log\.dirs?|log\.dir\.failure\.timeout\.ms|metadata\.log\.dir|cordoned\.log\.dirs|.*alter\.log\.dirs\..*",
-        "a broker has one log directory",
+        "sim.log.dirs is the number of a broker's log directories; new replicas are placed as [topics] says",
     ),
     (r"log\.initial\.task\.delay\.ms", "a broker's checkpoints begin 30 s after its start, as by default"),
     (r"num\.recovery\.threads\.per\.data\.dir", "loading the logs takes sim.recovery.ms"),
-    (r"num\.replica\.fetchers", f"{_ONE_PARTITION}, and it has one fetcher"),
-    (r"leader\.imbalance\.per\.broker\.percentage", f"{_ONE_PARTITION}: its preferred replica leads, or does not"),
+    (r"num\.replica\.fetchers", "a broker has one fetcher for each leader"),
+    (
+        r"leader\.imbalance\.per\.broker\.percentage",
+        "a partition that another replica leads is balanced, however many others are not",
+    ),
     (r"controlled\.shutdown\.enable", "a broker that is stopped and not killed always shuts down under control"),
     (r"producer\.id\..*", "a run is shorter than the time after which producer ids expire"),
-    (r"(auto\.create|delete)\.topics?\.enable|allow\.auto\.create\.topics|num\.partitions", _ONE_PARTITION),
+    (r"(auto\.create|delete)\.topics?\.enable|allow\.auto\.create\.topics|num\.partitions", _TOPICS),
     # Identity and connections.
     (
         (
@@ -90,6 +96,7 @@ _GROUPS: Final = (
     (
         (
             r".*(max|min)\.(message|request|partition\.fetch)\..*|message\.max\.bytes|max\.request\.size|replica\.fetch\..*"
+            r"|max\.decompressed\.message\.bytes"
             r"|fetch\.(max|min)\.bytes|max\.(message\.bytes|partition\.fetch\.bytes|poll\.records)"
         ),
         _NO_LIMITS,
@@ -102,7 +109,7 @@ _GROUPS: Final = (
     (r"request\.timeout\.ms", "brokers' requests to each other have timeouts of their own"),
     (
         (
-            r"compression\..*|batch\.size|linger\.ms|buffer\.memory|block\.on\.buffer\.full|max\.block\.ms|partitioner\..*"
+            r"compression\..*|batch\.size|linger\.ms|buffer\.memory(\..*)?|block\.on\.buffer\.full|max\.block\.ms|partitioner\..*"
             r"|(key|value)\.(de)?serializer|interceptor\.classes|check\.crcs"
         ),
         "the workload decides which batches are sent",
@@ -126,7 +133,7 @@ _GROUPS: Final = (
         ),
         "no consumer groups: committed offsets are kept without fail",
     ),
-    (r"share\..*", "no share groups"),
+    (r"share\..*|errors\.deadletterqueue\..*", "no share groups"),
     (
         r"metrics?\..*|kafka\.metrics\..*|.*jmx.*|enable\.metrics\.push|telemetry\..*|controller\.performance\..*",
         "metrics change nothing",
@@ -140,7 +147,10 @@ _GROUPS: Final = (
         "the quorum of controllers is a committed log with elections; its own requests are not simulated",
     ),
     (r"zookeeper\..*", "ZooKeeper never fails, and answers at once"),
-    (r"metadata\..*|client\.dns\.lookup|default\.api\.timeout\.ms", "clients know the brokers from the beginning"),
+    (
+        r"metadata\..*|bootstrap\.resolve\..*|client\.dns\.lookup|default\.api\.timeout\.ms",
+        "clients know the brokers from the beginning",
+    ),
     (
         (
             r"(alter\.config|create\.topic)\.policy\.class\.name|config\.providers(\..*)?|max\.request\.partition\..*"

@@ -42,12 +42,15 @@ QUORUM = (
     "kraft-3.5",
     "kraft",
     "kraft-3.9.1",
+    "kraft-repaired",
     "elr-4.0-snapshot",
     "elr",
     "elr-4.3",
     "elr-repaired",
     "elr-recovery",
 )
+SEVERAL = ("topics", "disks", "directories", "removals")
+"""Scenarios with several partitions or log directories, which are modelled under KRaft only."""
 SCENARIOS = tuple(
     (scenario, names)
     for scenario in (
@@ -63,11 +66,10 @@ SCENARIOS = tuple(
         "rolling",
         "sessions",
         "windows",
-        "topics",
-        "disks",
+        *SEVERAL,
     )
     for names in (ZOOKEEPER, QUORUM)
-    if scenario not in ("topics", "disks") or names is QUORUM  # Several partitions are modelled under KRaft only.
+    if scenario not in SEVERAL or names is QUORUM
 )
 """Drawn scenarios, and modes that are compared in them."""
 IDEMPOTENT: dict[str, Value] = {"enable.idempotence": True, "acks": "all"}
