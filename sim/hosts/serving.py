@@ -261,8 +261,8 @@ class Serving(HostingBroker):
         """
         now_us = self.kernel.now_us
         follower, broker_epoch = request.replica, request.broker_epoch
-        is_fresh = broker_epoch == NO_BROKER_EPOCH or self.live.get(follower, UNREGISTERED) <= broker_epoch
-        session = self._session(request, is_fresh=is_fresh)
+        is_current = broker_epoch in (NO_BROKER_EPOCH, self.live.get(follower, UNREGISTERED))
+        session = self._session(request, is_current=is_current)
         found: dict[int, FetchResult] = {}
         counted: list[tuple[HostedReplica, int, int]] = []
         waits = True
@@ -275,7 +275,7 @@ class Serving(HostingBroker):
                 waits = False
                 continue
             partition = replica.partition
-            if is_fresh and partition.note_idle_fetch(follower, position, leader_epoch, broker_epoch, now_us):
+            if is_current and partition.note_idle_fetch(follower, position, leader_epoch, broker_epoch, now_us):
                 if session is not None:
                     session.note_idle(place, partition, replica.nothing())
                 continue
@@ -296,17 +296,17 @@ class Serving(HostingBroker):
         if waits and delayed.waits:
             self._await_expiry(delayed)
 
-    def _session(self, request: FetchRequest, *, is_fresh: bool) -> FetchSession | None:
+    def _session(self, request: FetchRequest, *, is_current: bool) -> FetchSession | None:
         """The session of a fetch of several partitions: a new one if the fetch does not continue the follower's. None
-        if they are few, the fetch is from an earlier registration, or the broker lacks one of the partitions.
+        if they are few, the fetch is not from the follower's known registration, or the broker lacks a partition.
         """
         follower = request.replica
         known = self._sessions.get(follower)
         if known is not None:
-            if is_fresh and known.is_continued_by(request):
+            if is_current and known.is_continued_by(request):
                 return known
             self._close_session(follower)
-        if not is_fresh or len(request.positions) < SESSION_PLACES:
+        if not is_current or len(request.positions) < SESSION_PLACES:
             return None
         replicas, partitions = self.replicas, []
         for position in request.positions:

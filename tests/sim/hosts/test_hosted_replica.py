@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from sim.hosts.cluster import TOPIC
@@ -11,13 +13,18 @@ from sim.protocol.messages import FetchRequest
 from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 from tests.sim.world import World
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 OTHER = "other-0"
 QUIET = {"auto.leader.rebalance.enable": False, "min.insync.replicas": 2}
 
 
-def several(*further: TopicPartition, elision: bool = True) -> World:
+def several(
+    *further: TopicPartition, elision: bool = True, mode: str = "elr", rules: Mapping[str, str] | None = None
+) -> World:
     """Three KRaft brokers with the first partition, which broker 1 leads, and others."""
-    return World("elr", config={**QUIET, "sim.elision": elision}, further=further).ready()
+    return World(mode, rules=rules, config={**QUIET, "sim.elision": elision}, further=further).ready()
 
 
 def two(*, elision: bool = True) -> World:

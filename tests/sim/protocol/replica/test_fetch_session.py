@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,15 +10,17 @@ import pytest
 from scenarios.format import catalogue
 from scenarios.single.run import run_row
 from sim.hosts.following import Following
-from sim.hosts.serving import SESSION_PLACES
+from sim.hosts.serving import SESSION_PLACES, Serving
+from sim.hosts.topics import TopicPartition
+from sim.protocol.messages import NOT_LEADER_OR_FOLLOWER
 from sim.protocol.modes import MODES
 from sim.protocol.replica.fetch_session import FetchSession
 from sim.protocol.replica.partition import Partition
-from tests.sim.hosts.test_hosted_replica import OTHER, one_leader, two
+from tests.sim.hosts.test_hosted_replica import OTHER, one_leader, several, two
 from tests.verification.bench.partitions import scenario
 
 if TYPE_CHECKING:
-    from sim.protocol.messages import FetchRequest
+    from sim.protocol.messages import FetchRequest, FetchResult
 
 ELR = MODES["elr-4.3"]
 
@@ -102,3 +105,28 @@ def test_a_change_updates_the_fetch_times_of_an_idle_partition() -> None:
     assert all(now_us - state.fetch_us < longest_us for state in states)
     assert all(state.caught_up_us == state.fetch_us for state in states)
     assert before < [state.fetch_us for state in states]
+
+
+@pytest.mark.parametrize(("rules", "refused"), [({}, 0), ({"newer_fetch": "refused"}, 2)])
+def test_an_idle_fetch_from_a_later_registration_is_counted_or_refused(
+    rules: dict[str, str], refused: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = one_leader(several(TopicPartition(OTHER, 3), elision=False, mode="elr-4.3", rules=rules))
+    leader = world.cluster.running[2]
+    assert isinstance(leader, Serving)
+    answered: list[dict[int, FetchResult]] = []
+    fetches: list[FetchRequest] = []
+    handle = Serving._on_fetch_of_several
+
+    def noted(self: Serving, fetch: FetchRequest) -> None:
+        fetches.append(fetch)
+        handle(self, fetch)
+
+    monkeypatch.setattr(Serving, "_on_fetch_of_several", noted)
+    world.run(5)
+    monkeypatch.setattr(Serving, "_reply_fetches", lambda _self, _delayed, found: answered.append(found))
+    fetch = copy(next(fetch for fetch in fetches if fetch.replica == 3 and len(fetch.positions) == 2))
+    object.__setattr__(fetch, "broker_epoch", fetch.broker_epoch + 1)
+    handle(leader, fetch)
+    errors = [result[1] for found in answered for result in found.values()]
+    assert errors == [NOT_LEADER_OR_FOLLOWER] * refused
