@@ -24,6 +24,7 @@ from faults.kinds.lossy import Lossy
 from faults.kinds.message_faults import MessageCopy, MessageHold, MessageLoss
 from faults.kinds.metadata_lag import MetadataLag
 from faults.kinds.min_isr_change import MinIsrChange
+from faults.kinds.move_throttle import MoveThrottle
 from faults.kinds.next_batches import NextBatches
 from faults.kinds.pause import PauseFault
 from faults.kinds.power_loss import PowerLoss
@@ -83,6 +84,7 @@ KINDS: Final[dict[str, FaultKind]] = {
         DirectoryMove(),
         NextBatches(),
         DirectoryRemoved(),
+        MoveThrottle(),
     )
 }
 """Name -> kind; those of plug-ins last."""

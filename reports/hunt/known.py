@@ -164,6 +164,12 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
             ((_DIRECTORY_FAILURES, 1), (_DEPARTURES | {"directory-removed"}, 1)),
         ),
         KnownFinding(
+            "throttled-move",
+            LOSS,
+            ("lagging_future_log", "keeps-log"),
+            ((frozenset({"directory-move"}), 1), (_DEPARTURES, 1)),
+        ),
+        KnownFinding(
             "leader-in-failed-directory",
             ("no-progress",),
             ("reported_directory", "excluded"),

@@ -95,6 +95,7 @@ FINDINGS: Final = (
     DocumentedBug("recreated_reply", "dropped", ("recreated-topic",)),
     DocumentedBug("removed_directory", "unclean", ("removed-directory",)),
     DocumentedBug("offline_directory", "ignored", ("offline-directory",)),
+    DocumentedBug("lagging_future_log", "keeps-log", ("throttled-move", "throttled-move-killed")),
     DocumentedBug("reported_directory", "excluded", ("leader-in-failed-directory",), ("no-progress",)),
     DocumentedBug("epoch_recorded_at", "first-append", ("stale-log-start",), ("divergence",)),
 )

@@ -22,16 +22,35 @@ class FutureReplica:
     Attributes:
         directory: the directory of the copy.
         copied_us: when it has caught up with the log, which it follows from then on.
-        storage: its files once it follows the log no longer, because the process or the log's directory has ended; None
-            before that.
+        storage: its files while it does not follow the log: a quota holds it back, or the process or the log's
+            directory has ended. Otherwise None.
+        leo: the LEO of these files when it last followed the log, less what the log has truncated since.
     """
 
-    __slots__ = ("copied_us", "directory", "storage")
+    __slots__ = ("copied_us", "directory", "leo", "storage")
 
     def __init__(self, directory: LogDirectory, copied_us: int) -> None:
         self.directory = directory
         self.copied_us = copied_us
         self.storage: Storage | None = None
+        self.leo = 0
+
+    def lacks_of(self, log: Log) -> list[Batch]:
+        """The batches of a log that its files do not have."""
+        assert self.storage is not None
+        return self.storage.log.missing(log.batches)
+
+    def log_truncated(self, offset: int, now_us: int) -> None:
+        """The log was truncated to an offset, and so are files that do not follow it: no quota delays that.
+
+        Kafka: AbstractFetcherManager#markPartitionsForTruncation (1.1-4.4), ReplicaAlterLogDirsThread#truncate
+        (2.6-4.4).
+        """
+        storage = self.storage
+        if storage is not None and storage.log.leo > offset:
+            storage.log.truncate_to(offset)
+            storage.truncated(now_us)
+            self.leo = offset
 
 
 class LogDirectories:
@@ -47,10 +66,12 @@ class LogDirectories:
     Attributes:
         all: the directories in the order of ``log.dirs``.
         futures: the future replicas, by partition.
+        throttled: whether a quota holds future replicas back once they have caught up
+            (``replica.alter.log.dirs.io.max.bytes.per.second``).
         lost: the batches of removed directories, by partition, until a process creates the replica anew.
     """
 
-    __slots__ = ("_next_id", "_settings", "all", "futures", "lost")
+    __slots__ = ("_next_id", "_settings", "all", "futures", "lost", "throttled")
 
     def __init__(
         self, settings: StorageSettings, name: str, writeback_phase_us: int = 0, count: int = 1, place: int = 1
@@ -58,6 +79,7 @@ class LogDirectories:
         self._settings = settings
         self._next_id = count
         self.futures: dict[str, FutureReplica] = {}
+        self.throttled = False
         self.lost: dict[str, list[Batch]] = {}
         self.all = [
             LogDirectory(settings, (name,) if number == place else (), writeback_phase_us, number - 1)
@@ -150,6 +172,7 @@ class LogDirectories:
             if epochs != kept and decide.carries_epochs.yes():
                 epochs = kept[:]
             future.storage = current.future_copy(epochs, future.copied_us)
+            future.leo = current.log.leo
         return future.storage
 
     def recover_future(self, name: str) -> tuple[list[Batch], Storage]:

@@ -215,9 +215,16 @@ class Broker(Following):
     def recover_future(self, name: str) -> None:
         """Use the files of a future replica as those of the replica, in place of those that it has, if any.
 
+        Records that the future replica never copied are truncated, because no crash has lost them. Those that it had,
+        and lost by a power loss, are recorded as lost with the process.
         Kafka: LogManager#recoverAbandonedFutureLogs (3.9-4.4).
         """
-        clean = self.directories.futures[name].directory in self._clean
+        future = self.directories.futures[name]
+        clean = future.directory in self._clean
+        held = self.replicas.get(name)
+        if held is not None and held.partition.log.leo > future.leo:
+            self.reached(probes.COPY_BEHIND)
+            held.partition.truncate_to(future.leo)
         former, storage = self.directories.recover_future(name)
         before = self.replicas.pop(name, None)
         recorder = self._recorder.of(name)
@@ -239,6 +246,15 @@ class Broker(Following):
     def move_replica(self, name: str, directory: LogDirectory) -> bool:  # noqa: ARG002 - for KRaft
         """Begin to move a replica to another log directory; False if there is none, or it is there or on its way."""
         return False
+
+    def log_truncated(self, replica: HostedReplica) -> None:
+        """See `HostingBroker.log_truncated`."""
+        futures = self.directories.futures
+        if futures and replica.name in futures:
+            futures[replica.name].log_truncated(replica.partition.log.leo, self.kernel.now_us)
+
+    def throttle_moves(self, *, throttled: bool) -> None:
+        """Begin or end a quota that holds future replicas back once they have caught up with their logs."""
 
     def report_failed(self, directory: LogDirectory) -> None:
         """Report a log directory that has failed to the control plane."""

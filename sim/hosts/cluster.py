@@ -413,6 +413,18 @@ class Cluster:
         number = place or self.machines.place_of(broker, name, 0) + 1
         return process.move_replica(name, directories[(number - 1) % len(directories)])
 
+    def throttle_moves(self, broker: int, *, throttled: bool) -> bool:
+        """Begin or end a quota for the copies between a broker's log directories: see `LogDirectories.throttled`.
+        False if nothing changes, or the broker has one directory.
+        """
+        directories, process = self.machines.directories[broker], self.running.get(broker)
+        if not directories.are_several or directories.throttled == throttled:
+            return False
+        directories.throttled = throttled
+        if process is not None and process.has_loaded:
+            process.throttle_moves(throttled=throttled)
+        return True
+
     def remove_directory(self, broker: int, place: int) -> bool:
         """Shut a broker down in a controlled way; its next process does not have the log directory of this number,
         unless no other works. False if the broker is down and nothing changes.

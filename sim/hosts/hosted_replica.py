@@ -78,6 +78,9 @@ class HostingBroker(ElidingBroker):
         """Propose an ISR to the control plane; see `PartitionHost.propose_isr`."""
         raise NotImplementedError
 
+    def log_truncated(self, replica: HostedReplica) -> None:
+        """Truncate also what else has a replica's log: see `FutureReplica.log_truncated`."""
+
     def is_alive(self, broker: int) -> bool:
         """See `MetadataCache.is_alive`."""
         return broker in self.live
@@ -303,6 +306,7 @@ class HostedReplica(PartitionHost):
             partition.note_change()
         self.recorder.truncated(self.broker.node, partition, removed)
         self.storage.truncated(self.broker.kernel.now_us)
+        self.broker.log_truncated(self)
 
     def hw_moved(self, replica: Replica, previous: int) -> None:
         """See `PartitionHost.hw_moved`: wakes consumers, never followers."""

@@ -48,6 +48,10 @@ from sim.protocol.replica.become_follower import stops_fetcher
 
 COPY_US: Final = 100_000
 """Time until a future replica has copied a log, here always the same."""
+ASSIGN_DELAY_US: Final = 100_000
+"""Time for which AssignmentsManager collects assignments before it sends them; here of replicas whose copy is held back
+by a quota, because records may be appended meanwhile.
+"""
 FIRST_ASSIGN_RETRY_US: Final = 100_000
 LONGEST_ASSIGN_RETRY_US: Final = 10_000_000
 """Longest back-off between retries of AssignReplicasToDirs, which doubles each time."""
@@ -506,8 +510,7 @@ class KRaftBroker(Broker):
             and self._assigning.get(name) != directory
             and self.decide.knows_directories.yes()
         ):
-            self._assigning[name] = directory
-            self._assign_directory((name, directory, FIRST_ASSIGN_RETRY_US))
+            self._assign(name, directory, ASSIGN_DELAY_US if self._is_behind(name) else 0)
         if state.leader == self.node:
             if state.leader_epoch > partition.leader_epoch:
                 self._become_leader(replica, state)
@@ -526,6 +529,8 @@ class KRaftBroker(Broker):
     def _await_leader(self, replica: HostedReplica, state: PartitionRegistration) -> None:
         """Stop fetching: there is no leader, or the broker shuts down and has left the ISR (see `stops_fetcher`)."""
         self.stop_fetching(replica.name)
+        if self._wants_shut_down and self._is_behind(replica.name):
+            self._take_back_assignment(replica.name)
         replica.partition.become_follower(state)
         replica.wake_all()
         replica.recorder.record(steps.Follow(self.node, replica.partition, restarts=True))
@@ -576,6 +581,18 @@ class KRaftBroker(Broker):
             return True
         self.offline.add(state.name)
         return False
+
+    def _assign(self, name: str, directory: int, delay_us: int = 0) -> None:
+        """Report the log directory of a replica, in place of an earlier one that the metadata does not have yet.
+
+        Kafka: AssignmentsManager#onAssignment, AssignmentsManagerDeadlineFunction.
+        """
+        self._assigning[name] = directory
+        entry = name, directory, FIRST_ASSIGN_RETRY_US
+        if delay_us:
+            self.kernel.call_at(self.kernel.now_us + delay_us, self.life, self._assign_directory, entry)
+        else:
+            self._assign_directory(entry)
 
     def _assign_directory(self, entry: tuple[str, int, int]) -> None:
         """Report the log directory of a replica until the metadata has it, also after it has failed; the entry has the
@@ -634,14 +651,18 @@ class KRaftBroker(Broker):
 
     def _recover_futures(self) -> None:
         """Use the future replicas in directories that the metadata has already: the end of an earlier process came
-        between the assignment and the replacement of the log (KAFKA-16082).
+        between the assignment and the replacement of the log (KAFKA-16082). Kafka does not compare the two logs; with
+        rule ``lagging_future_log=keeps-log`` a log that has more records stays, and is copied again.
 
         Kafka: LogManager#recoverAbandonedFutureLogs (3.9-4.4).
         """
         for name, future in list(self.directories.futures.items()):
             state = self.image.partitions.get(name)
             is_usable = future.storage is not None and future.directory in self.live_directories
-            if state is not None and is_usable and state.directory(self.node) == future.directory.number:
+            if state is None or not is_usable or state.directory(self.node) != future.directory.number:
+                continue
+            replica = self.replicas.get(name)
+            if replica is None or not future.lacks_of(replica.partition.log) or not self.decide.keeps_log.yes():
                 self.recover_future(name)
 
     def stop_serving(self, directory: LogDirectory) -> None:
@@ -655,8 +676,57 @@ class KRaftBroker(Broker):
             del self._moving[name]
             if self._assigning.get(name, directory.number) != directory.number:
                 self.to_control(AssignReplicasToDirsRequest(self.node, self.broker_epoch, name, directory.number))
-                self._assigning[name] = directory.number
-                self._assign_directory((name, directory.number, FIRST_ASSIGN_RETRY_US))
+                self._assign(name, directory.number)
+
+    def _is_behind(self, name: str) -> bool:
+        """Whether a future replica copies the log still, or is held back by a quota, so that it cannot replace it."""
+        if not self._moving or name not in self._moving:
+            return False
+        future = self.directories.futures[name]
+        return future.storage is not None or future.copied_us > self.kernel.now_us
+
+    def throttle_moves(self, *, throttled: bool) -> None:
+        """See `Broker.throttle_moves`: without the quota, future replicas catch up at once.
+
+        Kafka: LocalLeaderEndPoint#buildFetch (3.9-4.4).
+        """
+        for name, target in list(self._moving.items()):
+            if name not in self.replicas or target not in self.live_directories:
+                continue
+            if throttled:
+                self._hold_back(name)
+            elif self.directories.futures[name].storage is not None:
+                self._follow_again(name, target)
+
+    def _follow_again(self, name: str, target: LogDirectory) -> None:
+        """A future replica catches up after the quota: it replaces the log if it is assigned still, or is assigned
+        again.
+        """
+        self.directories.futures[name].storage = None
+        state = self.known.get(name)
+        if isinstance(state, PartitionRegistration) and state.directory(self.node) == target.number:
+            self._assigning.pop(name, None)
+            self._move_if_assigned(self.replicas[name], state, target.number)
+        elif self._assigning.get(name) != target.number:
+            self._promote(name)
+
+    def _hold_back(self, name: str) -> bool:
+        """Let a future replica that has caught up no longer follow the log, whose records have exceeded the quota."""
+        log = self.replicas[name].partition.log
+        if log.leo == log.log_start or self.directories.futures[name].copied_us > self.kernel.now_us:
+            return False
+        self.directories.end_following(name, self.decide, self.kernel.now_us)
+        self.reached(probes.COPY_HELD_BACK)
+        return True
+
+    def _take_back_assignment(self, name: str) -> None:
+        """The fetcher of a future replica is removed before it has replaced the log: assign the log's directory again.
+
+        Kafka: ReplicaAlterLogDirsThread#removePartitions (3.9-4.4).
+        """
+        directory = self.directories.directory_of(name)
+        if directory is not None and self._assigning.get(name) == self._moving[name].number:
+            self._assign(name, directory.number, ASSIGN_DELAY_US)
 
     def _promote(self, name: str) -> None:
         """The future replica has caught up: the controller has to know its directory before it replaces the log.
@@ -668,12 +738,15 @@ class KRaftBroker(Broker):
         if target is None or name not in self.replicas or not isinstance(state, PartitionRegistration):
             self._moving.pop(name, None)
             return
-        self._assigning[name] = target.number
-        self._assign_directory((name, target.number, FIRST_ASSIGN_RETRY_US))
+        is_held = self.directories.throttled and self._hold_back(name)
+        self._assign(name, target.number, ASSIGN_DELAY_US if is_held else 0)
 
     def _move_if_assigned(self, replica: HostedReplica, state: PartitionRegistration, directory: int) -> int:
         """Let the future replica replace the log if the metadata has its directory. Returns the directory that the
-        metadata should have: without a directory that has failed meanwhile.
+        metadata should have: without a directory that has failed meanwhile, and the log's own if the future replica is
+        behind, until it has caught up and its directory is assigned again.
+
+        Kafka: ReplicaManager#maybeUpdateTopicAssignment (3.9-4.4), ReplicaAlterLogDirsThread#addPartitions (2.6-4.4).
         """
         target = self._moving[replica.name]
         if target not in self.live_directories:
@@ -681,6 +754,9 @@ class KRaftBroker(Broker):
             return directory
         if state.directory(self.node) != target.number:
             return target.number if self._assigning.get(replica.name) == target.number else directory
+        if self._is_behind(replica.name):
+            self.reached(probes.ASSIGNED_BEHIND)
+            return directory
         del self._moving[replica.name]
         self.end_elision()
         self.directories.move(replica.name, target, self.kernel.now_us)

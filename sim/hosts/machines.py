@@ -375,7 +375,7 @@ class Machines:
             replica = process.replicas.get(name)
             if storage is not None and replica is not None and kind in (steps.SHUTDOWN, steps.EXIT):
                 writes_hw = process.checkpointing and kind is steps.SHUTDOWN
-                storage.close_cleanly(replica.partition.hw if writes_hw else None)
+                storage.close_cleanly(min(replica.partition.hw, storage.log.leo) if writes_hw else None)
 
     def _note_lost(self, broker: int, kind: steps.StepKind, loses: Loss) -> Mapping[str, list[Batch]]:
         """Make a machine lose batches, and record which batches of each log had been fsynced. Returns the lost ones."""

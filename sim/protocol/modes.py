@@ -130,6 +130,7 @@ _HW: Final = Rules(
     append_error="thread-dies",
     overlap_recovery="fails",
     moved_log_epochs="of-records",
+    lagging_future_log="replaces-log",
     out_of_range="halts",
     hw_needs_min_isr="no",
     min_isr_cap="none",
@@ -296,6 +297,7 @@ _ELR_REPAIRED: Final = _ELR_4_3.override(
         "removed_directory": "unclean",
         "offline_directory": "ignored",
         "moved_log_epochs": "carried-over",
+        "lagging_future_log": "keeps-log",
         "resubmitted_reassignment": "replaces-marks",
         "elr_outside_assignment": "dropped",
         "min_isr_change": "clears-if-enough",
@@ -433,6 +435,7 @@ MODES: Final[dict[str, Mode]] = {
                     "recreated_reply": "dropped",
                     "reported_directory": "excluded",
                     "moved_log_epochs": "carried-over",
+                    "lagging_future_log": "keeps-log",
                 }
             ),
             _KEEPS_ALL_SHOWN,

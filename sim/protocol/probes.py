@@ -250,6 +250,13 @@ MOVE_CONTINUED: Final = _storage("move-continued", "a broker continues a move to
 FUTURE_RECOVERED: Final = _storage(
     "future-recovered", "a broker starts with a future replica whose log directory the metadata already has"
 )
+COPY_HELD_BACK: Final = _storage("copy-held-back", "a quota holds back a future replica that has caught up")
+ASSIGNED_BEHIND: Final = _storage(
+    "assigned-behind", "the metadata has the log directory of a future replica that cannot replace the log yet"
+)
+COPY_BEHIND: Final = _storage(
+    "copy-behind", "a broker starts with a future replica that lacks records which the log has"
+)
 
 _client = partial(_probe, "client")
 WRITE_NOT_LEADER: Final = _client("write-not-leader", "a write fails: the broker does not lead")

@@ -226,6 +226,16 @@ class Rules:
             KRAFT,
         ),
     ]
+    lagging_future_log: Annotated[
+        Literal["replaces-log", "keeps-log"],
+        RuleSpec(
+            "What a broker does at its start with a log and its unfinished copy in another log directory, if the "
+            "metadata has the copy's directory and the copy lacks records of the log: it uses the copy and deletes the "
+            "log, without comparing them; or it keeps the log, and copies it again (no release).",
+            "LogManager.recoverAbandonedFutureLogs (KAFKA-16082, 3.7.1 to 4.4)",
+            KNOWS_DIRECTORIES,
+        ),
+    ]
     out_of_range: Annotated[
         Literal["halts", "truncates"],
         RuleSpec(

@@ -41,6 +41,7 @@ SECOND = tuple(KINDS)[:18]
 LASTS = {
     **dict.fromkeys(("kill", "power-loss", "controlled-restart", "disk-replaced", "corrupt-tail"), DRAW.restart_us),
     **dict.fromkeys(("cut", "slow", "lossy", "duplicate", "metadata-lag", "min-isr-change"), DRAW.cut_us),
+    "move-throttle": DRAW.cut_us,
     **dict.fromkeys(("feature-change", "unclean-election-change"), DRAW.cut_us),
     **dict.fromkeys(("power-domain-loss", "host-loss"), DRAW.restart_us),
     **dict.fromkeys(("directory-failure", "directory-replaced", "directory-removed"), DRAW.restart_us),

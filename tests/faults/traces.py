@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MODES: Final = ("kip320", "elr")
 """One under ZooKeeper, one of KRaft."""
+NEED_DIRECTORIES: Final = ("move-throttle",)
+"""Kinds that are undone, and have an effect only on brokers with several log directories."""
 SAMPLES: Final[Mapping[str, Any]] = {
     "broker": 2,
     "brokers": [2, 1, 3],
@@ -87,15 +89,16 @@ def state(cluster: Cluster) -> dict[str, object]:
         "late": [broker for broker, by_us in control.log._delays_us.items() if by_us]
         if isinstance(control, ControllerQuorum)
         else [],
+        "throttled": [broker for broker, found in cluster.machines.directories.items() if found.throttled],
         "logs alike": len({str(storage.log.batches) for storage in cluster.machines.storages.values()}) == 1,
     }
 
 
-def world(mode: str) -> World:
-    """A cluster with some records; under KRaft it has a second topic."""
+def world(mode: str, directories: int = 1) -> World:
+    """A cluster with some records; under KRaft it has a second topic, and may have several log directories."""
     orders = [TopicPartition("orders-0", 3)] if mode == "elr" else []
     topics = [ClusterTopic("orders", 1, 3), ClusterTopic("audit", 1, 3, created=False)] if orders else []
-    made = World(mode, further=orders, topics=topics)
+    made = World(mode, config={"sim.log.dirs": directories if orders else 1}, further=orders, topics=topics)
     made.run(8)
     made.ready()
     for _ in range(4):
@@ -109,7 +112,8 @@ def left_over(kind: FaultKind, mode: str) -> tuple[bool, dict[str, object]]:
     Returns:
         Whether it took effect, and what is not as it was.
     """
-    struck, never = world(mode), world(mode)
+    directories = 2 if kind.name in NEED_DIRECTORIES else 1
+    struck, never = world(mode, directories), world(mode, directories)
     fault, cluster = sample(kind), struck.cluster
     names = {LEADER: cluster.control.state.leader, CONTROLLER: cluster.controller}
     targets = [names.get(target, target) for target in fault.targets]

@@ -31,6 +31,8 @@ _REASSIGN: Final = (2, 4)
 _ADMIN: Final = (0, 11)
 _KRAFT: Final = (3, 3)
 _IDEMPOTENT: Final = (1, 0)
+_MOVE_QUOTA: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
+_NO_QUOTA: Final = 2**63 - 1
 _DIRECTORIES: Final = (3, 9)
 """The first pinned release that reports failed log directories."""
 OF_PARTITIONS: Final = (
@@ -202,6 +204,13 @@ def _directory_move(actor: Actor, params: Mapping[str, Any]) -> None:
     alter_log_directory(node, (number - 1) % node.directories + 1, topic, [int(partition)])
 
 
+def _move_throttle(actor: Actor, params: Mapping[str, Any]) -> None:
+    """Let the first bytes that a future replica copies exceed the quota, until it is taken back."""
+    broker = params["broker"]
+    actor.administrator.set_broker_config(broker, {_MOVE_QUOTA: 1})
+    _for_a_while(actor, params, lambda: actor.administrator.set_broker_config(broker, {_MOVE_QUOTA: _NO_QUOTA}))
+
+
 def _controller_failover(actor: Actor, _: Mapping[str, Any]) -> None:
     if actor.cluster.release.kraft:
         actor.cluster.kill([CONTROL])
@@ -239,6 +248,7 @@ ACTIONS: Final[dict[str, Action]] = {
     "directory-unrepaired": _directory(kinds.DIRECTORY_FAILED, repaired=False),
     "directory-removed": _directory_removed,
     "directory-move": _directory_move,
+    "move-throttle": _move_throttle,
     "pause": _pause,
     "resume": _resume,
     "cut": _on_links(kinds.CUT, lambda actor, _params, source, target: actor.cluster.proxies.cut(source, target)),
@@ -271,7 +281,7 @@ SINCE: Final = {
     "min-isr-change": _ADMIN,
     "delete-records": _ADMIN,
     "metadata-lag": _KRAFT,
-    **dict.fromkeys(OF_PARTITIONS[1:], _DIRECTORIES),
+    **dict.fromkeys((*OF_PARTITIONS[1:], "move-throttle"), _DIRECTORIES),
 }
 """Action -> the first release that has a request for it."""
 

@@ -33,6 +33,9 @@ _ANSWER_S: Final = 6.0
 _OUT_OF_RANGE: Final = 1
 _GZIP: Final = 1
 _ADMIN_S: Final = 15.0
+_OF_TOPIC: Final = 2
+_OF_BROKER: Final = 4
+"""Type of the resource that has settings."""
 _SEQUENCE_ERRORS: Final = {45: OUT_OF_ORDER_SEQUENCE_NUMBER, 47: INVALID_PRODUCER_EPOCH, 59: UNKNOWN_PRODUCER_ID}
 """Error codes that concern an idempotent producer's sequence numbers."""
 _ELECTION_MS: Final = 1_000
@@ -376,11 +379,18 @@ class KafkaAdminClient:
 
     def set_config(self, values: Mapping[str, Value]) -> None:
         """Change settings of the topic."""
+        self._set_config(_OF_TOPIC, TOPIC, values)
+
+    def set_broker_config(self, broker: int, values: Mapping[str, Value]) -> None:
+        """Change settings of a broker."""
+        self._set_config(_OF_BROKER, str(broker), values)
+
+    def _set_config(self, kind: int, name: str, values: Mapping[str, Value]) -> None:
         from kafka.protocol.admin import AlterConfigsRequest
 
         resource = AlterConfigsRequest.AlterConfigsResource
         configs = [resource.AlterableConfig(name=key, value=str(value).lower()) for key, value in values.items()]
-        resources = [resource(resource_type=2, resource_name=TOPIC, configs=configs)]
+        resources = [resource(resource_type=kind, resource_name=name, configs=configs)]
         request = AlterConfigsRequest(version=0, resources=resources, validate_only=False)
         for answer in self.ask(request, first=self._cluster.history.controller).responses:
             if answer.error_code:

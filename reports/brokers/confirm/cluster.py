@@ -204,7 +204,7 @@ class KafkaCluster:
         self._processes = processes
         self.folder = processes.folder
         self.proxies = Proxies(on_message, BEAT_S)
-        self.cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self.cluster_id = _identity()
         port = processes.port
         self.control = KafkaNode(CONTROL, self.folder / "control", port())
         self.brokers = {
@@ -422,12 +422,11 @@ class KafkaCluster:
         """Format an empty log directory with a new directory id."""
         folder.mkdir(parents=True, exist_ok=True)
         if self.release.kraft:
-            identity = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
             values = {
                 "version": 1,
                 "cluster.id": self.cluster_id,
                 "node.id": CONTROLLER if node.id == CONTROL else node.id,
-                "directory.id": identity,
+                "directory.id": _identity(),
             }
             files.write_properties(folder / "meta.properties", values)
 
@@ -616,3 +615,8 @@ def _controller_properties(port: int, data: Path) -> dict[str, object]:
 
 def _text(value: Any) -> object:
     return str(value).lower() if isinstance(value, bool) else value
+
+
+def _identity() -> str:
+    """A new id of a cluster or directory. StorageTool would take one that begins with ``-`` for an option."""
+    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")

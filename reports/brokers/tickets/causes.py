@@ -71,6 +71,15 @@ CAUSES: Final[dict[str, Cause]] = {
         "all partitions, also of those in directories that work and have the marker of that shutdown.",
         "We found no ticket. KAFKA-15586 (PR 14706) made the controller compare broker epochs.",
     ),
+    "lagging_future_log": Cause(
+        ("LogManager#recoverAbandonedFutureLogs", "ReplicaAlterLogDirsThread#maybePromoteFutureReplica"),
+        "A future log that has caught up is assigned to its directory before it replaces the log. While that is under "
+        "way, records are appended to the log; the quota may keep them from the future log. If the process ends before "
+        "the replacement, the metadata has the directory of the future log. The next process renames it to the log, "
+        "and deletes the log, without comparing their ends.",
+        "We found no ticket. KAFKA-16082 (PR 15136, 3.7.1) added recoverAbandonedFutureLogs. KAFKA-16297 (PR 15557) "
+        'reverts the assignment of a move that is cancelled "before the future replica catches up again".',
+    ),
     "min_isr_change": Cause(
         ("ConfigurationControlManager#createClearElrRecordsAsNeeded",),
         "It adds a ClearElrRecord for every record that sets min.insync.replicas, of one topic or of the cluster, "

@@ -108,6 +108,10 @@ _ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "directory-move": lambda params: (
         f"Move the replica of broker {params['broker']} to another log directory (AlterReplicaLogDirs)."
     ),
+    "move-throttle": lambda params: (
+        f"Set replica.alter.log.dirs.io.max.bytes.per.second=1 for broker {params['broker']}."
+        + (f" Delete it {params['for_ms'] / 1000:g} s later." if params.get("for_ms") is not None else "")
+    ),
     "set-config": lambda params: " ".join(
         f"Set {key}={in_properties(value)} for the topic." for key, value in params["config"].items()
     ),

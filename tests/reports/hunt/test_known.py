@@ -17,7 +17,11 @@ def test_each_documented_finding_is_known_by_its_repair() -> None:
     for one in FINDINGS.values():
         assert one.name in repairs[one.repair]
     named = {name for names in repairs.values() for name in names}
-    assert named - set(FINDINGS) == {"forgotten-expansion-behind", "forgotten-expansion-fenced"}
+    assert named - set(FINDINGS) == {
+        "forgotten-expansion-behind",
+        "forgotten-expansion-fenced",
+        "throttled-move-killed",
+    }
 
 
 def test_a_hidden_finding_is_off_the_list() -> None:
@@ -54,6 +58,8 @@ def test_stories_are_made_of_kinds_of_faults() -> None:
         ("removed-directory", ["directory-replaced"], False),
         ("offline-directory", ["directory-unrepaired", "power-loss"], True),
         ("offline-directory", ["directory-removed", "power-loss"], False),
+        ("throttled-move", ["move-throttle", "directory-move", "kill"], True),
+        ("throttled-move", ["move-throttle", "kill"], False),
         ("leader-in-failed-directory", ["cut", "directory-unrepaired"], True),
         ("leader-in-failed-directory", ["cut", "directory-failure"], False),
         ("stale-log-start", ["kill", "record-deletion"], True),

@@ -463,6 +463,96 @@ def test_a_move_from_a_directory_that_fails_is_taken_back() -> None:
     assert sorted(state_of(found, TOPIC).isr) == [1, 2, 3]
 
 
+def throttled(mode: str = "elr-4.3") -> World:
+    """A throttled move of broker 1 has copied the first record; the controller is about to assign the directory."""
+    found = world(mode)
+    found.write()
+    assert found.cluster.throttle_moves(1, throttled=True)
+    assert not found.cluster.throttle_moves(1, throttled=True)
+    assert move(found, 1, place=2, seconds=0.15)
+    return found
+
+
+def test_a_copy_that_is_held_back_does_not_replace_the_log_and_the_log_is_assigned_again() -> None:
+    found = throttled()
+    assert state_of(found, TOPIC).directory(1) == 0
+    found.run(0.08)
+    assert state_of(found, TOPIC).directory(1) == 1
+    found.write()
+    found.run(1)
+    assert reached(found, probes.ASSIGNED_BEHIND)
+    assert state_of(found, TOPIC).directory(1) == 0
+    assert directory_of(found, 1) == 1
+    assert found.cluster.throttle_moves(1, throttled=False)
+    found.run(1)
+    assert (directory_of(found, 1), state_of(found, TOPIC).directory(1)) == (2, 1)
+    assert found.cluster.files(1).log.leo == 2
+    assert not found.cluster.machines.directories[1].futures
+
+
+def test_a_copy_whose_quota_ends_while_it_is_assigned_replaces_the_log_at_once() -> None:
+    found = throttled()
+    found.run(0.1)
+    assert (directory_of(found, 1), state_of(found, TOPIC).directory(1)) == (1, 1)
+    found.cluster.throttle_moves(1, throttled=False)
+    assert directory_of(found, 1) == 2
+    found.run(20)
+    assert state_of(found, TOPIC).directory(1) == 1
+
+
+@pytest.mark.parametrize(("mode", "left"), [("elr-4.3", 1), ("elr-repaired", 2)])
+def test_a_copy_that_lacks_records_replaces_the_log_at_the_next_start(mode: str, left: int) -> None:
+    found = throttled(mode)
+    found.cluster.links.cut(0, 1)
+    second = found.write()
+    assert (directory_of(found, 1), state_of(found, TOPIC).directory(1)) == (1, 1)
+    found.cluster.kill(1)
+    found.cluster.links.heal(0, 1)
+    found.run(30)
+    found.cluster.links.cut(2, 1)
+    found.cluster.links.cut(3, 1)
+    found.cluster.start(1)
+    found.run(3)
+    assert found.cluster.files(1).log.leo == left
+    assert reached(found, probes.FUTURE_RECOVERED) == (left == 1)
+    truncated = [step["offset"] for step in found.of("truncate", broker=1) if "partition" not in step]
+    assert truncated == ([1] if left == 1 else [])
+    assert directory_of(found, 1) == (2 if left == 1 else 1)
+    for other in (2, 3):
+        found.cluster.links.heal(other, 1)
+    found.run(60)
+    assert [log[-1] for log in found.logs] == [second] * 3
+    found.cluster.throttle_moves(1, throttled=False)
+    found.run(20)
+    assert (directory_of(found, 1), state_of(found, TOPIC).directory(1)) == (2, 1)
+
+
+def test_a_copy_that_is_held_back_is_truncated_with_its_log() -> None:
+    found = throttled()
+    found.cluster.running[1].replicas[TOPIC].partition.truncate_to(0)
+    future = found.cluster.machines.directories[1].futures[TOPIC]
+    assert future.storage is not None
+    assert (future.leo, future.storage.log.leo) == (0, 0)
+
+
+def test_an_empty_log_exceeds_no_quota() -> None:
+    found = world()
+    assert found.cluster.throttle_moves(1, throttled=True)
+    assert move(found, 1, place=2)
+    assert directory_of(found, 1) == 2
+
+
+def test_a_controlled_shutdown_takes_the_assignment_of_a_copy_back() -> None:
+    found = throttled()
+    found.cluster.shut_down(1)
+    found.run(0.12)
+    assert 1 in found.cluster.running, "it would have sent the assignment by now"
+    assert state_of(found, TOPIC).directory(1) == 0
+    found.run(10)
+    assert found.of("shutdown", broker=1)
+    assert state_of(found, TOPIC).directory(1) == 0
+
+
 @pytest.mark.parametrize(("mode", "epochs"), [("elr-4.3", [0]), ("elr-repaired", [0, 2])])
 def test_a_moved_log_has_the_epochs_of_its_records_or_all_that_it_had(mode: str, epochs: list[int]) -> None:
     found = world(mode)

@@ -52,6 +52,7 @@ COUNTED: Final = {
     "804b45de8506": "gave each broker one log directory, and the cluster one partition",
     "b61085c9fef8": "moved no replica to another log directory",
     "20699c12a031": "reported a difference if a broker with leader epochs truncated to an HW file written late",
+    "1eea0b8ac73f": "could not throttle moves between log directories",
 }
 """Former harness whose runs still count -> how it differed."""
 WORDS: Final = {0: "confirmed", 1: "differs", 3: "undecided"}
