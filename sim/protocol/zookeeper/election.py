@@ -48,11 +48,13 @@ def eligible_members(state: LeaderAndIsr, registry: Registry, live: Collection[i
     """ISR members that may lead, according to registrations (no release; rule ``missed_bounce``).
 
     A member that has run since it joined the ISR lacks nothing. If none of these is live, wait. Once all members are
-    back, all restarted, elect the longest log: a log that lost its tail is shorter than one that did not.
+    back, all restarted, elect the longest log: a log that lost its tail is shorter than one that did not. A member that
+    a reassignment has removed deletes its log, so nobody waits for it.
     """
-    alive = [member for member in state.isr if member in live]
+    members = [member for member in state.isr if member in state.replicas]
+    alive = [member for member in members if member in live]
     kept = tuple(member for member in alive if not restarted(member, state, registry))
-    if kept or not alive or len(alive) < len(state.isr):
+    if kept or not alive or len(alive) < len(members):
         return kept
     return (max(alive, key=lambda member: registry[member].log_end),)
 

@@ -72,6 +72,14 @@ def test_eligible_members_never_stopped_or_have_the_longest_log(
             assert [logs[broker] for broker in relied] == [max(logs.values())]
 
 
+def test_nobody_waits_for_a_member_that_is_no_replica() -> None:
+    joined = {1: 0, 2: 0}
+    registry = {broker: election.BrokerInfo(1, (0, 5)) for broker in (1, 2)}
+    assigned, removed = (LeaderAndIsr("p", 0, 1, (1, 2), 0, replicas, joined=joined) for replicas in ((1, 2), (2,)))
+    assert election.eligible_members(assigned, registry, {2}) == ()
+    assert election.eligible_members(removed, registry, {2}) == (2,)
+
+
 def test_an_assignment_passes_through_a_set() -> None:
     assert election.in_set_order((4, 1, 3, 2)) == (4, 1, 3, 2)
     assert election.in_set_order((3, 4, 5, 1, 2)) == (5, 1, 2, 3, 4)
