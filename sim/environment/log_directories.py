@@ -114,14 +114,20 @@ class LogDirectories:
         """The files of each replica, by partition."""
         if len(self.all) == 1:
             return self.all[0].storages
-        return {name: storage for directory in self.all for name, storage in directory.storages.items()}
+        failed = [directory for directory in self.all if directory.failed]
+        return {name: storage for directory in (*failed, *self.online) for name, storage in directory.storages.items()}
 
     def directory_of(self, name: str) -> LogDirectory | None:
-        """The directory with the files of a replica; None without any."""
+        """The directory with the files of a replica; None without any. One that has failed may have others, from before
+        the replica was created again.
+        """
+        found = None
         for directory in self.all:
             if name in directory.storages:
-                return directory
-        return None
+                if not directory.failed:
+                    return directory
+                found = directory
+        return found
 
     def has_failed(self, name: str) -> bool:
         """Whether the directory with the files of a replica has failed."""

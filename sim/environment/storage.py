@@ -317,14 +317,21 @@ class Storage:
         self.recovery_point = offset
 
     def truncated(self, now_us: int) -> None:
-        """Note that the log was truncated; the recovery point is written at once. Kafka: LogManager#truncateTo."""
+        """Note that the log was truncated; if that removed anything, the recovery point is written at once.
+
+        Kafka: LogManager#truncateTo.
+        """
         log = self.log
-        del self._written_us[len(log.below) + len(log.batches) :]
+        count = len(log.below) + len(log.batches)
+        is_cut = count < len(self._written_us)
+        del self._written_us[count:]
         self._synced = min(self._synced, len(self._written_us))
         leo = log.leo
         self._move_recovery_point(min(self.recovery_point, leo), now_us)
-        self.recovery_point_file.content = self.recovery_point
-        self.log_start_moved(now_us)
+        if is_cut:
+            self.recovery_point_file.content = self.recovery_point
+        self.log_start_file.catch_up(self._log_start_entry, now_us)
+        self._note_log_start()
         self._recount()
 
     def moved(self, now_us: int) -> None:
@@ -364,10 +371,13 @@ class Storage:
     def log_start_moved(self, now_us: int) -> None:
         """Note that the log start or first segment moved; data below it stays on disk until `delete_segments`.
 
-        Kafka: LogManager#checkpointLogStartOffsets (1.1-4.4).
+        Kafka: UnifiedLog#updateLogStartOffset (3.9-4.4), LogManager#checkpointLogStartOffsets (1.1-4.4).
         """
         self.log_start_file.catch_up(self._log_start_entry, now_us)
         self._note_log_start()
+        if self.recovery_point < self.log.log_start:
+            self._move_recovery_point(self.log.log_start, now_us)
+            self._unflushed = self.log.leo - self.recovery_point
 
     def _note_log_start(self) -> None:
         """Update the file's entry: the log start, or no entry if the first segment begins there.
@@ -533,6 +543,7 @@ class Storage:
         epochs.truncate_from_end(log.leo)
         epochs.truncate_from_start(log.log_start)
         self.log = log
+        self.recovery_point = max(self.recovery_point, log.log_start)
         self._note_log_start()
         self._recount()
         return log, epochs, self.hw_file.content or 0

@@ -640,7 +640,7 @@ class KRaftBroker(Broker):
     def _continue_move(self, name: str) -> None:
         """Continue a move that the end of an earlier process has interrupted.
 
-        Kafka: ReplicaManager#maybeAddLogDirFetchers (1.1-4.4).
+        Kafka: ReplicaManager#maybeAddLogDirFetchers (2.6-4.4).
         """
         directory = self.directories.futures[name].directory
         if directory is self.directories.directory_of(name):

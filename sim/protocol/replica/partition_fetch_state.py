@@ -29,6 +29,8 @@ TRUNCATING: Final = ReplicaState.TRUNCATING
 FETCHING: Final = ReplicaState.FETCHING
 AWAITING: Final = ReplicaState.AWAITING
 COMPARING: Final = ReplicaState.COMPARING
+ASKS: Final = (ReplicaState.ASKING_LATEST, ReplicaState.ASKING_EARLIEST)
+"""States in which the next request is ListOffsets."""
 FETCHES: Final = (FETCHING, AWAITING, COMPARING)
 """States in which the next request is a fetch."""
 

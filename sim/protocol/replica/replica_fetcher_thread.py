@@ -7,7 +7,7 @@ With rule ``follower_truncation=on-fetch`` there is no separate truncation phase
 fetches at its LEO at once, and each fetch carries the latest epoch of its log. If the leader's log lacks that epoch, or
 has it only up to a lower offset, the leader responds without records and with the diverging epoch: its largest epoch up
 to that one, and where that ended. The follower truncates as after an OffsetsForLeaderEpoch response, and fetches again.
-The HW of such a response is ignored (KAFKA-14704).
+The HW of such a response is ignored (KAFKA-14704), and the session's later responses lack it until it moves.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from sim.protocol.messages import (
 )
 from sim.protocol.replica.fetch_session_handler import FetchSessionHandler
 from sim.protocol.replica.partition_fetch_state import (
+    ASKS,
     AWAITING,
     COMPARING,
     FETCHES,
@@ -138,6 +139,7 @@ class ReplicaFetcherThread:
         "_complete",
         "_decide",
         "_host",
+        "_is_out_of_range",
         "_unsettled",
         "dead",
         "failed",
@@ -163,6 +165,8 @@ class ReplicaFetcherThread:
         """The indexes of the partitions that the last response changed, if any; None if that says nothing about the
         next one, because something else changed them.
         """
+        self._is_out_of_range = False
+        """Whether a partition may have to be asked for its offsets."""
         self._host = host
         self._backoff_us = backoff_us
         self.unclean_election = unclean_election
@@ -212,7 +216,7 @@ class ReplicaFetcherThread:
         Kafka: AbstractFetcherThread#doWork, AbstractFetcherThread#maybeTruncate (1.1-4.4),
         AbstractFetcherThread#maybeFetch (2.6-4.4).
         """
-        if self.in_flight is not None or self.dead:
+        if self.in_flight is not None or self.dead or (self._is_out_of_range and self._ask_for_offsets(now_us)):
             return
         positions: list[Position] = []
         fetched_epochs: list[int] = []
@@ -237,24 +241,38 @@ class ReplicaFetcherThread:
                 if not self._fall_back(fetch, fetch.fetch_offset):
                     self.step(now_us)
                     return
-            if fetch.state in FETCHES:
-                positions.append(self.session.position(name, fetch))
-                fetched_epochs.append(epoch)
-            else:
-                timestamp = LATEST if fetch.state is ReplicaState.ASKING_LATEST else EARLIEST
-                fence = epoch if self._decide.fences_fetches.answer else NO_EPOCH
-                self.in_flight = self._host.send_list_offsets(self, name, timestamp, fence)
-                return
+            positions.append(self.session.position(name, fetch))
+            fetched_epochs.append(epoch)
         if asks:
             # With on-fetch, only a leader that does not compare epochs gets this request.
             with_epoch = self._decide.names_epochs.answer
             self.in_flight = self._host.send_epoch_end(self, asks, asked_epochs, with_epoch=with_epoch)
         elif positions:
+            self.session.forget_others(positions)
             request = self._host.send_fetch(self, positions, fetched_epochs)
             self.in_flight = request
             self._complete = request if 1 < len(positions) == len(self.partitions) else None
-        elif wake_us:
-            self._host.wake_fetcher(self, wake_us)
+        else:
+            self.session.forget_others(positions)
+            if wake_us:
+                self._host.wake_fetcher(self, wake_us)
+
+    def _ask_for_offsets(self, now_us: int) -> bool:
+        """Ask for an offset of the first partition that is out of range; returns whether there is one. Kafka does so
+        while it processes the response of the fetch, before it truncates or fetches anything else.
+
+        Kafka: AbstractFetcherThread#handleOutOfRangeError (2.6-4.4).
+        """
+        self._is_out_of_range = False
+        for name, fetch in self.partitions.items():
+            if fetch.state in ASKS:
+                self._is_out_of_range = True
+                if fetch.delayed_until_us <= now_us:
+                    timestamp = LATEST if fetch.state is ReplicaState.ASKING_LATEST else EARLIEST
+                    fence = fetch.leader_epoch if self._decide.fences_fetches.answer else NO_EPOCH
+                    self.in_flight = self._host.send_list_offsets(self, name, timestamp, fence)
+                    return True
+        return False
 
     def would_repeat(self, request: FetchRequest, place: int, log_start: int) -> bool:
         """Whether, after an empty response with this log start and the follower's HW, the follower would fetch the
@@ -319,7 +337,7 @@ class ReplicaFetcherThread:
         if request is not self.in_flight:
             return
         self.in_flight = None
-        self.session.is_open = False
+        self.session.close()
         self._host.reached(probes.REQUEST_FAILS)
         for fetch in list(self.partitions.values()):
             asked = fetch.state is TRUNCATING and isinstance(request, OffsetsForLeaderEpochRequest)
@@ -455,6 +473,7 @@ class ReplicaFetcherThread:
         for place in changed:
             position, epoch, result = positions[place], leader_epochs[place], reply.results[place]
             name, offset = position[0], position[1]
+            is_told = self.session.tells(result)
             fetch = partitions.get(name) or self._recreated(name)
             if fetch is None:
                 continue
@@ -483,7 +502,7 @@ class ReplicaFetcherThread:
                 if replica.hw < hw and mutant.differs():
                     replica.set_hw(hw)
                 self._truncate_on_fetch(fetch, position, diverging, now_us)
-            elif not batches or self._append(name, replica, batches):
+            elif is_told and (not batches or self._append(name, replica, batches)):
                 replica.apply_leader_offsets(hw, log_start)
         self._fetch_again(reply, changed, now_us)
 
@@ -610,6 +629,7 @@ class ReplicaFetcherThread:
             self._host.reached(probe)
         if error == OFFSET_OUT_OF_RANGE:
             fetch.state = ReplicaState.ASKING_LATEST
+            self._is_out_of_range = True
             fetch.out_of_range_epoch = asked_epoch
         elif error == LOG_TRUNCATION:
             fetch.state = TRUNCATING
@@ -654,7 +674,7 @@ class ReplicaFetcherThread:
             return
         self.in_flight = None
         fetch = self.partitions.get(request.name)
-        if fetch is not None and fetch.state in (ReplicaState.ASKING_LATEST, ReplicaState.ASKING_EARLIEST):
+        if fetch is not None and fetch.state in ASKS:
             if reply.error:
                 # It fetches again, and may be in range by then (AbstractFetcherThread.handleOutOfRangeError).
                 fetch.state = COMPARING if self._decide.truncates_on_fetch.answer else FETCHING

@@ -80,6 +80,20 @@ def test_a_failed_directory_gets_no_replica() -> None:
     assert directories.ids == (0,)
 
 
+def test_a_replica_that_was_created_again_is_not_in_the_failed_directory() -> None:
+    directories = several()
+    failed, other = directories.all
+    loaded(directories, "p-0")
+    write(directories, "p-0", 1)
+    directories.fail(failed, 0)
+    assert directories.directory_of("p-0") is failed
+    assert directories.has_failed("p-0")
+    storage = directories.add("p-0", other)
+    assert directories.directory_of("p-0") is other
+    assert directories.files("p-0") is directories.storages["p-0"] is storage
+    assert not directories.has_failed("p-0")
+
+
 def test_each_directory_has_a_marker_and_the_epoch_must_be_the_same() -> None:
     directories = several()
     mark_clean(directories, 7)

@@ -216,6 +216,29 @@ def test_a_log_start_at_a_segment_is_not_written() -> None:
     assert machine.replica.log.log_start == 10
 
 
+def test_the_recovery_point_follows_the_log_start() -> None:
+    machine = Machine()
+    machine.write(3)
+    machine.replica.set_hw(3)
+    machine.replica.advance_log_start(2)
+    assert machine.storage.recovery_point == 2
+    machine.wait(61)
+    machine.kill()
+    machine.storage.recovery_point_file.content = 0
+    machine.start()
+    assert machine.storage.recovery_point == 2
+
+
+@pytest.mark.parametrize(("offset", "content"), [(3, None), (2, 0)])
+def test_a_truncation_that_removes_something_writes_the_recovery_point(offset: int, content: int | None) -> None:
+    machine = Machine()
+    machine.write(2)
+    machine.write()
+    machine.replica.truncate_to(offset)
+    machine.kill()
+    assert machine.storage.recovery_point_file.content == content
+
+
 @pytest.mark.parametrize(("seconds", "content"), [(29, None), (31, 2)])
 def test_a_written_log_start_outlives_a_new_log_that_starts_below(seconds: float, content: int | None) -> None:
     machine = Machine()

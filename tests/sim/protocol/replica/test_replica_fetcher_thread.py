@@ -32,6 +32,7 @@ from sim.protocol.messages import (
 )
 from sim.protocol.modes import MODES
 from sim.protocol.replica.become_follower import restarts_fetcher, stops_fetcher
+from sim.protocol.replica.partition_fetch_state import ReplicaState
 from sim.protocol.replica.replica import Replica
 from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
 from sim.protocol.replica.truncation import truncation_state
@@ -456,6 +457,45 @@ def test_a_diverging_answer_truncates_and_its_high_watermark_is_ignored() -> Non
     assert follower.host.of("settled") == [(5, 3, 1)]
 
 
+def test_a_session_tells_no_high_watermark_twice() -> None:
+    follower = Follower({1: 2, 3: 2}, ON_FETCH, hw=1).follow()
+    follower.brings(hw=2, diverging=(3, 3))
+    follower.brings(hw=2)
+    assert (follower.replica.hw, follower.host.of("settled")) == (1, [(5, 3, 1)])
+    follower.brings(hw=3)
+    assert follower.replica.hw == 3
+
+
+def test_a_high_watermark_that_came_too_late_is_not_told_again() -> None:
+    follower = Follower({1: 4}, ON_FETCH.override({"late_reply": "leader-epoch"}), hw=1).follow()
+    late = follower.asked
+    follower.follow(6)
+    follower.answers(late, hw=2)
+    follower.brings(hw=2)
+    assert follower.replica.hw == 1
+    follower.brings(hw=2, start=1)
+    assert (follower.replica.hw, follower.replica.log.log_start) == (2, 1)
+
+
+@pytest.mark.parametrize("how", ["connection", "error", "forgotten"])
+def test_a_high_watermark_is_told_again(how: str) -> None:
+    follower = Follower({1: 2, 3: 2}, ON_FETCH, hw=1).follow()
+    follower.brings(hw=2, diverging=(3, 3))
+    match how:
+        case "connection":
+            follower.fetcher.request_failed(follower.asked, follower.now_us)
+            follower.back_off()
+        case "error":
+            follower.brings(hw=2, error="NOT_LEADER_OR_FOLLOWER")
+            follower.back_off()
+        case _:
+            follower.fetcher.remove("t-0")
+            follower.brings(hw=2)
+            follower.follow(6)
+    follower.brings(hw=2)
+    assert follower.replica.hw == 2
+
+
 def test_follower_looks_back_by_fetching() -> None:
     follower = Follower({1: 4, 3: 2, 4: 2}, ON_FETCH).follow()
     follower.brings(diverging=(2, 5))
@@ -668,6 +708,25 @@ def test_a_leader_that_begins_later_means_starting_anew(start: int, fetched: int
     assert follower.fetches_from == fetched
     assert follower.replica.log.log_start == (9 if start == 9 else 0)
     assert follower.host.of("settled")[-1] == (5, fetched, 0)
+
+
+def test_offsets_are_asked_for_before_anything_else_is_truncated() -> None:
+    follower, other = Follower({1: 2}, ON_FETCH), Follower({}, ON_FETCH)
+    other.replica.name = "t-1"
+    follower.fetcher.add(other.replica, 5, 0)
+    first = follower.asked
+    assert [position[0] for position in first.positions] == ["t-1"]
+    follower.follow()
+    follower.fetcher.remove("t-1")
+    follower.fetcher.on_fetch_reply(FetchResponse(first, [("t-1", NONE, [], 0, 0, 5, AGREES)]), 0)
+    follower.fetcher.add(other.replica, 6, 0)
+    assert follower.fetcher.partitions["t-1"].state is ReplicaState.TRUNCATING
+    follower.brings(error=OFFSET_OUT_OF_RANGE)
+    assert follower.asked.timestamp == LATEST
+    assert follower.fetcher.partitions["t-1"].state is ReplicaState.TRUNCATING
+    follower.lists(4)
+    follower.lists(0)
+    assert [position[0] for position in follower.asked.positions] == ["t-0", "t-1"]
 
 
 def test_after_an_error_while_asking_for_offsets_it_fetches_again() -> None:

@@ -34,7 +34,7 @@ from sim.protocol.messages import (
     OffsetsForLeaderEpochResponse,
     Position,
 )
-from sim.protocol.replica.partition_fetch_state import FETCHES, TRUNCATING, ReplicaState
+from sim.protocol.replica.partition_fetch_state import ASKS, FETCHES, TRUNCATING
 from sim.protocol.replica.partition_host import PartitionHost
 from sim.protocol.replica.replica import Replica
 from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
@@ -181,8 +181,9 @@ class Driver(PartitionHost):
         self._fetcher.dead = dead or self._died
 
     def _work(self) -> None:
-        """One round: truncate, then fetch, as AbstractFetcherThread.doWork."""
+        """One round: truncate, then fetch, as AbstractFetcherThread.doWork. There are no sessions: see `fetcher`."""
         fetcher = self._fetcher
+        fetcher.session.close()
         if self._asks_of_nothing():
             ask = ("t", NO_EPOCH, UNDEFINED_EPOCH)
             epoch = fetcher.partitions["t"].leader_epoch
@@ -255,7 +256,7 @@ class Driver(PartitionHost):
 
     def _is_out_of_range(self) -> bool:
         fetch = self._fetcher.partitions.get("t")
-        return fetch is not None and fetch.state in (ReplicaState.ASKING_LATEST, ReplicaState.ASKING_EARLIEST)
+        return fetch is not None and fetch.state in ASKS
 
 
 class Drawing:

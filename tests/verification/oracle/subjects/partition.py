@@ -130,19 +130,19 @@ class Host(PartitionHost):
 
 
 class Driver:
-    """The core's partition."""
+    """The core's partition; on a host of its own unless told."""
 
-    def __init__(self, rules: Rules, imitated: Collection[str]) -> None:
+    def __init__(self, rules: Rules, imitated: Collection[str], host: Host | None = None, name: str = "t") -> None:
         self._counts_batches = "fetch-inside-batch" in imitated
         self._fails_unassigned = "unassigned-fetch-fails" in imitated
         self._asks_controller = rules.isr_update == "alter-partition"
         self._has_epochs = rules.follower_truncation != "high-watermark"
-        self.host = Host(asks_controller=self._asks_controller)
+        self.host = Host(asks_controller=self._asks_controller) if host is None else host
         log = Log(check_first_offset=rules.append_check == "first-offset")
         strict = rules.epoch_recorded_at == "election"
         self.partition = Partition(
             LOCAL,
-            "t",
+            name,
             log,
             LeaderEpochFileCache(LeaderEpochCheckpointFile(), strict=strict),
             0,
@@ -155,11 +155,12 @@ class Driver:
     def do(self, operation: Operation) -> list[Any]:
         """Run one operation; the visible state after it."""
         self.host.completed = []
-        answer = self._answer(*operation)
+        answer = self.answer(*operation)
         self.host.write()
-        return [answer, sorted(self.host.completed), *self._state()]
+        return [answer, sorted(self.host.completed), *self.state(), *self._in_flight()]
 
-    def _answer(self, name: str, *values: Any) -> Any:
+    def answer(self, name: str, *values: Any) -> Any:
+        """Run one operation; what is answered."""
         if name in ("fetch", "read", "ends", "latest"):
             return self._asked(name, *values)
         if name in ("wait", "broker", "zookeeper", "persist", "refuse"):
@@ -275,7 +276,8 @@ class Driver:
             result = (error, changes[0].isr, partition_epoch, leader_epoch)
             self.host.manager.on_reply(NONE, {"t": result}, self.host.now_us)
 
-    def _state(self) -> list[Any]:
+    def state(self) -> list[Any]:
+        """What is to be seen of the partition, but for what it asks of the controller."""
         partition, host = self.partition, self.host
         shown: list[Any] = [partition.is_leader, partition.leader_epoch]
         shown += [max(partition.partition_epoch, 0)] if self._asks_controller else []
@@ -293,12 +295,16 @@ class Driver:
         shown.append(sorted(partition.state.isr))
         if not self._asks_controller:
             return [*shown, host.wanted] if host.wanted else shown
-        shown.append(bool(partition.state.pending))
-        if changes := host.manager.in_flight:
-            change = changes[0]
-            members = [[broker, change.broker_epochs[broker]] for broker in sorted(change.isr)]
-            shown.append([members, change.leader_epoch, change.partition_epoch])
-        return shown
+        return [*shown, bool(partition.state.pending)]
+
+    def _in_flight(self) -> list[Any]:
+        """What a leader asks of the controller, if anything."""
+        changes = self.host.manager.in_flight
+        if not changes or not self.partition.is_leader:
+            return []
+        change = changes[0]
+        members = [[broker, change.broker_epochs[broker]] for broker in sorted(change.isr)]
+        return [[members, change.leader_epoch, change.partition_epoch]]
 
 
 class Drawing:

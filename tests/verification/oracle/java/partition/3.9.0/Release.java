@@ -56,7 +56,7 @@ import scala.jdk.javaapi.CollectionConverters;
 /** Partition since 3.9, in KRaft. */
 final class Release implements AlterPartitionManager {
     private static final int LOCAL = 1;
-    private static final Uuid TOPIC = new Uuid(7, 7);
+    static final Uuid TOPIC = new Uuid(7, 7);
 
     private static final class Listener implements AlterPartitionListener { // before 4.0.0
         public void markIsrExpand() { } // before 4.0.0
@@ -132,13 +132,20 @@ final class Release implements AlterPartitionManager {
     private final Partition partition;
     private final UnifiedLog log;
     private CompletableFuture<LeaderAndIsr> asked;
+    private final AlterPartitionManager manager;
     private LeaderAndIsr wanted;
     private int proposals;
 
-    Release(File folder, Clock clock, Map<Integer, PartitionSubject.Registration> brokers) { // before 4.0.0
-    Release(File folder, Clock clock, Map<Integer, PartitionSubject.Registration> brokers) throws Exception { // from 4.0.0
+    Release(File folder, Clock clock, Map<Integer, PartitionSubject.Registration> brokers) throws Exception {
+        this(folder, clock, brokers, 0, null);
+    }
+
+    /** One of several partitions with a manager in common. */
+    Release(File folder, Clock clock, Map<Integer, PartitionSubject.Registration> brokers, int number,
+        AlterPartitionManager manager) throws Exception {
         this.clock = clock;
-        TopicPartition name = new TopicPartition("t", 0);
+        this.manager = manager;
+        TopicPartition name = new TopicPartition("t", number);
         log = Logs.open(folder, Logs.config(Map.of("min.insync.replicas", 1)), 0, 0, true, clock);
         partition = new Partition(name, PartitionSubject.LAG_MS, MetadataVersion.latestProduction(), LOCAL, () -> 1L, // before 4.0.0
             clock, new Listener(), new Operations(), new Metadata(brokers), null, this, new Some<>(TOPIC)); // before 4.0.0
@@ -148,7 +155,7 @@ final class Release implements AlterPartitionManager {
     }
 
     void close() {
-        Partition.removeMetrics(new TopicPartition("t", 0));
+        Partition.removeMetrics(partition.topicPartition());
         log.closeHandlers(); // before 4.4.0
         log.closeQuietly(); // from 4.4.0
     }
@@ -164,6 +171,9 @@ final class Release implements AlterPartitionManager {
     public CompletableFuture<LeaderAndIsr> submit(TopicIdPartition name, LeaderAndIsr state) { // from 4.0.0
         CompletableFuture<LeaderAndIsr> future = new CompletableFuture<>();
         proposals++;
+        if (manager != null)
+            return manager.submit(name, state, controllerEpoch); // before 4.0.0
+            return manager.submit(name, state); // from 4.0.0
         if (asked != null) { // As AlterPartitionManager refuses it.
             future.completeExceptionally(Errors.OPERATION_NOT_ATTEMPTED.exception());
             return future;
