@@ -11,6 +11,7 @@ from faults.kinds.controller_failover import ControllerFailover
 from faults.kinds.controller_pause import ControllerPause
 from faults.kinds.corrupt_tail import CorruptTail
 from faults.kinds.cut import Cut
+from faults.kinds.directory_added import DirectoryAdded
 from faults.kinds.directory_failures import DirectoryFailure, DirectoryReplaced, DirectoryUnrepaired
 from faults.kinds.directory_move import DirectoryMove
 from faults.kinds.directory_removed import DirectoryRemoved
@@ -85,6 +86,7 @@ KINDS: Final[dict[str, FaultKind]] = {
         NextBatches(),
         DirectoryRemoved(),
         MoveThrottle(),
+        DirectoryAdded(),
     )
 }
 """Name -> kind; those of plug-ins last."""

@@ -257,6 +257,11 @@ class LogDirectories:
                 return directory.storages.pop(name).log.batches
         return []
 
+    def add_directory(self) -> None:
+        """Add an empty directory to ``log.dirs``, last in order, without a clean-shutdown marker."""
+        self.all.append(self.all[0].new_empty_disk(self._next_id, keeps_names=False))
+        self._next_id += 1
+
     def remove_directory(self, directory: LogDirectory) -> dict[str, list[Batch]]:
         """Take a directory out of ``log.dirs``; returns the batches in it by partition, which are in `lost`, too."""
         self.all.remove(directory)

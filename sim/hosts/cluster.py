@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from sim.config import Value, integer
+from sim.config import DIRECTORIES_MAX, Value, integer
 from sim.environment.network import Network, Node
 from sim.environment.storage import Storage
 from sim.environment.topology import Topology
@@ -250,6 +250,9 @@ class Cluster:
             return False
         if broker in self.machines.leaving:
             self.machines.remove_directory(broker)
+        if broker in self.machines.growing:
+            self.machines.growing.remove(broker)
+            self.machines.directories[broker].add_directory()
         directories = self.machines.directories[broker]
         live = directories.online
         if not live:  # LogManager.createAndValidateLogDirs.
@@ -437,6 +440,18 @@ class Cluster:
         if goes:
             machines.leaving[broker] = directory
         return self.shut_down(broker) or goes
+
+    def add_directory(self, broker: int) -> bool:
+        """Shut a broker down in a controlled way; its next process has one more log directory, which is empty.
+
+        Only brokers that have several: those with one do not report directories here. False if the broker is down and
+        nothing changes.
+        """
+        machines = self.machines
+        grows = broker not in machines.growing and 1 < len(machines.directories[broker].all) < DIRECTORIES_MAX
+        if grows:
+            machines.growing.add(broker)
+        return self.shut_down(broker) or grows
 
     def fail_directory_for_good(self, broker: int, place: int, by: object = None) -> bool:
         """Fail a log directory (`Machines.fail_directory`) that nobody repairs.

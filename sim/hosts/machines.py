@@ -41,7 +41,7 @@ class Processes(Protocol):
 
 class Machines:
     """One machine per broker, with the log directories `directories`. `storages` are the files of the first partition.
-    The next process of a broker in `leaving` starts without this directory.
+    The next process of a broker in `leaving` starts without this directory, and of one in `growing` with one more.
 
     Args:
         first: the first partition, which has files on each machine. Brokers create those of the others.
@@ -77,6 +77,7 @@ class Machines:
         self._lost: dict[tuple[int, str], list[Batch]] = {}
         self._failed_by: list[_Failure] = []
         self.leaving: dict[int, LogDirectory] = {}
+        self.growing: set[int] = set()
 
     @property
     def storages(self) -> dict[int, Storage]:

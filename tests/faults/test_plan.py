@@ -44,7 +44,9 @@ LASTS = {
     "move-throttle": DRAW.cut_us,
     **dict.fromkeys(("feature-change", "unclean-election-change"), DRAW.cut_us),
     **dict.fromkeys(("power-domain-loss", "host-loss"), DRAW.restart_us),
-    **dict.fromkeys(("directory-failure", "directory-replaced", "directory-removed"), DRAW.restart_us),
+    **dict.fromkeys(
+        ("directory-failure", "directory-replaced", "directory-removed", "directory-added"), DRAW.restart_us
+    ),
     "rack-cut": DRAW.cut_us,
     "topic-deletion": DRAW.cut_us,
     **dict.fromkeys(("message-loss", "message-hold", "message-copy"), DRAW.cut_us),

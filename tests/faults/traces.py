@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MODES: Final = ("kip320", "elr")
 """One under ZooKeeper, one of KRaft."""
-NEED_DIRECTORIES: Final = ("move-throttle",)
+NEED_DIRECTORIES: Final = ("move-throttle", "directory-added")
 """Kinds that are undone, and have an effect only on brokers with several log directories."""
 SAMPLES: Final[Mapping[str, Any]] = {
     "broker": 2,

@@ -12,7 +12,7 @@ from sim.hosts.topics import TopicPartition
 from sim.protocol import probes
 from sim.protocol.kraft.broker_lifecycle_manager import RUNNING
 from sim.protocol.kraft.metadata import UNASSIGNED, PartitionRegistration
-from sim.protocol.messages import KAFKA_STORAGE_ERROR
+from sim.protocol.messages import KAFKA_STORAGE_ERROR, NO_BROKER_EPOCH
 from tests.sim.world import World
 
 if TYPE_CHECKING:
@@ -584,6 +584,36 @@ def test_a_broker_starts_without_a_directory_that_was_removed() -> None:
     assert state_of(found, TOPIC).directory(1) == 1
     assert found.logs == [[first]] * 3
     assert sorted(state_of(found, TOPIC).isr) == [1, 2, 3]
+
+
+def test_a_directory_that_is_added_is_empty_and_makes_the_shutdown_count_as_unclean() -> None:
+    found = world()
+    first = found.write()
+    assert found.cluster.add_directory(1)
+    found.run(10)
+    assert found.of("shutdown", broker=1)
+    directories = found.cluster.machines.directories[1]
+    assert len(directories.all) == 2, "the process that ends does not have it"
+    assert directories.clean_shutdown
+    found.cluster.start(1)
+    assert [(one.number, sorted(one.storages)) for one in directories.all] == [(0, [TOPIC]), (1, [ORDERS]), (2, [])]
+    process = found.cluster.running[1]
+    assert isinstance(process, KRaftBroker)
+    assert process._previous_broker_epoch == NO_BROKER_EPOCH
+    found.run(40)
+    assert directory_of(found, 1) == 1
+    assert state_of(found, TOPIC).directory(1) == 0
+    assert found.logs == [[first]] * 3
+    assert move(found, 1, place=3)
+    assert directory_of(found, 1) == 3
+
+
+def test_a_broker_with_one_directory_gets_no_further_one() -> None:
+    found = world(config={"sim.log.dirs": 1})
+    assert found.cluster.add_directory(1), "it is shut down"
+    found.run(10)
+    found.cluster.start(1)
+    assert len(found.cluster.machines.directories[1].all) == 1
 
 
 def test_the_last_directory_that_works_is_not_removed() -> None:
