@@ -85,10 +85,15 @@ def _fail_directory(comes_back: str) -> Callable[[Mapping[str, Any]], str]:
     return said
 
 
+def _start_later(params: Mapping[str, Any]) -> str:
+    """The start of a broker that a line has stopped, if the line says when."""
+    return f" Start it {params['restart_ms'] / 1000:g} s later." if params.get("restart_ms") is not None else ""
+
+
 _ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "produce": _produce,
-    "controlled-restart": lambda params: f"Stop broker {params['broker']} (SIGTERM).",
-    "kill": lambda params: f"Kill broker {params['broker']} (SIGKILL).",
+    "controlled-restart": lambda params: f"Stop broker {params['broker']} (SIGTERM)." + _start_later(params),
+    "kill": lambda params: f"Kill broker {params['broker']} (SIGKILL)." + _start_later(params),
     "start": lambda params: f"Start broker {params['broker']}.",
     "reassignment": lambda params: f"Reassign the partition to brokers {listed(params['replicas'])}.",
     "reassignment-cancel": lambda _: "Cancel the reassignment.",
@@ -103,7 +108,7 @@ _ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "directory-unrepaired": _fail_directory(""),
     "directory-removed": lambda params: (
         f"Stop broker {params['broker']} (SIGTERM), and take its log directory with the partition out of log.dirs."
-        + (f" Start it {params['restart_ms'] / 1000:g} s later." if params.get("restart_ms") is not None else "")
+        + _start_later(params)
     ),
     "directory-move": lambda params: (
         f"Move the replica of broker {params['broker']} to another log directory (AlterReplicaLogDirs)."
