@@ -38,14 +38,19 @@ LASTING_US: Final = 20_000_000
 may skip a state that lasts for milliseconds, such as that between the end of a session and the next registration.
 """
 
+APART_US: Final = 10_000_000
+"""Faults that strike sooner after another one are made to strike so much later, because brokers take longer than the
+simulation to restart, to catch up, or to apply metadata.
+"""
+
 
 def expressible(case: Case, symptom: Symptom, repairs: Sequence[Repair] = ()) -> Case:
-    """The case with named brokers in place of roles such as the leader, with a batch if it has none, and with longer
-    faults.
+    """The case with named brokers in place of roles such as the leader, with a batch if it has none, and with faults
+    that last longer and are further apart.
 
     It is the same case where that would end otherwise, or if one of the repairs would no longer cure it.
     """
-    for changed in (_with_batch, _with_names, *_lasting(case)):
+    for changed in (_with_batch, _with_names, *_lasting(case), *_apart(case)):
         other = changed(case)
         if other is not case and symptom.shown_by(other.row()):
             cured = all(symptom.cured_in(repair.apply(other).row()) for repair in repairs)
@@ -67,6 +72,21 @@ def _with_longer(places: Container[int], case: Case) -> Case:
 
 def _longer(fault: Fault) -> Fault:
     return replace(fault, lasts_us=LASTING_US) if 0 <= fault.lasts_us < LASTING_US else fault
+
+
+def _apart(case: Case) -> Iterator[Callable[[Case], Case]]:
+    """Functions that delay all faults of a case from one of them on, from the second one on."""
+    for place in range(1, len(case.faults)):
+        yield partial(_delayed_from, place)
+
+
+def _delayed_from(place: int, case: Case) -> Case:
+    faults = sorted(case.faults, key=lambda fault: fault.at_us)
+    by_us = APART_US - (faults[place].at_us - faults[place - 1].at_us)
+    if by_us <= 0 or any(fault.trigger is not None for fault in faults):
+        return case
+    later = [replace(fault, at_us=fault.at_us + by_us) for fault in faults[place:]]
+    return case.with_horizon(case.horizon_us + by_us).with_faults((*faults[:place], *later))
 
 
 def _with_batch(case: Case) -> Case:

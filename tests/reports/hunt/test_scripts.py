@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from faults.plan import LEADER
+from faults.plan import LEADER, Fault
 from reports.hunt import acting, scripts
 from reports.hunt.acting import CONFIRMED, DIFFERS, NOT_EXPRESSIBLE, NOT_TRIED, UNDECIDED
 from reports.hunt.state import Written
@@ -31,6 +31,13 @@ def test_faults_last_longer_than_a_session_if_the_run_still_ends_so() -> None:
     assert [fault.lasts_us for fault in scripts.expressible(small(POWER), LOSS).faults] == [scripts.LASTING_US]
     forever = replace(POWER, lasts_us=-1)
     assert scripts.expressible(small(forever), LOSS).faults == (forever,)
+
+
+def test_faults_are_apart_if_the_run_still_ends_so() -> None:
+    soon = Fault("kill", POWER.at_us + 1_000_000, (2,), scripts.LASTING_US)
+    found = scripts.expressible(small(replace(POWER, lasts_us=scripts.LASTING_US), soon), LOSS)
+    assert [fault.at_us for fault in found.faults] == [POWER.at_us, POWER.at_us + scripts.APART_US]
+    assert LOSS.shown_by(found.row())
 
 
 def test_faults_stay_short_if_a_repair_would_cure_no_more() -> None:
