@@ -16,7 +16,7 @@ from scenarios.shrinking.passes import EARLIEST_US
 from scenarios.single.run import run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     from faults.plan import Fault
     from scenarios.format.scenario import Scenario
@@ -29,13 +29,16 @@ BEFORE_MS: Final = 5_000
 """Nothing happens before the first line: so much of the wait for it is kept."""
 AFTER_MS: Final = 15_000
 """What is started again by then is back before the script ends, on brokers as well."""
+STOPPING: Final = ("kill", "power-loss", "controlled-restart")
+"""Faults after which a broker is started again."""
 FIELDS: Final = ("broker", "batch", "offset")
 """The fields by which a step that is waited for is known; epochs have other numbers on brokers."""
 
 
-LASTING_US: Final = 20_000_000
+LASTING_US: Final = 25_000_000
 """A fault that is undone earlier is made to last so long: the session of a stopped broker has ended by then. Brokers
-may skip a state that lasts for milliseconds, such as that between the end of a session and the next registration.
+may skip a state that lasts for milliseconds, such as that between the end of a session and the next registration. No
+multiple of `APART_US`, so that a broker is not started when the next fault strikes.
 """
 
 APART_US: Final = 10_000_000
@@ -120,7 +123,7 @@ def by_steps(text: str, mode: Mode) -> str:
         ValueError: it no longer ends as it did.
     """
     told = tomllib.loads(text)
-    script: list[dict[str, Any]] = told["script"]
+    script = told["script"] = _with_starts(told["script"])
     first_ms = script[0].get("after_ms", 0)
     script[0]["after_ms"] = min(first_ms, BEFORE_MS)
     result = run(_scenario(told), mode, 0, trace=True)
@@ -131,7 +134,7 @@ def by_steps(text: str, mode: Mode) -> str:
     ]
     before_us = at_us = script[0]["after_ms"] * 1_000
     for line in script[1:]:
-        at_us += line.get("after_us", line.get("after_ms", 0) * 1_000)
+        at_us += _after_us(line)
         between = [(met_us, place) for place, (met_us, _) in enumerate(came) if before_us < met_us < at_us]
         last = max(between, default=None)
         if last is not None and line["do"] != "produce":
@@ -152,6 +155,40 @@ def by_steps(text: str, mode: Mode) -> str:
     if not again.row["expected"]:
         raise ValueError(again.row["error"] or again.row["violations"] or again.row["verdict"])
     return _toml(told)
+
+
+def _with_starts(script: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The script with a line for each start of a stopped broker that is not the last event.
+
+    On brokers, sessions end later, so a start after `restart_ms` may come before a line that waits for such a state.
+    """
+    at_us, timed = 0, list[tuple[int, dict[str, Any]]]()
+    for line in script:
+        at_us += _after_us(line)
+        timed.append((at_us, line))
+    for begin_us, line in list(timed):
+        start_us = begin_us + line.get("restart_ms", 0) * 1_000
+        if line["do"] in STOPPING and begin_us < start_us < at_us:
+            del line["restart_ms"]
+            stopped = line["brokers"] if "brokers" in line else [line["broker"]]
+            timed += [(start_us, {"do": "start", "broker": broker}) for broker in stopped]
+    timed.sort(key=lambda entry: entry[0])
+    before_us = 0
+    for start_us, line in timed:
+        _set_after(line, start_us - before_us)
+        before_us = start_us
+    return [line for _, line in timed]
+
+
+def _after_us(line: Mapping[str, Any]) -> int:
+    return int(line.get("after_ms", 0) * 1_000 + line.get("after_us", 0))
+
+
+def _set_after(line: dict[str, Any], us: int) -> None:
+    for key, value in zip(("after_ms", "after_us"), divmod(us, 1_000), strict=True):
+        line.pop(key, None)
+        if value:
+            line[key] = value
 
 
 def _scenario(told: dict[str, Any]) -> Scenario:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -60,6 +61,20 @@ def test_lines_wait_for_steps_and_the_script_ends_alike() -> None:
     scenario = read(scripts.by_steps(to_toml(case, LOSS), MODES["kip320"]), "here")
     assert [line.when.step for line in scenario.script if line.when is not None]
     assert scenario.expect["kip320"].kinds == ("committed-loss",)
+
+
+def test_a_stopped_broker_is_started_by_a_line_of_its_own() -> None:
+    lines: list[dict[str, Any]] = [
+        {"after_ms": 2000, "do": "kill", "broker": 1, "restart_ms": 5000},
+        {"after_us": 1500, "do": "power-loss", "brokers": [2, 3], "restart_ms": 20000},
+        {"after_ms": 8000, "do": "wait"},
+    ]
+    assert scripts._with_starts(lines) == [
+        {"after_ms": 2000, "do": "kill", "broker": 1},
+        {"after_ms": 1, "after_us": 500, "do": "power-loss", "brokers": [2, 3], "restart_ms": 20000},
+        {"after_ms": 4998, "after_us": 500, "do": "start", "broker": 1},
+        {"after_ms": 3001, "after_us": 500, "do": "wait"},
+    ]
 
 
 def written(*results: str, obstacle: str = "") -> Written:
