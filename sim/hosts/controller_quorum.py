@@ -482,14 +482,14 @@ class ControllerQuorum(QuorumSessions):
             self.active.recovery_timed_out(timer)
 
     def waits_for_operator(self, state: LeaderAndIsr, offline: Sequence[int]) -> bool:
-        """See `ControlPlane.waits_for_operator`: no replica is electable, is the only last known leader, or can be
-        asked for its log.
+        """See `ControlPlane.waits_for_operator`: no replica is electable, is the only last known leader (which needs
+        ELR: PartitionChangeBuilder#canElectLastKnownLeader), or can be asked for its log.
         """
         if not isinstance(state, PartitionRegistration):
             return False
         electable = state.isr + state.elr
-        recovery = self.active.recovery
-        if not electable and recovery is None and len(state.last_known_elr) == 1:
+        recovery, elr = self.active.recovery, self.active.elr_enabled
+        if not electable and recovery is None and elr and len(state.last_known_elr) == 1:
             electable = state.last_known_elr
         if electable:
             return bool(offline) and all(broker in offline for broker in electable)

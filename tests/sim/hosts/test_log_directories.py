@@ -312,6 +312,17 @@ def test_a_last_known_leader_in_a_failed_directory_is_waited_for_in_vain() -> No
     assert not control.waits_for_operator(state.relisted((), (2,), (1,)), [1])
 
 
+def test_a_last_known_leader_is_elected_only_with_elr() -> None:
+    for mode, waits in (("elr", False), ("kraft", True)):
+        found = world(mode)
+        for broker in (1, 2, 3):
+            found.cluster.kill(broker)
+        found.run(30)
+        state = state_of(found, TOPIC).relisted((), (), (1,))
+        assert state.leader == 0
+        assert found.cluster.control.waits_for_operator(state, []) == waits
+
+
 def move(found: World, broker: int, name: str = TOPIC, place: int = 0, seconds: float = 1) -> bool:
     began = found.cluster.move_replica(broker, name, place)
     found.run(seconds)
