@@ -66,7 +66,8 @@ def arms(mode: Mode, chosen: Sequence[str] = (), rules: Mapping[str, str] | None
     for name in REPAIRED:
         repaired = MODES[name]
         if repaired.rules != mode.rules:
-            found += [Arm(f"{one.name}/{name}", one, repaired, control=True) for one in _fit(fitting, repaired)]
+            alone = [one for one in fitting if not one.upgraded_from]  # Older brokers are not repaired.
+            found += [Arm(f"{one.name}/{name}", one, repaired, control=True) for one in _fit(alone, repaired)]
     for one in fitting:
         assert one.faults is not None
         quiet = replace(one, without_faults=one.faults.kinds)

@@ -47,6 +47,7 @@ KNOWN: Final[Mapping[tuple[str, str], KnownBug]] = {
     ("min_isr_change", "clears-elr"): KnownBug("the ELR outlives a change of min ISR", "KAFKA-16540"),
     ("unclean_registration", "transitions"): KnownBug("an unclean registration bumps no epoch", "KAFKA-18106"),
     ("reassignment_completes", "targets-in-isr"): KnownBug("a reassignment completes too soon", "KAFKA-15665"),
+    ("moved_log_epochs", "carried-over"): KnownBug("a move between log directories loses leader epochs", "KAFKA-20961"),
     ("producer_dedup", "yes"): KnownBug("retries are appended twice", "KIP-98"),
     ("unknown_producer", "taken"): KnownBug("a forgotten producer is refused", "KAFKA-7190, KAFKA-8710"),
     ("producer_recovery", "epoch-bump"): KnownBug("a new producer id forgets earlier batches", "KIP-360"),
