@@ -117,7 +117,7 @@ def _signals() -> Iterator[Callable[[], None]]:
 
     The first signal restores the previous handlers, so that a user can always end the process with a second one.
     """
-    seen = threading.Event()
+    seen: list[int] = []  # An Event has a lock, for which a second signal would wait while the first is handled.
     if threading.current_thread() is not threading.main_thread():  # Only the main thread can handle signals.
         yield lambda: None
         return
@@ -127,12 +127,12 @@ def _signals() -> Iterator[Callable[[], None]]:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    def note(_number: int, _frame: FrameType | None) -> None:
-        seen.set()
+    def note(number: int, _frame: FrameType | None) -> None:
+        seen.append(number)
         restore()
 
     def poll() -> None:
-        if seen.is_set():
+        if seen:
             raise Interrupted
 
     for number in before:
