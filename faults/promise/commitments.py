@@ -33,6 +33,8 @@ class Commitments(steps.Listener):
         self._leader = 0
         self._deposed: dict[int, int] = {}
         """Broker -> when it was deposed."""
+        self._latest: tuple[int, list[Batch]] = -1, []
+        """The time of the latest commits, and their batches."""
 
     def on_elected(self, step: steps.Elected) -> None:
         leader = step.broker
@@ -51,6 +53,11 @@ class Commitments(steps.Listener):
 
     def on_min_isr(self, step: steps.MinIsr) -> None:
         if not self.min_isrs or self.min_isrs[-1][1] != step.size:
+            at_us, batches = self._latest
+            if self.min_isrs and at_us == step.at_us:  # They were committed before it, though at the same time.
+                before = self.min_isrs[-1][1]
+                for batch in batches:
+                    self.min_isr[batch] = min(before, self.min_isr.get(batch, before))
             self.min_isrs.append((step.at_us, step.size))
 
     def on_hw(self, step: steps.HighWatermark) -> None:
@@ -59,9 +66,12 @@ class Commitments(steps.Listener):
         at_us = self._deposed.get(step.broker, step.at_us)
         smaller = bool(self.min_isrs) and step.min_isr < self.min_isrs[-1][1]
         another = step.isr != self._membership.isr
+        if self._latest[0] != step.at_us:
+            self._latest = step.at_us, []
         for batch in step.committed:
             if batch not in self.copies:
                 self.copies[batch] = at_us
+                self._latest[1].append(batch)
                 self.at_us.setdefault(batch.first_id, at_us)
                 if smaller:
                     self.min_isr[batch] = step.min_isr

@@ -200,6 +200,15 @@ def test_the_smallest_min_isr_since_the_commit_decides() -> None:
     assert Story(min_isr=2, leader_min_isr=3).end(1, 20).inside == (1, 1)
 
 
+def test_a_min_isr_that_is_set_in_the_instant_of_the_commit_counts_from_then_on() -> None:
+    before = Story(min_isr=1).min_isr(10, 3)
+    before.commit()
+    assert before.end(1, 20).inside == (1, 1)
+    after = Story(min_isr=1)
+    after.commit()
+    assert after.min_isr(10, 3).end(1, 20).inside == (0, 1)
+
+
 def test_only_assigned_replicas_are_damaged() -> None:
     assert Story().end(1, 20).end(4, 30).inside == (1, 1)
     moved = Story().end(1, 20).isr(25, 2, 3)
