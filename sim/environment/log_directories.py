@@ -207,15 +207,14 @@ class LogDirectories:
 
         Kafka: LogManager#readBrokerEpochFromCleanShutdownFiles (3.9-4.4).
         """
-        return NO_BROKER_EPOCH if any(directory.failed for directory in self.all) else self.online_broker_epoch
+        return NO_BROKER_EPOCH if any(directory.failed for directory in self.all) else _common_epoch(self.all)
 
     @property
-    def online_broker_epoch(self) -> int:
-        """The broker epoch in the markers of the directories that work; `NO_BROKER_EPOCH` if one has none, or if they
-        differ.
+    def used_broker_epoch(self) -> int:
+        """The broker epoch in the markers of the directories that work and are not new; `NO_BROKER_EPOCH` if one has
+        none, or if they differ.
         """
-        epochs = {directory.clean_broker_epoch for directory in self.online}
-        return epochs.pop() if len(epochs) == 1 else NO_BROKER_EPOCH
+        return _common_epoch([directory for directory in self.online if not directory.is_new])
 
     # Damage.
 
@@ -302,3 +301,9 @@ def next_directory(live: Sequence[LogDirectory], held: Iterable[str]) -> LogDire
         if fewest < 0 or count < fewest:
             best, fewest = directory, count
     return best
+
+
+def _common_epoch(directories: list[LogDirectory]) -> int:
+    """The broker epoch in the markers of directories; `NO_BROKER_EPOCH` if they differ, or without directories."""
+    epochs = {directory.clean_broker_epoch for directory in directories}
+    return epochs.pop() if len(epochs) == 1 else NO_BROKER_EPOCH

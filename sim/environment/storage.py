@@ -110,6 +110,7 @@ class LogDirectory:
         storages: the files of each replica, by partition.
         number: see above.
         failed: whether it has failed, so that no process uses it.
+        is_new: whether no process has used it since its disk was replaced or the directory added.
         clean_shutdown: whether the marker ``.kafka_cleanshutdown`` exists.
         clean_broker_epoch: the broker epoch in the marker (KIP-966); `NO_BROKER_EPOCH` without a marker, or if the
             process that wrote it had no broker epoch.
@@ -121,6 +122,7 @@ class LogDirectory:
         "clean_broker_epoch",
         "clean_shutdown",
         "failed",
+        "is_new",
         "number",
         "storages",
     )
@@ -131,7 +133,7 @@ class LogDirectory:
         self._settings = settings
         self._writeback_phase_us = writeback_phase_us
         self.number = number
-        self.failed = False
+        self.failed = self.is_new = False
         self.clean_shutdown = True
         self.clean_broker_epoch = NO_BROKER_EPOCH
         self.storages = {name: Storage(settings, writeback_phase_us) for name in names}
@@ -149,6 +151,7 @@ class LogDirectory:
         """
         clean, self.clean_shutdown = self.clean_shutdown, False
         self.clean_broker_epoch = NO_BROKER_EPOCH
+        self.is_new = False
         return clean
 
     def mark_clean(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
@@ -191,6 +194,7 @@ class LogDirectory:
         names = tuple(self.storages) if keeps_names else ()
         empty = LogDirectory(self._settings, names, self._writeback_phase_us, number)
         empty.clean_shutdown = False
+        empty.is_new = True
         return empty
 
 

@@ -193,9 +193,9 @@ class KRaftBroker(Broker):
         """Register and load the logs; the broker is reachable meanwhile. Kafka: BrokerServer#startup."""
         self.network.join(self)
         self._previous_broker_epoch = self.directories.clean_broker_epoch
-        online = self.directories.online_broker_epoch
-        if online != self._previous_broker_epoch and self.decide.ignores_offline_directories.yes():
-            self._previous_broker_epoch = online
+        used = self.directories.used_broker_epoch
+        if used != self._previous_broker_epoch and self.decide.ignores_offline_directories.yes():
+            self._previous_broker_epoch = used
         live = self._registered_directories = tuple([directory.number for directory in self.live_directories])
         self._only_directory = -1 if self.directories.are_several else live[0]
         self._lifecycle.start()

@@ -591,7 +591,7 @@ class Rules:
             "What a controlled shutdown counts as if the broker registers without a log directory in which the "
             "metadata has an eligible replica, because the directory was removed from log.dirs: a clean one, since the "
             "other directories have their markers, so the broker stays eligible, creates the replica empty, and is "
-            "elected; or an unclean one (no release).",
+            "elected; or an unclean one, for the replicas in that directory (no release).",
             "ClusterControlManager.registerBroker, LogManager.readBrokerEpochFromCleanShutdownFiles (4.0 to 4.4)",
             (*KNOWS_DIRECTORIES, ("elr", ("on",)), ("clean_shutdown", ("checked",))),
         ),
@@ -599,9 +599,9 @@ class Rules:
     offline_directory: Annotated[
         Literal["unclean", "ignored"],
         RuleSpec(
-            "What a controlled shutdown counts as if one of the broker's log directories does not work when it starts: "
-            "an unclean one, for the replicas in all its directories, so these are no longer eligible; or a clean one, "
-            "if the other directories have their markers (no release).",
+            "What a controlled shutdown counts as if one of the broker's log directories does not work when it starts, "
+            "or is new and empty: an unclean one, for the replicas in all its directories, so these are no longer "
+            "eligible; or a clean one, if the other directories have their markers (no release).",
             "LogManager.readBrokerEpochFromCleanShutdownFiles (4.0 to 4.4)",
             (*KNOWS_DIRECTORIES, ("elr", ("on",)), ("clean_shutdown", ("checked",))),
         ),

@@ -8,7 +8,7 @@ controller; other state (brokers' metadata offsets, recoveries in progress) star
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -120,27 +120,29 @@ class QuorumController(ReplicationControlManager):
             self._host.reached(probes.REGISTRATION_DUPLICATE)
             return BrokerRegistrationReply(DUPLICATE_BROKER_REGISTRATION, -1, detected_unclean=False)
         clean = previous_broker_epoch == known.broker_epoch and self._decide.reads_clean_shutdown.yes()
-        if clean and self._misses_directory(broker, directories):
-            clean = not self._decide.misses_directories.yes()
+        missing = self._in_missing_directories(broker, directories) if clean else []
+        if missing and not self._decide.misses_directories.yes():
+            missing = []
         mutant = self._decide.mutants.unclean_registration_taken_for_clean
         mutant.took = True
         clean = clean or mutant.differs()
-        self._host.reached(probes.REGISTERED_CLEAN if clean else probes.REGISTERED_UNCLEAN)
-        records = self._shutdown_changes(broker, clean=clean)
-        return self._commit_registration(broker, incarnation, directories, records, unclean=not clean)
+        self._host.reached(probes.REGISTERED_CLEAN if clean and not missing else probes.REGISTERED_UNCLEAN)
+        records = self._shutdown_changes(broker, missing, clean=clean)
+        return self._commit_registration(broker, incarnation, directories, records, unclean=not clean or bool(missing))
 
-    def _misses_directory(self, broker: int, directories: tuple[int, ...]) -> bool:
-        """Whether the metadata has a replica of a broker in another directory than these, and in the ISR or ELR. The
-        registration may lack the directory already, if it failed before it was removed.
+    def _in_missing_directories(self, broker: int, directories: tuple[int, ...]) -> list[str]:
+        """The partitions of which the metadata has a broker's replica in another directory than these, and in the ISR
+        or ELR. The registration may lack the directory already, if it failed before it was removed.
         """
+        found = []
         for state in self.image.partitions.values():
             place = state.directory(broker)
             if place not in directories and place != UNASSIGNED and (broker in state.isr or broker in state.elr):
-                return True
-        return False
+                found.append(state.name)
+        return found
 
-    def _shutdown_changes(self, broker: int, *, clean: bool) -> list[Record]:
-        """Changes of partitions before a new incarnation is registered.
+    def _shutdown_changes(self, broker: int, missing: Sequence[str] = (), *, clean: bool) -> list[Record]:
+        """Changes of partitions before a new incarnation is registered; for those `missing` its shutdown was unclean.
 
         After an unclean shutdown each partition is changed once for its ISR and once for each time that Kafka counts
         the broker into its ELR, all starting from the same state.
@@ -148,7 +150,9 @@ class QuorumController(ReplicationControlManager):
         ReplicationControlManager#handleBrokerUncleanShutdown (3.9).
         """
         records: list[Record] = []
+        whole = clean
         for state in self.image.partitions.values():
+            clean = whole and state.name not in missing
             counts = not clean and self.elr_enabled
             changes = int(broker in state.isr) + int(counts and broker in state.elr)
             cleared = self.image.cleared_elr.get(state.name, ()).count(broker) if counts else 0

@@ -111,19 +111,24 @@ def test_a_failed_directory_gets_no_marker() -> None:
     mark_clean(directories, 8)
     assert [one.clean_shutdown for one in directories.all] == [True, False]
     assert (directories.clean_shutdown, directories.clean_broker_epoch) == (False, NO_BROKER_EPOCH)
-    assert directories.online_broker_epoch == 8
+    assert directories.used_broker_epoch == 8
 
 
 def test_the_markers_of_the_directories_that_work_have_to_agree() -> None:
     directories = several()
-    assert directories.online_broker_epoch == NO_BROKER_EPOCH
+    assert directories.used_broker_epoch == NO_BROKER_EPOCH
     mark_clean(directories, 7)
-    assert directories.online_broker_epoch == 7
+    assert directories.used_broker_epoch == 7
     directories.all[1].mark_clean(8)
-    assert directories.online_broker_epoch == NO_BROKER_EPOCH
+    assert directories.used_broker_epoch == NO_BROKER_EPOCH
+    directories.all[0].mark_clean(8)
+    directories.replace(directories.all[1])
+    assert (directories.clean_broker_epoch, directories.used_broker_epoch) == (NO_BROKER_EPOCH, 8), "one is new"
+    directories.all[1].take_marker()
+    assert directories.used_broker_epoch == NO_BROKER_EPOCH, "a process has used it"
     for directory in directories.all:
         directories.fail(directory, 0)
-    assert directories.online_broker_epoch == NO_BROKER_EPOCH
+    assert directories.used_broker_epoch == NO_BROKER_EPOCH
 
 
 def test_a_directory_that_fails_loses_what_was_not_written_back() -> None:

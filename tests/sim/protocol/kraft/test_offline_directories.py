@@ -186,3 +186,13 @@ def test_a_directory_that_failed_before_it_was_removed_is_missing() -> None:
     host.fence(1)
     assert not host.controller.register(1, 99, host.image.brokers[1].broker_epoch, (1,)).error
     assert host.image.partitions["p"].elr == (3,)
+
+
+def test_replicas_in_the_other_directories_of_a_broker_stay_eligible() -> None:
+    host = quorum("elr-repaired")
+    host.controller.create_partition("q", (1, 2, 3))
+    assert host.controller.assign_directory("q", 1, host.image.brokers[1].broker_epoch, 1) == NONE
+    host.fence(2, 3, 1)
+    assert [host.image.partitions[name].elr for name in "pq"] == [(1, 3), (1, 3)]
+    assert host.controller.register(1, 99, host.image.brokers[1].broker_epoch, (1,)).detected_unclean
+    assert [host.image.partitions[name].elr for name in "pq"] == [(3,), (1, 3)]
