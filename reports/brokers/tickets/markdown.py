@@ -36,6 +36,7 @@ _NOTES: Final = {
     ),
 }
 """Action -> what a person has to know who performs it, and how the shell script performs it."""
+_OUTSIDE_ELR: Final = "outside the promise: KIP-966 tolerates fewer than min.insync.replicas unclean shutdowns"
 
 
 def markdown(story: Story, confirmed: Mapping[str, Any] | None, files: Mapping[str, str]) -> str:
@@ -43,7 +44,7 @@ def markdown(story: Story, confirmed: Mapping[str, Any] | None, files: Mapping[s
 
     Args:
         story: the story.
-        confirmed: what ``highwater confirm --json`` printed; None: brokers were not run for this ticket.
+        confirmed: what ``highwater confirm --json`` printed; None: the ticket has no transcript of brokers.
         files: what repeats it -> its file.
     """
     return "\n".join(_lines(story, confirmed, files)) + "\n"
@@ -94,7 +95,13 @@ def _lines(story: Story, confirmed: Mapping[str, Any] | None, files: Mapping[str
 def _outcome(one: Tried) -> str:
     if not one.agreed:
         return "not confirmed"
-    return f"**{', '.join(one.violations)}**" if one.fails else "as expected"
+    if one.fails:
+        return f"**{', '.join(one.violations)}**"
+    if one.outside:
+        promise = one.mode.promise
+        tolerated = promise.counts_damage and not promise.damaged_by_loss
+        return f"{', '.join(one.outside)} ({_OUTSIDE_ELR if tolerated else 'outside the promise of this release'})"
+    return "as expected"
 
 
 def _violated(story: Story, violation: Mapping[str, Any]) -> str:
@@ -119,7 +126,7 @@ _SHOWN: Final = ("partition ", "log of broker ", "epoch cache of broker ", "verd
 
 def _transcripts(story: Story, confirmed: Mapping[str, Any] | None) -> Iterator[str]:
     if confirmed is None:
-        yield "Steps of the simulation (in s); brokers were not run for this ticket."
+        yield "Steps of the simulation (in s). This ticket has no transcript of the runs on brokers."
         yield ""
         yield from (f"    {one['met_at_us'] / 1e6:10.3f}  {one['text']}" for one in story.result.story)
         return

@@ -108,8 +108,11 @@ class _Writer:
     def _act(self, line: ScriptLine) -> list[str]:
         acting = _ACTIONS.get(line.do)
         if acting is None:
+            missing = [other.do for other in self._story.lines if other.do not in _ACTIONS]
+            do = next((each for each in missing if each not in _TOOLS_HAVE), None)
+            lacks = f"{do} has no counterpart among Kafka's tools" if do else f"no script performs {missing[0]}"
             raise InputError(
-                f"{self._story.scenario.name}: {line.do} has no counterpart among Kafka's tools; "
+                f"{self._story.scenario.name}: {lacks}; "
                 f"repeat it by highwater confirm {self._story.scenario.name} --kafka {self._story.release}"
             )
         return acting(self, line.params)
@@ -227,6 +230,8 @@ _ACTIONS: Final[Mapping[str, Callable[[_Writer, Mapping[str, Any]], list[str]]]]
     "pause-consumer": _Writer.nothing,
     "wait": _Writer.nothing,
 }
+_TOOLS_HAVE: Final = ("directory-move", "move-throttle")
+"""Actions that kafka-reassign-partitions performs (`--replica-alter-log-dirs-throttle`), and no script does so far."""
 
 
 def _part(name: str, values: Mapping[str, object]) -> str:

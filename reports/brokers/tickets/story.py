@@ -35,19 +35,21 @@ class Tried:
 
     Attributes:
         violations: those of the release's mode, inside its promise; brokers that agreed have them, too.
+        outside: those outside its promise.
         agreed: runs that agreed with the simulation, of `runs`.
     """
 
     release: str
     mode: Mode
     violations: tuple[str, ...]
+    outside: tuple[str, ...]
     agreed: int
     runs: int
     day: str
 
     @property
     def fails(self) -> bool:
-        """Whether the simulation, and brokers that agree with it, violate something."""
+        """Whether the simulation, and brokers that agree with it, violate something inside the promise."""
         return bool(self.violations)
 
 
@@ -149,8 +151,10 @@ def tell(name: str) -> Story:
 
 def _tried(scenario: Scenario, release: str, agreed: int, runs: int, day: str) -> Tried:
     mode, _ = mode_of(Release(release, ()))
-    kinds = str(run(scenario, mode, 0, {}).row["violations_inside"]).split(",")
-    return Tried(release, mode, tuple(filter(None, kinds)), agreed, runs, day)
+    violations = run(scenario, mode, 0, {}).violations
+    inside = dict.fromkeys(one["kind"] for one in violations if one["inside"])
+    outside = dict.fromkeys(one["kind"] for one in violations if not one["inside"])
+    return Tried(release, mode, tuple(inside), tuple(outside), agreed, runs, day)
 
 
 def _place(release: str) -> tuple[int, ...]:

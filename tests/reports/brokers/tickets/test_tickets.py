@@ -123,7 +123,17 @@ def test_steps_can_be_followed_from_the_text() -> None:
     assert "script pauses the follower (SIGSTOP)" in ticket("stale-log-start").files["stale-log-start.md"]
 
 
+def test_a_loss_outside_the_promise_is_told() -> None:
+    text = ticket("throttled-move-killed").files["throttled-move-killed.md"]
+    assert re.search(r"^\| 3\.9\.0 \| .* \| \*\*committed-loss, exposed-loss\*\* \|", text, re.MULTILINE)
+    assert re.search(
+        r"^\| 4\.4\.0 \| .* \| committed-loss, exposed-loss \(outside the promise: KIP-966", text, re.MULTILINE
+    )
+    assert "as expected" not in text
+
+
 def test_what_kafkas_tools_cannot_do_is_said() -> None:
+    assert "metadata-lag has no counterpart among Kafka's tools" in ticket("throttled-move").notes[0]
     written = ticket("forgotten-expansion")
     assert list(written.files) == ["forgotten-expansion.md"]
     assert len(written.notes) == 2
