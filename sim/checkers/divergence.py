@@ -2,9 +2,11 @@
 
 Verifies, whenever an HW moves or a truncation completes: any two live replicas that completed truncation in the current
 leader epoch have the same (record id, batch epoch) at every offset in [max log start, min(HW, HW)), and neither lacks
-one. Only offsets not compared before are compared. The final check covers all live replicas.
+one. Only offsets not compared before are compared. The final check covers all live replicas, if there is a leader.
 
-Does not verify: tails above the HW, which may differ until the next fetch; replicas of older epochs.
+Does not verify: tails above the HW, which may differ until the next fetch; replicas of older epochs; those of a
+partition that ends without a leader, of which one may not have reached the last leader, and truncates when it follows
+the next one.
 """
 
 from __future__ import annotations
@@ -113,6 +115,8 @@ class Divergence(Checker):
             self.ended(step.broker)
 
     def final(self, end: RunEnd) -> None:
+        if end.leader is None:
+            return
         # All live replicas, of any epoch.
         brokers = sorted(end.live)
         for position, broker in enumerate(brokers):

@@ -317,9 +317,9 @@ class _Judge:
         """Check the end of validation."""
         leader = self._leader()
         self._convergence(leader)
-        self._compare([copy for copy in self._copies.items() if copy[1].running])
         self._committed_loss([leader] if leader else list(self._copies.values()))
         if leader:
+            self._compare([copy for copy in self._copies.items() if copy[1].running])
             self._exposed_loss(leader)
             self._idempotence(leader)
             self._consumer_skip(leader)

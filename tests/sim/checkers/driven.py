@@ -115,9 +115,10 @@ class Divergence(divergence.Divergence):
     def unsettled(self, broker: int) -> None:
         self.on_follow(made(steps.Follow, broker=broker, restarts=True))
 
-    def compare_all(self, replicas: Mapping[int, Replica], now_us: int) -> None:
+    def compare_all(self, replicas: Mapping[int, Replica], now_us: int, leader: int = 1) -> None:
+        """The end of a run that this broker leads; 0: none does."""
         live: Any = replicas
-        self.final(RunEnd(None, [], live, now_us))
+        self.final(RunEnd(live.get(leader), [], live, now_us))
 
 
 class EpochLeaders(epoch_leaders.EpochLeaders):

@@ -112,3 +112,9 @@ def test_each_pair_is_reported_once_and_the_final_check_covers_all() -> None:
     assert kinds(pair.history) == ["divergence"] * 2
     pair.checker.compare_all(pair.replicas, 9)
     assert kinds(pair.history) == ["divergence"] * 2
+
+
+def test_without_a_leader_a_replica_may_have_to_truncate_yet() -> None:
+    pair = Pair((SAME, ONE), (SAME, OTHER))
+    pair.checker.compare_all(pair.replicas, 9, leader=0)
+    assert kinds(pair.history) == []
