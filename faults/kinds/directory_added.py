@@ -1,7 +1,7 @@
 """An operator adds a directory to ``log.dirs``: the broker is shut down in a controlled way and starts with one more.
 
-The directory is empty, and no replica moves to it by itself. It has no clean-shutdown marker, so the controller counts
-the shutdown as unclean (`LogManager.readBrokerEpochFromCleanShutdownFiles`).
+The directory is empty, and no replica moves to it by itself. It has no clean-shutdown marker, so with ELR the
+controller counts the shutdown as unclean (`LogManager.readBrokerEpochFromCleanShutdownFiles`).
 """
 
 from __future__ import annotations

@@ -401,8 +401,7 @@ def _run_wave(spark: SparkSession, sweep: str, folder: Folder, plan: WavePlan, t
             spark.sparkContext.setJobDescription(f"{title}, {plan.wave}")
         if isinstance(folder, LocalFolder) and _is_local(spark):
             folder.create(parts.wave_path(plan.wave))
-            numbers = spark.range(0, len(plan.chunks), 1, len(plan.chunks))
-            numbers.mapInArrow(_part_writer(sweep, folder, plan), "chunk long").collect()
+            _tasks(spark, plan.chunks).mapInArrow(_part_writer(sweep, folder, plan), "chunk long").collect()
             return
         # Spark has no place for a file's own metadata, but keeps a column's.
         rows = data_frame(spark, sweep, plan.chunks, plan.task_seconds).withMetadata("scenario", _VERSION)
@@ -426,16 +425,12 @@ def _part_writer(
     wave, chunks, seconds, code = plan.wave, list(plan.chunks), plan.task_seconds, code_version()
 
     def write_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_process()
-        _check_code(sweep, code)
-        for batch in batches:
-            for row in batch.to_pylist():
-                chunk = row["id"]
-                rows = list(rows_of(sweep, chunks[chunk], seconds))
-                # A worker may go on for two seconds after its job was cancelled and the driver removed the wave.
-                if folder.has_folder(parts.wave_path(wave)):
-                    parts.write_part(folder, wave, chunk, rows)
-                yield pa.RecordBatch.from_pylist([{"chunk": chunk}])
+        for chunk in _chunks_of(batches, sweep, code):
+            rows = list(rows_of(sweep, chunks[chunk], seconds))
+            # A worker may go on for two seconds after its job was cancelled and the driver removed the wave.
+            if folder.has_folder(parts.wave_path(wave)):
+                parts.write_part(folder, wave, chunk, rows)
+            yield pa.RecordBatch.from_pylist([{"chunk": chunk}])
 
     return write_chunks
 
@@ -454,15 +449,23 @@ def data_frame(
     A task starts no further unit after `task_seconds`. It fails if its worker runs other code than this process.
     """
     grid = grid_of(sweep)
-    numbers = spark.range(0, len(chunks), 1, len(chunks))
-    return numbers.mapInArrow(_mapper(sweep, chunks, task_seconds, grid), ddl(grid))
+    return _tasks(spark, chunks).mapInArrow(_mapper(sweep, chunks, task_seconds, grid), ddl(grid))
 
 
-def _check_code(sweep: str, expected: str) -> None:
-    """Check that this worker runs the driver's code, with the plug-ins of the sweep."""
+def _tasks(spark: SparkSession, chunks: Sequence[Sequence[Piece]]) -> DataFrame:
+    """The numbers of chunks, one task each."""
+    return spark.range(0, len(chunks), 1, len(chunks))
+
+
+def _chunks_of(batches: Iterator[pa.RecordBatch], sweep: str, expected: str) -> Iterator[int]:
+    """The chunks of a task, whose worker must run the driver's code, with the plug-ins of the sweep."""
+    prepare_process()
     grid_of(sweep)
     if code_version() != expected:
         raise UnavailableError(f"this worker of Spark has other code ({code_version()}) than the driver ({expected})")
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield row["id"]
 
 
 def _mapper(
@@ -471,19 +474,16 @@ def _mapper(
     chunks, schema, code = list(chunks), parts.schema(grid), code_version()
 
     def run_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        prepare_process()
-        _check_code(sweep, code)
-        for batch in batches:
-            for row in batch.to_pylist():
-                rows = rows_of(sweep, chunks[row["id"]], seconds)
-                while some := list(islice(rows, BATCH_ROWS)):
-                    yield pa.RecordBatch.from_pylist(some, schema)
+        for chunk in _chunks_of(batches, sweep, code):
+            rows = rows_of(sweep, chunks[chunk], seconds)
+            while some := list(islice(rows, BATCH_ROWS)):
+                yield pa.RecordBatch.from_pylist(some, schema)
 
     return run_chunks
 
 
 def _tasks_done(folder: Folder, wave: str) -> int:
-    """Committed tasks, as Hadoop's committer shows them where the driver sees the folder."""
+    """Tasks that have written their part, or were committed by Hadoop's committer, where the driver sees the folder."""
     if folder.local is None:
         return 0
     place = folder.local / parts.wave_path(wave)

@@ -150,15 +150,14 @@ class QuorumController(ReplicationControlManager):
         ReplicationControlManager#handleBrokerUncleanShutdown (3.9).
         """
         records: list[Record] = []
-        whole = clean
         for state in self.image.partitions.values():
-            clean = whole and state.name not in missing
-            counts = not clean and self.elr_enabled
+            is_clean = clean and state.name not in missing
+            counts = not is_clean and self.elr_enabled
             changes = int(broker in state.isr) + int(counts and broker in state.elr)
             cleared = self.image.cleared_elr.get(state.name, ()).count(broker) if counts else 0
             if not (changes or cleared):
                 continue
-            if not clean:
+            if not is_clean:
                 self._decide.elr.note()
             if self._decide.unclean_registration_changes.yes():
                 if counts:

@@ -477,9 +477,9 @@ def draw(rng: Random, release: str) -> Case:
 
 
 def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Seen:
-    """See `Subject.run`; what a leader takes of a fetch into a batch is known (`fetch-inside-batch`)."""
+    """See `Subject.run`."""
     count = next((operation[1] for operation in case if operation[0] == "partitions"), MOST)
-    driver = Driver(count, rules, ["fetch-inside-batch"] if release in since("4.1.0") else [])
+    driver = Driver(count, rules, partition.differences_of_leader(release))
     return [driver.do(operation) for operation in case]
 
 

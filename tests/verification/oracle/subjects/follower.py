@@ -352,8 +352,8 @@ def draw(rng: Random, release: str) -> Case:
 
 
 def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Seen:
-    """See `Subject.run`; what a leader takes of a fetch into a batch is known (`fetch-inside-batch`)."""
-    driver = Driver(rules, imitated, ["fetch-inside-batch"] if release in since("4.1.0") else [])
+    """See `Subject.run`."""
+    driver = Driver(rules, imitated, partition.differences_of_leader(release))
     return [driver.do(operation) for operation in case]
 
 

@@ -129,6 +129,13 @@ class Host(PartitionHost):
         """See `AlterPartitionHost`."""
 
 
+def differences_of_leader(release: str) -> list[str]:
+    """The listed differences that another subject's leader has: Kafka 4 takes the start of the batch in which a fetch
+    offset lies for the follower's LEO.
+    """
+    return ["fetch-inside-batch"] if release in since("4.1.0") else []
+
+
 class Driver:
     """The core's partition; on a host of its own unless told."""
 

@@ -234,8 +234,8 @@ def draw(rng: Random, release: str) -> Case:
 
 
 def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Seen:
-    """See `Subject.run`; what a leader takes of a fetch into a batch is known (`fetch-inside-batch`)."""
-    broker = Broker(rules, ["fetch-inside-batch"] if release in since("4.1.0") else [])
+    """See `Subject.run`."""
+    broker = Broker(rules, partition.differences_of_leader(release))
     return [broker.do(operation) for operation in case]
 
 
