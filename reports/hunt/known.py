@@ -85,12 +85,14 @@ _DEPARTURES: Final = _DELAYS | {
 """Kinds of fault by which a broker leaves the ISR, or loses leadership."""
 _DIRECTORY_FAILURES: Final = frozenset({"directory-failure", "directory-unrepaired", "directory-replaced"})
 _ELR_DROPS: Final = ("elr_outside_assignment", "dropped")
+_ELR_KEPT: Final = ("disabled_elr", "kept")
 _MARKS_REPLACED: Final = ("resubmitted_reassignment", "replaces-marks")
 _TARGETS_IN_ISR: Final = ("reassignment_completes", "targets-in-isr")
 """The behaviour of releases up to 4.2."""
 _MIN_ISR: Final = ("reassignment_completes", "min-isr")
 _MOVED_ONCE: Final[tuple[Part, ...]] = ((_REASSIGNMENTS, 1), (_DEPARTURES, 1))
 _MOVED_TWICE: Final[tuple[Part, ...]] = ((_REASSIGNMENTS, 2), (_DEPARTURES, 1))
+_FEATURE_CHANGED: Final[tuple[Part, ...]] = ((frozenset({"feature-change"}), 1), (_DEPARTURES, 1))
 FINDINGS: Final[Mapping[str, KnownFinding]] = {
     one.name: one
     for one in (
@@ -133,6 +135,9 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
             ("min_isr_change", "clears-if-enough"),
             ((frozenset({"min-isr-change"}), 1), (_DEPARTURES, 1)),
         ),
+        KnownFinding("elr-disabled", ("no-progress",), _ELR_KEPT, _FEATURE_CHANGED),
+        KnownFinding("elr-disabled-loss", LOSS, _ELR_KEPT, _FEATURE_CHANGED),
+        KnownFinding("elr-enabled", ("no-progress",), ("last_candidate", "remembered"), _FEATURE_CHANGED),
         KnownFinding(
             "forgotten-expansion",
             LOSS,

@@ -92,6 +92,8 @@ FINDINGS: Final = (
     ),
     DocumentedBug("directory_assignment", "keeps-elr", ("directory-assignment",)),
     DocumentedBug("min_isr_change", "clears-if-enough", ("elr-cleared", "elr-cleared-power-loss")),
+    DocumentedBug("disabled_elr", "kept", ("elr-disabled", "elr-disabled-loss")),
+    DocumentedBug("last_candidate", "remembered", ("elr-enabled",), ("no-progress",)),
     DocumentedBug("newer_fetch", "refused", ("counted-after-removal",)),
     DocumentedBug("recreated_reply", "dropped", ("recreated-topic",)),
     DocumentedBug("removed_directory", "unclean", ("removed-directory",)),

@@ -488,8 +488,8 @@ class ControllerQuorum(QuorumSessions):
         if not isinstance(state, PartitionRegistration):
             return False
         electable = state.isr + state.elr
-        recovery, elr = self.active.recovery, self.active.elr_enabled
-        if not electable and recovery is None and elr and len(state.last_known_elr) == 1:
+        recovery = self.active.recovery
+        if not electable and recovery is None and len(state.last_known_elr) == 1 and self.active.tracks_elr(state):
             electable = state.last_known_elr
         if electable:
             return bool(offline) and all(broker in offline for broker in electable)

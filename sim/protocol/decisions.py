@@ -176,6 +176,8 @@ class Decisions:
         self.replaces_reassignment_marks = self._on(rules.resubmitted_reassignment == "replaces-marks")
         self.elr = self._on(rules.elr == "on")
         self.drops_elr_outsiders = self._on(rules.elr_outside_assignment == "dropped")
+        self.keeps_disabled_elr = self._on(rules.disabled_elr == "kept")
+        self.remembers_last_candidate = self._on(rules.last_candidate == "remembered")
         self.last_known_elr = self._of("last_known_elr")
         self.last_known_must_be_unfenced = self._on(rules.last_known_leader == "unfenced")
         self.reads_clean_shutdown = self._on(rules.clean_shutdown == "checked")

@@ -645,6 +645,27 @@ class Rules:
             ELR,
         ),
     ]
+    disabled_elr: Annotated[
+        Literal["cleared", "kept"],
+        RuleSpec(
+            "What becomes of the ELR of a partition whose ISR is empty when the feature "
+            "eligible.leader.replicas.version is disabled: the partition's next change clears it, unless it elects a "
+            "member, so that no broker is eligible, and only the last known leader stays; or the ELR counts as before "
+            "until there is a leader.",
+            "PartitionChangeBuilder.maybeUpdateRecordElr (4.0 to 4.4); no release",
+            ELR,
+        ),
+    ]
+    last_candidate: Annotated[
+        Literal["forgotten", "remembered"],
+        RuleSpec(
+            "Whether the last member of ISR and ELR can be elected after an unclean shutdown if the partition lost its "
+            "leader while the feature eligible.leader.replicas.version was disabled, and the feature is enabled now: "
+            "no, because only a leader that is lost while it is enabled is remembered; or yes, as last known leader.",
+            "PartitionChangeBuilder.maybeUpdateLastKnownLeader (4.0 to 4.4); no release",
+            ELR,
+        ),
+    ]
     last_known_leader: Annotated[
         Literal["fenced-too", "unfenced"],
         RuleSpec(

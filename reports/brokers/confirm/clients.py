@@ -15,6 +15,7 @@ from sim.history.steps import ACK, END_OFFSET, READ, REFUSED
 from sim.protocol.batch import NO_SEQUENCE
 from sim.protocol.client.producer_sequences import ProducerSequences
 from sim.protocol.decisions import Decisions
+from sim.protocol.kraft.metadata import ELR_FEATURE
 from sim.protocol.messages import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ _ANSWER_S: Final = 6.0
 _OUT_OF_RANGE: Final = 1
 _GZIP: Final = 1
 _ADMIN_S: Final = 15.0
+_FEATURE_UPGRADE: Final = 1
+_FEATURE_DOWNGRADE: Final = 2
+"""Type of the change of a feature's level; the second is a safe downgrade."""
 _OF_TOPIC: Final = 2
 _OF_BROKER: Final = 4
 """Type of the resource that has settings."""
@@ -378,8 +382,23 @@ class KafkaAdminClient:
             time.sleep(_RETRY_S)
 
     def set_config(self, values: Mapping[str, Value]) -> None:
-        """Change settings of the topic."""
-        self._set_config(_OF_TOPIC, TOPIC, values)
+        """Change settings of the topic, or the level of a feature."""
+        of_topic = dict(values)
+        level = of_topic.pop(ELR_FEATURE, None)
+        if level is not None:
+            self._update_feature(ELR_FEATURE, int(level))
+        if of_topic:
+            self._set_config(_OF_TOPIC, TOPIC, of_topic)
+
+    def _update_feature(self, feature: str, level: int) -> None:
+        from kafka.protocol.admin import UpdateFeaturesRequest
+
+        kind = _FEATURE_UPGRADE if level else _FEATURE_DOWNGRADE
+        update = UpdateFeaturesRequest.FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=kind)
+        request = UpdateFeaturesRequest(version=1, feature_updates=[update], timeout_ms=5_000, validate_only=False)
+        told = self.ask(request, first=self._cluster.history.controller)
+        if told.error_code:
+            raise TimeoutError(f"{type(request).__name__} was refused: error {told.error_code}")
 
     def set_broker_config(self, broker: int, values: Mapping[str, Value]) -> None:
         """Change settings of a broker."""

@@ -88,6 +88,21 @@ CAUSES: Final[dict[str, Cause]] = {
         "We found no ticket. KAFKA-16540 (PR 17952, 4.0) clears the ELR on purpose: "
         "ReplicationControlManagerTest.testElrsRemovedOnMinIsrUpdate requires it of a lower value.",
     ),
+    "disabled_elr": Cause(
+        ("PartitionChangeBuilder#maybeUpdateRecordElr",),
+        "If the feature eligible.leader.replicas.version is disabled, it empties the ELR with the next change of the "
+        "partition. That is right while the ISR has members, which then wait for their return as before ELR. But the "
+        "ISR may be empty, and if that change elects no eligible replica, nobody is eligible any longer. The last "
+        "known leader stays, and is elected if the feature is enabled again, whatever its log has.",
+        "We found no ticket. Kafka's manual says that downgrades are safe (PR 18898).",
+    ),
+    "last_candidate": Cause(
+        ("PartitionChangeBuilder#maybeUpdateLastKnownLeader", "ReplicationControlManager#handleBrokerUncleanShutdown"),
+        "It remembers the leader when that is lost while the feature eligible.leader.replicas.version is enabled. A "
+        "partition that lost its leader before has no last known leader. Its last ISR member leaves the ISR when it "
+        "registers after an unclean shutdown, because the feature is enabled now, and then nobody can be elected.",
+        "We found no ticket.",
+    ),
     "newer_fetch": Cause(
         ("Replica#updateFetchStateOrThrow", "PartitionChangeBuilder#triggerLeaderEpochBumpForIsrShrinkIfNeeded"),
         "A fetch has the broker epoch of its sender. The leader refuses it only if that is lower than the one in its "

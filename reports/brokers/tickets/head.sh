@@ -134,6 +134,11 @@ again() { # command; a tool that asks a paused broker first ends with a timeout
 set_topic() { again "$bin/kafka-configs.sh" --bootstrap-server "$servers" --alter --entity-type topics --entity-name $topic \
   --add-config "$1" || fail "$1, see $work/configs.out"; }
 
+set_feature() { # upgrade or downgrade, feature=level
+  "$bin/kafka-features.sh" --bootstrap-server "$servers" "$1" --feature "$2" >> "$work/configs.out" 2>&1 ||
+    fail "$1 to $2, see $work/configs.out"
+}
+
 throttle() { # leader: it sends followers outside the ISR one batch, then next to nothing
   set_topic 'leader.replication.throttled.replicas=*'
   again "$bin/kafka-configs.sh" --bootstrap-server "$servers" --alter --entity-type brokers --entity-name "$1" \

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports.brokers.tickets.story import in_properties, listed
 from sim.history import steps
+from sim.protocol.kraft.metadata import ELR_FEATURE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -118,7 +119,10 @@ _ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
         + (f" Delete it {params['for_ms'] / 1000:g} s later." if params.get("for_ms") is not None else "")
     ),
     "set-config": lambda params: " ".join(
-        f"Set {key}={in_properties(value)} for the topic." for key, value in params["config"].items()
+        f"Set feature {key} to {value} (kafka-features.sh)."
+        if key == ELR_FEATURE
+        else f"Set {key}={in_properties(value)} for the topic."
+        for key, value in params["config"].items()
     ),
     "delete-records": lambda params: f"Delete all records below offset {params['offset']} (DeleteRecords).",
     "metadata-lag": lambda params: (

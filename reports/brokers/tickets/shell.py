@@ -10,6 +10,7 @@ from reports.brokers.confirm.proxy import CONTROL
 from reports.brokers.tickets.story import in_properties
 from sim.errors import InputError
 from sim.history import steps
+from sim.protocol.kraft.metadata import ELR_FEATURE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -186,8 +187,13 @@ class _Writer:
         return [f'note "broker {broker} gets a new disk"', f"replace_disk {broker}"]
 
     def set(self, params: Mapping[str, Any]) -> list[str]:
-        """Set settings of the topic."""
-        return [f"set_topic {key}={in_properties(found)}" for key, found in params["config"].items()]
+        """Set settings of the topic, or the level of a feature."""
+        return [
+            f"set_feature {'upgrade' if found else 'downgrade'} {key}={found}"
+            if key == ELR_FEATURE
+            else f"set_topic {key}={in_properties(found)}"
+            for key, found in params["config"].items()
+        ]
 
     def delete(self, params: Mapping[str, Any]) -> list[str]:
         """Delete the records below an offset by kafka-delete-records.sh."""

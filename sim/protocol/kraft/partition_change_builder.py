@@ -72,6 +72,13 @@ class PartitionChangeRules:
         self.elr = elr
         self.marks_recovery = marks_recovery
 
+    def tracks_elr(self, state: PartitionRegistration) -> bool:
+        """Whether eligible replicas of a partition are recorded, and count.
+
+        If the feature is disabled while the ISR is empty, there is nobody else to elect. Rule ``disabled_elr`` decides.
+        """
+        return self.elr or (not state.isr and self.decide.keeps_disabled_elr.yes())
+
 
 class PartitionChangeBuilder:
     """A change under construction. Kafka: PartitionChangeBuilder.
@@ -114,6 +121,7 @@ class PartitionChangeBuilder:
         self._min_isr = min_isr
         self._change_rules = change_rules
         self._decide = change_rules.decide
+        self._tracks_elr = change_rules.tracks_elr(state)
 
     # The steps, in their order.
 
@@ -128,7 +136,7 @@ class PartitionChangeBuilder:
         self._complete_reassignment()
         shrinks = len(self.isr) < self._min_isr and bool(without(state.isr, self.isr))
         self._populate_elr()
-        if self._decide.plugged and self._change_rules.elr:
+        if self._decide.plugged and self._tracks_elr:
             self.elr = self._decide.by_plugins(ELIGIBLE_REPLICAS, self.elr, self._eligible_replicas())
         leader, unclean, probe = self.elect()
         if self._decide.plugged:
@@ -141,7 +149,7 @@ class PartitionChangeBuilder:
             self.elr = without(self.elr, (leader,))
             self._clear_elr()
         unclean = unclean and bumps
-        if self._change_rules.elr == self._decide.elr.answer and (
+        if self._tracks_elr == self._decide.elr.answer and (
             shrinks or unclean or leader == NO_LEADER or not self.isr or self.elr or state.elr or state.last_known_elr
         ):
             self._decide.elr.note()
@@ -149,9 +157,9 @@ class PartitionChangeBuilder:
             self.isr = (leader,)
             if not state.recovering:
                 self.recovering = self._change_rules.marks_recovery
-        if unclean or not self._change_rules.elr:
+        if unclean or not self._tracks_elr:
             self._forget_elr()
-        if not self.isr and not self._change_rules.elr:
+        if not self.isr and not self._tracks_elr:
             self.isr = state.isr  # Without ELR the last member stays, and has to come back.
         bumps = bumps or self.drops_replica() or self.shrink_bumps()
         self._remember_last_leader(leader, bumps=bumps)
@@ -190,7 +198,7 @@ class PartitionChangeBuilder:
     def _populate_elr(self) -> None:
         """Members leaving an ISR below min ISR stay electable. Kafka: PartitionChangeBuilder#maybePopulateTargetElr."""
         change_rules = self._change_rules
-        if not change_rules.elr:
+        if not self._tracks_elr:
             return
         mutants = self._decide.mutants
         mutants.elr_kept_at_min_isr.took = True
@@ -282,7 +290,7 @@ class PartitionChangeBuilder:
     def _is_last_known_elected(self) -> bool:
         """Whether the last known leader may lead. Kafka: PartitionChangeBuilder#canElectLastKnownLeader."""
         known = self.state.last_known_elr
-        if not self._change_rules.elr or self.isr or self.elr or len(known) != 1:
+        if not self._tracks_elr or self.isr or self.elr or len(known) != 1:
             return False
         if not self._decide.elects_uncleanly.yes():
             return False
@@ -311,7 +319,7 @@ class PartitionChangeBuilder:
         Kafka: PartitionChangeBuilder#maybeUpdateRecordElr.
         """
         known, self.elr = (*self.elr, *self.last_known_elr), ()
-        kept = self._change_rules.elr and len(self.isr) < self._min_isr
+        kept = self._tracks_elr and len(self.isr) < self._min_isr
         self.last_known_elr = self._ordered(set(known).difference(self.isr)) if kept else ()
 
     def _clear_elr(self) -> None:
@@ -333,7 +341,7 @@ class PartitionChangeBuilder:
         """
         state = self.state
         by_leader = by_lost = known = state.last_known_elr
-        if self._change_rules.elr:
+        if self._tracks_elr:
             if state.isr and not self.isr and known != (state.leader,):
                 by_leader = (state.leader,)
             elif leader != NO_LEADER:
@@ -345,13 +353,25 @@ class PartitionChangeBuilder:
         self.last_known_elr = self._decide.last_known_elr.pick(
             {"leader": by_leader, "lost-leader": by_lost, "ejected-members": self.last_known_elr}
         )
-        if self._decide.plugged and self._change_rules.elr:
+        if self._tracks_elr and self._loses_last_candidate(leader) and self._decide.remembers_last_candidate.yes():
+            self.last_known_elr = state.isr or state.elr
+        if self._decide.plugged and self._tracks_elr:
             at = self._eligible_replicas()
             self.last_known_elr = self._decide.by_plugins(LAST_KNOWN_REPLICAS, self.last_known_elr, at)
         mutant = self._decide.mutants.last_known_leader_forgotten
         mutant.took = True
         if self.last_known_elr and mutant.differs():
             self.last_known_elr = ()
+
+    def _loses_last_candidate(self, leader: int) -> bool:
+        """Whether a partition that had no leader before is left without anybody to elect.
+
+        That happens only if it lost its leader while the feature was disabled: otherwise, that leader is remembered.
+        """
+        state = self.state
+        if leader != NO_LEADER or state.leader != NO_LEADER or self.isr or self.elr:
+            return False
+        return len(state.isr + state.elr) == 1 and self.last_known_elr in ((), (NO_LEADER,))
 
     def _changed(self, leader: int, *, bumps: bool) -> PartitionRegistration | None:
         state = self.state

@@ -152,7 +152,7 @@ class QuorumController(ReplicationControlManager):
         records: list[Record] = []
         for state in self.image.partitions.values():
             is_clean = clean and state.name not in missing
-            counts = not is_clean and self.elr_enabled
+            counts = not is_clean and self.tracks_elr(state)
             changes = int(broker in state.isr) + int(counts and broker in state.elr)
             cleared = self.image.cleared_elr.get(state.name, ()).count(broker) if counts else 0
             if not (changes or cleared):

@@ -140,6 +140,10 @@ class ReplicationControlManager:
         """
         return self._decide.elr.answer and bool(self.config_value(ELR_FEATURE, 1))
 
+    def tracks_elr(self, state: PartitionRegistration) -> bool:
+        """See `PartitionChangeRules.tracks_elr`."""
+        return self._change_rules.tracks_elr(state)
+
     @property
     def unclean_enabled(self) -> bool:
         """``unclean.leader.election.enable``.

@@ -84,6 +84,8 @@ RULES_DECIDE: Final = {
     "resubmitted_reassignment": ("reassignment-stuck", "elr-4.3", 0, "replaces-marks"),
     "elr": ("all-min-isr-unclean", "kraft", 0, "on"),
     "elr_outside_assignment": ("reassignment-back", "elr-4.3", 0, "dropped"),
+    "disabled_elr": ("elr-disabled", "elr-4.3", 0, "kept"),
+    "last_candidate": ("elr-enabled", "elr-4.3", 0, "remembered"),
     "last_known_elr": ("all-min-isr-unclean", "elr", 0, "ejected-members"),
     "last_known_leader": ("jepsen-2013-clean", "elr", 0, "fenced-too"),
     "clean_shutdown": ("chaos", "elr", 22, "ignored"),

@@ -243,6 +243,49 @@ def test_the_preferred_leader_takes_over() -> None:
     assert "elected-preferred" in made.probes
 
 
+# The feature is disabled and enabled.
+
+KEEPS = ELR.override({"disabled_elr": "kept"})
+
+
+def test_the_elr_of_a_disabled_feature_is_cleared_though_the_isr_is_empty() -> None:
+    before = state(leader=0, isr=(), elr=(2, 3), last_known_elr=(2,))
+    cleared = Made(before, (1,), elr=False)
+    assert cleared.lists == (0, (), (), (2,))
+    assert "disabled_elr=cleared" in cleared.probes
+    kept = Made(before, (1,), KEEPS, elr=False)
+    assert kept.after is None
+    assert "disabled_elr=kept" in kept.probes
+    for rules in (ELR, KEEPS):
+        assert Made(before, (1, 3), rules, elr=False).lists[:2] == (3, (3,))
+
+
+def test_an_elr_that_is_kept_loses_who_ends_uncleanly() -> None:
+    before = state(leader=0, isr=(), elr=(2, 3), last_known_elr=(2,))
+    assert Made(before, (1,), KEEPS, elr=False, unclean=(2,)).lists == (0, (), (3,), (2,))
+    last = state(leader=0, isr=(), elr=(2,), last_known_elr=(2,))
+    assert Made(last, (1,), KEEPS, elr=False, unclean=(2,)).lists == (0, (), (), (2,))
+
+
+def test_the_elr_of_a_disabled_feature_is_cleared_once_there_is_an_isr() -> None:
+    for rules in (ELR, KEEPS):
+        assert Made(state(1, (1,), elr=(2, 3)), ALL, rules, elr=False, isr=(1, 4)).lists == (1, (1, 4), (), ())
+        assert Made(state(1, (1,), elr=(2, 3)), (4,), rules, elr=False, isr=()).lists == (0, (1,), (), ())
+
+
+@pytest.mark.parametrize(("isr", "elr"), [((1,), ()), ((), (1,))])
+def test_the_last_candidate_of_a_leaderless_partition_is_remembered(isr: tuple[int, ...], elr: tuple[int, ...]) -> None:
+    before = state(leader=0, isr=isr, elr=elr)
+    forgets = mode("elr-4.3").rules
+    forgotten = Made(before, (2,), forgets, isr=(), unclean=(1,))
+    assert forgotten.lists == (0, (), (), ())
+    assert "last_candidate=forgotten" in forgotten.probes
+    remembers = forgets.override({"last_candidate": "remembered"})
+    assert Made(before, (2,), remembers, isr=(), unclean=(1,)).lists == (0, (), (), (1,))
+    known = state(leader=0, isr=isr, elr=elr, last_known_elr=(2,))
+    assert Made(known, (3,), remembers, isr=(), unclean=(1,)).lists[3] != (1,)
+
+
 # Reassignment (D16).
 
 

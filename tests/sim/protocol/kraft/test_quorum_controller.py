@@ -446,6 +446,19 @@ def test_an_unclean_registration_leaves_the_elr_of_a_feature_that_is_off() -> No
     assert 2 in elr
 
 
+def test_an_elr_that_outlives_its_feature_loses_who_registers_uncleanly() -> None:
+    quorum = three(ELR.override({"disabled_elr": "kept"}))
+    quorum.fence(3, 2, 1)
+    assert quorum.lists()[:3] == (0, (), (1, 2))
+    assert quorum.controller.set(ELR_FEATURE, 0) == NONE
+    quorum.unfence(3)
+    assert quorum.lists()[:3] == (0, (), (1, 2))
+    quorum.start(1)
+    assert quorum.lists()[:3] == (0, (), (2,))
+    quorum.unfence(2)
+    assert quorum.lists() == (2, (2,), (), ())
+
+
 def test_how_far_a_broker_has_read_is_not_known_when_it_is_unfenced() -> None:
     """Another one that waits to stop goes on waiting until it tells."""
     quorum = three(KRAFT)
