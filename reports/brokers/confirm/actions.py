@@ -11,8 +11,10 @@ from reports.brokers.confirm.cluster import TOPIC
 from reports.brokers.confirm.further_partitions import alter_log_directory
 from reports.brokers.confirm.observer import SEEN
 from reports.brokers.confirm.proxy import CONTROL, EVERYTHING, HEARTBEAT
+from sim.config import integer
 from sim.history import steps as kinds
 from sim.hosts.settings import acks_number
+from sim.protocol.kraft.metadata import ELR_FEATURE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -30,6 +32,7 @@ _ELECT_LEADERS: Final = (2, 4)
 _REASSIGN: Final = (2, 4)
 _ADMIN: Final = (0, 11)
 _KRAFT: Final = (3, 3)
+_ELR: Final = (4, 0)
 _IDEMPOTENT: Final = (1, 0)
 _MOVE_QUOTA: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 _NO_QUOTA: Final = 2**63 - 1
@@ -225,6 +228,13 @@ def _min_isr_change(actor: Actor, params: Mapping[str, Any]) -> None:
     _for_a_while(actor, params, lambda: actor.administrator.set_config({"min.insync.replicas": before}))
 
 
+def _feature_change(actor: Actor, params: Mapping[str, Any]) -> None:
+    """Set the other level of the ELR feature."""
+    before = integer(actor.config, ELR_FEATURE)
+    actor.administrator.set_config({ELR_FEATURE: 1 - before})
+    _for_a_while(actor, params, lambda: actor.administrator.set_config({ELR_FEATURE: before}))
+
+
 def _preferred_election(actor: Actor, _: Mapping[str, Any]) -> None:
     if actor.cluster.release.number >= _ELECT_LEADERS:
         actor.administrator.elect(0)
@@ -261,6 +271,7 @@ ACTIONS: Final[dict[str, Action]] = {
     "controller-failover": _controller_failover,
     "set-config": lambda actor, params: actor.administrator.set_config(params["config"]),
     "min-isr-change": _min_isr_change,
+    "feature-change": _feature_change,
     "preferred-election": _preferred_election,
     "admin-election": lambda actor, _params: actor.administrator.elect(1),
     "reassignment": lambda actor, params: actor.administrator.reassign(params["replicas"]),
@@ -279,6 +290,7 @@ SINCE: Final = {
     "reassignment-cancel": _REASSIGN,
     "set-config": _ADMIN,
     "min-isr-change": _ADMIN,
+    "feature-change": _ELR,
     "delete-records": _ADMIN,
     "metadata-lag": _KRAFT,
     **dict.fromkeys((*OF_PARTITIONS[1:], "move-throttle"), _DIRECTORIES),

@@ -54,6 +54,7 @@ COUNTED: Final = {
     "20699c12a031": "reported a difference if a broker with leader epochs truncated to an HW file written late",
     "1eea0b8ac73f": "could not throttle moves between log directories",
     "3a4861bd3a00": "could not change the level of a feature",
+    "c46e3bf7cbc6": "could change the level of a feature by `set-config` only",
 }
 """Former harness whose runs still count -> how it differed."""
 WORDS: Final = {0: "confirmed", 1: "differs", 3: "undecided"}

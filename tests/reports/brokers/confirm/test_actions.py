@@ -14,6 +14,7 @@ from reports.brokers.confirm.release import Release
 from scenarios.format.catalogue import load, names
 from scenarios.format.scenario import Pattern, ScriptLine
 from sim.history.steps import STEPS
+from sim.protocol.kraft.metadata import ELR_FEATURE
 
 NEWEST = Release("4.3.1", ())
 OLD = Release("0.10.2.2", ())
@@ -98,3 +99,19 @@ def test_metadata_lags_at_the_cluster_s_pace() -> None:
     ((seconds, undo),) = later
     undo()
     assert (calls, seconds) == ([(1, 2.0), (1, 0.0)], 4.0)
+
+
+@pytest.mark.parametrize(("level", "levels"), [(1, [0, 1]), (0, [1, 0])])
+def test_a_change_of_the_feature_is_taken_back(level: int, levels: list[int]) -> None:
+    asked: list[Any] = []
+    later: list[tuple[float, Any]] = []
+    actor: Any = SimpleNamespace(
+        config={ELR_FEATURE: level},
+        administrator=SimpleNamespace(set_config=asked.append),
+        cluster=SimpleNamespace(paced_ms=lambda value: value),
+        later=lambda *one: later.append(one),
+    )
+    actions.ACTIONS["feature-change"](actor, {"for_ms": 2_000})
+    ((seconds, undo),) = later
+    undo()
+    assert (asked, seconds) == ([{ELR_FEATURE: one} for one in levels], 2.0)
