@@ -272,6 +272,31 @@ def test_a_reassignment_goes_on_when_nobody_can_lead() -> None:
     assert not world.store.target
 
 
+@pytest.mark.parametrize("name", ["kip320", "kip320-repaired"])
+def test_a_reassignment_waits_until_a_member_that_stays_is_known_to_lack_nothing(name: str) -> None:
+    """Both members have ended; the one that is to stay is back, started anew."""
+    store = Store(1, (1, 2), replicas=(1, 2), registered={2: 22})
+    store.registrations[2] = BrokerInfo(22, (4, 0))
+    store.target = (2,)
+    world = World(store, name).elected()
+    waits = name == "kip320-repaired"
+    assert (world.decided[0], store.state.isr) == ((0, (1, 2)) if waits else (2, (2,)))
+    assert (set(store.state.replicas), store.target) == (({1, 2}, (2,)) if waits else ({2}, ()))
+    if waits:
+        store.registered[1] = 21
+        store.registrations[1] = BrokerInfo(21, (4, 7))
+        world.controller.brokers_changed()
+        assert world.run().decided[:2] == (1, (1,))
+        assert store.target == (2,)
+        before = store.state
+        epochs = before.leader_epoch, before.partition_epoch + 1
+        store.state = LeaderAndIsr("p", 1, epochs[0], (1, 2), epochs[1], before.replicas, joined={1: 21, 2: 22})
+        world.controller.isr_changed()
+        assert world.run().decided[:2] == (2, (2,))
+        assert store.state.replicas == (2,)
+        assert not store.target
+
+
 def test_a_topic_without_live_replicas_waits_for_one() -> None:
     store = Store(0, (), epoch=-1, registered={3: 13})
     store.state = store.state.assigned((1, 2))
