@@ -7,6 +7,10 @@ away; it ends the leader or a broker that holds the records; and another fault m
 
 The first blow after a warning follows the recipe of its kind (`RECIPES`) and strikes the brokers that the warning
 names. Every tenth blow injects any kind of fault at any broker. All others draw each part.
+
+A run that begins to differ from another one raises no warning: what differs may be repaired by the next fetch. A blow
+there (`draw_at_difference`) has more parts, because it has to bring the difference to light: other brokers stop, so
+that a certain one is elected, batches are sent when it leads, and it ends as well.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from faults.bounds import Limits
+from faults.kinds.message_faults import MessageHold
 from faults.kinds.registry import KINDS, LINKS
 from faults.plan import (
     CONTROLLER,
@@ -29,6 +34,7 @@ from faults.plan import (
     Trigger,
 )
 from sim.hosts.control_plane import CONTROL
+from sim.hosts.interceptions import NAMES
 from sim.kernel.streams import Stream, choice, integer
 
 WEAK: Final = -99
@@ -98,6 +104,21 @@ RECIPES: Final = {
 """Kind of warning -> recipe; `ANY` for all others."""
 
 
+OPEN: Final = ("cut", "cut", "cut", "message-hold", "disk-stall", "pause")
+"""Kinds that keep a broker from fetching at a difference."""
+FETCHES: Final = ("FetchResponse", "FetchResponse", "FetchRequest", "MetadataRecords", "AlterPartitionResponse")
+"""Messages that are held at a difference."""
+CHANGES: Final = (
+    *("session-expiry", "session-expiry", "kill", "kill", "power-loss", "disk-replaced"),
+    *("controlled-restart", "controlled-restart", "preferred-election", "zombie", "pause"),
+)
+"""Kinds that end a leader, or its leadership, at a difference."""
+SOON: Final = ("isr", "isr", "joined", "isr-sent", "ack", "ack", "acknowledges", "replicated", "hw", "read", "append")
+"""Steps after a difference that the first end waits for."""
+THEN: Final = ("elected", "lead", "lead", "follow", "ack", "read", "hw", "truncate", "settled", "isr", "registered")
+"""Steps after a difference that all later parts wait for."""
+
+
 @dataclass(frozen=True, slots=True)
 class NextBlow:
     """Faults and batches right after a warning.
@@ -133,6 +154,18 @@ def draw(
         one.draw_uniform(at_us)
     else:
         one.draw(RECIPES.get(warning, ANY), at_us, aimed=not variant)
+    return one.done()
+
+
+def draw_at_difference(stream: Stream, brokers: Sequence[int], leader: int, limits: Limits, at_us: int) -> NextBlow:
+    """Draw a blow where a run begins to differ from another one; as `draw`, but `brokers` are those that the
+    difference is about, and every kind of fault is possible that the scenario has or the parts name.
+    """
+    possible = [kind for kind in KINDS if KINDS[kind].is_possible(limits)]
+    about = [broker for broker in brokers if broker in limits.brokers]
+    weak = [broker for broker in about if broker != leader] or about or [one for one in limits.brokers if one != leader]
+    one = _Blow(stream, possible, weak, limits)
+    one.draw_at_difference(at_us)
     return one.done()
 
 
@@ -204,6 +237,58 @@ class _Blow:
                 fault = fault.with_trigger(Trigger(moment, 1, 0, now_us + integer(stream, *LATER_US)))
             self._add(fault)
         self._send(now_us + integer(stream, *LATER_US))
+
+    def draw_at_difference(self, at_us: int) -> None:
+        """Draw a hold, batches, the end of other brokers, that of the leader, and up to three later parts."""
+        stream = self._stream
+        now_us = at_us + 1
+        aims = (WEAK, WEAK, WEAK, LEADER, *self._limits.brokers)
+        if stream.random() * 4 < 3:
+            self._keep_open(WEAK if stream.random() * 4 < 3 else choice(stream, self._limits.brokers), now_us)
+        if stream.random() * 3 < 2:
+            self._send(now_us + integer(stream, 0, choice(stream, GAPS_US[:3])))
+        if stream.random() * 3 < 1:
+            other_us = now_us + integer(stream, 0, choice(stream, GAPS_US[:3]))
+            self._add(self._fault(choice(stream, CHANGES), other_us, choice(stream, (ISR_MEMBER, *aims)), BACK_US[0]))
+        end = self._fault(choice(stream, CHANGES), now_us, choice(stream, (LEADER, LEADER, LEADER, WEAK)), self._back())
+        now_us = self._add_waiting(end, choice(stream, SOON) if stream.random() * 3 < 2 else "", now_us)
+        for _ in range(integer(stream, 0, 3)):
+            if stream.random() * 3 < 1:
+                part = self._fault("next-batches", at_us + 2, 0, BACK_US[0])
+            else:
+                kinds = choice(stream, (CHANGES, LOSSES, OPEN))
+                part = self._fault(choice(stream, kinds), at_us + 2, choice(stream, (*ROLES, *aims)), self._back())
+            self._add_waiting(part, choice(stream, THEN), now_us)
+        self._send(now_us + integer(stream, 0, choice(stream, (*GAPS_US, LATER_US[1]))))
+
+    def _back(self) -> tuple[int, int]:
+        return choice(self._stream, BACK_US)
+
+    def _add_waiting(self, fault: Fault, moment: str, now_us: int) -> int:
+        """Add a fault that strikes soon, or after a step; returns until when it waits."""
+        stream = self._stream
+        after_us = integer(stream, 0, choice(stream, GAPS_US))
+        if not moment:
+            self._add(replace(fault, at_us=now_us + after_us))
+            return now_us + after_us
+        until_us = now_us + integer(stream, *LATER_US)
+        occurrence = 1 + stream.getrandbits(1) * stream.getrandbits(1)
+        self._add(fault.with_trigger(Trigger(moment, occurrence, after_us, until_us)))
+        return until_us
+
+    def _keep_open(self, target: int, at_us: int) -> None:
+        """Keep a broker from fetching, or hold a message to it or from it."""
+        stream = self._stream
+        kind, lasts_us = choice(stream, OPEN), choice(stream, (*HOLD_US, BACK_US[0]))
+        broker = self._broker(target)
+        if kind in LINKS:
+            pair = choice(stream, ((broker, LEADER), (LEADER, broker)))
+            cut = self._fault(kind, at_us, broker, lasts_us)
+            self._add(replace(cut, targets=pair, both_ways=bool(stream.getrandbits(1))))
+        else:
+            fault = self._fault(kind, at_us, broker, lasts_us)
+            held = kind == MessageHold.name
+            self._add(replace(fault, value=NAMES.index(choice(stream, FETCHES))) if held else fault)
 
     def _send(self, at_us: int) -> None:
         """Send one to three batches."""

@@ -19,7 +19,7 @@ from faults.kinds.topic_changes import OF_TOPICS
 from faults.plan import Plan
 from faults.promise.promise import UNKNOWN, Promise, elects_uncleanly
 from faults.stories import next_blow
-from scenarios.format.blow import Blow
+from scenarios.format.blow import DIFFERENCE, Blow
 from scenarios.format.scenario import Continuation, PlannedSend, Scenario, Topic
 from scenarios.single.convergence import Convergence, PartitionConvergence
 from scenarios.single.draws import FIRST_BURST_US, draw, draw_sends
@@ -159,7 +159,7 @@ class Execution:
         self.exhausted = False
         self.inside_unclean = self.inside_lossy = UNKNOWN
         self._blows_end_us = 0
-        self._clients_began = False
+        self.clients_began = False
 
     def dispose(self) -> None:
         """See `Cluster.dispose`."""
@@ -246,7 +246,7 @@ class Execution:
 
     def _begin_clients(self, _: object) -> None:
         cluster = self.cluster
-        self._clients_began = True
+        self.clients_began = True
         self.warmup_elections = cluster.recorder.counts.elections
         cluster.recorder.availability.begin(self.kernel.now_us)
         for partition in cluster.partitions:
@@ -277,7 +277,7 @@ class Execution:
     def _begin_added(self, entry: tuple[ClusterPartition, int]) -> None:
         """Begin the clients of a new partition, and schedule its batches."""
         partition, first_id = entry
-        if self._clients_began:
+        if self.clients_began:
             self._begin_clients_of(partition)
         if self.scenario.drawn:
             self._schedule_sends(partition, self.kernel.now_us + FIRST_BURST_US, first_id)
@@ -336,7 +336,8 @@ class Execution:
             self.injection.stop()
 
     def _strike(self, blow: Blow) -> None:
-        """Run until a blow's warning. From then on, its faults and batches replace those that are left.
+        """Run until a blow's warning, or its difference. From then on, its faults and batches replace those that are
+        left.
 
         Raises:
             StoryError: the run has no such warning, or none from which it could go on.
@@ -346,15 +347,15 @@ class Execution:
         at_us = blow.at_us
         if at_us < self.horizon_us:
             self.kernel.run_until(at_us)
-        warnings = self.cluster.recorder.history.findings.warnings
-        warning = next((one for one in warnings if one.at_us == at_us and one.kind == blow.warning), None)
-        if warning is None:
-            raise StoryError(f"there is no early warning {blow.warning} at {at_us} us, before everything is healed")
         cluster = self.cluster
         leader = cluster.control.state.leader
         limits = Limits(faults, cluster.replicas, tuple(cluster.settings), (at_us, at_us))
         stream = self.streams(blow.stream)
-        drawn = next_blow.draw(stream, warning.kind, blow.variant, warning.weak, leader, limits, at_us)
+        if blow.warning == DIFFERENCE:
+            drawn = next_blow.draw_at_difference(stream, blow.brokers, leader, limits, at_us)
+        else:
+            weak = self._weak(blow)
+            drawn = next_blow.draw(stream, blow.warning, blow.variant, weak, leader, limits, at_us)
         self.plan = self.injection.replace(self._without(Plan(drawn.faults)))
         sent = cluster.producer.sent
         for send in self.sends[:sent]:
@@ -367,6 +368,18 @@ class Execution:
             record += count
         cluster.producer.schedule(self.sends[sent:])
         self._blows_end_us = drawn.end_us
+
+    def _weak(self, blow: Blow) -> tuple[int, ...]:
+        """The brokers that a blow's warning, which was just raised, is about.
+
+        Raises:
+            StoryError: as `_strike`.
+        """
+        at_us = blow.at_us
+        for warning in self.cluster.recorder.history.findings.warnings:
+            if warning.at_us == at_us and warning.kind == blow.warning:
+                return warning.weak
+        raise StoryError(f"there is no early warning {blow.warning} at {at_us} us, before everything is healed")
 
     def _drawn(self) -> tuple[Plan, tuple[PlannedSend, ...]]:
         faults, config = self.scenario.faults, self.config

@@ -11,9 +11,10 @@ from pathlib import PurePath
 from typing import Final, NamedTuple
 
 from scenarios import plugged
-from scenarios.format.blow import Blow
+from scenarios.format.blow import DIFFERENCE, Blow
 from scenarios.format.scenario import PlannedSend, Scenario
-from scenarios.single import reuse, rows
+from scenarios.single import differences, reuse, rows
+from scenarios.single.differences import Difference
 from scenarios.single.ended_run import EndedRun
 from scenarios.single.execution import Execution
 from scenarios.single.result import RunResult, entries, partition_view, replica_views
@@ -25,6 +26,7 @@ from sim.errors import text_of
 from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
 from sim.kernel.scheduler import BudgetError, Kernel
+from sim.kernel.streams import Stream, Streams, choice
 from sim.protocol.client.sender import ProducerBatch
 from sim.protocol.modes import Mode
 
@@ -45,10 +47,12 @@ class MutantsSeen(NamedTuple):
     Attributes:
         took: the mutants whose places were executed.
         differed: the mutants whose answers differed, or would have, from the right ones.
+        differences: when the answers of the mutant that is on differed, in order of time.
     """
 
     took: frozenset[str]
     differed: frozenset[str]
+    differences: Sequence[Difference]
 
 
 def _first_lines(error: BaseException) -> str:
@@ -73,11 +77,14 @@ def _execute(
     kernel: Kernel | None = None,
     watch: Watch | None = None,
     shown: str = "",
+    prepare: Callable[[Execution], None] | None = None,
 ) -> tuple[Execution, str]:
-    """Run; observers receive the steps of the partition `shown`, which is the first if empty."""
+    """Run; observers receive the steps of the partition `shown`, which is the first if empty. `prepare` is called
+    before the run begins.
+    """
     check_build()
     with plugged.bounded():
-        return _bounded(scenario, mode, seed, rules, observers, kernel, watch, shown)
+        return _bounded(scenario, mode, seed, rules, observers, kernel, watch, shown, prepare)
 
 
 def _bounded(
@@ -89,8 +96,11 @@ def _bounded(
     kernel: Kernel | None,
     watch: Watch | None,
     shown: str,
+    prepare: Callable[[Execution], None] | None,
 ) -> tuple[Execution, str]:
     one = _built(scenario, mode, seed, rules, kernel)
+    if prepare is not None:
+        prepare(one)
     cluster = one.cluster
     cluster.shown = shown or cluster.shown
     for observer in [*observers, *([watch(cluster)] if watch is not None else [])]:
@@ -146,13 +156,31 @@ def run_row(scenario: Scenario, mode: Mode, seed: int, rules: Mapping[str, str] 
 
 def run_mutated(scenario: Scenario, mode: Mode, seed: int) -> tuple[Row, MutantsSeen]:
     """`run_row`, and what happened at the places that mutants break."""
-    one, error = _execute(scenario, mode, seed, {}, [])
+    watch = differences.MutantWatch()
+    one, error = _execute(scenario, mode, seed, {}, [], prepare=watch.begin)
     row = rows.row(EndedRun(one, error))
     tables = one.cluster.recorder.coverage.decisions
     took = [name for table in tables for name in table.mutants.took]
     differed = [name for table in tables for name in table.mutants.differed]
+    watch.end()
     one.dispose()
-    return row, MutantsSeen(frozenset(took), frozenset(differed))
+    return row, MutantsSeen(frozenset(took), frozenset(differed), watch.found)
+
+
+def run_compared(scenario: Scenario, modes: tuple[Mode, Mode], seed: int) -> tuple[Row, Sequence[Difference]]:
+    """`run_row` in the first of two modes, and where its history begins to differ from that in the second: no
+    difference, or one.
+    """
+    found = []
+    for mode in modes:
+        history = differences.StepsKept()
+        one, error = _execute(scenario, mode, seed, {}, [], prepare=history.begin)
+        row = rows.row(EndedRun(one, error))
+        history.end()
+        one.dispose()
+        found.append((row, history))
+    (row, history), (_, other) = found
+    return row, history.first_difference(other)
 
 
 def run_blows(
@@ -183,6 +211,24 @@ def run_modes(
     family = _Family(rules or {}, seed, blows)
     for place, mode in enumerate(modes):
         yield from family.run(scenario, mode, modes[place + 1 :] if reuses else ())
+
+
+def run_at_differences(
+    scenario: Scenario, mode: Mode, seed: int, found: Sequence[Difference], blows: int
+) -> Iterator[Row]:
+    """Run with each of so many blows at the differences of a run, which it names: the first blow at the first of them,
+    each other one at one that is drawn. A run with a blow goes on with another one: after its first early warning, if
+    it keeps everything, and at one of its later differences, if a mutant is on.
+    """
+    stream = Streams(seed)("differences")
+    family = _Family({}, seed, blows)
+    for variant in range(blows if found else 0):
+        blow = _blow_at(choice(stream, found) if variant else found[0], variant)
+        yield from family.run_on(scenario, mode, blow, stream)
+
+
+def _blow_at(difference: Difference, variant: int) -> Blow:
+    return Blow(DIFFERENCE, difference.at_us, variant, difference.brokers)
 
 
 Warned = list[tuple[str, int]]
@@ -219,14 +265,39 @@ class _Family:
                         row, _ = self._get(both, mode, later, follow=False)
                         yield row
 
-    def _get(self, scenario: Scenario, mode: Mode, later: Sequence[Mode], *, follow: bool) -> tuple[Row, Warned]:
+    def run_on(self, scenario: Scenario, mode: Mode, blow: Blow, stream: Stream) -> Iterator[Row]:
+        """The row of a run with a blow at a difference, and those of runs with another blow: after its first early
+        warning, and at one of its later differences.
+        """
+        watch = differences.MutantWatch()
+        row, further = self._get(replace(scenario, blows=(blow,)), mode, (), follow=True, watch=watch)
+        yield row
+        then = [Blow(kind, at_us, 0) for kind, at_us in further[:1]]
+        later = [one for one in watch.found if one.at_us > blow.at_us]
+        if later:
+            then.append(_blow_at(choice(stream, later), blow.variant))
+        for second in then:
+            row, _ = self._get(replace(scenario, blows=(blow, second)), mode, (), follow=False)
+            yield row
+
+    def _get(
+        self,
+        scenario: Scenario,
+        mode: Mode,
+        later: Sequence[Mode],
+        *,
+        follow: bool,
+        watch: differences.MutantWatch | None = None,
+    ) -> tuple[Row, Warned]:
         """A run's row, and if `follow` the early warnings that blows may follow."""
         ready = self._ready.pop((mode.name, scenario.blows), None)
         if ready is not None:
             return ready
         rules = self._rules
-        one, error = _execute(scenario, mode, self._seed, rules, [])
+        one, error = _execute(scenario, mode, self._seed, rules, [], prepare=None if watch is None else watch.begin)
         row = rows.row(EndedRun(one, error))
+        if watch is not None:
+            watch.end()
         alike: dict[str, Row] = {}
         for other in later:
             if (other.name, scenario.blows) in self._ready or not reuse.is_alike(scenario, row, mode, other, rules):

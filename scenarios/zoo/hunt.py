@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from itertools import chain
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from scenarios.format.blow import parse
 from scenarios.format.catalogue import load
-from scenarios.single.run import prepare_process, run_blows, run_mutated, run_row
+from scenarios.single import recording
+from scenarios.single.run import prepare_process, run, run_at_differences, run_blows, run_mutated, run_row
 from scenarios.sweep.workers import Workers
 from sim.config import shown
 from sim.protocol.modes import mode as mode_named
@@ -47,6 +49,7 @@ class Hunt:
         seed: the seed that found it, `NOT_FOUND` if none did.
         kinds: the violations that found it.
         blow: the blow with which the seed found it; empty: without one.
+        continued: number of further runs, with blows.
     """
 
     mutant: str
@@ -60,6 +63,7 @@ class Hunt:
     seed: int
     kinds: tuple[str, ...]
     blow: str = ""
+    continued: int = 0
 
     @property
     def found(self) -> bool:
@@ -67,7 +71,14 @@ class Hunt:
         return self.seed != NOT_FOUND
 
 
-def hunt(mutant: str, seeds: range, seconds: float | None = None, scenario_name: str = "", blows: int = 0) -> Hunt:
+def hunt(
+    mutant: str,
+    seeds: range,
+    seconds: float | None = None,
+    scenario_name: str = "",
+    blows: int = 0,
+    at_difference: int = 0,
+) -> Hunt:
     """Hunt a mutant.
 
     Args:
@@ -76,13 +87,14 @@ def hunt(mutant: str, seeds: range, seconds: float | None = None, scenario_name:
         seconds: CPU time after which no other seed is run.
         scenario_name: another scenario than the mutant's own.
         blows: number of blows after each early warning.
+        at_difference: number of blows where the mutant decides otherwise, for each seed that finds nothing before.
     """
     prepare_process()
     spec = named(mutant)
     scenario = load(scenario_name or spec.scenario).with_settings(dict(spec.settings))
     base = mode_named(spec.mode)
     mutated = base.override({"mutant": mutant})
-    tried = took = differed = errors = 0
+    tried = took = differed = errors = continued = 0
     begun = time.process_time()
     found = NOT_FOUND
     kinds: tuple[str, ...] = ()
@@ -96,8 +108,11 @@ def hunt(mutant: str, seeds: range, seconds: float | None = None, scenario_name:
         rows: Iterable[Row] = [row]
         if blows and row["warnings"]:
             rows = run_blows(scenario, mutated, seed, blows=blows)
+        if at_difference:
+            rows = chain(rows, run_at_differences(scenario, mutated, seed, mutants.differences, at_difference))
         for one in rows:
-            kinds = caused(scenario, base, one)
+            continued += bool(one["blow"])
+            kinds = caused(scenario, base, one, mutated)
             if kinds:
                 found, blow = seed, one["blow"]
                 break
@@ -106,16 +121,26 @@ def hunt(mutant: str, seeds: range, seconds: float | None = None, scenario_name:
         if seconds is not None and time.process_time() - begun > seconds:
             break
     spent = time.process_time() - begun
-    return Hunt(mutant, scenario.name, seeds.start, tried, spent, took, differed, errors, found, kinds, blow)
+    return Hunt(mutant, scenario.name, seeds.start, tried, spent, took, differed, errors, found, kinds, blow, continued)
 
 
-def caused(scenario: Scenario, base: Mode, row: Row) -> tuple[str, ...]:
-    """Violations of a run with a mutant inside the promise that the same run without it lacks."""
+def caused(scenario: Scenario, base: Mode, row: Row, mutated: Mode) -> tuple[str, ...]:
+    """Violations of a run in the mode `mutated` inside the promise that the same plan and batches lack in `base`."""
     inside = _kinds(row["violations_inside"])
     if not inside or row["verdict"] == "error":
         return ()
-    without = run_row(replace(scenario, blows=parse(row["blow"])), base, row["seed"])
-    return tuple(sorted(inside - _kinds(without["violations"])))
+    without = run_row(same_plan(scenario, mutated, row), base, row["seed"])
+    return tuple(sorted(inside - _kinds(without["violations"]))) if without["verdict"] != "error" else ()
+
+
+def same_plan(scenario: Scenario, mode: Mode, row: Row) -> Scenario:
+    """The scenario of a run's row, for a run in another mode: if the run has blows, a recording of its plan, because
+    the other run may not raise the warnings that these follow.
+    """
+    if not row["blow"]:
+        return scenario
+    result = run(replace(scenario, blows=parse(row["blow"])), mode, row["seed"])
+    return recording.of_run(scenario, result).scenario
 
 
 def _kinds(names: str) -> set[str]:
@@ -146,8 +171,13 @@ class Summary:
 
     @property
     def runs(self) -> int:
-        """The number of runs with the mutant."""
+        """The number of runs with the mutant and without blows."""
         return sum(one.tried for one in self.hunts)
+
+    @property
+    def continued(self) -> int:
+        """The number of runs with the mutant and with blows."""
+        return sum(one.continued for one in self.hunts)
 
     @property
     def took(self) -> int:
@@ -210,6 +240,7 @@ def hunts(
     scenario_name: str = "",
     blows: int = 0,
     processes: int = 1,
+    at_difference: int = 0,
 ) -> Iterator[Summary]:
     """Hunt mutants, each in the same disjoint ranges.
 
@@ -221,24 +252,23 @@ def hunts(
         scenario_name: see `hunt`.
         blows: see `hunt`.
         processes: processes that hunt at the same time; 1: only this one.
+        at_difference: see `hunt`.
     """
     parts = ranges(seeds, number)
+    how = seconds, scenario_name, blows, at_difference
     if processes == 1:
         for mutant in mutants:
-            yield Summary([hunt(mutant, part, seconds, scenario_name, blows) for part in parts])
+            yield Summary([hunt(mutant, part, *how) for part in parts])
         return
     with Workers(processes) as workers:
-        begun = [
-            [workers.pool.submit(hunt, mutant, part, seconds, scenario_name, blows) for part in parts]
-            for mutant in mutants
-        ]
+        begun = [[workers.pool.submit(hunt, mutant, part, *how) for part in parts] for mutant in mutants]
         for tasks in begun:
             yield Summary([task.result() for task in tasks])
 
 
 def replay(find: Hunt) -> str:
-    """The command that runs a seed that found a mutant, without the blow that it may have needed."""
+    """The command that repeats the run that found a mutant."""
     spec = named(find.mutant)
     words = [f"highwater run {find.scenario} --mode {spec.mode} --seed {find.seed} --rule mutant={find.mutant}"]
     words += [f"--set {key}={shown(value)}" for key, value in spec.settings]
-    return " ".join([*words, f"# continued with blow {find.blow}"] if find.blow else words)
+    return " ".join([*words, f"--blow {find.blow}"] if find.blow else words)

@@ -12,14 +12,15 @@ if COMPILED:
     from librt.strings import BytesWriter, write_i16_le, write_i32_le, write_i64_le
 
 DIGEST_BYTES: Final = 16
-_PACKED: Final = Struct("<qBhiqq")
-PACK: Final = _PACKED.pack
+FIELDS: Final = Struct("<qBhiqq")
+"""The fields of a step: the arguments of `Digest.add`."""
+PACK: Final = FIELDS.pack
 """Packs a step: the arguments of `Digest.add`."""
 PACK_TWO: Final = Struct("<" + 2 * "qBhiqq").pack
 """Packs two steps."""
 STEPS: Final = 256
 """Number of steps that are hashed together."""
-_BUFFER_BYTES: Final = STEPS * _PACKED.size
+_BUFFER_BYTES: Final = STEPS * FIELDS.size
 
 
 class Digest:
@@ -28,11 +29,13 @@ class Digest:
     Attributes:
         packed: in plain Python, steps that are not hashed yet. `sim.history.recorder` adds to them without a call of
             `add`.
+        kept: receives the steps that are hashed; None: they are not kept.
     """
 
-    __slots__ = ("_hash", "_writer", "packed")
+    __slots__ = ("_hash", "_writer", "kept", "packed")
 
     def __init__(self) -> None:
+        self.kept: list[bytes] | None = None
         self._hash = blake2b(digest_size=DIGEST_BYTES)
         if COMPILED:
             self._writer = BytesWriter()
@@ -64,13 +67,22 @@ class Digest:
     def flush(self) -> None:
         """Hash the steps that were gathered."""
         if COMPILED:
-            self._hash.update(self._writer.getvalue())
+            steps = self._writer.getvalue()
             self._writer.truncate(0)
         else:
-            self._hash.update(b"".join(self.packed))
+            steps = b"".join(self.packed)
             self.packed.clear()
+        self._hash.update(steps)
+        if self.kept is not None:
+            self.kept.append(steps)
 
     def hexdigest(self) -> str:
         """The hash of all steps so far (32 hex digits)."""
         self.flush()
         return self._hash.hexdigest()
+
+
+def unpacked(steps: bytes, place: int) -> tuple[int, int, int, int, int, int]:
+    """The fields of the step at an index of `Digest.kept`, joined."""
+    at_us, code, broker, epoch, offset, other = FIELDS.unpack_from(steps, place)
+    return at_us, code, broker, epoch, offset, other

@@ -10,6 +10,7 @@ Up to the first such situation a run with the mutant equals the run without it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -371,18 +372,22 @@ class Mutation:
         is_on: whether the mutant is on.
         took: whether the place was executed.
         differed: whether the mutant's answer differed from the right one.
+        watch: called each time with the broker that lacks something then; 0: the place does not know it.
     """
 
-    __slots__ = ("differed", "is_on", "took")
+    __slots__ = ("differed", "is_on", "took", "watch")
 
     def __init__(self, *, is_on: bool) -> None:
         self.is_on = is_on
         self.took = False
         self.differed = False
+        self.watch: Callable[[int], None] | None = None
 
-    def differs(self) -> bool:
-        """Ask, in a situation in which the mutant acts differently, whether it is on."""
+    def differs(self, about: int = 0) -> bool:
+        """Ask, in a situation in which the mutant acts differently, whether it is on; `about`: see `watch`."""
         self.took = self.differed = True
+        if self.watch is not None:
+            self.watch(about)
         return self.is_on
 
 

@@ -82,6 +82,14 @@ def show(ui: Ui, mutant: str, as_json: bool) -> None:
     default=0,
     help="Continue runs with each of N blows after their early warnings, as 'sweep --blows' does.",
 )
+@click.option(
+    "--blows-at-difference",
+    "at_difference",
+    metavar="N",
+    type=click.IntRange(0, BLOWS_MAX),
+    default=0,
+    help="Continue runs with N blows where the mutant decides otherwise. This hunt is told where the bug is.",
+)
 @click.option("--seconds", metavar="TIME", help="End each range after this CPU time, such as 60s or 2m.")
 @click.option(
     "--local",
@@ -103,6 +111,7 @@ def hunt(
     scenario: str,
     ranges: int,
     blows: int,
+    at_difference: int,
     seconds: str | None,
     local: int,
     form: str,
@@ -132,7 +141,7 @@ def hunt(
     summaries: list[Summary] = []
     interrupted = False
     try:
-        for summary in hunts(names, chosen, ranges, limit, scenario, blows, local):
+        for summary in hunts(names, chosen, ranges, limit, scenario, blows, local, at_difference):
             summaries.append(summary)
             ui.note(f"{len(summaries)} of {len(names)}: {summary.mutant} found in {summary.found} of {ranges} ranges")
     except KeyboardInterrupt:

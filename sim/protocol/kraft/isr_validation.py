@@ -44,7 +44,8 @@ class IsrValidation:
             return INVALID_REQUEST
         mutant = self._decide.mutants.alter_partition_of_earlier_partition_epoch
         mutant.took = True
-        if wanted.partition_epoch < state.partition_epoch and not mutant.differs():
+        joining = next((member for member in wanted.isr if member not in state.isr), 0)
+        if wanted.partition_epoch < state.partition_epoch and not mutant.differs(joining):
             return INVALID_UPDATE_VERSION
         if not _is_possible(wanted, state):
             return INVALID_REQUEST
@@ -75,7 +76,7 @@ class IsrValidation:
         active = self._image.is_active(member)
         mutant = self._decide.mutants.alter_partition_of_earlier_registration
         mutant.took = True
-        same = active and (epoch in (-1, self._image.brokers[member].broker_epoch) or mutant.differs())
+        same = active and (epoch in (-1, self._image.brokers[member].broker_epoch) or mutant.differs(member))
         if same or (member in state.isr and self._decide.holds_small_isr.yes()):
             return True
         return self._decide.admits_any_member.yes() or (active and self._decide.admits_live_members.yes())

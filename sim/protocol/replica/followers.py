@@ -125,7 +125,7 @@ class Followers:
         for broker, follower in self.states.items():
             if not leads:
                 former = self._former.get(broker)
-                if former is not None and former.leo != UNKNOWN_LEO and mutant.differs():
+                if former is not None and former.leo != UNKNOWN_LEO and mutant.differs(broker):
                     follower.leo = former.leo
                     follower.broker_epoch = former.broker_epoch
                 continue
@@ -158,9 +158,9 @@ class Followers:
         for broker, follower in self.states.items():
             follower.in_isr = broker in isr
             if follower.in_isr:
-                follower.in_maximal_isr = not pending or broker in pending or not leaving.differs()
+                follower.in_maximal_isr = not pending or broker in pending or not leaving.differs(broker)
             else:
-                follower.in_maximal_isr = broker in pending and not joining.differs()
+                follower.in_maximal_isr = broker in pending and not joining.differs(broker)
 
     def out_of_sync(self, leo: int, now_us: int) -> tuple[int, ...]:
         """ISR members that lack records and have not been caught up for longer than the allowed lag.
