@@ -156,7 +156,8 @@ class SuggestingGroup(Command, click.Group):
         return super().resolve_command(ctx, args)
 
 
-def _read_rules(_ctx: click.Context, _param: click.Parameter, pairs: Iterable[str]) -> dict[str, str]:
+def read_rules(_ctx: click.Context, _param: click.Parameter, pairs: Iterable[str]) -> dict[str, str]:
+    """Callback of --rule."""
     return parse_overrides(pairs)
 
 
@@ -212,7 +213,7 @@ rule_option = click.option(
     "rules",
     metavar="NAME=VALUE",
     multiple=True,
-    callback=_read_rules,
+    callback=read_rules,
     help="Override one rule of the mode (see 'highwater modes show').",
 )
 """--rule, repeatable; the command receives a dict."""

@@ -21,10 +21,17 @@ MOST: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """When two runs differ, and the brokers that this is about, as far as known."""
+    """When two runs differ.
+
+    Attributes:
+        at_us: the time.
+        brokers: those that it is about, as far as known.
+        matters: whether a broker lacks records that it is taken to have, as far as known.
+    """
 
     at_us: int
     brokers: tuple[int, ...]
+    matters: bool = False
 
 
 class MutantWatch:
@@ -36,8 +43,8 @@ class MutantWatch:
 
     def __init__(self) -> None:
         self.found: list[Difference] = []
-        self._noted: list[tuple[int, int, int]] = []
-        """Time, broker (0: unknown), and number of steps that the history had kept."""
+        self._noted: list[tuple[int, int, int, bool]] = []
+        """Time, broker (0: unknown), number of steps that the history had kept, and `Difference.matters`."""
         self._run: Execution | None = None
 
     def begin(self, run: Execution) -> None:
@@ -48,10 +55,18 @@ class MutantWatch:
                 if mutation.is_on:
                     mutation.watch = self._note
 
-    def _note(self, about: int) -> None:
+    def _note(self, about: int, leo: int) -> None:
         run = self._run
         if run is not None and run.clients_began and len(self._noted) < MOST:
-            self._noted.append((run.kernel.now_us, about, len(run.cluster.recorder.history.steps)))
+            steps = run.cluster.recorder.history.steps
+            self._noted.append((run.kernel.now_us, about, len(steps), not about or self._lacks(run, about, leo)))
+
+    def _lacks(self, run: Execution, broker: int, leo: int) -> bool:
+        """Whether a broker's log ends before an offset; -1: before the leader's."""
+        cluster = run.cluster
+        leader, directories = cluster.control.state.leader, cluster.machines.directories
+        wanted = directories[leader].log(cluster.name).leo if leo < 0 < leader else leo
+        return directories[broker].log(cluster.name).leo < wanted
 
     def end(self) -> None:
         """The run has ended. Where the place of the mutant does not know the broker, it is that of the next step."""
@@ -60,10 +75,10 @@ class MutantWatch:
             return
         steps = run.cluster.recorder.history.steps
         found = []
-        for at_us, about, place in self._noted:
+        for at_us, about, place, matters in self._noted:
             broker = about or (steps[place].broker if place < len(steps) else 0)
             if at_us < run.horizon_us:
-                found.append(Difference(at_us, (broker,) if broker else ()))
+                found.append(Difference(at_us, (broker,) if broker else (), matters))
         self._run = None
         self.found = list(dict.fromkeys(found))
 
@@ -97,7 +112,7 @@ class StepsKept:
             return ()
         at_us = min([step[0] for step in steps])
         brokers = dict.fromkeys([step[2] for step in steps if step[2] > 0])
-        return (Difference(at_us, tuple(brokers)),) if at_us < self._horizon_us else ()
+        return (Difference(at_us, tuple(brokers), matters=True),) if at_us < self._horizon_us else ()
 
 
 def _first_other(one: bytes, two: bytes) -> int:

@@ -216,15 +216,15 @@ def run_modes(
 def run_at_differences(
     scenario: Scenario, mode: Mode, seed: int, found: Sequence[Difference], blows: int
 ) -> Iterator[Row]:
-    """Run with each of so many blows at the differences of a run, which it names: the first blow at the first of them,
-    each other one at one that is drawn. A run with a blow goes on with another one: after its first early warning, if
-    it keeps everything, and at one of its later differences, if a mutant is on.
+    """Run with each of so many blows at differences of a run that matter, or with one blow if none of them does. A run
+    with a blow goes on with another one: after its first early warning, if it keeps everything, and at one of its later
+    differences that matter, if a mutant is on.
     """
     stream = Streams(seed)("differences")
     family = _Family({}, seed, blows)
-    for variant in range(blows if found else 0):
-        blow = _blow_at(choice(stream, found) if variant else found[0], variant)
-        yield from family.run_on(scenario, mode, blow, stream)
+    likely = [one for one in found if one.matters]
+    for variant in range(blows if likely else min(1, blows, len(found))):
+        yield from family.run_on(scenario, mode, _blow_at(choice(stream, likely or found), variant), stream)
 
 
 def _blow_at(difference: Difference, variant: int) -> Blow:
@@ -273,7 +273,7 @@ class _Family:
         row, further = self._get(replace(scenario, blows=(blow,)), mode, (), follow=True, watch=watch)
         yield row
         then = [Blow(kind, at_us, 0) for kind, at_us in further[:1]]
-        later = [one for one in watch.found if one.at_us > blow.at_us]
+        later = [one for one in watch.found if one.matters and one.at_us > blow.at_us]
         if later:
             then.append(_blow_at(choice(stream, later), blow.variant))
         for second in then:

@@ -1,9 +1,10 @@
-"""Hunts: how many seeds, and how much CPU time, random runs need to find a mutant.
+"""Hunts: how many seeds, and how much CPU time, random runs need to find a mutant, or what a rule value repairs.
 
-A seed finds a mutant if its run with the mutant has a violation inside the promise that its run without it lacks. The
-run without it is made only for seeds that violate. With blows, a run with the mutant that raises early warnings goes on
-with each blow after them, and is compared with a run without the mutant that has the same blow. Nothing is stored: a
-hunt is a function of mutant and seeds, except for its times.
+A seed finds it if its run has a violation inside the promise that its counterpart lacks: the run of the same plan
+without the mutant, or with the repair. The counterpart is run only for seeds that violate. With blows, a run that
+raises early warnings goes on with each blow after them. With blows at the difference, it goes on where it begins to
+differ from its counterpart: such a hunt is told where the bug is, which plain random runs are not, so figures of the
+two do not compare. Nothing is stored: a hunt is a function of target and seeds, except for its times.
 """
 
 from __future__ import annotations
@@ -17,34 +18,89 @@ from typing import TYPE_CHECKING, Final
 from scenarios.format.blow import parse
 from scenarios.format.catalogue import load
 from scenarios.single import recording
-from scenarios.single.run import prepare_process, run, run_at_differences, run_blows, run_mutated, run_row
+from scenarios.single.run import (
+    MutantsSeen,
+    prepare_process,
+    run,
+    run_at_differences,
+    run_blows,
+    run_compared,
+    run_mutated,
+    run_row,
+)
 from scenarios.sweep.workers import Workers
 from sim.config import shown
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.mutants import named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from scenarios.format.scenario import Scenario
     from scenarios.single.rows import Row
+    from sim.config import Value
     from sim.protocol.modes import Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is hunted: one thing that is wrong in a mode.
+
+    Attributes:
+        name: a mutant, or the repair as ``RULE=VALUE``.
+        scenario: in which it is hunted.
+        base: the mode that rule values are laid over.
+        wrong: those of the runs.
+        right: those of their counterparts.
+        settings: laid over those of the scenario.
+        budget: the number of seeds within which it should be found; None: there is no such number.
+    """
+
+    name: str
+    scenario: str
+    base: str
+    wrong: tuple[tuple[str, str], ...] = ()
+    right: tuple[tuple[str, str], ...] = ()
+    settings: tuple[tuple[str, Value], ...] = ()
+    budget: int | None = None
+
+    def load(self) -> Scenario:
+        """The scenario with the settings."""
+        return load(self.scenario).with_settings(dict(self.settings))
+
+    @property
+    def modes(self) -> tuple[Mode, Mode]:
+        """The mode of the runs, and that of their counterparts."""
+        base = mode_named(self.base)
+        return base.override(dict(self.wrong)), base.override(dict(self.right))
+
+
+def mutant(name: str, scenario: str = "") -> Target:
+    """A mutant as target, in its own scenario or another one."""
+    spec = named(name)
+    wrong = (("mutant", name),)
+    return Target(name, scenario or spec.scenario, spec.mode, wrong, (), spec.settings, spec.budget)
+
+
+def repaired(mode: str, rule: str, value: str, scenario: str, settings: Mapping[str, Value]) -> Target:
+    """What a value of a rule repairs in a mode, as target."""
+    return Target(f"{rule}={value}", scenario, mode, (), ((rule, value),), tuple(settings.items()))
+
 
 NOT_FOUND: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Hunt:
-    """The result of hunting a mutant in a range of seeds, up to the first seed that finds it.
+    """The result of hunting a target in a range of seeds, up to the first seed that finds it.
 
     Attributes:
-        mutant: its name.
-        scenario: in which it was hunted.
+        target: what was hunted.
         first: the first seed of the range.
         tried: number of seeds that were run.
-        seconds: CPU time of this process, also of the runs without the mutant.
-        took: in how many runs the mutated place was executed.
-        differed: in how many runs the mutant decided otherwise.
+        seconds: CPU time of this process, also of the counterparts.
+        took: in how many runs the mutated place was executed; for a rule, all that were compared with counterparts.
+        differed: in how many runs the mutant decided otherwise; for a rule, how many differ from their counterparts.
         errors: how many runs ended with an error; they find nothing.
         seed: the seed that found it, `NOT_FOUND` if none did.
         kinds: the violations that found it.
@@ -52,8 +108,7 @@ class Hunt:
         continued: number of further runs, with blows.
     """
 
-    mutant: str
-    scenario: str
+    target: Target
     first: int
     tried: int
     seconds: float
@@ -67,52 +122,42 @@ class Hunt:
 
     @property
     def found(self) -> bool:
-        """Whether a seed found the mutant."""
+        """Whether a seed found the target."""
         return self.seed != NOT_FOUND
 
 
-def hunt(
-    mutant: str,
-    seeds: range,
-    seconds: float | None = None,
-    scenario_name: str = "",
-    blows: int = 0,
-    at_difference: int = 0,
-) -> Hunt:
-    """Hunt a mutant.
+def hunt(target: Target, seeds: range, seconds: float | None = None, blows: int = 0, at_difference: int = 0) -> Hunt:
+    """Hunt a target.
 
     Args:
-        mutant: its name.
+        target: see there.
         seeds: the seeds, in order.
         seconds: CPU time after which no other seed is run.
-        scenario_name: another scenario than the mutant's own.
         blows: number of blows after each early warning.
-        at_difference: number of blows where the mutant decides otherwise, for each seed that finds nothing before.
+        at_difference: number of blows where the run differs from its counterpart.
     """
     prepare_process()
-    spec = named(mutant)
-    scenario = load(scenario_name or spec.scenario).with_settings(dict(spec.settings))
-    base = mode_named(spec.mode)
-    mutated = base.override({"mutant": mutant})
+    scenario = target.load()
+    wrong, right = target.modes
     tried = took = differed = errors = continued = 0
     begun = time.process_time()
     found = NOT_FOUND
     kinds: tuple[str, ...] = ()
     blow = ""
     for seed in seeds:
-        row, mutants = run_mutated(scenario, mutated, seed)
+        row, seen = _compared(target, scenario, seed) if at_difference else run_mutated(scenario, wrong, seed)
         tried += 1
-        took += mutant in mutants.took
-        differed += mutant in mutants.differed
+        took += target.name in seen.took
+        differed += target.name in seen.differed
         errors += row["verdict"] == "error"
         rows: Iterable[Row] = [row]
         if blows and row["warnings"]:
-            rows = run_blows(scenario, mutated, seed, blows=blows)
+            rows = run_blows(scenario, wrong, seed, blows=blows)
         if at_difference:
-            rows = chain(rows, run_at_differences(scenario, mutated, seed, mutants.differences, at_difference))
+            rows = chain(rows, run_at_differences(scenario, wrong, seed, seen.differences, at_difference))
         for one in rows:
             continued += bool(one["blow"])
-            kinds = caused(scenario, base, one, mutated)
+            kinds = caused(scenario, one, wrong, right)
             if kinds:
                 found, blow = seed, one["blow"]
                 break
@@ -121,15 +166,25 @@ def hunt(
         if seconds is not None and time.process_time() - begun > seconds:
             break
     spent = time.process_time() - begun
-    return Hunt(mutant, scenario.name, seeds.start, tried, spent, took, differed, errors, found, kinds, blow, continued)
+    return Hunt(target, seeds.start, tried, spent, took, differed, errors, found, kinds, blow, continued)
 
 
-def caused(scenario: Scenario, base: Mode, row: Row, mutated: Mode) -> tuple[str, ...]:
-    """Violations of a run in the mode `mutated` inside the promise that the same plan and batches lack in `base`."""
+def _compared(target: Target, scenario: Scenario, seed: int) -> tuple[Row, MutantsSeen]:
+    """A run, and where it differs from its counterpart. A mutant knows that by itself; for a rule both are run."""
+    wrong, right = target.modes
+    if wrong.rules.mutant == target.name:
+        return run_mutated(scenario, wrong, seed)
+    row, found = run_compared(scenario, (wrong, right), seed)
+    names = frozenset([target.name])
+    return row, MutantsSeen(names, names if found else frozenset(), found)
+
+
+def caused(scenario: Scenario, row: Row, wrong: Mode, right: Mode) -> tuple[str, ...]:
+    """Violations of a run in the mode `wrong` inside the promise that the same plan and batches lack in `right`."""
     inside = _kinds(row["violations_inside"])
     if not inside or row["verdict"] == "error":
         return ()
-    without = run_row(same_plan(scenario, mutated, row), base, row["seed"])
+    without = run_row(same_plan(scenario, wrong, row), right, row["seed"])
     return tuple(sorted(inside - _kinds(without["violations"]))) if without["verdict"] != "error" else ()
 
 
@@ -155,14 +210,14 @@ def ranges(seeds: range, number: int) -> list[range]:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The hunts of one mutant in disjoint ranges of seeds."""
+    """The hunts of one target in disjoint ranges of seeds."""
 
     hunts: Sequence[Hunt]
 
     @property
-    def mutant(self) -> str:
-        """Its name."""
-        return self.hunts[0].mutant
+    def target(self) -> Target:
+        """What was hunted."""
+        return self.hunts[0].target
 
     @property
     def found(self) -> int:
@@ -171,12 +226,12 @@ class Summary:
 
     @property
     def runs(self) -> int:
-        """The number of runs with the mutant and without blows."""
+        """The number of runs without blows."""
         return sum(one.tried for one in self.hunts)
 
     @property
     def continued(self) -> int:
-        """The number of runs with the mutant and with blows."""
+        """The number of runs with blows."""
         return sum(one.continued for one in self.hunts)
 
     @property
@@ -215,8 +270,10 @@ class Summary:
 
     @property
     def within_budget(self) -> bool | None:
-        """Whether random runs find it within the budget of its tier; None if too few seeds were run to say so."""
-        seeds, budget = self.seeds, named(self.mutant).budget
+        """Whether random runs find it within its budget; None if too few seeds were run to say so."""
+        seeds, budget = self.seeds, self.target.budget
+        if budget is None:
+            return True if seeds is not None else None
         if seeds is not None:
             return seeds <= budget
         return False if max(one.tried for one in self.hunts if not one.found) >= budget else None
@@ -233,42 +290,41 @@ class Summary:
 
 
 def hunts(
-    mutants: Sequence[str],
+    targets: Sequence[Target],
     seeds: range,
     number: int = 1,
     seconds: float | None = None,
-    scenario_name: str = "",
     blows: int = 0,
-    processes: int = 1,
     at_difference: int = 0,
+    processes: int = 1,
 ) -> Iterator[Summary]:
-    """Hunt mutants, each in the same disjoint ranges.
+    """Hunt targets, each in the same disjoint ranges.
 
     Args:
-        mutants: their names.
+        targets: what to hunt.
         seeds: all seeds.
         number: of ranges.
         seconds: CPU time of each range, see `hunt`.
-        scenario_name: see `hunt`.
         blows: see `hunt`.
-        processes: processes that hunt at the same time; 1: only this one.
         at_difference: see `hunt`.
+        processes: processes that hunt at the same time; 1: only this one.
     """
     parts = ranges(seeds, number)
-    how = seconds, scenario_name, blows, at_difference
+    how = seconds, blows, at_difference
     if processes == 1:
-        for mutant in mutants:
-            yield Summary([hunt(mutant, part, *how) for part in parts])
+        for target in targets:
+            yield Summary([hunt(target, part, *how) for part in parts])
         return
     with Workers(processes) as workers:
-        begun = [[workers.pool.submit(hunt, mutant, part, *how) for part in parts] for mutant in mutants]
+        begun = [[workers.pool.submit(hunt, target, part, *how) for part in parts] for target in targets]
         for tasks in begun:
             yield Summary([task.result() for task in tasks])
 
 
 def replay(find: Hunt) -> str:
-    """The command that repeats the run that found a mutant."""
-    spec = named(find.mutant)
-    words = [f"highwater run {find.scenario} --mode {spec.mode} --seed {find.seed} --rule mutant={find.mutant}"]
-    words += [f"--set {key}={shown(value)}" for key, value in spec.settings]
+    """The command that repeats the run that found its target."""
+    target = find.target
+    words = [f"highwater run {target.scenario} --mode {target.base} --seed {find.seed}"]
+    words += [f"--rule {name}={value}" for name, value in target.wrong]
+    words += [f"--set {key}={shown(value)}" for key, value in target.settings]
     return " ".join([*words, f"--blow {find.blow}"] if find.blow else words)

@@ -234,9 +234,9 @@ MUTANTS: Final[dict[str, Mutant]] = {
         ),
         Mutant(
             "log-start-above-hw",
-            "The log start advances beyond the high watermark.",
+            "Retention deletes records above the high watermark, and the log start advances beyond it.",
             "KAFKA-5634",
-            "UnifiedLog#maybeIncrementLogStartOffset",
+            "UnifiedLog#deletableSegments, UnifiedLog#maybeIncrementLogStartOffset",
             2,
             *_ZOOKEEPER,
         ),
@@ -372,7 +372,8 @@ class Mutation:
         is_on: whether the mutant is on.
         took: whether the place was executed.
         differed: whether the mutant's answer differed from the right one.
-        watch: called each time with the broker that lacks something then; 0: the place does not know it.
+        watch: called each time with the broker that the answer is about (0: the place does not know it), and the LEO
+            that it should have if the mutant were right (-1: that of the leader).
     """
 
     __slots__ = ("differed", "is_on", "took", "watch")
@@ -381,13 +382,13 @@ class Mutation:
         self.is_on = is_on
         self.took = False
         self.differed = False
-        self.watch: Callable[[int], None] | None = None
+        self.watch: Callable[[int, int], None] | None = None
 
-    def differs(self, about: int = 0) -> bool:
-        """Ask, in a situation in which the mutant acts differently, whether it is on; `about`: see `watch`."""
+    def differs(self, about: int = 0, leo: int = -1) -> bool:
+        """Ask, in a situation in which the mutant acts differently, whether it is on; see `watch` for the arguments."""
         self.took = self.differed = True
         if self.watch is not None:
-            self.watch(about)
+            self.watch(about, leo)
         return self.is_on
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from highwater.cli.options import SuggestingGroup, duration, json_option
+from highwater.cli.options import SuggestingGroup, duration, json_option, read_rules, set_option
 from highwater.cli.tables import Markdown, Terminal
 from sim import exit_codes
 from sim.errors import InputError
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from highwater.cli.console import Ui
     from scenarios.format.scenario import Scenario
     from scenarios.zoo.census import Census
-    from scenarios.zoo.hunt import Summary
+    from scenarios.zoo.hunt import Hunt, Summary, Target
+    from sim.config import Value
     from sim.protocol.mutants import Mutant
 
 PROCESSES_MAX: Final = 1_024
@@ -62,7 +63,7 @@ def show(ui: Ui, mutant: str, as_json: bool) -> None:
 
 
 @command.command("hunt")
-@click.argument("mutants", metavar="MUTANT...", nargs=-1)
+@click.argument("mutants", metavar="[MUTANT]...", nargs=-1)
 @click.option("--all", "hunts_all", is_flag=True, help="Hunt all mutants.")
 @click.option(
     "--seeds", metavar="A..B", default="0..10000", show_default=True, help="Seeds from A to B, B excluded, in order."
@@ -88,8 +89,18 @@ def show(ui: Ui, mutant: str, as_json: bool) -> None:
     metavar="N",
     type=click.IntRange(0, BLOWS_MAX),
     default=0,
-    help="Continue runs with N blows where the mutant decides otherwise. This hunt is told where the bug is.",
+    help="Continue runs with N blows where they differ from their counterparts. Such a hunt is told where the bug is.",
 )
+@click.option(
+    "--repair",
+    "repairs",
+    metavar="RULE=VALUE",
+    multiple=True,
+    callback=read_rules,
+    help="Hunt what this value of a rule repairs in --mode, in place of a mutant.",
+)
+@click.option("--mode", metavar="NAME", default="", help="The mode that --repair repairs.")
+@set_option
 @click.option("--seconds", metavar="TIME", help="End each range after this CPU time, such as 60s or 2m.")
 @click.option(
     "--local",
@@ -112,38 +123,39 @@ def hunt(
     ranges: int,
     blows: int,
     at_difference: int,
+    repairs: dict[str, str],
+    mode: str,
+    settings: dict[str, Value],
     seconds: str | None,
     local: int,
     form: str,
     as_json: bool,
 ) -> int:
-    """Run seeds of each MUTANT's scenario until one finds it: a violation that the same seed lacks without the mutant.
+    """Run seeds of each MUTANT's scenario until one finds it: a violation that the same plan lacks without the mutant.
 
-    Nothing is stored. The violation has to be inside the promise of the mode.
+    Nothing is stored. The violation has to be inside the promise of the mode. With --repair, the counterparts are runs
+    with that value of a rule.
+
+    With --blows-at-difference, a run goes on where it differs from its counterpart. Whoever changes the protocol has
+    this difference; plain random runs, and TLC's random simulation, have not. So do not compare figures of the two.
 
     Exit 0 when each mutant was found within the budget of its tier, 1 when one was not, 3 when too few seeds were run.
     """
     from highwater.requests import seed_range
     from scenarios.zoo.hunt import hunts, replay
-    from sim.protocol.mutants import MUTANTS, named
 
-    if bool(mutants) == hunts_all:
-        raise InputError("give mutants to hunt, or --all ('highwater zoo list' lists them)")
-    names = list(dict.fromkeys(named(name).name for name in mutants)) or list(MUTANTS)
+    targets = _targets(mutants, scenario, mode, repairs, settings, hunts_all=hunts_all)
     chosen = seed_range(seeds)
     if len(chosen) < ranges:
         raise InputError(f"--seeds {seeds!r} has too few seeds for --ranges {ranges}")
-    if scenario:
-        from scenarios.format.catalogue import load
-
-        _check_random(f"--scenario {scenario}", load(scenario))
     limit = None if seconds is None else duration("--seconds", seconds)
     summaries: list[Summary] = []
     interrupted = False
     try:
-        for summary in hunts(names, chosen, ranges, limit, scenario, blows, local, at_difference):
+        for summary in hunts(targets, chosen, ranges, limit, blows, at_difference, local):
             summaries.append(summary)
-            ui.note(f"{len(summaries)} of {len(names)}: {summary.mutant} found in {summary.found} of {ranges} ranges")
+            name = summary.target.name
+            ui.note(f"{len(summaries)} of {len(targets)}: {name} found in {summary.found} of {ranges} ranges")
     except KeyboardInterrupt:
         interrupted = True
     if as_json:
@@ -154,7 +166,7 @@ def hunt(
             if summary.first_find is not None:
                 ui.line(f"    {replay(summary.first_find)}")
     if interrupted:
-        ui.warn(f"interrupted: {len(names) - len(summaries)} mutants were not hunted to the end")
+        ui.warn(f"interrupted: {len(targets) - len(summaries)} targets were not hunted to the end")
         return exit_codes.INTERRUPTED
     answers = [summary.within_budget for summary in summaries]
     if False in answers:
@@ -221,8 +233,38 @@ def _census_as_json(one: Census) -> dict[str, Any]:
     return {"scenario": one.scenario, "mode": one.mode, "mutants": counts}
 
 
+def _targets(
+    mutants: tuple[str, ...],
+    scenario: str,
+    mode: str,
+    repairs: dict[str, str],
+    settings: dict[str, Value],
+    *,
+    hunts_all: bool,
+) -> list[Target]:
+    """What to hunt: mutants, or what a rule value repairs."""
+    from scenarios.format.catalogue import load
+    from scenarios.format.catalogue import mode as mode_named
+    from scenarios.zoo.hunt import mutant, repaired
+    from sim.protocol.mutants import MUTANTS, named
+
+    if scenario:
+        _check_random(f"--scenario {scenario}", load(scenario))
+    if repairs:
+        if mutants or hunts_all or len(repairs) > 1 or not scenario or not mode:
+            raise InputError("--repair takes one rule, with --mode and --scenario, and no mutants")
+        ((rule, value),) = repairs.items()
+        mode_named(mode)
+        return [repaired(mode, rule, value, scenario, settings)]
+    if mode or settings:
+        raise InputError("--mode and --set go with --repair: a mutant has a mode and settings of its own")
+    if bool(mutants) == hunts_all:
+        raise InputError("give mutants to hunt, or --all ('highwater zoo list' lists them)")
+    return [mutant(name, scenario) for name in dict.fromkeys(named(name).name for name in mutants) or MUTANTS]
+
+
 def _show_hunts(shown: Terminal, summaries: list[Summary], ranges: int) -> None:
-    numbers = ["tier", "seeds", "CPU time", "runs", "took the place", "decided otherwise", "errors"]
+    numbers = ["tier", "seeds", "CPU time", "runs", "continued", "took the place", "decided otherwise", "errors"]
     headers = ["mutant", "tier", "found", *numbers[1:], "violations"]
     shown.table("", headers, [_row(summary, ranges) for summary in summaries], numbers=numbers)
     if ranges > 1:
@@ -236,13 +278,15 @@ def _row(summary: Summary, ranges: int) -> tuple[object, ...]:
     from sim.protocol.mutants import named
 
     seeds, seconds = summary.seeds, summary.seconds
+    target = summary.target
     return (
-        summary.mutant,
-        named(summary.mutant).tier,
+        target.name,
+        named(target.name).tier if target.budget else "-",
         f"{summary.found} of {ranges}",
         "-" if seeds is None else f"{seeds:,.0f}",
         "-" if seconds is None else f"{seconds:.2f} s",
         f"{summary.runs:,}",
+        f"{summary.continued:,}",
         percent(summary.took / summary.runs),
         percent(summary.differed / summary.runs),
         summary.errors,
@@ -251,16 +295,22 @@ def _row(summary: Summary, ranges: int) -> tuple[object, ...]:
 
 
 def _summary_as_json(summary: Summary) -> dict[str, Any]:
-    from dataclasses import asdict
-
     return {
-        "mutant": summary.mutant,
+        "mutant": summary.target.name,
         "found": summary.found,
         "median_seeds": summary.seeds,
         "median_seconds": summary.seconds,
         "within_budget": summary.within_budget,
-        "ranges": [asdict(one) for one in summary.hunts],
+        "ranges": [_hunt_as_json(one) for one in summary.hunts],
     }
+
+
+def _hunt_as_json(one: Hunt) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    plain = asdict(one)
+    del plain["target"]
+    return {"mutant": one.target.name, "scenario": one.target.scenario, **plain}
 
 
 def _as_json(mutant: Mutant) -> dict[str, Any]:

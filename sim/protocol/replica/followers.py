@@ -125,9 +125,11 @@ class Followers:
         for broker, follower in self.states.items():
             if not leads:
                 former = self._former.get(broker)
-                if former is not None and former.leo != UNKNOWN_LEO and mutant.differs(broker):
-                    follower.leo = former.leo
-                    follower.broker_epoch = former.broker_epoch
+                if former is not None and former.leo != UNKNOWN_LEO:
+                    counts = former.leo if broker in isr else 0  # The HW waits for members only.
+                    if mutant.differs(broker, counts):
+                        follower.leo = former.leo
+                        follower.broker_epoch = former.broker_epoch
                 continue
             follower.leader_leo_at_fetch = leo
             follower.fetch_us = now_us if follower.in_isr or self._decide.fetched_at_reelection.yes() else NEVER_US

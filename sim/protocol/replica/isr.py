@@ -114,7 +114,7 @@ class IsrMembership:
         if (
             follower.leo < epoch_start
             and decide.joins_at_epoch_start.yes()
-            and not decide.mutants.join_below_epoch_start.differs(follower.broker)
+            and not decide.mutants.join_below_epoch_start.differs(follower.broker, epoch_start)
         ):
             return False
         return self.is_eligible(follower)

@@ -527,7 +527,7 @@ class Partition(ReadableReplica):
         mutants = self.decide.mutants
         mutants.join_below_hw.took = mutants.join_below_epoch_start.took = True
         joins = (
-            follower.leo >= self.hw or mutants.join_below_hw.differs(follower.broker)
+            follower.leo >= self.hw or mutants.join_below_hw.differs(follower.broker, self.hw)
         ) and self._membership.may_join(follower, self.epoch_start)
         if self.decide.plugged:
             at = IsrJoin(
@@ -549,7 +549,7 @@ class Partition(ReadableReplica):
             if (
                 other.leo == UNKNOWN_LEO
                 and self.process.is_alive(other.broker)
-                and mutants.join_without_fetch.differs(other.broker)
+                and mutants.join_without_fetch.differs(other.broker, self.hw)
             ):
                 members.add(other.broker)
         return self._propose(tuple(broker for broker in self.replicas if broker in members), advances_hw=advances_hw)

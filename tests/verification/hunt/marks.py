@@ -51,6 +51,7 @@ class Case:
         mark: CPU seconds that random runs should need at most.
         broken: rule values that are laid over the mode of the bug, which repairs them.
         blows: blows after each early warning.
+        at_difference: blows where a run differs from its counterpart: a hunt that is told where the bug is.
     """
 
     about: str
@@ -59,6 +60,7 @@ class Case:
     mark: float
     broken: Mapping[str, str] = field(default_factory=dict)
     blows: int = 0
+    at_difference: int = 0
 
     @property
     def runs(self) -> tuple[object, ...]:
