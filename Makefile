@@ -150,7 +150,7 @@ claims: build/compiled/done
 marks: build/compiled/done
 	rm -rf build/compiled/tests
 	cp -r tests build/compiled
-	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m tests.verification.hunt.marks $(if $(ONLY),--only "$(ONLY)") $(if $(SECONDS),--seconds $(SECONDS))
+	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m tests.verification.hunt.marks $(if $(ONLY),--only "$(ONLY)") $(if $(SECONDS),--seconds $(SECONDS)) $(if $(AT_DIFFERENCE),--at-difference)
 
 # Hours: 50,000 runs of drawn scenario files with drawn settings in clusters of any shape, of the compiled build, each in a
 # process of its own. None may end with an error, or take more than 30 s or 500 MB; histories are equal with and without

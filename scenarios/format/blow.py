@@ -26,7 +26,7 @@ BLOWS_MAX: Final = 10_000
 """Most blows after one warning."""
 DIFFERENCE: Final = "difference"
 """Stands for the kind of warning in a blow at a difference."""
-_ONE: Final = re.compile(r"([a-z-]+)((?::[0-9]{1,4})*)@([0-9]{1,15})\.([0-9]{1,9})")
+_ONE: Final = re.compile(r"([a-z-]+)((?::[1-9][0-9]{0,3})*)@([0-9]{1,15})\.([0-9]{1,9})")
 
 
 @dataclass(frozen=True, slots=True)

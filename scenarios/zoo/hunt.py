@@ -324,7 +324,8 @@ def hunts(
 def replay(find: Hunt) -> str:
     """The command that repeats the run that found its target."""
     target = find.target
-    words = [f"highwater run {target.scenario} --mode {target.base} --seed {find.seed}"]
+    program = "replay" if find.blow else "run"
+    words = [f"highwater {program} {target.scenario} --mode {target.base} --seed {find.seed}"]
     words += [f"--rule {name}={value}" for name, value in target.wrong]
     words += [f"--set {key}={shown(value)}" for key, value in target.settings]
     return " ".join([*words, f"--blow {find.blow}"] if find.blow else words)

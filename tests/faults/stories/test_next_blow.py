@@ -65,3 +65,25 @@ def test_a_plan_has_targets_that_a_plan_may_have() -> None:
         for fault in draw(variant, leader=3 if variant % 2 else 0).faults:
             assert not KINDS[fault.kind].problem(fault.targets, fault.value), fault
             assert all(target != next_blow.WEAK for target in fault.targets)
+
+
+def test_a_blow_at_a_difference_strikes_the_brokers_that_it_is_about() -> None:
+    struck, kinds = 0, set()
+    for variant in range(400):
+        blow = next_blow.draw_at_difference(Streams(variant)("blow"), (3, 1), 1, ALL, AT_US)
+        assert all(fault.at_us > AT_US for fault in blow.faults)
+        assert all(at_us > AT_US for at_us, _ in blow.batches)
+        assert blow.end_us > max(at_us for at_us, _ in blow.batches)
+        struck += any(3 in fault.targets for fault in blow.faults)
+        kinds |= {fault.kind for fault in blow.faults}
+        leaders = [fault for fault in blow.faults if fault.targets == (LEADER,)]
+        assert all(fault.kind in {*next_blow.CHANGES, *next_blow.OPEN, *next_blow.LOSSES} for fault in leaders)
+    assert struck > 200
+    assert kinds == {*next_blow.CHANGES, *next_blow.OPEN, *next_blow.LOSSES, "next-batches"}
+
+
+def test_a_difference_about_no_broker_strikes_the_others_of_the_leader() -> None:
+    blows = [next_blow.draw_at_difference(Streams(seed)("blow"), (), 1, ALL, AT_US) for seed in range(100)]
+    assert {target for blow in blows for fault in blow.faults for target in fault.targets if target > 0} >= set(
+        ALL.brokers
+    ) - {1}

@@ -18,6 +18,13 @@ def test_text_and_blows_are_the_same() -> None:
     assert to_text(()) == ""
 
 
+def test_a_blow_at_a_difference_names_its_brokers() -> None:
+    text = "difference:3:1@81234567.3+difference@81300000.0"
+    blows = parse(text)
+    assert blows == (Blow("difference", 81_234_567, 3, (3, 1)), Blow("difference", 81_300_000, 0))
+    assert to_text(blows) == text
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -26,6 +33,8 @@ def test_text_and_blows_are_the_same() -> None:
         ("quorum-not-supreset@1.0", "did you mean 'quorum-not-superset'?"),
         ("committed-loss@1.0", "no early warning is called 'committed-loss'"),
         ("global-loss@5.0+global-loss@5.1", "must ascend"),
+        ("global-loss:2@5.0", "only a difference names brokers"),
+        ("difference:@5.0", "WARNING@TIME_US.VARIANT is needed"),
     ],
 )
 def test_malformed_blows_are_refused(text: str, problem: str) -> None:

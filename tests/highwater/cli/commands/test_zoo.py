@@ -6,6 +6,7 @@ from sim.protocol.mutants import MUTANTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.conftest import Call
 
@@ -96,3 +97,33 @@ def test_runs_in_which_mutants_would_differ_are_counted(highwater: Callable[...,
 def test_mutants_are_not_counted_in_scripted_scenarios(highwater: Callable[..., Call]) -> None:
     call = highwater("zoo", "count", "kafka-2334")
     assert (call.code, call.err) == (2, "highwater: kafka-2334: a scripted scenario is the same at every seed\n")
+
+
+def test_a_hunt_strikes_where_the_mutant_decides_otherwise(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    words = ("zoo", "hunt", "join-below-epoch-start", "--scenario", "windows", "--seeds", "30000006..30000010")
+    assert highwater(*words).code == 3
+    call = highwater(*words, "--blows-at-difference", "8")
+    assert call.code == 0
+    line = next(line for line in call.out.splitlines() if "highwater replay windows" in line)
+    assert "--blow difference:" in line
+    again = highwater(*line.split()[1:], "--output", tmp_path)
+    assert again.code == 0
+    assert "committed-loss        inside" in again.out
+
+
+def test_a_hunt_takes_a_repair_in_place_of_a_mutant(highwater: Callable[..., Call]) -> None:
+    words = ("zoo", "hunt", "--mode", "kip279", "--repair", "isr_join=leader-epoch-start", "--scenario", "chaos")
+    call = highwater(*words, "--seeds", "0..3", "--blows-at-difference", "2", "--json")
+    assert call.code == 3
+    (part,) = call.json["mutants"][0]["ranges"]
+    assert (part["mutant"], part["scenario"], part["tried"], part["took"]) == (
+        "isr_join=leader-epoch-start",
+        "chaos",
+        3,
+        3,
+    )
+    for more in ((), ("--scenario", "chaos"), ("join-below-hw", "--mode", "kip279", "--scenario", "chaos")):
+        refused = highwater("zoo", "hunt", "--repair", "isr_join=leader-epoch-start", *more)
+        assert refused.code == 2
+        assert "--repair takes one rule, with --mode and --scenario, and no mutants" in refused.err
+    assert "go with --repair" in highwater("zoo", "hunt", "join-below-hw", "--mode", "kip279").err
