@@ -40,6 +40,9 @@ class FaultBounds:
         window_percent: share of incidents in which a broker ends right after batches that were sent while a change was
             under way (`faults.stories.window`).
         others_percent: share of seeds whose faults strike by the roles of another partition than the first.
+        copying_percent: share of incidents in which a broker ends while a quota holds back the copy of its log in
+            another log directory (`faults.stories.copies`).
+        one_directory_percent: share of the faults of a disk that strike one log directory alone.
     """
 
     horizon_us: int
@@ -60,6 +63,8 @@ class FaultBounds:
     overtaking_percent: int = 0
     window_percent: int = 0
     others_percent: int = 0
+    copying_percent: int = 0
+    one_directory_percent: int = 0
 
 
 SHARES: Final = (
@@ -71,6 +76,7 @@ SHARES: Final = (
     "operating_percent",
     "overtaking_percent",
     "window_percent",
+    "copying_percent",
 )
 """Shares of incidents, which add up to at most 100."""
 

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, ClassVar, Final
 
 from faults.bounds import FaultBounds, Limits, aim
-from faults.plan import CONTROLLER, LEADER, Fault
+from faults.plan import ALL_DIRECTORIES, CONTROLLER, LEADER, Fault
 from sim.hosts.cluster import Cluster
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.streams import Stream, integer
@@ -195,6 +195,8 @@ class FaultKind:
         moves_leader: whether another broker leads after it has struck the leader.
         loses_records: whether a broker loses records from its disk or page cache.
         of_partition: whether it is about one partition, which a script may name.
+        of_directory: whether it may strike one log directory alone (`faults.plan.Fault.directory`), which a script may
+            name.
         roles: its roles in known failures; older kinds are listed where plans are drawn.
     """
 
@@ -208,6 +210,7 @@ class FaultKind:
     moves_leader: ClassVar[bool] = False
     loses_records: ClassVar[bool] = False
     of_partition: ClassVar[bool] = False
+    of_directory: ClassVar[bool] = False
     roles: ClassVar[tuple[Role, ...]] = ()
 
     # Strike.
@@ -265,6 +268,8 @@ class FaultKind:
             found[amount.param] = amount.given
         if duration is not None:
             found[duration.param] = MS
+        if self.of_directory:
+            found["directory"] = Param("directory")
         if self.of_partition:
             found["partition"] = Param("partition")
         return found
@@ -281,6 +286,7 @@ class FaultKind:
             both_ways="from" in params and params.get("both_ways", True),
             value=self.value_of(params),
             partition=params.get("partition", ""),
+            directory=params["directory"] if self.of_directory and "directory" in params else ALL_DIRECTORIES,
         )
 
     def targets_of(self, params: Mapping[str, Any]) -> tuple[int, ...]:

@@ -11,10 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-PLAN_VERSION: Final = 5
+PLAN_VERSION: Final = 6
 """Version 1 lacks `Fault.value` and `Fault.replicas`, version 2 `Fault.trigger`, version 3 `Fault.partition`, version 4
-`Trigger.sequence`.
+`Trigger.sequence`, version 5 `Fault.directory`.
 """
+ALL_DIRECTORIES: Final = 0
+"""Log directory: all of them, and so the whole disk."""
+ITS_DIRECTORY: Final = -1
+"""Log directory: the one with the files of the partition that the fault is about."""
 LEADER: Final = -1
 """Target: the leader when the fault strikes."""
 CONTROLLER: Final = -2
@@ -83,6 +87,8 @@ class Fault:
         replicas: for a reassignment, the new assignment.
         trigger: the step that it waits for; None: it strikes at `at_us`.
         partition: the topic or partition that it is about; empty: the first partition, or a topic that `value` picks.
+        directory: for kinds with `faults.kind.FaultKind.of_directory`, the number of the log directory that it strikes
+            alone, counted on from 1 if there are not so many; `ALL_DIRECTORIES`, `ITS_DIRECTORY`.
     """
 
     kind: str
@@ -95,6 +101,7 @@ class Fault:
     replicas: tuple[int, ...] = ()
     trigger: Trigger | None = None
     partition: str = ""
+    directory: int = ALL_DIRECTORIES
 
     def __init__(
         self,
@@ -108,6 +115,7 @@ class Fault:
         replicas: tuple[int, ...] = (),
         trigger: Trigger | None = None,
         partition: str = "",
+        directory: int = ALL_DIRECTORIES,
     ) -> None:
         self.kind = kind
         self.at_us = at_us
@@ -119,6 +127,7 @@ class Fault:
         self.replicas = replicas
         self.trigger = trigger
         self.partition = partition
+        self.directory = directory
 
     def delay_us(self, place: int) -> int:
         """The delay between the strike and the target at index `place`."""
@@ -132,6 +141,12 @@ class Fault:
     def with_targets(self, targets: tuple[int, ...]) -> Fault:
         """A copy with other targets."""
         return self._copy(targets, self.trigger)
+
+    def within(self, directory: int) -> Fault:
+        """A copy that strikes one log directory, or all of them."""
+        found = self._copy(self.targets, self.trigger)
+        found.directory = directory
+        return found
 
     def about(self, partition: str) -> Fault:
         """A copy about another partition."""
@@ -151,6 +166,7 @@ class Fault:
             self.replicas,
             trigger,
             self.partition,
+            self.directory,
         )
 
     def row(self) -> tuple[str | int, ...]:
@@ -160,6 +176,8 @@ class Fault:
             more += self.trigger.row()
         if self.partition:
             more += ("of", self.partition)
+        if self.directory:
+            more += ("within", self.directory)
         return (self.kind, self.at_us, *self.targets, self.lasts_us, *self.delays_us, self.both_ways, *more)
 
 
@@ -195,6 +213,7 @@ def plan_from_json(data: Mapping[str, Any]) -> Plan:
                 tuple(fault.get("replicas", ())),
                 Trigger(**fault["trigger"]) if fault.get("trigger") else None,
                 fault.get("partition", ""),
+                fault.get("directory", ALL_DIRECTORIES),
             )
             for fault in data["faults"]
         )

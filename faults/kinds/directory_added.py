@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from faults.kind import Role
 from faults.kinds.stops import BrokerStop
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
@@ -21,6 +22,8 @@ class DirectoryAdded(BrokerStop):
         "shut a broker down in a controlled way, and add an empty log directory to its log.dirs, unless it has one "
         "directory or sixteen; without restart_ms it stays down until a start"
     )
+
+    roles: ClassVar[tuple[Role, ...]] = (Role.LEAVE_ISR,)
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
         """Shut the broker down; False if it is down and gets no directory."""

@@ -1,10 +1,14 @@
-"""Disk replaced: a machine dies and comes back with an empty disk."""
+"""Disk replaced: a machine dies and comes back with an empty disk.
+
+Each log directory is a disk of its own: if one alone is replaced, the process is killed, and the other directories keep
+their files.
+"""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from faults.kinds.stops import BrokerStop
+from faults.kinds.stops import BrokerStop, struck_directory
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 
@@ -14,10 +18,13 @@ class DiskReplaced(BrokerStop):
 
     name: ClassVar[str] = "disk-replaced"
     meaning: ClassVar[str] = (
-        "stop a machine and replace its disk by an empty one; without restart_ms it stays down until a start"
+        "stop a machine and replace its disk by an empty one, with directory kill its process and replace only this "
+        "log directory; without restart_ms it stays down until a start"
     )
     loses_records: ClassVar[bool] = True
+    of_directory: ClassVar[bool] = True
 
-    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Replace the disk; False if no process ran and the disk was empty."""
-        return cluster.machines.replace_disk(target)
+        place = struck_directory(cluster, fault, target)
+        return cluster.machines.replace_directory(target, place) if place else cluster.machines.replace_disk(target)

@@ -1,10 +1,14 @@
-"""Disk stall: a disk does not respond for a while; its broker's partition is blocked, its session stays open."""
+"""Disk stall: a disk does not respond for a while; its broker's partitions are blocked, its session stays open.
+
+Each log directory is a disk of its own: one that stalls alone blocks only what writes to it.
+"""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from faults.kind import BROKER, STALLED, Duration, FaultKind, Targets
+from faults.kinds.stops import struck_directory
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 
@@ -13,14 +17,23 @@ class DiskStall(FaultKind):
     """See the module."""
 
     name: ClassVar[str] = "disk-stall"
-    meaning: ClassVar[str] = "stall a broker's disk; without for_ms until the end"
+    meaning: ClassVar[str] = (
+        "stall a broker's disk, with directory only writes to this log directory; without for_ms until the end"
+    )
     targets: ClassVar[Targets] = BROKER
     duration: ClassVar[Duration | None] = STALLED
+    of_directory: ClassVar[bool] = True
 
-    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
+    def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Stall the disk; False if no process serves, or it is stalled already."""
-        return cluster.machines.stall_disk(target)
+        place = struck_directory(cluster, fault, target)
+        return (
+            cluster.machines.stall_directory(target, place, by=fault) if place else cluster.machines.stall_disk(target)
+        )
 
-    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:  # noqa: ARG002
+    def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
         """End the stall, unless the process ended."""
-        cluster.machines.unstall_disk(target)
+        if struck_directory(cluster, fault, target):
+            cluster.machines.unstall_directory(target, by=fault)
+        else:
+            cluster.machines.unstall_disk(target)

@@ -17,8 +17,8 @@ from faults.bounds import FaultBounds, Limits
 from faults.kind import Role
 from faults.kinds.controlled_restart import ControlledRestart
 from faults.kinds.registry import KINDS, LINKS, kinds_with
-from faults.plan import CONTROLLER, ISR_MEMBER, LAST_TARGET, LEADER, STEP_BROKER, Fault, Plan, Trigger
-from faults.stories import last_replica, operations, overtaking, reassignments, window
+from faults.plan import CONTROLLER, ISR_MEMBER, ITS_DIRECTORY, LAST_TARGET, LEADER, STEP_BROKER, Fault, Plan, Trigger
+from faults.stories import copies, last_replica, operations, overtaking, reassignments, window
 from sim.config import NEVER
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.scheduler import BudgetError
@@ -33,6 +33,7 @@ MOVING: Final = "moving"
 OPERATING: Final = "operating"
 OVERTAKING: Final = "overtaking"
 WINDOW: Final = "window"
+COPYING: Final = "copying"
 SIZES: Final = {
     BURST: (2, 3),
     CHAIN: (3, 5),
@@ -41,6 +42,7 @@ SIZES: Final = {
     OPERATING: (operations.LEAST, 8),
     OVERTAKING: (overtaking.LEAST, 5),
     WINDOW: (window.LEAST, window.MOST),
+    COPYING: (copies.LEAST, copies.MOST),
 }
 """Bounds of the number of faults of an incident."""
 BURST_GAPS_US: Final = (0, 50_000, 3_000_000)
@@ -52,6 +54,8 @@ ROLLING_GAPS_US: Final = (2_000_000, 20_000_000, 40_000_000)
 ROLLING_RESTART_US: Final = (500_000, 10_000_000)
 WAIT_US: Final = (5_000_000, 60_000_000)
 """How long a fault waits for its step: enough for a session expiry and an election."""
+STRUCK_DIRECTORIES: Final = (ITS_DIRECTORY, ITS_DIRECTORY, ITS_DIRECTORY, 1, 2, 3)
+"""Log directories that faults of one directory strike, repeated by weight."""
 OCCURRENCES: Final = (1, 1, 1, 2, 3, 6)
 AFTER_US: Final = (0, 300, 300, 3_000, 1_000_000)
 """Longest delays between step and strike."""
@@ -83,7 +87,7 @@ MOMENTS: Final = {
     "controller": 1,
 }
 """Moment that faults wait for (`sim.history.steps.MOMENTS`) -> weight; for ``message-late`` faults wait only in stories
-that hold a message back.
+that hold a message back, for ``directory-assigned`` only in those of copies.
 """
 
 
@@ -229,6 +233,7 @@ def draw_incidents(
             (OPERATING, bounds.operating_percent),
             (OVERTAKING, bounds.overtaking_percent),
             (WINDOW, bounds.window_percent),
+            (COPYING, bounds.copying_percent),
         ):
             if 0 <= percent < share:
                 style = other
@@ -318,7 +323,22 @@ def draw_plan(streams: Streams, limits: Limits, incidents: Sequence[Incident], b
                 moment = "append" if unread else choice(own, _MOMENTS)
                 fault = fault.with_trigger(_draw_trigger(own, moment, at_us, last_us))
             faults.append(fault)
+    faults = _within_directories(streams, faults, bounds.one_directory_percent)
     return Plan(tuple(sorted(faults, key=lambda fault: fault.at_us)))
+
+
+def _within_directories(streams: Streams, faults: list[Fault], percent: int) -> list[Fault]:
+    """Let a share of the faults that can strike one log directory alone do so, mostly that of their partition."""
+    if not percent:
+        return faults
+    stream = streams("directories")
+    found = []
+    for fault in faults:
+        if KINDS[fault.kind].of_directory and stream.random() * 100 < percent:
+            found.append(fault.within(choice(stream, STRUCK_DIRECTORIES)))
+        else:
+            found.append(fault)
+    return found
 
 
 def _draw_requests(
@@ -330,7 +350,9 @@ def _draw_requests(
     limits: Limits,
     last_us: int,
 ) -> list[Fault]:
-    """Draw an incident of reassignments, operations, overtaking or a window; no faults if its style is another."""
+    """Draw an incident of reassignments, operations, overtaking, a window or copies; no faults if its style is
+    another.
+    """
     at_us = incident.at_us
     if incident.style == MOVING and incident.faults >= reassignments.LEAST and reassignments.MOVES in possible:
         return reassignments.draw(streams(f"moving:{first}"), incident.faults, possible, limits, at_us, last_us)
@@ -340,6 +362,8 @@ def _draw_requests(
         return overtaking.draw(streams(f"overtaking:{first}"), incident.faults, kinds, limits, at_us, last_us)
     if incident.style == WINDOW and incident.faults >= window.LEAST and len(limits.brokers) > 1:
         return window.draw(streams(f"window:{first}"), incident.faults, kinds, limits, at_us, last_us, first + 1)
+    if incident.style == COPYING and incident.faults >= copies.LEAST:
+        return copies.draw(streams(f"copying:{first}"), incident.faults, limits, at_us, last_us, first + 1)
     return []
 
 

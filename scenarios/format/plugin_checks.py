@@ -66,6 +66,7 @@ KIND_ATTRIBUTES: Final[Mapping[str, _Types]] = {
     "moves_leader": (bool,),
     "loses_records": (bool,),
     "of_partition": (bool,),
+    "of_directory": (bool,),
     "roles": (tuple,),
 }
 _TARGETS: Final[Mapping[str, _Types]] = {
@@ -188,6 +189,8 @@ def fault_kind(kind: FaultKind) -> None:
             words = did_you_mean(duration.bounds, _DURATIONS)
             raise InputError(f"{what}: duration: bounds = {duration.bounds!r} is no bound of durations{words}")
         taken.append(duration.param)
+    if kind.of_directory:
+        taken.append("directory")
     if kind.of_partition:
         taken.append("partition")
     for place, name in enumerate(taken):

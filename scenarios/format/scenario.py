@@ -19,6 +19,8 @@ from sim.config import Value, shown
 from sim.environment.topology import Topology
 
 SCENARIO_VERSION: Final = 1
+LATER_SHARES: Final = ("others_percent", "copying_percent", "one_directory_percent")
+"""Shares of ``[faults]`` that a hashed scenario has only if they are not 0, because they are newer than its hash."""
 PlannedSend = tuple[int, int, int, int]
 """A batch of a random run: first record id, records, acks, time in us."""
 
@@ -307,8 +309,9 @@ class Scenario:
                 del topic["directory"]
         if not self.without_faults:
             del plain["without_faults"]
-        if plain["faults"] and not plain["faults"]["others_percent"]:
-            del plain["faults"]["others_percent"]
+        for share in LATER_SHARES if plain["faults"] else ():
+            if not plain["faults"][share]:
+                del plain["faults"][share]
         patterns = [line["when"] for line in plain["script"] if line["when"]] + [
             line["pattern"] for line in plain["story"]
         ]

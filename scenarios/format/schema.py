@@ -23,6 +23,7 @@ from pydantic import (
 
 from faults.bounds import SHARES, FaultBounds
 from faults.kinds.registry import ADDED, KINDS, LINKS
+from faults.stories import copies
 from faults.stories.reassignments import MOVES
 from scenarios import paths
 from scenarios.format import fields, json_parts
@@ -80,6 +81,15 @@ def _moving(value: int, info: ValidationInfo) -> int:
     kinds = info.data.get("kinds", [])
     if value and kinds and MOVES not in kinds:
         raise ValueError(f"it needs the kind '{MOVES}'")
+    return value
+
+
+def _copying(value: int, info: ValidationInfo) -> int:
+    """Incidents of copies need the kinds of which they consist."""
+    kinds = info.data.get("kinds", [])
+    missing = [kind for kind in copies.NEEDS if kind not in kinds]
+    if value and kinds and missing:
+        raise ValueError(f"it needs the kind '{missing[0]}'")
     return value
 
 
@@ -244,7 +254,11 @@ _DRAWN: Final[dict[str, Any]] = {
     "kinds": Annotated[list[Annotated[str, _word(fields.FAULT_KIND, KINDS)]], Field(min_length=1)],
 }
 """Types of fields that are not pairs of bounds."""
-_NEEDS: Final = {"standing_percent": (AfterValidator(_standing),), "moving_percent": (AfterValidator(_moving),)}
+_NEEDS: Final = {
+    "standing_percent": (AfterValidator(_standing),),
+    "moving_percent": (AfterValidator(_moving),),
+    "copying_percent": (AfterValidator(_copying),),
+}
 
 
 def _in_file(field: DataclassField[Any]) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ from typing import Final
 from faults.kinds.groups import GROUPINGS
 from faults.kinds.registry import KINDS, LINKS
 from faults.kinds.topic_changes import OF_TOPICS
-from faults.plan import FOLLOWERS, LAST_TARGET, STEP_BROKER, Fault
+from faults.plan import ALL_DIRECTORIES, FOLLOWERS, ITS_DIRECTORY, LAST_TARGET, STEP_BROKER, Fault
 from scenarios.format.scenario import PlannedSend, Topic
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import FACTOR
@@ -198,12 +198,14 @@ def fewer_directories(case: Case) -> Iterator[Case]:
 
 def _directory(fault: Fault) -> int:
     """The number of the log directory that a fault names; 0: none."""
-    amount = KINDS[fault.kind].amount
-    return fault.value if amount is not None and amount.param == DIRECTORY else 0
+    kind = KINDS[fault.kind]
+    if kind.of_directory:
+        return max(0, fault.directory)
+    return fault.value if kind.amount is not None and kind.amount.param == DIRECTORY else 0
 
 
 def _of_any_directory(fault: Fault) -> Fault:
-    return replace(fault, value=0)
+    return fault.within(ALL_DIRECTORIES) if KINDS[fault.kind].of_directory else replace(fault, value=0)
 
 
 def without_topology(case: Case) -> Case | None:
@@ -253,6 +255,9 @@ def simpler_faults(fault: Fault, realised: Sequence[RealisedFault]) -> Iterator[
         yield replace(fault, both_ways=False)
     if _directory(fault):
         yield _of_any_directory(fault)
+    if fault.directory == ITS_DIRECTORY:
+        yield fault.within(ALL_DIRECTORIES)
+        yield from (fault.within(number) for number in (1, 2))
     if fault.partition and fault.kind not in OF_TOPICS:
         yield fault.about("")
 

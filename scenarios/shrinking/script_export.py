@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from faults.kind import LINK
 from faults.kinds.registry import KINDS
-from faults.plan import Fault
+from faults.plan import ALL_DIRECTORIES, Fault
 from scenarios.format.scenario import Scenario, Topic
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.cause import FACTOR
@@ -129,10 +129,8 @@ def _params(fault: Fault, targets: tuple[int, ...]) -> dict[str, Any]:
             params[name] = fault.both_ways
         elif name == "replicas":
             params[name] = list(fault.replicas)
-        elif name in ("partition", "topic"):
-            if name == "topic" and not fault.partition:
-                raise NotScriptedError(f"a {fault.kind} picks its topic by a number")
-            params |= {name: fault.partition} if fault.partition else {}
+        elif name in ("partition", "topic") or (name == "directory" and kind.of_directory):
+            params |= _if_named(fault, name)
         elif kind.amount is not None and name == kind.amount.param:
             given = kind.amount.given
             if fault.value or given.required or given.default is not None:
@@ -140,6 +138,14 @@ def _params(fault: Fault, targets: tuple[int, ...]) -> dict[str, Any]:
         elif fault.lasts_us >= 0:
             params[name] = fault.lasts_us // 1_000
     return params
+
+
+def _if_named(fault: Fault, name: str) -> dict[str, Any]:
+    """A partition, topic or log directory, which a line has only if the fault names one."""
+    if name == "topic" and not fault.partition:
+        raise NotScriptedError(f"a {fault.kind} picks its topic by a number")
+    value = max(ALL_DIRECTORIES, fault.directory) if name == "directory" else fault.partition
+    return {name: value} if value else {}
 
 
 # The file.

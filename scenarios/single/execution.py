@@ -40,6 +40,7 @@ from sim.kernel.streams import Streams, choice
 from sim.protocol.client.sender import ProducerBatch
 from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.log.log import Log
+from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.modes import Mode, Promised
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import Rules
@@ -466,6 +467,8 @@ class Execution:
                 live[broker] = replica.partition
         failure = convergence.failure(now_us)
         offline = cluster.machines.offline_replicas(name, state.replicas)
+        if failure is not None and leader is not None and self._has_too_few(name, state, offline):
+            failure, self.stalled = None, True
         if failure is not None and cluster.control.waits_for_operator(state, offline):
             # Without ELR, only the last member of the ISR can be elected.
             counts = not state.isr or self.promised.counts_damage
@@ -478,6 +481,13 @@ class Execution:
         led = None if leader is None else leader.replica(name)
         checkers = self.further_checkers.get(name, self.checkers)
         checkers.final(RunEnd(None if led is None else led.partition, logs, live, now_us))
+
+    def _has_too_few(self, name: str, state: LeaderAndIsr, offline: Sequence[int]) -> bool:
+        """Whether a partition has fewer replicas in working log directories than ``min.insync.replicas``, so that an
+        operator has to repair one.
+        """
+        needed = min(self.cluster.control.min_isr_of(name), len(state.replicas))
+        return bool(offline) and len(state.replicas) - len(offline) < needed
 
     def abort(self) -> None:
         """End an exhausted run: label the violations so far."""

@@ -20,7 +20,16 @@ from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
 from faults.kinds.reassignment import Reassignment
 from faults.kinds.registry import KINDS
-from faults.plan import FOLLOWERS, PLAN_VERSION, Fault, Plan, Trigger, plan_from_json
+from faults.plan import (
+    ALL_DIRECTORIES,
+    FOLLOWERS,
+    ITS_DIRECTORY,
+    PLAN_VERSION,
+    Fault,
+    Plan,
+    Trigger,
+    plan_from_json,
+)
 from scenarios import paths
 from scenarios.format import catalogue, fields
 from scenarios.format.scenario import (
@@ -335,7 +344,14 @@ _TYPES: Final[dict[str, Any]] = {
     "tuple": list[Annotated[int, _within(-1 << 62, 1 << 62)]],
 }
 """Type of a field of `Fault` or `Trigger`, as `_type` names it -> its type in a file."""
-_LATER: Final[dict[str, Any]] = {"value": 0, "replicas": [], "trigger": None, "partition": "", "sequence": 0}
+_LATER: Final[dict[str, Any]] = {
+    "value": 0,
+    "replicas": [],
+    "trigger": None,
+    "partition": "",
+    "directory": ALL_DIRECTORIES,
+    "sequence": 0,
+}
 """Fields of a fault or trigger that plans of earlier versions lack -> default."""
 
 
@@ -354,6 +370,8 @@ def _strikes(fault: Any, brokers: int) -> Any:
     problem = KINDS[fault.kind].problem(tuple(fault.targets), fault.value)
     if problem:
         raise InputError(problem)
+    if fault.directory != ALL_DIRECTORIES and not KINDS[fault.kind].of_directory:
+        raise InputError(f"directory = {fault.directory}: {fault.kind!r} strikes no log directory alone")
     replicas = fault.replicas
     if fault.kind == Reassignment.name and (not replicas or min(replicas) < 1 or len(set(replicas)) < len(replicas)):
         raise InputError(f"replicas: {replicas}: distinct brokers are needed")
@@ -375,7 +393,12 @@ def _model(kind: type, **types: Any) -> type[Table]:
 _Trigger: Final = _model(
     Trigger, moment=Annotated[str, _word(MOMENTS, "moment")], occurrence=Annotated[int, _within(1, 1 << 62)]
 )
-_Fault: Final = _model(Fault, lasts_us=Annotated[int, _within(-1, 1 << 62)], trigger=_Trigger | None)
+_Fault: Final = _model(
+    Fault,
+    lasts_us=Annotated[int, _within(-1, 1 << 62)],
+    trigger=_Trigger | None,
+    directory=Annotated[int, _within(ITS_DIRECTORY, DIRECTORIES_MAX)],
+)
 
 
 class _Plan(Table):

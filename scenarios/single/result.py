@@ -65,7 +65,8 @@ class RunResult:
         horizon_us: when a drawn run was healed; None in a scripted one.
         older: brokers that began in an older mode.
         shown: the partition that trace, replicas, metrics and pictures are about, if there are several.
-        stalled: whether there was no leader in the end, and the rules wait for an operator.
+        stalled: whether there was no leader in the end, or too few replicas in working log directories, and the rules
+            wait for an operator.
         traceback: of the exception that ended it with verdict ``error``; empty without one.
     """
 

@@ -222,8 +222,15 @@ class LogDirectories:
         """Lose what the machine had not written when its power failed; returns the lost batches by partition."""
         for future in self.futures.values():
             if future.storage is not None:
-                future.storage.power_lost(now_us)
-        return {name: storage.power_lost(now_us) for name, storage in self.storages.items()}
+                future.storage.power_lost(future.directory.writable_us(now_us))
+        if not self.are_several:
+            return self.all[0].power_lost(now_us)
+        failed = [directory for directory in self.all if directory.failed]
+        return {
+            name: batches
+            for directory in (*failed, *self.online)
+            for name, batches in directory.power_lost(now_us).items()
+        }
 
     def corrupt_tails(self, count: int) -> dict[str, list[Batch]]:
         """See `LogDirectory.corrupt_tails`; directories that have failed stay as they are."""
@@ -241,8 +248,8 @@ class LogDirectories:
         directory.clean_broker_epoch = NO_BROKER_EPOCH
         for future in self.futures.values():
             if future.storage is not None and future.directory is directory:
-                future.storage.power_lost(now_us)
-        return {name: storage.power_lost(now_us) for name, storage in directory.storages.items()}
+                future.storage.power_lost(directory.writable_us(now_us))
+        return directory.power_lost(now_us)
 
     def abandon(self, name: str, live: Sequence[LogDirectory]) -> list[Batch]:
         """Delete the old files of a replica, whose directory is not among those that its process uses (`live`), because

@@ -110,6 +110,7 @@ class LogDirectory:
         storages: the files of each replica, by partition.
         number: see above.
         failed: whether it has failed, so that no process uses it.
+        stalled_us: since when it does not answer, while other directories do; -1: it does.
         is_new: whether no process has used it since its disk was replaced or the directory added.
         clean_shutdown: whether the marker ``.kafka_cleanshutdown`` exists.
         clean_broker_epoch: the broker epoch in the marker (KIP-966); `NO_BROKER_EPOCH` without a marker, or if the
@@ -124,6 +125,7 @@ class LogDirectory:
         "failed",
         "is_new",
         "number",
+        "stalled_us",
         "storages",
     )
 
@@ -134,6 +136,7 @@ class LogDirectory:
         self._writeback_phase_us = writeback_phase_us
         self.number = number
         self.failed = self.is_new = False
+        self.stalled_us = -1
         self.clean_shutdown = True
         self.clean_broker_epoch = NO_BROKER_EPOCH
         self.storages = {name: Storage(settings, writeback_phase_us) for name in names}
@@ -153,6 +156,15 @@ class LogDirectory:
         self.clean_broker_epoch = NO_BROKER_EPOCH
         self.is_new = False
         return clean
+
+    def writable_us(self, now_us: int) -> int:
+        """When something could be written to it last: now, or before its stall."""
+        return now_us if self.stalled_us < 0 else min(self.stalled_us, now_us)
+
+    def power_lost(self, now_us: int) -> dict[str, list[Batch]]:
+        """Lose what had not been written; returns the lost batches by partition."""
+        written_us = self.writable_us(now_us)
+        return {name: storage.power_lost(written_us) for name, storage in self.storages.items()}
 
     def mark_clean(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
         """Write the marker; `broker_epoch` is that of the process's registration, `NO_BROKER_EPOCH` before it received

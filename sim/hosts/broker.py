@@ -22,7 +22,7 @@ from sim.hosts.control_plane import CONTROL
 from sim.hosts.following import Following
 from sim.hosts.hosted_replica import HostedReplica
 from sim.hosts.isr_expiration import IsrExpiration
-from sim.hosts.serving import UNKNOWN_LEADER
+from sim.hosts.serving import UNKNOWN_LEADER, DirectoryStall
 from sim.hosts.settings import BrokerSettings
 from sim.hosts.zk_controller import noop
 from sim.kernel.message import Message
@@ -368,6 +368,18 @@ class Broker(Following):
         self.isr_expiration.schedule()
         self._deliver_backlog()
 
+    def stall_directory(self, stall: DirectoryStall) -> None:
+        """Let a log directory not answer, so that events which write to it wait."""
+        self.end_elision()
+        self.stalled.append(stall)
+        self._deliver_backlog()
+
+    def directory_works(self, stall: DirectoryStall) -> None:
+        """Let a log directory answer again, and deliver the events that waited for it."""
+        self.end_elision()
+        self.stalled.remove(stall)
+        self._deliver_backlog()
+
     def freeze(self, now_us: int) -> None:
         for replica in self.replicas.values():
             if replica.partition.is_leader:
@@ -376,12 +388,24 @@ class Broker(Following):
 
     def _deliver_backlog(self) -> None:
         """Deliver waiting events in order, until one makes the rest wait again."""
-        self._set_waiting(waits=not self.ready or self._stalled or self._is_locked)
+        self._set_waiting(waits=bool(self.stalled) or self.is_blocked)
         events = self.backlog.events
+        if self.stalled:
+            held = list(events)
+            events.clear()
+            for gate, event in held:
+                self.end_elision()
+                self.backlog.put(gate, event)
+            return
         while events and self.waiting is None:
             gate, event = events.popleft()
             self.end_elision()
             event.happen(gate)
+
+    @property
+    def is_blocked(self) -> bool:
+        """See `Serving.is_blocked`."""
+        return not self.ready or self._stalled or self._is_locked
 
     @property
     def _is_locked(self) -> bool:

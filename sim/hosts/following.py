@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from sim.environment.elision import ElidedFetch
@@ -46,6 +46,11 @@ class _FetcherCall(Call):
 
     __slots__ = ()
     needs_partition = True
+
+    def writes_to(self, names: Container[str]) -> bool:
+        """See `Event.writes_to`: a fetcher may truncate, so it waits with all its partitions."""
+        fetcher: ReplicaFetcherThread = self.argument
+        return any(name in names for name in fetcher.partitions)
 
 
 class _RequestTimeout(Event):

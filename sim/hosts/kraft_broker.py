@@ -17,6 +17,7 @@ from sim.hosts.broker import NOT_REGISTERED, SHUTDOWN, Broker, Startup
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.hosted_replica import HostedReplica
 from sim.hosts.peers import QuorumSessions
+from sim.hosts.serving import DirectoryStall
 from sim.kernel.build import COMPILED
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Event, Gate, IdleCall
@@ -133,6 +134,7 @@ class KRaftBroker(Broker):
         "_alter_request",
         "_assigning",
         "_deleted",
+        "_ending",
         "_lifecycle",
         "_lifecycle_request",
         "_log",
@@ -165,6 +167,8 @@ class KRaftBroker(Broker):
         self._received = 0
         """Number of metadata records received without a gap."""
         self._wants_shut_down = False
+        self._ending = ""
+        """Why it exits, once it has begun to."""
         self._assigning: dict[str, int] = {}
         """Partition -> id of its log directory, while that is being reported."""
         self._moving: dict[str, LogDirectory] = {}
@@ -243,8 +247,15 @@ class KRaftBroker(Broker):
         self._lifecycle.registration_timed_out()
 
     def shutting_down(self) -> None:
-        """See `LifecycleHost.shutting_down`."""
-        self.exit(SHUTDOWN if self._wants_shut_down else NOT_REGISTERED)
+        """See `LifecycleHost.shutting_down`: the logs are closed once all log directories answer."""
+        self._ending = SHUTDOWN if self._wants_shut_down else NOT_REGISTERED
+        if not self.stalled:
+            self.exit(self._ending)
+
+    def directory_works(self, stall: DirectoryStall) -> None:
+        super().directory_works(stall)
+        if self._ending and not self.stalled:
+            self.exit(self._ending)
 
     def logs_loaded(self) -> None:
         self._publish()
@@ -391,20 +402,42 @@ class KRaftBroker(Broker):
             self._replay()
             self._deliver_backlog()
             self._request_unfencing()
-        elif self.waiting is None and self.image.offset < self._received:
+        elif self.image.offset < self._received and (self.waiting is None or (self.stalled and not self.is_blocked)):
             self._replay()
 
     def _deliver_backlog(self) -> None:
         """See `Broker._deliver_backlog`; metadata received meanwhile is applied first."""
         super()._deliver_backlog()
-        if self.waiting is None:
+        if self.waiting is None or self.stalled:
             self._publish()
+
+    def _published_end(self) -> int:
+        """The offset up to which received records can be applied: those after a change of a replica whose log directory
+        does not answer wait, because one thread applies all.
+        """
+        if self.stalled:
+            for offset in range(self.image.offset, self._received):
+                if any(self._changes(self._log[offset], stall.directory) for stall in self.stalled):
+                    return offset
+        return self._received
+
+    def _changes(self, record: Record, directory: LogDirectory) -> bool:
+        """Whether a record of the metadata log changes a replica in a log directory, or creates one there."""
+        if isinstance(record, TopicRemoval):
+            return any(name in directory.storages for name in record.names)
+        if not isinstance(record, PartitionRegistration):
+            return False
+        if self.replica(record.name) is None and self.node in record.replicas and record.name not in self.offline:
+            return self._directory_for(record.name) is directory
+        return record.name in directory.storages
 
     def _replay(self) -> None:
         """Replay received records, then act on the resulting state. Kafka: BrokerMetadataPublisher#onMetadataUpdate."""
         image = self.image
         names: dict[str, None] = {}
-        fresh = self._log[image.offset : self._received]
+        fresh = self._log[image.offset : self._published_end()]
+        if self.stalled and not fresh:
+            return
         self._recorder.record(steps.Metadata(steps.REPLAYED_METADATA, self.node, image.offset, fresh))
         begins = image.offset == 0
         live = self._read(fresh, names)

@@ -12,6 +12,7 @@ from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.hosts.broker import Broker
 from sim.hosts.hosted_replica import HostedReplica
+from sim.hosts.serving import DirectoryStall
 from sim.hosts.settings import BrokerSettings
 from sim.kernel.scheduler import Kernel
 from sim.kernel.streams import Streams, integer
@@ -106,22 +107,71 @@ class Machines:
     def _replace_disk(self, broker: int) -> Mapping[str, list[Batch]]:
         return self.directories[broker].replace_all()
 
-    def corrupt_tail(self, broker: int, count: int) -> bool:
-        """End the process and make the newest batches on its disk unreadable.
+    def replace_directory(self, broker: int, place: int) -> bool:
+        """Kill the process, and replace the log directory of this number by an empty one with another id.
+
+        False if no process ran and nothing was lost. Other directories keep their files.
+        """
+        directory = self.directories[broker].all[place - 1]
+        ended = self._processes.end(broker, steps.KILL, dict)
+        return self._lose_in(broker, directory, steps.DIRECTORY_REPLACED, was_down=True) or ended
+
+    def corrupt_tail(self, broker: int, count: int, place: int = 0) -> bool:
+        """End the process and make the newest batches of its logs unreadable; with `place` only of those in the log
+        directory of this number.
 
         False if none ran and nothing was lost, because the log is empty or was closed cleanly.
         """
+        if place:
+            return self._corrupt_in(broker, self.directories[broker].all[place - 1], count)
         return self._damage(broker, steps.CORRUPT_TAIL, partial(self._corrupt_tail, broker, count))
 
     def _corrupt_tail(self, broker: int, count: int) -> Mapping[str, list[Batch]]:
         directories = self.directories[broker]
         synced = {name: storage.synced for name, storage in directories.storages.items()}
         lost = directories.corrupt_tails(count)
-        for name, storage in directories.storages.items():
-            if storage.synced < synced[name]:
+        self._note_synced_lost(broker, directories.storages, synced)
+        return lost
+
+    def _note_synced_lost(self, broker: int, storages: Mapping[str, Storage], before: Mapping[str, int]) -> None:
+        """Record which logs have fewer fsynced batches than `before`."""
+        for name, storage in storages.items():
+            if storage.synced < before[name]:
                 self._recorder.coverage.reached(probes.SYNCED_LOST)
                 self._recorder.of(name).record(steps.Fact(steps.SYNCED_LOST, broker))
-        return lost
+
+    def _corrupt_in(self, broker: int, directory: LogDirectory, count: int) -> bool:
+        """Kill the process and make the newest batches in one log directory unreadable; see `corrupt_tail`."""
+        ended = self._processes.end(broker, steps.KILL, dict)
+        if directory.failed:
+            return ended
+        storages = directory.storages
+        synced = {name: storage.synced for name, storage in storages.items()}
+        lost = directory.corrupt_tails(count)
+        self._note_synced_lost(broker, storages, synced)
+        self._note_flushed(broker, storages, damaged=True)
+        self._record_lost(broker, steps.CORRUPT_TAIL, lost, unclean=not directory.clean_shutdown)
+        return any(lost.values()) or ended
+
+    def _record_lost(
+        self,
+        broker: int,
+        kind: steps.StepKind,
+        lost: Mapping[str, list[Batch]],
+        *,
+        unclean: bool = True,
+        was_down: bool = True,
+        noted: bool = True,
+    ) -> None:
+        """Record an end of some replicas of a broker, with the batches that they lost. If these are `noted`, the next
+        process finds that they are gone.
+        """
+        for name, batches in lost.items():
+            if batches and noted:
+                self._lost.setdefault((broker, name), []).extend(batches)
+            recorder = self._recorder.of(name)
+            if not recorder.closed:
+                recorder.record(steps.End(broker, kind, batches, unclean=unclean, was_down=was_down))
 
     def _damage(self, broker: int, kind: steps.StepKind, loses: Loss) -> bool:
         """End the process, if one runs, and make the machine lose batches; False if neither happened."""
@@ -192,7 +242,10 @@ class Machines:
         if directory not in process.live_directories:
             self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=True)
             return
-        written_us = self._written_us(process)
+        stall = next((one for one in process.stalled if one.directory is directory), None)
+        if stall is not None:
+            self._record_stall(stall, steps.DISK_WORKS, broker)
+        written_us = directory.writable_us(self._written_us(process))
         for name in directory.storages:
             replica = process.replicas.get(name)
             if replica is not None:
@@ -202,6 +255,9 @@ class Machines:
                 process.directories.end_following(name, process.decide, self._kernel.now_us)
         process.stop_serving(directory)
         self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=False)
+        if stall is not None:
+            directory.stalled_us = -1
+            process.directory_works(stall)  # Writes fail now.
         if process.live_directories:
             self._recorder.coverage.reached(probes.DIRECTORY_FAILS)
             process.report_failed(directory)
@@ -217,8 +273,10 @@ class Machines:
 
     def _lose_in(
         self, broker: int, directory: LogDirectory, kind: steps.StepKind, *, was_down: bool, removed: bool = False
-    ) -> None:
-        """Fail a directory, or replace or remove it; record the end of each replica, with its loss."""
+    ) -> bool:
+        """Fail a directory, or replace or remove it; record the end of each replica, with its loss. Returns whether
+        anything was lost.
+        """
         directories = self.directories[broker]
         damaged = kind in _DISK_DAMAGE
         names = list(directory.storages)
@@ -234,13 +292,9 @@ class Machines:
             for name in names:
                 log = Storage(self._settings[broker].storage).log
                 self._recorder.of(name).record(steps.Flushed(broker, log, 0, damaged=True))
-        for name in names:
-            batches = lost.get(name, [])
-            if batches and not removed:
-                self._lost.setdefault((broker, name), []).extend(batches)
-            recorder = self._recorder.of(name)
-            if not recorder.closed:
-                recorder.record(steps.End(broker, kind, batches, unclean=True, was_down=was_down))
+        of_names = {name: lost.get(name, []) for name in names}
+        self._record_lost(broker, kind, of_names, was_down=was_down, noted=not removed)
+        return any(of_names.values())
 
     def repair_directory(self, broker: int, *, replaced: bool, by: object = None) -> bool:
         """Repair the log directory that the fault `by` failed; it has its files, or if `replaced` none. False if there
@@ -271,10 +325,25 @@ class Machines:
         return directory is None or any(one is directory for one in self.working_directories(broker))
 
     def offline_replicas(self, name: str, replicas: Sequence[int]) -> list[int]:
-        """Those of a partition's replicas whose files are in log directories that have failed and were not repaired."""
+        """Those of a partition's replicas whose files are in log directories that have failed and were not repaired, or
+        that their brokers do not create because the files might be there: their own directory was replaced.
+
+        Kafka: Partition#createLogInAssignedDirectoryId (3.9-4.4).
+        """
         if not self._failed_by:
             return []
-        return [broker for broker in replicas if self.directories[broker].has_failed(name)]
+        return [
+            broker
+            for broker in replicas
+            if self.directories[broker].has_failed(name) or self._is_not_created(broker, name)
+        ]
+
+    def _is_not_created(self, broker: int, name: str) -> bool:
+        """Whether a broker has no replica of a partition because one of its log directories has failed."""
+        process = self._processes.running.get(broker)
+        if process is None or name in process.replicas or name not in process.offline:
+            return False
+        return any(directory.failed for directory in self.directories[broker].all)
 
     def offline(self, process: Broker) -> list[str]:
         """The partitions whose replicas a process does not have, because their log directories have failed."""
@@ -316,6 +385,43 @@ class Machines:
         process.perform(_resume_disk, process)
         return True
 
+    def stall_directory(self, broker: int, place: int, by: object = None) -> bool:
+        """Stall a log directory: what writes to it waits, and so does the metadata after a change of a replica there.
+        False if no process serves with this directory, or the directory or the whole disk is stalled already.
+
+        Reads go on, as from the page cache, and so does everything about replicas in other directories. `by` is the
+        fault, see `unstall_directory`.
+        """
+        process = self._processes.running.get(broker)
+        directory = self.directories[broker].all[place - 1]
+        if process is None or not process.has_loaded or not process.ready or process.disk_stalled_us is not None:
+            return False
+        if directory.stalled_us >= 0 or directory not in process.live_directories:
+            return False
+        directory.stalled_us = self._kernel.now_us
+        stall = DirectoryStall(directory, by, [name for name in directory.storages if name in process.replicas])
+        self._record_stall(stall, steps.DISK_STALLED, broker)
+        process.stall_directory(stall)
+        self._recorder.coverage.reached(probes.DIRECTORY_STALLS)
+        return True
+
+    def unstall_directory(self, broker: int, by: object = None) -> bool:
+        """End the stall of a log directory by this fault and deliver waiting events; False if there is none."""
+        process = self._processes.running.get(broker)
+        stall = None if process is None else next((one for one in process.stalled if one.by is by), None)
+        if process is None or stall is None:
+            return False
+        stall.directory.stalled_us = -1
+        self._record_stall(stall, steps.DISK_WORKS, broker)
+        process.perform(_resume_directory, (process, stall))
+        return True
+
+    def _record_stall(self, stall: DirectoryStall, kind: steps.StepKind, broker: int) -> None:
+        for name in stall.names:
+            recorder = self._recorder.of(name)
+            if not recorder.closed:
+                recorder.record(steps.Pause(kind, broker))
+
     # State left by processes.
 
     def loaded(self, process: Broker) -> None:
@@ -336,7 +442,7 @@ class Machines:
         if process.has_loaded:
             written_us = self._written_us(process)
             for replica in process.replicas.values():
-                self._close(process, replica, kind, written_us)
+                self._close(process, replica, kind, self._written_in(process, replica, written_us))
             if process.directories.futures:
                 self._close_futures(process, kind)
             if kind is steps.SHUTDOWN:
@@ -347,7 +453,18 @@ class Machines:
                     directory.mark_clean()
         elif kind is steps.SHUTDOWN:
             process.close_unloaded()
-        return self._note_lost(process.node, kind, loses)
+        lost = self._note_lost(process.node, kind, loses)
+        for stall in process.stalled:
+            stall.directory.stalled_us = -1
+        return lost
+
+    def _written_in(self, process: Broker, replica: HostedReplica, written_us: int) -> int:
+        """When the files of a replica could be written last; `written_us` without a stall of its log directory."""
+        if process.stalled:
+            directory = process.directories.directory_of(replica.name)
+            if directory is not None:
+                return directory.writable_us(written_us)
+        return written_us
 
     def _written_us(self, process: Broker) -> int:
         """When a process last could write its files: before its pause or its disk's stall, otherwise now."""
@@ -404,3 +521,9 @@ class Machines:
 
 def _resume_disk(process: Broker) -> None:
     process.stall(stalled=False)
+
+
+def _resume_directory(entry: tuple[Broker, DirectoryStall]) -> None:
+    process, stall = entry
+    if stall in process.stalled:  # The directory has not failed meanwhile.
+        process.directory_works(stall)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sim.environment.elision import ElidedFetch
 from sim.environment.network import Channel
+from sim.environment.storage import LogDirectory
 from sim.hosts.hosted_replica import HostedReplica, HostingBroker
 from sim.hosts.settings import BrokerSettings
 from sim.hosts.waiting import PartitionBacklog
@@ -73,6 +74,23 @@ class _FetchExpiry(Event):
             self._broker.expire_fetch(self._delayed)
 
 
+class DirectoryStall:
+    """A log directory that does not answer.
+
+    Attributes:
+        directory: the directory.
+        by: the fault that stalled it.
+        names: the partitions with a replica there when it began.
+    """
+
+    __slots__ = ("by", "directory", "names")
+
+    def __init__(self, directory: LogDirectory, by: object, names: list[str]) -> None:
+        self.directory = directory
+        self.by = by
+        self.names = names
+
+
 def _arrival(delayed: DelayedFetch) -> tuple[int, int]:
     return delayed.since_us, delayed.request.node
 
@@ -90,6 +108,7 @@ class Serving(HostingBroker):
         known_leaders: partition -> leader and leader epoch in its metadata responses; no leader if its metadata does
             not list the leader as alive.
         backlog: holds back events while the partitions are unusable, as they are at the start (`Node.waiting`).
+        stalled: its log directories that do not answer, while others do.
         epoch_end_version: the newest version of OffsetsForLeaderEpoch that it offers to clients.
     """
 
@@ -103,6 +122,7 @@ class Serving(HostingBroker):
         "known",
         "known_leaders",
         "offline",
+        "stalled",
     )
 
     def __init__(self, broker: int, settings: BrokerSettings, kernel: Kernel) -> None:
@@ -120,9 +140,15 @@ class Serving(HostingBroker):
         self.known_leaders: dict[str, tuple[int, int]] = {}
         self._sessions: dict[int, FetchSession] = {}
         """The fetch sessions of followers that fetch several partitions."""
+        self.stalled: list[DirectoryStall] = []
         self.backlog: Backlog = PartitionBacklog(self)
         self.waiting = self.backlog
         self.update_gate()
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether no partition can be used."""
+        raise NotImplementedError
 
     @property
     def partition(self) -> Partition | None:

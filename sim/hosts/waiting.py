@@ -1,5 +1,6 @@
 """Events held back while a broker's partition is unusable: as long as the broker is not registered, the ISR is being
-written to ZooKeeper (the writer holds leaderIsrUpdateLock), or the disk does not answer.
+written to ZooKeeper (the writer holds leaderIsrUpdateLock), or the disk does not answer. While a log directory alone
+does not answer, only what writes to it is held back.
 
 Other events still happen: sessions, the controller in the same process, metadata. In a paused process nothing happens;
 see `sim.environment.network.Node.freeze`.
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 
 class PartitionBacklog(Backlog):
-    """Holds back events that need a broker's partition (`Event.has_to_wait`); others happen at once."""
+    """Holds back events that need a broker's partition (`Event.has_to_wait`), or write to a log directory that does not
+    answer (`Event.writes_to`); others happen at once.
+    """
 
     __slots__ = ("_broker",)
 
@@ -26,7 +29,12 @@ class PartitionBacklog(Backlog):
         self._broker = broker
 
     def put(self, gate: Gate, event: Event) -> None:
-        if event.has_to_wait(registered=self._broker.broker_epoch >= 0):
+        broker = self._broker
+        if broker.stalled and not broker.is_blocked:
+            waits = any(event.writes_to(stall.directory.storages) for stall in broker.stalled)
+        else:
+            waits = event.has_to_wait(registered=broker.broker_epoch >= 0)
+        if waits:
             self.events.append((gate, event))
         else:
             event.happen(gate)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Sequence
 from typing import Final
 
 from sim.kernel.scheduler import ALWAYS, CALL, FIRST, TASK, Call, Event, Gate, Kernel
@@ -94,6 +94,9 @@ class _Arrival(Event):
 
     def has_to_wait(self, *, registered: bool) -> bool:
         return self._event.has_to_wait(registered=registered)
+
+    def writes_to(self, names: Container[str]) -> bool:
+        return self._event.writes_to(names)
 
     def happen(self, gate: Gate) -> None:
         self._kernel.arrive(self._place, gate, self._event)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 import simpy
@@ -57,6 +57,12 @@ class Event:
     def has_to_wait(self, *, registered: bool) -> bool:  # noqa: ARG002 - for subclasses
         """Whether the event is held back while the partition of its broker, registered or not, is unusable."""
         return self.needs_partition
+
+    def writes_to(self, names: Container[str]) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether the event is held back while the log directory of these partitions does not answer, because it writes
+        there.
+        """
+        return False
 
 
 class Call(Event):
@@ -247,6 +253,9 @@ class ObservedEvent(Event):
 
     def has_to_wait(self, *, registered: bool) -> bool:
         return self.event.has_to_wait(registered=registered)
+
+    def writes_to(self, names: Container[str]) -> bool:
+        return self.event.writes_to(names)
 
     def happen(self, gate: Gate) -> None:
         kernel, watcher = self._kernel, self._watcher

@@ -124,6 +124,9 @@ class ProduceRequest(Message):
     def about(self) -> int:
         return PRODUCE + self.first_id
 
+    def writes_to(self, names: abc.Container[str]) -> bool:
+        return self.name in names
+
 
 class ProduceResponse(Message):
     """Response to a produce request: an error, or the offset of the batch's first record.
@@ -265,6 +268,10 @@ class FetchResponse(Message):
         batches = self.results[0][2]
         return REPLY + (FETCHED + batches[0].first_id if batches else self.request.about())
 
+    def writes_to(self, names: abc.Container[str]) -> bool:
+        """See `Event.writes_to`: of batches, or by a truncation."""
+        return any((result[2] or result[6]) and result[0] in names for result in self.results)
+
 
 Ask = tuple[str, int, int]
 """(partition, current leader epoch or `NO_EPOCH`, requested epoch)"""
@@ -322,6 +329,10 @@ class OffsetsForLeaderEpochResponse(Message):
     def about(self) -> int:
         return REPLY + self.request.about()
 
+    def writes_to(self, names: abc.Container[str]) -> bool:
+        """See `Event.writes_to`: by a truncation."""
+        return any(result[0] in names for result in self.results)
+
 
 class ListOffsetsRequest(Message):
     """ListOffsets for one partition: `timestamp` is `LATEST` or `EARLIEST`; `replica` -1 for a client.
@@ -362,6 +373,10 @@ class ListOffsetsResponse(Message):
 
     def about(self) -> int:
         return REPLY + LIST_OFFSETS + (self.offset << ABOUT) + self.leader_epoch
+
+    def writes_to(self, names: abc.Container[str]) -> bool:
+        """See `Event.writes_to`: by a truncation."""
+        return self.request.name in names
 
 
 class MetadataRequest(Message):

@@ -257,6 +257,7 @@ ASSIGNED_BEHIND: Final = _storage(
 COPY_BEHIND: Final = _storage(
     "copy-behind", "a broker starts with a future replica that lacks records which the log has"
 )
+DIRECTORY_STALLS: Final = _storage("directory-stalls", "one of several log directories does not answer for a while")
 
 _client = partial(_probe, "client")
 WRITE_NOT_LEADER: Final = _client("write-not-leader", "a write fails: the broker does not lead")

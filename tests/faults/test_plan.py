@@ -10,8 +10,10 @@ import pytest
 from faults.bounds import FaultBounds, Limits
 from faults.kinds.registry import KINDS
 from faults.plan import (
+    ALL_DIRECTORIES,
     CONTROLLER,
     ISR_MEMBER,
+    ITS_DIRECTORY,
     LAST_MEMBER,
     LEADER,
     OUTSIDER,
@@ -182,9 +184,17 @@ def test_a_plan_of_version_4_is_read_and_has_the_hash_that_it_had() -> None:
     assert plan.plan_hash() == stored["plan_hash"]
 
 
+def test_a_plan_of_version_5_is_read_and_has_the_hash_that_it_had() -> None:
+    stored = json.loads((Path(__file__).parent / "plan-v5.json").read_text(encoding="utf-8"))
+    plan = plan_from_json(stored["plan"])
+    assert {fault.directory for fault in plan.faults} == {ALL_DIRECTORIES}
+    assert {fault.kind for fault in plan.faults} > {"disk-stall", "corrupt-tail", "disk-replaced"}
+    assert plan.plan_hash() == stored["plan_hash"]
+
+
 def test_a_newer_plan_is_refused() -> None:
-    with pytest.raises(ValueError, match="schema_version 6"):
-        plan_from_json({"schema_version": 6, "faults": []})
+    with pytest.raises(ValueError, match="schema_version 7"):
+        plan_from_json({"schema_version": 7, "faults": []})
 
 
 def test_a_plan_hash_notices_every_field() -> None:
@@ -205,5 +215,7 @@ def test_a_plan_hash_notices_every_field() -> None:
         Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, trigger=Trigger("hw", 1, 3, 3)),
         Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, trigger=Trigger("hw", 1, 2, 4)),
         Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, partition="orders-0"),
+        Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, directory=1),
+        Fault("cut", 1, (1, 2), 3, (4,), both_ways=True, directory=ITS_DIRECTORY),
     ]
-    assert len({Plan((one,)).plan_hash() for one in (fault, *others)}) == 16
+    assert len({Plan((one,)).plan_hash() for one in (fault, *others)}) == 18

@@ -45,6 +45,10 @@ OF_PARTITIONS: Final = (
 """Actions that may name a partition besides the first."""
 
 
+OF_DIRECTORIES: Final = OF_PARTITIONS[1:]
+"""Actions that may name a log directory."""
+
+
 def _produce(actor: Actor, params: Mapping[str, Any]) -> None:
     records = params.get("records", 1)
     acks = acks_number(str(params["acks"] if "acks" in params else actor.config["acks"]))
@@ -323,6 +327,8 @@ def missing(scenario: Scenario, lines: Iterable[ScriptLine], release: Release) -
             found.append(f"do = {line.do!r} has no counterpart in {release.name}: brokers take it from {since} on")
         elif line.do == "admin-election" and line.params.get("election") != "unclean":
             found.append(f"do = 'admin-election' has no counterpart for election = {line.params.get('election')!r}")
+        elif "directory" in line.params and line.do not in OF_DIRECTORIES:
+            found.append(f"do = {line.do!r} has no counterpart for one log directory")
         if line.when is not None and line.when.step not in SEEN:
             found.append(f"when.step = {line.when.step!r} cannot be seen on real brokers")
     return list(dict.fromkeys(found))

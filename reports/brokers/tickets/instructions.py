@@ -86,6 +86,11 @@ def _fail_directory(comes_back: str) -> Callable[[Mapping[str, Any]], str]:
     return said
 
 
+def _disk(params: Mapping[str, Any]) -> str:
+    """What a fault of a disk strikes."""
+    return f"log directory {params['directory']}" if "directory" in params else "disk"
+
+
 def _start_later(params: Mapping[str, Any]) -> str:
     """The start of a broker that a line has stopped, if the line says when."""
     return f" Start it {params['restart_ms'] / 1000:g} s later." if params.get("restart_ms") is not None else ""
@@ -103,7 +108,9 @@ _ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "heal": _link("Heal"),
     "pause": lambda params: f"Pause broker {params['node']} (SIGSTOP).",
     "resume": lambda params: f"Resume broker {params['node']} (SIGCONT).",
-    "disk-replaced": lambda params: f"Kill broker {params['broker']}, and give it an empty disk, formatted anew.",
+    "disk-replaced": lambda params: (
+        f"Kill broker {params['broker']}, and give it an empty {_disk(params)}, formatted anew."
+    ),
     "directory-failure": _fail_directory("the directory"),
     "directory-replaced": _fail_directory("an empty directory, formatted anew,"),
     "directory-unrepaired": _fail_directory(""),
@@ -129,7 +136,8 @@ _ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
         f"Let metadata reach broker {params['broker']} late, by {params['by_ms']} ms. All its other requests pass."
     ),
     "disk-stall": lambda params: (
-        f"Let appends of broker {params['broker']} stall for {params['for_ms'] / 1000:g} s, as on a disk that hangs."
+        f"Let appends of broker {params['broker']}{' to its ' + _disk(params) if 'directory' in params else ''} stall "
+        f"for {params['for_ms'] / 1000:g} s, as on a disk that hangs."
     ),
     "wait": lambda _: "",
     "pause-consumer": lambda _: "",

@@ -297,6 +297,7 @@ DIRECTORY_ASSIGNED: Final[StepKind] = StepKind(
     "a broker's replica is in another log directory (KIP-858): directory = disks that its machine had before",
     "The replica of broker {broker} is assigned to log directory {directory}.",
     weight=DETAIL,
+    moments={"directory-assigned": "the metadata has another log directory of a replica"},
 )  # fmt: skip
 
 

@@ -7,8 +7,10 @@ import pytest
 from faults.kinds.injection import Injection, is_always_undone
 from faults.kinds.registry import KINDS
 from faults.plan import (
+    ALL_DIRECTORIES,
     CONTROLLER,
     ISR_MEMBER,
+    ITS_DIRECTORY,
     LAST_MEMBER,
     LAST_TARGET,
     LEADER,
@@ -18,7 +20,7 @@ from faults.plan import (
     Plan,
     Trigger,
 )
-from sim.history.steps import MOMENTS
+from sim.history.steps import ENDS, MOMENTS
 from sim.hosts.client import PRODUCER
 from sim.hosts.interceptions import NAMES
 from sim.protocol.probes import PROBES, TRANSITIONS
@@ -227,6 +229,66 @@ def test_a_follower_whose_disk_stalls_appends_nothing_meanwhile() -> None:
     world.run(4)
     assert world.logs == [[0]] * 3
     assert world.of("ack")
+
+
+NAMES_OF_ENDS = {kind.name for kind in ENDS}
+
+
+@pytest.mark.parametrize(
+    ("directory", "kinds"),
+    [
+        (
+            1,
+            {
+                "disk-stall": [],
+                "corrupt-tail": ["kill", "corrupt-tail"],
+                "disk-replaced": ["kill", "directory-replaced"],
+            },
+        ),
+        (2, {"disk-stall": [], "corrupt-tail": ["kill"], "disk-replaced": ["kill"]}),
+        (
+            ITS_DIRECTORY,
+            {
+                "disk-stall": [],
+                "corrupt-tail": ["kill", "corrupt-tail"],
+                "disk-replaced": ["kill", "directory-replaced"],
+            },
+        ),
+        (ALL_DIRECTORIES, {"disk-stall": [], "corrupt-tail": ["corrupt-tail"], "disk-replaced": ["disk-replaced"]}),
+    ],
+)
+def test_a_fault_may_strike_the_log_directory_of_a_broker_alone(directory: int, kinds: dict[str, list[str]]) -> None:
+    """The replica of broker 2 is in its first directory."""
+    for kind, expected in kinds.items():
+        world = World("elr", config={"sim.log.dirs": 2}).ready()
+        world.write()
+        strike(world, Fault(kind, 0, (2,), value=kind == "corrupt-tail", directory=directory))
+        assert [
+            step["step"] for step in world.steps if step["step"] in NAMES_OF_ENDS and step["broker"] == 2
+        ] == expected
+
+
+def test_a_fault_of_one_directory_strikes_the_whole_disk_of_a_broker_that_has_one() -> None:
+    world = World("elr").ready()
+    injection = strike(world, Fault("disk-stall", 0, (2,), directory=2))
+    assert world.cluster.running[2].disk_stalled_us is not None
+    injection.heal()
+    assert world.cluster.running[2].disk_stalled_us is None
+    strike(world, Fault("disk-replaced", 0, (2,), directory=2))
+    assert world.of("disk-replaced", broker=2)
+
+
+def test_the_stall_of_a_directory_ends_with_its_fault() -> None:
+    world = World("elr", config={"sim.log.dirs": 2}).ready()
+    injection = strike(world, Fault("disk-stall", 0, (2,), 2 * SECOND_US, directory=1))
+    world.write()
+    assert [len(world.of(step, broker=2)) for step in ("disk-stalled", "disk-works")] == [1, 0]
+    assert world.logs == [[0], [], [0]]
+    world.run(2)
+    assert world.logs == [[0]] * 3
+    injection.strike(Fault("disk-stall", 0, (2,), directory=ITS_DIRECTORY))
+    injection.heal()
+    assert [len(world.of(step, broker=2)) for step in ("disk-stalled", "disk-works")] == [2, 2]
 
 
 def test_a_disk_stall_ends_with_its_process_and_resumes_no_pause() -> None:
@@ -545,6 +607,7 @@ MAKES = {
     "session-end": "kill",
     "controller": "kill",
     "message-late": "hold",
+    "directory-assigned": "move",
 }
 """What is done to a cluster of three whose leader is its controller, so that a moment comes."""
 
@@ -554,9 +617,11 @@ def test_every_moment_is_met_and_observing_it_changes_nothing(moment: str) -> No
     digests: list[str] = []
     met: list[int] = []
     for watched in (False, True):
-        world = World().ready()
+        world = (World("elr", config={"sim.log.dirs": 2}) if MAKES[moment] == "move" else World()).ready()
         if watched:
             world.cluster.recorder.arm(moment, met.append)
+        if MAKES[moment] == "move":
+            assert world.cluster.move_replica(1, world.cluster.name, 0)
         if MAKES[moment] == "hold":
             hold = Fault("message-hold", 0, (1,), SECOND_US, value=NAMES.index("ProduceResponse"))
             Injection(world.cluster).strike(hold)
@@ -574,7 +639,7 @@ def test_every_moment_is_met_and_observing_it_changes_nothing(moment: str) -> No
         digests.append(world.cluster.recorder.digest())
     assert digests[0] == digests[1]
     assert met
-    if moment in ("isr-sent", "joined", "registered", "message-late"):
+    if moment in ("isr-sent", "joined", "registered", "message-late", "directory-assigned"):
         assert met == [1]
 
 

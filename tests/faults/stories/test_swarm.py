@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from faults.kind import OTHER_BROKER, OTHER_REPLICA
 from faults.kinds.message_faults import LATE
 from faults.kinds.registry import KINDS, LINKS
-from faults.plan import FOLLOWERS, LEADER, Fault, Plan
+from faults.plan import ALL_DIRECTORIES, FOLLOWERS, LEADER, Fault, Plan
+from faults.stories.copies import ASSIGNED
 from faults.stories.swarm import (
     BURST,
     CHAIN,
@@ -25,6 +26,7 @@ from faults.stories.swarm import (
     ORDERED_PERCENT,
     ORDERS,
     ROLLING,
+    STRUCK_DIRECTORIES,
     draw_incidents,
     draw_plan,
 )
@@ -64,7 +66,7 @@ def styled(style: str, **percents: int) -> list[tuple[int, tuple[Fault, ...]]]:
 
 
 def test_moments_and_hazards_name_what_exists() -> None:
-    assert set(MOMENTS) == set(steps.MOMENTS) - {LATE}
+    assert set(MOMENTS) == set(steps.MOMENTS) - {LATE, ASSIGNED}
     for hazard in HAZARDS.values():
         assert set(hazard.then) <= set(HAZARDS)
         assert set(hazard.moments) <= set(steps.MOMENTS)
@@ -302,3 +304,19 @@ def test_more_faults_than_a_run_has_events_and_room_for_are_not_drawn() -> None:
     assert drawn(4, 100, rolling_percent=100) == 4 * 4
     with pytest.raises(BudgetError, match=r"^sim\.state\.budget: 500 objects by 0 s, while faults were drawn$"):
         drawn(8, 10, rolling_percent=100)
+
+
+def test_a_share_of_the_faults_of_a_disk_strikes_one_directory_and_nothing_else_changes() -> None:
+    kinds = ("disk-stall", "disk-replaced", "corrupt-tail", "kill", "power-loss")
+    plain = mixed(kinds, (6, 8), aimed_percent=50, burst_percent=20, standing_percent=20)
+    found: Counter[int] = Counter()
+    for seed in range(100):
+        whole, single = draw(seed, plain), draw(seed, replace(plain, one_directory_percent=60))
+        assert [fault.within(ALL_DIRECTORIES) for fault in single.faults] == list(whole.faults)
+        found.update(fault.directory for fault in single.faults if KINDS[fault.kind].of_directory)
+        assert {fault.directory for fault in single.faults if not KINDS[fault.kind].of_directory} <= {ALL_DIRECTORIES}
+    struck = sum(found.values()) - found[ALL_DIRECTORIES]
+    assert 0.5 < struck / sum(found.values()) < 0.7
+    assert set(found) == {ALL_DIRECTORIES, *STRUCK_DIRECTORIES}
+    every = draw(1, replace(plain, one_directory_percent=100))
+    assert all(bool(fault.directory) == KINDS[fault.kind].of_directory for fault in every.faults)

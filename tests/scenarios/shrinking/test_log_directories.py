@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from faults.plan import Fault
+from faults.plan import ALL_DIRECTORIES, ITS_DIRECTORY, Fault
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import Topic
 from scenarios.shrinking import passes
@@ -36,14 +36,15 @@ def with_directories(count: int, *faults: Fault, topics: tuple[Topic, ...] = ())
 
 
 def test_a_loss_that_needs_one_directory_keeps_one() -> None:
-    found = shrunk(1002, "committed-loss").case
+    found = shrunk(1001, "committed-loss").case
     assert found.scenario.config["sim.log.dirs"] == 1
     assert found.scenario.topology is None
-    assert {fault.kind for fault in found.faults} == {"directory-failure"}
+    assert {fault.kind for fault in found.faults} == {"power-loss", "disk-replaced"}
+    assert {fault.directory for fault in found.faults} == {ALL_DIRECTORIES}
 
 
 def test_a_stall_that_needs_two_directories_keeps_both() -> None:
-    found = shrunk(1013, STALLED).case
+    found = shrunk(1023, STALLED).case
     assert "directory-unrepaired" in {fault.kind for fault in found.faults}
     assert found.scenario.config["sim.log.dirs"] == 2  # A broker's last directory does not fail for good.
     assert found.scenario.topology is None
@@ -58,11 +59,17 @@ def test_faults_and_topics_do_not_name_a_directory_that_is_gone() -> None:
     assert [fault.value for fault in two.faults] == [0, 1, 2]
     assert [topic.directory for topic in two.scenario.topics] == [1, None]
     assert not list(passes.fewer_directories(one))
+    stalls = [Fault("disk-stall", 6 * SECOND, (1,), SECOND, directory=number) for number in (ITS_DIRECTORY, 2)]
+    (fewer,) = passes.fewer_directories(with_directories(2, *stalls))
+    assert [fault.directory for fault in fewer.faults] == [ITS_DIRECTORY, ALL_DIRECTORIES]
 
 
 def test_a_fault_chooses_its_directory_and_is_about_the_first_partition() -> None:
     named = replace(FAILS, value=2).about("audit-0")
     assert list(passes.simpler_faults(named, [])) == [replace(named, value=0), named.about("")]
+    stall = Fault("disk-stall", 6 * SECOND, (1,), SECOND, directory=ITS_DIRECTORY)
+    assert list(passes.simpler_faults(stall, [])) == [stall.within(number) for number in (0, 1, 2)]
+    assert list(passes.simpler_faults(stall.within(2), [])) == [stall.within(0)]
     power = Fault("retention", SECOND, (0,), value=2)  # Its value is no directory.
     assert list(passes.simpler_faults(power, [])) == []
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from faults.plan import LEADER, Fault, Trigger
+from faults.plan import ITS_DIRECTORY, LEADER, Fault, Trigger
 from scenarios.format.schema import read
 from scenarios.shrinking.criterion import Symptom
 from scenarios.shrinking.script_export import NotScriptedError, _lines, to_toml
@@ -60,6 +60,10 @@ def test_what_violates_something_else_as_a_script_is_refused() -> None:
         (replace(POWER, trigger=Trigger("ack", 1, 0, 12 * SECOND)), "a power-loss waits for a step"),
         (replace(POWER, targets=(LEADER,)), "broker"),
         (replace(POWER, lasts_us=1_500), "no script line can express this power-loss"),
+        (
+            Fault("disk-replaced", 5, (1,), directory=ITS_DIRECTORY),
+            "no script line can express this disk-replaced",
+        ),
     ],
 )
 def test_what_no_line_can_say_is_refused(fault: Fault, said: str) -> None:
@@ -79,6 +83,8 @@ def test_rules_and_upgrades_are_no_part_of_scenarios() -> None:
     [
         (Fault("directory-unrepaired", 5, (1,)), [(5, {"broker": 1})]),
         (Fault("directory-unrepaired", 5, (1,), value=2), [(5, {"broker": 1, "directory": 2})]),
+        (Fault("corrupt-tail", 5, (1,), value=2, directory=2), [(5, {"broker": 1, "batches": 2, "directory": 2})]),
+        (Fault("disk-replaced", 5, (1,)), [(5, {"broker": 1})]),
         (Fault("kill", 5, (1, 2), -1, (0, 7)), [(5, {"broker": 1}), (12, {"broker": 2})]),
         (Fault("kill", 5, (1, 2), -1, (7,)), [(12, {"broker": 1}), (12, {"broker": 2})]),
         (

@@ -42,12 +42,14 @@ def test_what_is_missing_is_said_with_the_reason() -> None:
         ScriptLine("set-config", params={"config": {}}),
         ScriptLine("wait", when=Pattern("maximal-isr")),
         ScriptLine("admin-election", params={"election": "longest-log-balanced"}),
+        ScriptLine("disk-replaced", params={"broker": 1, "directory": 2}),
     ]
     assert actions.missing(scenario, lines, Release("0.10.2.2", ())) == [
         "do = 'lossy' has no counterpart",
         "do = 'set-config' has no counterpart in 0.10.2.2: brokers take it from 0.11 on",
         "when.step = 'maximal-isr' cannot be seen on real brokers",
         "do = 'admin-election' has no counterpart for election = 'longest-log-balanced'",
+        "do = 'disk-replaced' has no counterpart for one log directory",
     ]
 
 
