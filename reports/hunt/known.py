@@ -175,6 +175,12 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
             ((frozenset({"directory-move"}), 1), (_DEPARTURES, 1)),
         ),
         KnownFinding(
+            "skipped-log",
+            ("stuck-replica",),
+            ("skipped_log", "used"),
+            ((frozenset({"directory-move"}), 1), (_DIRECTORY_FAILURES, 1)),
+        ),
+        KnownFinding(
             "leader-in-failed-directory",
             ("no-progress",),
             ("reported_directory", "excluded"),

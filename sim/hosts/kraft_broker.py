@@ -46,6 +46,7 @@ from sim.protocol.kraft.quorum_messages import (
 )
 from sim.protocol.messages import NO_BROKER_EPOCH
 from sim.protocol.replica.become_follower import stops_fetcher
+from sim.protocol.replica.partition import Partition
 
 COPY_US: Final = 100_000
 """Time until a future replica has copied a log, here always the same."""
@@ -145,6 +146,7 @@ class KRaftBroker(Broker):
         "_received",
         "_registered_directories",
         "_sender",
+        "_skipped",
         "_wants_shut_down",
         "fenced",
         "image",
@@ -174,6 +176,8 @@ class KRaftBroker(Broker):
         self._moving: dict[str, LogDirectory] = {}
         """Partition -> log directory to which its replica is being moved."""
         self._deleted: list[str] = []
+        self._skipped: set[str] = set()
+        """The partitions with a log that it does not use: see `_skips_log`."""
         self._sender = AlterPartitionManager(self)
         self._alter_request: AlterPartitionRequest | None = None
 
@@ -544,6 +548,8 @@ class KRaftBroker(Broker):
             and self.decide.knows_directories.yes()
         ):
             self._assign(name, directory, ASSIGN_DELAY_US if self._is_behind(name) else 0)
+        if len(self.live_directories) < len(self.directories.all) and self._skips_log(partition, state):
+            return
         if state.leader == self.node:
             if state.leader_epoch > partition.leader_epoch:
                 self._become_leader(replica, state)
@@ -614,6 +620,26 @@ class KRaftBroker(Broker):
             return True
         self.offline.add(state.name)
         return False
+
+    def _skips_log(self, partition: Partition, state: PartitionRegistration) -> bool:
+        """Whether the broker does not use a log that it has, because a log directory has failed and the metadata has
+        neither the log's directory nor another that works. It adopts the state as a follower, but follows nobody.
+
+        Kafka: Partition#createLogInAssignedDirectoryId (3.9-4.4).
+        """
+        name, assigned = state.name, state.directory(self.node)
+        if partition.leader_epoch >= 0 and name not in self._skipped:
+            return False
+        if assigned == UNASSIGNED or assigned in [directory.number for directory in self.live_directories]:
+            self._skipped.discard(name)
+            return False
+        if self.decide.uses_skipped_log.yes():
+            return False
+        self.reached(probes.LOG_SKIPPED)
+        self._skipped.add(name)
+        if state.leader != self.node:
+            partition.become_follower(state)
+        return True
 
     def _assign(self, name: str, directory: int, delay_us: int = 0) -> None:
         """Report the log directory of a replica, in place of an earlier one that the metadata does not have yet.

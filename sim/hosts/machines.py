@@ -243,9 +243,11 @@ class Machines:
             self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=True)
             return
         stall = next((one for one in process.stalled if one.directory is directory), None)
-        if stall is not None:
-            self._record_stall(stall, steps.DISK_WORKS, broker)
+        until_us = directory.writable_us(self._kernel.now_us)
         written_us = directory.writable_us(self._written_us(process))
+        if stall is not None:
+            directory.stalled_us = -1
+            self._record_stall(stall, steps.DISK_WORKS, broker)
         for name in directory.storages:
             replica = process.replicas.get(name)
             if replica is not None:
@@ -254,9 +256,8 @@ class Machines:
             if name in directory.storages or future.directory is directory:
                 process.directories.end_following(name, process.decide, self._kernel.now_us)
         process.stop_serving(directory)
-        self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=False)
+        self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=False, until_us=until_us)
         if stall is not None:
-            directory.stalled_us = -1
             process.directory_works(stall)  # Writes fail now.
         if process.live_directories:
             self._recorder.coverage.reached(probes.DIRECTORY_FAILS)
@@ -272,10 +273,17 @@ class Machines:
             self._lose_in(broker, directory, steps.DIRECTORY_REPLACED, was_down=True, removed=True)
 
     def _lose_in(
-        self, broker: int, directory: LogDirectory, kind: steps.StepKind, *, was_down: bool, removed: bool = False
+        self,
+        broker: int,
+        directory: LogDirectory,
+        kind: steps.StepKind,
+        *,
+        was_down: bool,
+        removed: bool = False,
+        until_us: int = -1,
     ) -> bool:
         """Fail a directory, or replace or remove it; record the end of each replica, with its loss. Returns whether
-        anything was lost.
+        anything was lost. One that fails could be written until `until_us`, by default until now.
         """
         directories = self.directories[broker]
         damaged = kind in _DISK_DAMAGE
@@ -287,7 +295,7 @@ class Machines:
         elif damaged:
             lost = directories.replace(directory)
         else:
-            lost = directories.fail(directory, self._kernel.now_us)
+            lost = directories.fail(directory, self._kernel.now_us if until_us < 0 else until_us)
         if damaged:
             for name in names:
                 log = Storage(self._settings[broker].storage).log

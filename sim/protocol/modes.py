@@ -131,6 +131,7 @@ _HW: Final = Rules(
     overlap_recovery="fails",
     moved_log_epochs="of-records",
     lagging_future_log="replaces-log",
+    skipped_log="waits-for-epoch",
     out_of_range="halts",
     hw_needs_min_isr="no",
     min_isr_cap="none",
@@ -300,6 +301,7 @@ _ELR_REPAIRED: Final = _ELR_4_3.override(
         "offline_directory": "ignored",
         "moved_log_epochs": "carried-over",
         "lagging_future_log": "keeps-log",
+        "skipped_log": "used",
         "resubmitted_reassignment": "replaces-marks",
         "elr_outside_assignment": "dropped",
         "disabled_elr": "kept",
@@ -440,6 +442,7 @@ MODES: Final[dict[str, Mode]] = {
                     "reported_directory": "excluded",
                     "moved_log_epochs": "carried-over",
                     "lagging_future_log": "keeps-log",
+                    "skipped_log": "used",
                 }
             ),
             _KEEPS_ALL_SHOWN,

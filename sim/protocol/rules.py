@@ -236,6 +236,16 @@ class Rules:
             KNOWS_DIRECTORIES,
         ),
     ]
+    skipped_log: Annotated[
+        Literal["waits-for-epoch", "used"],
+        RuleSpec(
+            "What a broker does at its start with a log in a directory that works, if the metadata has another one "
+            "that does not: it assigns the log's directory and uses the log once the metadata has it, but as a "
+            "follower fetches only from the next leader epoch on; or it uses the log at once (no release).",
+            "Partition.createLogInAssignedDirectoryId, ReplicaManager.applyLocalFollowersDelta (KIP-858, 3.7 to 4.4)",
+            KNOWS_DIRECTORIES,
+        ),
+    ]
     out_of_range: Annotated[
         Literal["halts", "truncates"],
         RuleSpec(

@@ -401,7 +401,7 @@ class KafkaAdminClient:
             raise TimeoutError(f"{type(request).__name__} was refused: error {told.error_code}")
 
     def set_broker_config(self, broker: int, values: Mapping[str, Value]) -> None:
-        """Change settings of a broker."""
+        """Change settings of a broker, which takes only its own (ConfigAdminManager.preprocess)."""
         self._set_config(_OF_BROKER, str(broker), values)
 
     def _set_config(self, kind: int, name: str, values: Mapping[str, Value]) -> None:
@@ -411,7 +411,8 @@ class KafkaAdminClient:
         configs = [resource.AlterableConfig(name=key, value=str(value).lower()) for key, value in values.items()]
         resources = [resource(resource_type=kind, resource_name=name, configs=configs)]
         request = AlterConfigsRequest(version=0, resources=resources, validate_only=False)
-        for answer in self.ask(request, first=self._cluster.history.controller).responses:
+        first = int(name) if kind == _OF_BROKER else self._cluster.history.controller
+        for answer in self.ask(request, first=first).responses:
             if answer.error_code:
                 raise TimeoutError(f"{type(request).__name__} was refused: error {answer.error_code}")
 

@@ -80,6 +80,14 @@ CAUSES: Final[dict[str, Cause]] = {
         "We found no ticket. KAFKA-16082 (PR 15136, 3.7.1) added recoverAbandonedFutureLogs. KAFKA-16297 (PR 15557) "
         'reverts the assignment of a move that is cancelled "before the future replica catches up again".',
     ),
+    "skipped_log": Cause(
+        ("Partition#createLogInAssignedDirectoryId", "ReplicaManager#applyLocalFollowersDelta"),
+        "makeFollower sets the leader epoch, then does not use the log, because a log directory is offline and the "
+        "metadata has none that is online. The broker assigns the directory in which it has the log "
+        "(maybeUpdateTopicAssignment). With that record makeFollower uses the log, but returns that the leader epoch "
+        "is not new, so no fetcher is started.",
+        "We found no ticket. KAFKA-16157 (PR 15263) and KAFKA-16234 (PR 15335) made the broker skip the log.",
+    ),
     "min_isr_change": Cause(
         ("ConfigurationControlManager#createClearElrRecordsAsNeeded",),
         "It adds a ClearElrRecord for every record that sets min.insync.replicas, of one topic or of the cluster, "

@@ -64,6 +64,8 @@ def test_stories_are_made_of_kinds_of_faults() -> None:
         ("offline-directory", ["directory-removed", "power-loss"], False),
         ("throttled-move", ["move-throttle", "directory-move", "kill"], True),
         ("throttled-move", ["move-throttle", "kill"], False),
+        ("skipped-log", ["directory-move", "kill", "directory-unrepaired"], True),
+        ("skipped-log", ["kill", "directory-unrepaired"], False),
         ("leader-in-failed-directory", ["cut", "directory-unrepaired"], True),
         ("leader-in-failed-directory", ["cut", "directory-failure"], False),
         ("stale-log-start", ["kill", "record-deletion"], True),

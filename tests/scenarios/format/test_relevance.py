@@ -42,6 +42,7 @@ RULES_DECIDE: Final = {
     "removed_directory": ("removed-directory", "elr-4.3", 0, "unclean"),
     "offline_directory": ("offline-directory", "elr-4.3", 0, "ignored"),
     "lagging_future_log": ("throttled-move", "kraft", 0, "keeps-log"),
+    "skipped_log": ("skipped-log", "kraft", 0, "used"),
     "moved_log_epochs": ("kafka-20961", "kraft", 0, "carried-over"),
     "recreated_reply": ("recreated-topic", "kraft", 0, "dropped"),
     "append_check": ("kip101-scenario-2-batches", "hw", 0, "first-offset"),

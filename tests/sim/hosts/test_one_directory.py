@@ -12,7 +12,7 @@ from sim.protocol import probes
 from sim.protocol.messages import NO_BROKER_EPOCH
 from tests.sim.checkers.histories import ends
 from tests.sim.hosts.test_log_directories import ORDERS, fail, reached, repair, state_of, world
-from tests.sim.world import World
+from tests.sim.world import SECOND_US, World
 
 SYNCED: dict[str, Value] = {"log.flush.interval.messages": 1}
 
@@ -255,3 +255,57 @@ def test_a_replica_whose_directory_was_replaced_is_not_created_while_another_has
     assert found.logs == [[first]] * 3
     assert sorted(state_of(found, TOPIC).isr) == [1, 2, 3]
     assert found.cluster.machines.offline_replicas(TOPIC, (1, 2, 3)) == []
+
+
+def moved_in_vain(rule: str) -> World:
+    """The replica of broker 3 was assigned to its second directory, which fails before the copy replaces the log."""
+    found = World("elr-4.3", rules={"skipped_log": rule}, config={"min.insync.replicas": 1, "sim.log.dirs": 2}).ready()
+    found.write(seconds=1)
+    found.cluster.control.delay_metadata(3, 30 * SECOND_US)
+    assert found.cluster.move_replica(3, TOPIC, 2)
+    found.run(2)
+    assert state_of(found, TOPIC).directory(3) == 1
+    found.cluster.kill(3)
+    assert found.cluster.machines.fail_directory(3, 2, by="test")
+    found.cluster.control.delay_metadata(3, -30 * SECOND_US)
+    found.run(20)
+    found.write(seconds=1)
+    found.cluster.start(3)
+    return found.run(40)
+
+
+def test_a_log_that_the_metadata_has_in_a_failed_directory_is_not_fetched_for_until_the_next_leader_epoch() -> None:
+    found = moved_in_vain("waits-for-epoch")
+    assert reached(found, probes.LOG_SKIPPED)
+    assert state_of(found, TOPIC).directory(3) == 0
+    assert sorted(state_of(found, TOPIC).isr) == [1, 2]
+    assert found.logs == [[0, 1], [0, 1], [0]]
+    found.cluster.shut_down(state_of(found, TOPIC).leader)
+    found.run(20)
+    assert 3 in state_of(found, TOPIC).isr
+    assert found.logs[2] == [0, 1]
+
+
+def test_with_the_repair_such_a_log_is_used_at_once() -> None:
+    found = moved_in_vain("used")
+    assert not reached(found, probes.LOG_SKIPPED)
+    assert sorted(state_of(found, TOPIC).isr) == [1, 2, 3]
+    assert found.logs == [[0, 1]] * 3
+
+
+def test_the_only_replica_leads_once_its_directory_is_assigned() -> None:
+    config: dict[str, Value] = {"min.insync.replicas": 1, "sim.log.dirs": 2}
+    found = World("elr-4.3", brokers=1, config=config).ready()
+    found.write(seconds=1)
+    found.cluster.control.delay_metadata(1, 30 * SECOND_US)
+    assert found.cluster.move_replica(1, TOPIC, 2)
+    found.run(2)
+    found.cluster.kill(1)
+    assert found.cluster.machines.fail_directory(1, 2, by="test")
+    found.cluster.control.delay_metadata(1, -30 * SECOND_US)
+    found.run(20)
+    found.cluster.start(1)
+    found.run(20)
+    assert reached(found, probes.LOG_SKIPPED)
+    later = found.write(seconds=5)
+    assert found.of("ack", record=later)
