@@ -16,7 +16,7 @@ from reports.audit.log import open_log
 from reports.audit.records import NO_LEADER
 from sim.errors import InputError, did_you_mean
 from sim.plurals import counted
-from sim.protocol.modes import MODES
+from sim.protocol.modes import MODES, SINCE_4_1_1
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -325,14 +325,13 @@ def rules_of(release: str) -> tuple[Mode, Rules]:
     return MODES[name], MODES[name].rules.override(values)
 
 
-_LOST_LEADER: Final = {"last_known_elr": "lost-leader"}
 _MODES: Final[Mapping[tuple[int, ...], tuple[str, Mapping[str, str]]]] = {
     (3, 9): ("kraft", {}),
     (4, 0): ("elr", {}),
-    (4, 1, 1): ("elr", _LOST_LEADER),
+    (4, 1, 1): ("elr", SINCE_4_1_1),
     (4, 3): ("elr-4.3", {}),
 }
-"""First release -> mode and other values of the controller (PR 20629 came with 4.1.1)."""
+"""First release -> mode and other values of the controller."""
 
 
 def anonymous(name: str) -> str:

@@ -323,6 +323,9 @@ _ELR_RECOVERY: Final = _ELR.override(
     }
 )
 
+SINCE_4_1_1: Final = {"last_known_elr": "lost-leader"}
+"""Where 4.1.1 to 4.2 differ from mode `elr` (PR 20629)."""
+
 _NO_MORE: Final = Promised(
     keeps_all_shown=False,
     never_diverges=False,

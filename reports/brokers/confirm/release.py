@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from reports.brokers.kafka import releases
 from sim.errors import InputError
-from sim.protocol.modes import MODES, NO_RELEASE
+from sim.protocol.modes import MODES, NO_RELEASE, SINCE_4_1_1
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sim.protocol.modes import Mode
 
 _VERSION_FILE: Final = "kafka/kafka-version.properties"
@@ -91,6 +93,11 @@ def mode_of(release: Release) -> tuple[Mode, bool]:
     fitting = [(number, mode) for number, mode in older if number <= numbers] or [min(older, key=lambda one: one[0])]
     number, mode = max(fitting, key=lambda one: one[0])
     return mode, numbers[: len(number)] == number
+
+
+def other_values(release: Release) -> Mapping[str, str]:
+    """The rule values in which a release differs from its mode."""
+    return SINCE_4_1_1 if (4, 1, 1) <= release.number < (4, 3) else {}
 
 
 def _number(text: str) -> tuple[int, ...]:

@@ -37,7 +37,7 @@ class ConfirmRequest:
     Attributes:
         scenario: a name or file.
         kafka: a release, or a folder with Kafka's libraries.
-        mode: mode of the simulation; None: the release's mode. `rules` are overridden in it.
+        mode: mode of the simulation; None: the release's mode and rules. `rules` are overridden in it.
         keep: folder in which to keep the brokers' logs and data; None: remove them.
         repeat: number of real runs.
         limit_s: time limit of an attempt.
@@ -77,7 +77,8 @@ class ConfirmRequest:
         check_library()
         found = release.find(self.kafka)
         mode = _mode(scenario, found, self.mode, note)
-        rules = mode.override(self.rules).rules
+        values = {**(release.other_values(found) if self.mode is None else {}), **self.rules}
+        rules = mode.override(values).rules
         force = RulesInForce(rules, dict.fromkeys(range(1, scenario.brokers + 1), rules))
         lines = [line for line in scenario.script if force.fit(line.rules, None)]
         if absent := actions.missing(scenario, lines, found):
@@ -86,7 +87,7 @@ class ConfirmRequest:
         if hidden := actions.unseen(story):
             note(f"steps that cannot be seen on real brokers: {', '.join(hidden)}")
         disks = milestones.Disks()
-        result = run(scenario, mode, 0, self.rules, trace=True, watch=disks.watch)
+        result = run(scenario, mode, 0, values, trace=True, watch=disks.watch)
         if result.row["verdict"] == "error":
             raise InputError(f"{scenario.name}, mode {mode.name}: {result.row['error']}")
         class_archive.make_archive(found, self.pace, note)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from sim.protocol.modes import MODES
+from sim.protocol.modes import MODES, SINCE_4_1_1
 from sim.protocol.rules import Rules
 
-_ELR_4_1_1: Final = MODES["elr"].rules.override({"last_known_elr": "lost-leader"})
+_ELR_4_1_1: Final = MODES["elr"].rules.override(SINCE_4_1_1)
 RULES: Final[dict[str, Rules]] = {
     "0.10.2.2": MODES["hw"].rules,
     "1.1.1": MODES["kip101"].rules,

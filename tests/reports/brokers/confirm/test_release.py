@@ -11,6 +11,7 @@ from reports.brokers.confirm import release
 from reports.brokers.confirm.release import Release
 from reports.brokers.kafka import releases
 from sim.errors import InputError
+from sim.protocol.modes import SINCE_4_1_1
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,3 +84,11 @@ def test_a_folder_without_kafka(tmp_path: Path, build: object, told: str) -> Non
     build(tmp_path / "folder")
     with pytest.raises(InputError, match=told):
         release.find(str(tmp_path / "folder"))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("4.1.0", {}), ("4.1.2", SINCE_4_1_1), ("4.2.2", SINCE_4_1_1), ("4.3.1", {}), ("3.9.0", {})],
+)
+def test_rules_of_a_release_that_has_no_mode_of_its_own(name: str, values: dict[str, str]) -> None:
+    assert release.other_values(Release(name, ())) == values
