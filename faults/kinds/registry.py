@@ -12,6 +12,7 @@ from faults.kinds.controller_pause import ControllerPause
 from faults.kinds.corrupt_tail import CorruptTail
 from faults.kinds.cut import Cut
 from faults.kinds.directory_added import DirectoryAdded
+from faults.kinds.directory_cordoned import DirectoryCordoned
 from faults.kinds.directory_failures import DirectoryFailure, DirectoryReplaced, DirectoryUnrepaired
 from faults.kinds.directory_move import DirectoryMove
 from faults.kinds.directory_removed import DirectoryRemoved
@@ -87,6 +88,7 @@ KINDS: Final[dict[str, FaultKind]] = {
         DirectoryRemoved(),
         MoveThrottle(),
         DirectoryAdded(),
+        DirectoryCordoned(),
     )
 }
 """Name -> kind; those of plug-ins last."""

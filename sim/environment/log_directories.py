@@ -97,6 +97,11 @@ class LogDirectories:
         return len(self.all) > 1
 
     @property
+    def cordoned(self) -> tuple[int, ...]:
+        """The ids of the cordoned directories that work. Kafka: LogManager#cordonedLogDirs (4.3-4.4)."""
+        return tuple([directory.number for directory in self.all if directory.cordoned and not directory.failed])
+
+    @property
     def ids(self) -> tuple[int, ...]:
         """The ids of the directories that work. Kafka: LogManager#directoryIds (3.9-4.4)."""
         return tuple([directory.number for directory in self.all if not directory.failed])
@@ -265,7 +270,9 @@ class LogDirectories:
 
     def add_directory(self) -> None:
         """Add an empty directory to ``log.dirs``, last in order, without a clean-shutdown marker."""
-        self.all.append(self.all[0].new_empty_disk(self._next_id, keeps_names=False))
+        added = self.all[0].new_empty_disk(self._next_id, keeps_names=False)
+        added.cordoned = False
+        self.all.append(added)
         self._next_id += 1
 
     def remove_directory(self, directory: LogDirectory) -> dict[str, list[Batch]]:
@@ -296,14 +303,15 @@ class LogDirectories:
 
 
 def next_directory(live: Sequence[LogDirectory], held: Iterable[str]) -> LogDirectory:
-    """The directory for a new log: the one with the fewest logs among those that a process uses, the first if there
-    are several. `held` are the partitions of which the broker has a replica.
+    """The directory for a new log: the one with the fewest logs among those that a process uses and that are not
+    cordoned, the first if there are several; if all are cordoned, the first. `held` are the partitions of which the
+    broker has a replica.
 
     Kafka: LogManager#nextLogDirs (2.6-4.4).
     """
     names = set(held)
     best, fewest = live[0], -1
-    for directory in live:
+    for directory in [one for one in live if not one.cordoned]:
         count = len(names.intersection(directory.storages))
         if fewest < 0 or count < fewest:
             best, fewest = directory, count

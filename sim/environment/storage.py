@@ -110,6 +110,8 @@ class LogDirectory:
         storages: the files of each replica, by partition.
         number: see above.
         failed: whether it has failed, so that no process uses it.
+        cordoned: whether it gets no new replicas (``cordoned.log.dirs``, KIP-1066).
+        cordoned_by: the cause of that.
         stalled_us: since when it does not answer, while other directories do; -1: it does.
         is_new: whether no process has used it since its disk was replaced or the directory added.
         clean_shutdown: whether the marker ``.kafka_cleanshutdown`` exists.
@@ -122,6 +124,8 @@ class LogDirectory:
         "_writeback_phase_us",
         "clean_broker_epoch",
         "clean_shutdown",
+        "cordoned",
+        "cordoned_by",
         "failed",
         "is_new",
         "number",
@@ -135,7 +139,8 @@ class LogDirectory:
         self._settings = settings
         self._writeback_phase_us = writeback_phase_us
         self.number = number
-        self.failed = self.is_new = False
+        self.failed = self.is_new = self.cordoned = False
+        self.cordoned_by: object = None
         self.stalled_us = -1
         self.clean_shutdown = True
         self.clean_broker_epoch = NO_BROKER_EPOCH
@@ -207,6 +212,7 @@ class LogDirectory:
         empty = LogDirectory(self._settings, names, self._writeback_phase_us, number)
         empty.clean_shutdown = False
         empty.is_new = True
+        empty.cordoned, empty.cordoned_by = self.cordoned, self.cordoned_by
         return empty
 
 

@@ -256,6 +256,9 @@ class Broker(Following):
     def throttle_moves(self, *, throttled: bool) -> None:
         """Begin or end a quota that holds future replicas back once they have caught up with their logs."""
 
+    def cordon(self) -> None:
+        """Tell the control plane which log directories are cordoned now."""
+
     def report_failed(self, directory: LogDirectory) -> None:
         """Report a log directory that has failed to the control plane."""
 

@@ -453,6 +453,31 @@ class Cluster:
             machines.growing.add(broker)
         return self.shut_down(broker) or grows
 
+    def cordon_directory(self, broker: int, place: int, by: object = None) -> bool:
+        """Cordon a log directory of a broker until `uncordon_directory` with the same `by`. False if it is cordoned,
+        the broker, which has to take the request, does not run, or its release knows no such setting.
+
+        Kafka: LogManager#updateCordonedLogDirs (4.3-4.4).
+        """
+        directories, process = self.machines.directories[broker], self.running.get(broker)
+        directory = directories.all[place - 1]
+        if directory.cordoned or process is None or not directories.are_several:
+            return False
+        if not process.decide.avoids_cordoned.yes():
+            return False
+        directory.cordoned, directory.cordoned_by = True, by
+        process.perform(_cordon, process)
+        return True
+
+    def uncordon_directory(self, broker: int, by: object = None) -> None:
+        """End `cordon_directory`."""
+        process = self.running.get(broker)
+        for directory in self.machines.directories[broker].all:
+            if directory.cordoned and directory.cordoned_by is by:
+                directory.cordoned, directory.cordoned_by = False, None
+                if process is not None:
+                    process.perform(_cordon, process)
+
     def fail_directory_for_good(self, broker: int, place: int, by: object = None) -> bool:
         """Fail a log directory (`Machines.fail_directory`) that nobody repairs.
 
@@ -500,3 +525,7 @@ class Cluster:
 
 def _begin_shutdown(process: Broker) -> None:
     process.begin_shutdown()
+
+
+def _cordon(process: Broker) -> None:
+    process.cordon()

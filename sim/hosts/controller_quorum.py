@@ -330,7 +330,8 @@ class ControllerQuorum(QuorumSessions):
         if known is None or known.broker_epoch != heartbeat.broker_epoch:
             return
         offline = heartbeat.offline_directories
-        if offline or not self._keeps_alive(known, heartbeat.metadata_offset, want_fence=heartbeat.want_fence):
+        changes = offline or heartbeat.cordoned != known.cordoned
+        if changes or not self._keeps_alive(known, heartbeat.metadata_offset, want_fence=heartbeat.want_fence):
             self.end_elision()
         self.sessions.note_heartbeat(broker, self._kernel.now_us)
         try:
@@ -341,6 +342,7 @@ class ControllerQuorum(QuorumSessions):
                 want_fence=heartbeat.want_fence,
                 want_shut_down=heartbeat.want_shut_down,
                 offline_directories=offline,
+                cordoned=heartbeat.cordoned,
             )
         except NotAssignedError:
             self._answer_heartbeat(BrokerHeartbeatResponse(heartbeat, UNKNOWN_SERVER_ERROR))

@@ -207,6 +207,8 @@ class KRaftBroker(Broker):
         live = self._registered_directories = tuple([directory.number for directory in self.live_directories])
         self._only_directory = -1 if self.directories.are_several else live[0]
         self._lifecycle.start()
+        if self.directories.cordoned:
+            self.cordon()
         super().start()
 
     def end(self) -> None:
@@ -293,6 +295,7 @@ class KRaftBroker(Broker):
             want_fence=want_fence,
             want_shut_down=want_shut_down,
             offline_directories=self._lifecycle.offline_directories,
+            cordoned=self._lifecycle.reported_cordoned,
         )
         if not self.zombie:
             channel = self.reach(CONTROL)
@@ -353,6 +356,7 @@ class KRaftBroker(Broker):
             self.image.offset,
             want_fence=self._lifecycle.wants_fence,
             want_shut_down=False,
+            cordoned=self._lifecycle.reported_cordoned,
         )
         self._await_answer(request, sent_us)
         if arrives_us > now_us:
@@ -371,6 +375,8 @@ class KRaftBroker(Broker):
         self.fenced = reply.is_fenced
         if self._lifecycle.unreported:
             self._lifecycle.note_report(reply.request.offline_directories)
+        if reply.request.cordoned == self._lifecycle.cordoned:
+            self._lifecycle.cordon_unreported = False
         self._lifecycle.heartbeat_answered(
             is_caught_up=reply.is_caught_up, is_fenced=reply.is_fenced, should_shut_down=reply.should_shut_down
         )
@@ -683,7 +689,7 @@ class KRaftBroker(Broker):
         Kafka: ReplicaManager#alterReplicaLogDirs (1.1-4.4).
         """
         here = self.directories.directory_of(name)
-        if name not in self.replicas or name in self._moving or directory is here:
+        if name not in self.replicas or name in self._moving or directory is here or directory.cordoned:
             return False
         if len(self.live_directories) < len(self.directories.all):
             return False  # The future replica may be in a directory that has failed.
@@ -825,6 +831,11 @@ class KRaftBroker(Broker):
         self.reached(probes.REPLICA_MOVED)
         self.network.note_broker_change()
         return target.number
+
+    def cordon(self) -> None:
+        """See `Broker.cordon`. Kafka: DirectoryEventHandler#handleCordoned (4.3-4.4)."""
+        self.end_elision()
+        self._lifecycle.propagate_directory_cordoned(self.directories.cordoned)
 
     def report_failed(self, directory: LogDirectory) -> None:
         """See `Broker.report_failed`. Kafka: DirectoryEventHandler#handleFailure (3.9-4.4)."""

@@ -123,6 +123,7 @@ class Decisions:
         self.recovery_fails_on_overlaps = self._on(rules.overlap_recovery == "fails")
         self.carries_epochs = self._on(rules.moved_log_epochs == "carried-over")
         self.keeps_log = self._on(rules.lagging_future_log == "keeps-log")
+        self.avoids_cordoned = self._on(rules.cordoned_directory == "avoided")
         self.uses_skipped_log = self._on(rules.skipped_log == "used")
         self.halts_out_of_range = self._on(rules.out_of_range == "halts")
         # High watermark and ISR.

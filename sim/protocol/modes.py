@@ -132,6 +132,7 @@ _HW: Final = Rules(
     moved_log_epochs="of-records",
     lagging_future_log="replaces-log",
     skipped_log="waits-for-epoch",
+    cordoned_directory="unknown",
     out_of_range="halts",
     hw_needs_min_isr="no",
     min_isr_cap="none",
@@ -291,6 +292,7 @@ _ELR_4_3: Final = _ELR.override(
         "reassignment_completes": "targets-if-fewer",
         "directory_assignment": "keeps-elr",
         "last_known_elr": "lost-leader",
+        "cordoned_directory": "avoided",
     }
 )
 _ELR_REPAIRED: Final = _ELR_4_3.override(

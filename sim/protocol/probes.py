@@ -257,6 +257,9 @@ ASSIGNED_BEHIND: Final = _storage(
 COPY_BEHIND: Final = _storage(
     "copy-behind", "a broker starts with a future replica that lacks records which the log has"
 )
+DIRECTORY_CORDONED: Final = _storage(
+    "directory-cordoned", "the controller notes the cordoned log directories of a broker"
+)
 LOG_SKIPPED: Final = _storage(
     "log-skipped", "a broker does not use a log because the metadata has a log directory that does not work"
 )

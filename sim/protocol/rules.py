@@ -246,6 +246,17 @@ class Rules:
             KNOWS_DIRECTORIES,
         ),
     ]
+    cordoned_directory: Annotated[
+        Literal["unknown", "avoided"],
+        RuleSpec(
+            "Whether an administrator can cordon log directories (cordoned.log.dirs): a broker creates no new replicas "
+            "there and moves none to them, and a broker whose directories are all cordoned gets no replicas of new "
+            "partitions.",
+            "KIP-1066 (4.3): LogManager.nextLogDirs, ReplicaManager.alterReplicaLogDirs, "
+            "BrokerHeartbeatManager.UsableBrokerIterator",
+            KNOWS_DIRECTORIES,
+        ),
+    ]
     out_of_range: Annotated[
         Literal["halts", "truncates"],
         RuleSpec(

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from faults.plan import Fault
     from sim.hosts.cluster import Cluster
 
-MODES: Final = ("kip320", "elr")
+MODES: Final = ("kip320", "elr-4.3")
 """One under ZooKeeper, one of KRaft."""
-NEED_DIRECTORIES: Final = ("move-throttle", "directory-added")
+NEED_DIRECTORIES: Final = ("move-throttle", "directory-added", "directory-cordoned")
 """Kinds that are undone, and have an effect only on brokers with several log directories."""
 SAMPLES: Final[Mapping[str, Any]] = {
     "broker": 2,
@@ -89,6 +89,7 @@ def state(cluster: Cluster) -> dict[str, object]:
         "late": [broker for broker, by_us in control.log._delays_us.items() if by_us]
         if isinstance(control, ControllerQuorum)
         else [],
+        "cordoned": [broker for broker, found in cluster.machines.directories.items() if found.cordoned],
         "throttled": [broker for broker, found in cluster.machines.directories.items() if found.throttled],
         "logs alike": len({str(storage.log.batches) for storage in cluster.machines.storages.values()}) == 1,
     }
@@ -96,7 +97,7 @@ def state(cluster: Cluster) -> dict[str, object]:
 
 def world(mode: str, directories: int = 1) -> World:
     """A cluster with some records; under KRaft it has a second topic, and may have several log directories."""
-    orders = [TopicPartition("orders-0", 3)] if mode == "elr" else []
+    orders = [TopicPartition("orders-0", 3)] if mode == MODES[1] else []
     topics = [ClusterTopic("orders", 1, 3), ClusterTopic("audit", 1, 3, created=False)] if orders else []
     made = World(mode, config={"sim.log.dirs": directories if orders else 1}, further=orders, topics=topics)
     made.run(8)

@@ -85,6 +85,8 @@ class BrokerLifecycleManager:
         in_flight: whether a request is in flight.
         offline_directories: ids of failed log directories, which all heartbeats carry.
         unreported: whether no answered heartbeat had all of them.
+        cordoned: ids of cordoned log directories, which all heartbeats carry once the broker has caught up.
+        cordon_unreported: whether no answered heartbeat had these.
     """
 
     __slots__ = (
@@ -99,6 +101,8 @@ class BrokerLifecycleManager:
         "_ready_to_unfence",
         "_session_us",
         "_shutdown_delayed",
+        "cordon_unreported",
+        "cordoned",
         "in_flight",
         "offline_directories",
         "state",
@@ -120,6 +124,8 @@ class BrokerLifecycleManager:
         self._number = 0
         self.offline_directories: tuple[int, ...] = ()
         self.unreported = False
+        self.cordoned: tuple[int, ...] = ()
+        self.cordon_unreported = False
         self._is_answered = True
         """Whether a heartbeat was answered since the last log directory failed."""
 
@@ -157,6 +163,21 @@ class BrokerLifecycleManager:
         if self._is_registered:
             self._communicate_after(0)
         self._host.time_out_directory_report(len(self.offline_directories))
+
+    def propagate_directory_cordoned(self, cordoned: tuple[int, ...]) -> None:
+        """Tell of the cordoned log directories with the next heartbeats, the first of them at once.
+
+        Kafka: BrokerLifecycleManager#propagateDirectoryCordoned, BrokerLifecycleManager.CordonedDirEvent#run (4.3-4.4).
+        """
+        self.cordoned = cordoned
+        self.cordon_unreported = True
+        if self._is_registered:
+            self._communicate_after(0)
+
+    @property
+    def reported_cordoned(self) -> tuple[int, ...]:
+        """The cordoned log directories that a heartbeat carries now."""
+        return () if self.state in (NOT_RUNNING, STARTING) else self.cordoned
 
     def directory_report_timed_out(self, number: int) -> None:
         """Shut down, unless a heartbeat was answered since the last log directory failed.
@@ -249,7 +270,9 @@ class BrokerLifecycleManager:
         """Whether a response equal to the last is a no-op: the broker runs unfenced, or it starts and has not caught up
         yet; and the last request did not fail.
         """
-        return not (self._failures or self.unreported) and self.state == (STARTING if fenced else RUNNING)
+        return not (self._failures or self.unreported or self.cordon_unreported) and self.state == (
+            STARTING if fenced else RUNNING
+        )
 
     def resume(self, after_us: int) -> None:
         """Account for elided heartbeats; none is in flight, and the next follows after `after_us`."""

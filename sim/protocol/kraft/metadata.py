@@ -154,6 +154,7 @@ class BrokerRegistration:
         directories: ids of its log directories that work (KIP-858).
         registered_offset: offset of its latest registration record: later than `broker_epoch` if the same process
             registered again.
+        cordoned: ids of its log directories in which it creates no new replicas (KIP-1066); none before it tells.
     """
 
     broker: int
@@ -163,6 +164,7 @@ class BrokerRegistration:
     shutting_down: bool = False
     directories: tuple[int, ...] = ONLY_FIRST
     registered_offset: int = -1
+    cordoned: tuple[int, ...] = ()
 
     # Written by hand: that of a frozen dataclass takes ten times as long in a compiled build.
     def __init__(
@@ -174,7 +176,9 @@ class BrokerRegistration:
         shutting_down: bool = False,
         directories: tuple[int, ...] = ONLY_FIRST,
         registered_offset: int = -1,
+        cordoned: tuple[int, ...] = (),
     ) -> None:
+        self.cordoned = cordoned
         self.registered_offset = max(broker_epoch, registered_offset)
         self.broker = broker
         self.incarnation = incarnation
@@ -193,6 +197,7 @@ class BrokerRegistration:
             shutting_down,
             self.directories,
             self.registered_offset,
+            self.cordoned,
         )
 
     def with_directories(self, directories: tuple[int, ...]) -> BrokerRegistration:
@@ -205,7 +210,26 @@ class BrokerRegistration:
             self.shutting_down,
             directories,
             self.registered_offset,
+            self.cordoned,
         )
+
+    def with_cordoned(self, cordoned: tuple[int, ...]) -> BrokerRegistration:
+        """The same registration with other cordoned directories. Kafka: BrokerRegistrationChangeRecord."""
+        return BrokerRegistration(
+            self.broker,
+            self.incarnation,
+            self.broker_epoch,
+            self.fenced,
+            self.shutting_down,
+            self.directories,
+            self.registered_offset,
+            cordoned,
+        )
+
+    @property
+    def takes_replicas(self) -> bool:
+        """Whether one of its directories is not cordoned. Kafka: BrokerRegistration#hasUncordonedDirs (4.3-4.4)."""
+        return not self.cordoned or any(directory not in self.cordoned for directory in self.directories)
 
     @property
     def default_directory(self) -> int:

@@ -233,11 +233,13 @@ class QuorumController(ReplicationControlManager):
         want_fence: bool = False,
         want_shut_down: bool = False,
         offline_directories: tuple[int, ...] = (),
+        cordoned: tuple[int, ...] = (),
     ) -> BrokerHeartbeatReply:
         """Process a heartbeat.
 
         With `want_fence` the broker is not ready to serve (its logs are not loaded), or no longer is; with
-        `want_shut_down` it requests controlled shutdown; `offline_directories` have failed since its start.
+        `want_shut_down` it requests controlled shutdown; `offline_directories` have failed since its start,
+        and those that are `cordoned` get no new replicas.
         Kafka: ReplicationControlManager#processBrokerHeartbeat.
         """
         known = self.image.brokers.get(broker)
@@ -263,9 +265,20 @@ class QuorumController(ReplicationControlManager):
             self._host.reached(probes.BROKER_MUST_WAIT)
         elif after == FENCED and not want_fence:
             self._host.reached(probes.BROKER_BEHIND)
+        self._note_cordoned(broker, cordoned)
         changed = (before == FENCED and after == UNFENCED) or len(gone) > 0
         self._heartbeats.touch(broker, metadata_offset, after, changed=changed)
         return broker_heartbeat_manager.heartbeat_reply(after, caught_up=caught_up)
+
+    def _note_cordoned(self, broker: int, cordoned: tuple[int, ...]) -> None:
+        """Note the cordoned log directories of a broker, if they have changed.
+
+        Kafka: ReplicationControlManager#handleDirectoriesCordoned (4.3-4.4).
+        """
+        known = self.image.brokers[broker]
+        if cordoned != known.cordoned:
+            self._host.reached(probes.DIRECTORY_CORDONED)
+            self._commit([known.with_cordoned(cordoned)])
 
     def _state_change_records(self, known: BrokerRegistration, state: str, gone: list[int]) -> list[Record]:
         """Records for a broker's change of state; `gone` are the log directories that the same heartbeat reports.

@@ -73,11 +73,13 @@ class BrokerHeartbeatRequest(Message):
         want_fence: it is not ready to be unfenced.
         want_shut_down: it requests controlled shutdown.
         offline_directories: ids of its log directories that have failed since its start (offlineLogDirs, KIP-858).
+        cordoned: ids of its cordoned log directories (cordonedLogDirs, KIP-1066); none until it has caught up.
     """
 
     __slots__ = (
         "broker",
         "broker_epoch",
+        "cordoned",
         "metadata_offset",
         "offline_directories",
         "want_fence",
@@ -94,8 +96,10 @@ class BrokerHeartbeatRequest(Message):
         want_fence: bool,
         want_shut_down: bool,
         offline_directories: tuple[int, ...] = (),
+        cordoned: tuple[int, ...] = (),
     ) -> None:
         self.offline_directories: Final = offline_directories
+        self.cordoned: Final = cordoned
         self.broker: Final = broker
         self.broker_epoch: Final = broker_epoch
         self.metadata_offset: Final = metadata_offset

@@ -198,8 +198,10 @@ class ReplicationControlManager:
         """Assignments of new partitions: each begins at the next broker, and brokers that are not active come last.
 
         Kafka spreads replicas over racks and begins with a random broker. It refuses if fewer brokers are registered
-        than replicas are asked for, or if none of them is active.
-        Kafka: StripedReplicaPlacer#place, ReplicationControlManager#createTopic.
+        than replicas are asked for, or if none of them is active. Brokers whose log directories are all cordoned do not
+        count.
+        Kafka: StripedReplicaPlacer#place, ReplicationControlManager#createTopic,
+        BrokerHeartbeatManager.UsableBrokerIterator (4.3-4.4).
 
         Args:
             brokers: all brokers, in the order in which replicas are placed.
@@ -207,7 +209,8 @@ class ReplicationControlManager:
             count: number of new partitions.
             replication_factor: number of replicas of each.
         """
-        registered = [broker for broker in brokers if broker in self.image.brokers]
+        known = self.image.brokers
+        registered = [broker for broker in brokers if broker in known and known[broker].takes_replicas]
         if len(registered) < replication_factor or not any(map(self.image.is_active, registered)):
             return INVALID_REPLICATION_FACTOR, []
         found = []

@@ -123,6 +123,7 @@ NEEDS: Final[dict[str, dict[str, Value]]] = {
 }
 """Rule or key -> settings under which its run shows it."""
 RARE: Final = {
+    "cordoned_directory": "an administrator has to cordon a directory: tests/sim/hosts/test_cordoned_directories.py",
     "log.dir.failure.timeout.ms": "a report has to be lost for 30 s: tests/sim/hosts/test_log_directories.py",
     "hw_at_fetch": "an ISR is refused, and who was to join stops: tests/sim/protocol/replica/test_partition.py",
     "stop_replica": "a StopReplica has to be overtaken by what undoes it: cases of tests/verification/conformance",
