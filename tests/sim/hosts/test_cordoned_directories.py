@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sim.hosts.cluster import TOPIC
+from sim.hosts.controller_quorum import ControllerQuorum
 from sim.hosts.topics import ClusterTopic
 from sim.protocol import probes
 from sim.protocol.kraft.metadata import PartitionRegistration
@@ -44,7 +45,9 @@ def create(found: World) -> PartitionRegistration:
 
 
 def cordoned(found: World, broker: int) -> tuple[int, ...]:
-    return found.cluster.control.active.image.brokers[broker].cordoned
+    control = found.cluster.control
+    assert isinstance(control, ControllerQuorum)
+    return control.active.image.brokers[broker].cordoned
 
 
 def places(found: World, broker: int) -> list[list[str]]:
