@@ -23,6 +23,7 @@ _EXPECTED: Final = {
     "ack-under-min-isr": "A write with acks=all succeeds only while the ISR has min.insync.replicas members.",
     "divergence": "Replicas in the ISR hold the same record at each offset.",
     "no-progress": "With all brokers alive, the partition has a leader and its reassignment completes.",
+    "stuck-replica": "A replica whose broker is alive and has its log catches up and joins the ISR.",
     "hw-regression": "The high watermark does not go back.",
 }
 _NOTES: Final = {
