@@ -1,19 +1,20 @@
-"""Where a run begins to differ from its counterpart: the run of the same seed without a mutant, or with another rule.
+"""Where a run differs from its counterpart: the run of the same seed without a mutant, or with another rule value.
 
-A mutant notes each time at which its answer differs from the right one. It differs again and again, and only its first
-time is surely one up to which both runs are equal. For two modes, the steps of both runs are compared.
+Both the place of a mutant and the query of a rule note each situation in which the counterpart acts differently
+(`sim.protocol.mutants`, `sim.protocol.decisions`). Up to the first one, the two runs are equal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sim.history.digest import FIELDS, unpacked
+from sim.history.steps import KINDS, Listener, Step
+from sim.protocol.decisions import replaced
 
 if TYPE_CHECKING:
     from scenarios.single.execution import Execution
+    from sim.protocol.modes import Mode
 
 MOST: Final = 1_000
 """Most differences of one run that are noted."""
@@ -83,46 +84,40 @@ class MutantWatch:
         self.found = list(dict.fromkeys(found))
 
 
-class StepsKept:
-    """Keeps the digested steps of a run."""
+class RuleWatch(Listener):
+    """Notes the steps before which a rule value of the run's counterpart would have acted differently.
 
-    def __init__(self) -> None:
+    The first of them is where the two runs part, or before: a rule is asked in every situation in which its values act
+    differently, and a difference may have no effect.
+
+    Attributes:
+        found: set by `end`, as in `MutantWatch`.
+    """
+
+    def __init__(self, right: Mode) -> None:
+        self.found: list[Difference] = []
+        self._right = right
+        self._noted: list[Difference] = []
+        self._bits = 0
         self._run: Execution | None = None
-        self._kept: list[bytes] = []
-        self._horizon_us = 0
 
     def begin(self, run: Execution) -> None:
-        """Keep the steps of a run that has not begun."""
+        """Watch a run that has not begun."""
         self._run = run
-        run.cluster.recorder.shared_digest.kept = self._kept
+        self._bits = replaced(run.rules, self._right.rules)
+        run.cluster.recorder.attach_to(KINDS, self)
+
+    def on_step(self, step: Step) -> None:
+        run = self._run
+        if run is None or not self._bits:
+            return
+        asked = [table.take(self._bits) for table in run.cluster.recorder.coverage.decisions]
+        if any(asked) and run.clients_began and len(self._noted) < MOST:
+            self._noted.append(Difference(step.at_us, (step.broker,) if step.broker > 0 else (), matters=True))
 
     def end(self) -> None:
         """The run has ended."""
         if self._run is not None:
-            self._run.cluster.recorder.shared_digest.flush()
-            self._horizon_us = self._run.horizon_us
+            end_us = self._run.horizon_us
+            self.found = list(dict.fromkeys([one for one in self._noted if one.at_us < end_us]))
             self._run = None
-
-    def first_difference(self, other: StepsKept) -> Sequence[Difference]:
-        """The first step in which another run differs, while faults strike; about the brokers of both steps."""
-        one, two = b"".join(self._kept), b"".join(other._kept)
-        place = _first_other(one, two)
-        steps = [unpacked(steps, place) for steps in (one, two) if place + FIELDS.size <= len(steps)]
-        if not steps:
-            return ()
-        at_us = min([step[0] for step in steps])
-        brokers = dict.fromkeys([step[2] for step in steps if step[2] > 0])
-        return (Difference(at_us, tuple(brokers), matters=True),) if at_us < self._horizon_us else ()
-
-
-def _first_other(one: bytes, two: bytes) -> int:
-    """Index of the first step in which two sequences of steps differ; the end of the shorter one if none does."""
-    size = FIELDS.size
-    low, high = 0, min(len(one), len(two)) // size
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[: middle * size] == two[: middle * size]:
-            low = middle
-        else:
-            high = middle - 1
-    return low * size

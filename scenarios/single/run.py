@@ -167,20 +167,14 @@ def run_mutated(scenario: Scenario, mode: Mode, seed: int) -> tuple[Row, Mutants
     return row, MutantsSeen(frozenset(took), frozenset(differed), watch.found)
 
 
-def run_compared(scenario: Scenario, modes: tuple[Mode, Mode], seed: int) -> tuple[Row, Sequence[Difference]]:
-    """`run_row` in the first of two modes, and where its history begins to differ from that in the second: no
-    difference, or one.
-    """
-    found = []
-    for mode in modes:
-        history = differences.StepsKept()
-        one, error = _execute(scenario, mode, seed, {}, [], prepare=history.begin)
-        row = rows.row(EndedRun(one, error))
-        history.end()
-        one.dispose()
-        found.append((row, history))
-    (row, history), (_, other) = found
-    return row, history.first_difference(other)
+def run_compared(scenario: Scenario, wrong: Mode, right: Mode, seed: int) -> tuple[Row, Sequence[Difference]]:
+    """`run_row` in a mode, and where a run with the rule values of another one would have acted differently."""
+    watch = differences.RuleWatch(right)
+    one, error = _execute(scenario, wrong, seed, {}, [], prepare=watch.begin)
+    row = rows.row(EndedRun(one, error))
+    watch.end()
+    one.dispose()
+    return row, watch.found
 
 
 def run_blows(

@@ -170,11 +170,11 @@ def hunt(target: Target, seeds: range, seconds: float | None = None, blows: int 
 
 
 def _compared(target: Target, scenario: Scenario, seed: int) -> tuple[Row, MutantsSeen]:
-    """A run, and where it differs from its counterpart. A mutant knows that by itself; for a rule both are run."""
+    """A run, and where it differs from its counterpart."""
     wrong, right = target.modes
     if wrong.rules.mutant == target.name:
         return run_mutated(scenario, wrong, seed)
-    row, found = run_compared(scenario, (wrong, right), seed)
+    row, found = run_compared(scenario, wrong, right, seed)
     names = frozenset([target.name])
     return row, MutantsSeen(names, names if found else frozenset(), found)
 

@@ -12,15 +12,14 @@ if COMPILED:
     from librt.strings import BytesWriter, write_i16_le, write_i32_le, write_i64_le
 
 DIGEST_BYTES: Final = 16
-FIELDS: Final = Struct("<qBhiqq")
-"""The fields of a step: the arguments of `Digest.add`."""
-PACK: Final = FIELDS.pack
+_PACKED: Final = Struct("<qBhiqq")
+PACK: Final = _PACKED.pack
 """Packs a step: the arguments of `Digest.add`."""
 PACK_TWO: Final = Struct("<" + 2 * "qBhiqq").pack
 """Packs two steps."""
 STEPS: Final = 256
 """Number of steps that are hashed together."""
-_BUFFER_BYTES: Final = STEPS * FIELDS.size
+_BUFFER_BYTES: Final = STEPS * _PACKED.size
 
 
 class Digest:
@@ -29,13 +28,11 @@ class Digest:
     Attributes:
         packed: in plain Python, steps that are not hashed yet. `sim.history.recorder` adds to them without a call of
             `add`.
-        kept: receives the steps that are hashed; None: they are not kept.
     """
 
-    __slots__ = ("_hash", "_writer", "kept", "packed")
+    __slots__ = ("_hash", "_writer", "packed")
 
     def __init__(self) -> None:
-        self.kept: list[bytes] | None = None
         self._hash = blake2b(digest_size=DIGEST_BYTES)
         if COMPILED:
             self._writer = BytesWriter()
@@ -67,22 +64,13 @@ class Digest:
     def flush(self) -> None:
         """Hash the steps that were gathered."""
         if COMPILED:
-            steps = self._writer.getvalue()
+            self._hash.update(self._writer.getvalue())
             self._writer.truncate(0)
         else:
-            steps = b"".join(self.packed)
+            self._hash.update(b"".join(self.packed))
             self.packed.clear()
-        self._hash.update(steps)
-        if self.kept is not None:
-            self.kept.append(steps)
 
     def hexdigest(self) -> str:
         """The hash of all steps so far (32 hex digits)."""
         self.flush()
         return self._hash.hexdigest()
-
-
-def unpacked(steps: bytes, place: int) -> tuple[int, int, int, int, int, int]:
-    """The fields of the step at an index of `Digest.kept`, joined."""
-    at_us, code, broker, epoch, offset, other = FIELDS.unpack_from(steps, place)
-    return at_us, code, broker, epoch, offset, other

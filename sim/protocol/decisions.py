@@ -98,6 +98,8 @@ class Decisions:
         self._choices: list[Choice] = []
         self.plugged = len(ADDED_VALUES) > 0
         self._noted = 0
+        self._earlier = 0
+        """`bits` up to the last call of `take`."""
         # Truncation.
         truncation = rules.follower_truncation
         self.truncates_to_hw = self._on(truncation == "high-watermark" or truncation == "high-watermark-delayed")
@@ -240,6 +242,23 @@ class Decisions:
     @property
     def bits(self) -> int:
         """Values other than the current ones that would have acted differently at some time: see `to_values`."""
+        return self._earlier | self._since()
+
+    def take(self, bits: int) -> bool:
+        """Whether any of these values would have acted differently since the last call."""
+        found = self._since()
+        if not found:
+            return False
+        self._earlier |= found
+        self._noted = 0
+        for choice in self._choices:
+            choice.against.clear()
+        for decision in self._decisions:
+            decision.asked = False
+        return found & bits != 0
+
+    def _since(self) -> int:
+        """`bits` since the last call of `take`."""
         found = self._noted
         for choice in self._choices:
             if not choice.against:

@@ -236,7 +236,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "log-start-above-hw",
             "Retention deletes records above the high watermark, and the log start advances beyond it.",
             "KAFKA-5634",
-            "UnifiedLog#deletableSegments, UnifiedLog#maybeIncrementLogStartOffset",
+            "UnifiedLog#deletableSegments",
             2,
             *_ZOOKEEPER,
         ),

@@ -703,6 +703,17 @@ def test_retention_deletes_whole_batches() -> None:
         assert world.cluster.machines.storages[1].log.log_start == start
 
 
+@pytest.mark.parametrize(("mutant", "start"), [("none", 1), ("log-start-above-hw", 2)])
+def test_only_with_a_mutant_does_retention_delete_uncommitted_records(mutant: str, start: int) -> None:
+    world = World(rules={"mutant": mutant}).ready()
+    world.write()
+    for follower in (2, 3):
+        strike(world, Fault("pause", 0, (follower,)))
+    world.write()
+    strike(world, Fault("retention", 0, (1,), value=1_000))
+    assert world.cluster.machines.storages[1].log.log_start == start
+
+
 @pytest.mark.parametrize(("deletes", "start"), [("retention", 2), ("record-deletion", 0)])
 def test_retention_is_final_but_deleted_records_survive_a_leaders_kill(deletes: str, start: int) -> None:
     world = World().ready()

@@ -271,7 +271,7 @@ def _rows(case: Case, scenario: Scenario, mode: Mode, seed: int) -> Iterator[Row
             row, mutants = run_mutated(scenario, mode, seed)
             differences = mutants.differences
         else:
-            row, differences = run_compared(scenario, (mode, mode.override(case.bug.rules)), seed)
+            row, differences = run_compared(scenario, mode, mode.override(case.bug.rules), seed)
         yield row
         yield from run_at_differences(scenario, mode, seed, differences, case.at_difference)
 
