@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sim.protocol import decisions
-from sim.protocol.decisions import VALUES, Choice, Decision, Decisions, decided, to_values
+from sim.protocol.decisions import VALUES, Choice, Decision, Decisions, decided, replaced, to_values
 from sim.protocol.messages import NO_EPOCH
 from sim.protocol.modes import MODES
 from sim.protocol.rules import RULES
@@ -74,6 +74,20 @@ def test_a_choice_parts_the_values_with_another_answer() -> None:
     table = Decisions(ELR)
     assert table.last_known_elr.pick({"leader": (1,), "lost-leader": (1,), "ejected-members": ()}) == (1,)
     assert table.parted() == {("last_known_elr", "ejected-members")}
+
+
+def test_a_query_is_taken_once_and_stays_among_those_that_parted() -> None:
+    table = Decisions(ELR)
+    last_known = replaced(ELR, ELR.override({"last_known_elr": "ejected-members"}))
+    assert not table.take(last_known)
+    table.last_known_elr.pick({"leader": (1,), "lost-leader": (1,), "ejected-members": ()})
+    parted = table.parted()
+    assert table.take(last_known)
+    assert not table.take(last_known)
+    assert table.parted() == parted == {("last_known_elr", "ejected-members")}
+    table.elr.yes()
+    assert not table.take(last_known)
+    assert table.parted() > parted
 
 
 def test_with_several_sets_of_rules_a_rule_decides_as_a_whole() -> None:
