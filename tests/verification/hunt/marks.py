@@ -174,7 +174,8 @@ CASES: Final = (
     _failure("elr-cleared", "elr-chaos", ("no-progress",), "min_isr_change", "clears-if-enough"),
     _failure("elr-cleared-power-loss", "elr-chaos", LOSS, "min_isr_change", "clears-if-enough"),
     _failure("removed-directory", "removals", LOSS, "removed_directory", "unclean"),
-    _failure("offline-directory", "removals", LOSS, "offline_directory", "ignored"),
+    _failure("offline-directory", "directories", LOSS, "offline_directory", "ignored"),
+    _failure("throttled-move", "directories", LOSS, "lagging_future_log", "keeps-log"),
     replace(_finding("ELR"), about="directory-assignment"),
     *map(
         _finding,
