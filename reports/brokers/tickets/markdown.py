@@ -10,6 +10,7 @@ from reports.brokers.tickets.instructions import instructions
 from reports.brokers.tickets.story import in_properties
 from reports.evidence.markdown import escaped
 from sim.plurals import counted
+from sim.protocol.kraft.metadata import ELR_FEATURE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,11 +64,11 @@ def _lines(story: Story, confirmed: Mapping[str, Any] | None, files: Mapping[str
         yield f"| {one.release} | {one.agreed} of {one.runs} | {_outcome(one)} | {one.day} |"
     yield from ("", "## Configuration", "")
     plane = "KRaft, one controller" if story.mode.rules.control_plane == "kraft" else "ZooKeeper"
-    elr = ", eligible.leader.replicas.version=1" if story.mode.rules.elr == "on" else ""
+    elr = f", {ELR_FEATURE}={story.result.settings[ELR_FEATURE]}" if story.mode.rules.elr == "on" else ""
     yield f"{counted(scenario.brokers, 'broker')}, {plane}{elr}; a topic of one partition."
     yield from (
         "",
-        *(f"    {_setting(key, value)}" for key, value in scenario.config.items() if not _is_harness(key)),
+        *(f"    {_setting(key, value)}" for key, value in scenario.config.items() if not _is_apart(key)),
     )
     yield from ("", "## Steps", "")
     yield from (f"{number}. {text}" for number, text in enumerate(instructions(story), start=1))
@@ -116,9 +117,9 @@ def _setting(key: str, value: Value) -> str:
     return f"log.dirs={value} directories" if key == "sim.log.dirs" else f"{key}={in_properties(value)}"
 
 
-def _is_harness(key: str) -> bool:
-    """Whether a setting makes a scenario faster, and decides nothing."""
-    return key == "replica.socket.timeout.ms"
+def _is_apart(key: str) -> bool:
+    """Whether a setting only makes a scenario faster, or is no setting but a feature."""
+    return key in ("replica.socket.timeout.ms", ELR_FEATURE)
 
 
 _COUNTED: Final = "Leader epochs are counted from 0; partition N is its state after the N-th change."

@@ -69,7 +69,7 @@ class _Writer:
             "session_ms": LONG_MS if paused else SESSION_MS,
             "lag_ms": 4 * LONG_MS if paused else _LAG_MS,
             "properties": "\n".join(f"{key}={in_properties(found)}" for key, found in own.items()),
-            "feature": "--feature eligible.leader.replicas.version=1 " if elr else "",
+            "feature": f"--feature {ELR_FEATURE}={settings[ELR_FEATURE]} " if elr else "",
             "assignment": ":".join(map(str, range(1, story.replicas + 1))),
             "topic_configs": self._topic_configs(settings["min.insync.replicas"]),
             "isr": " ".join(map(str, range(1, story.replicas + 1))),
