@@ -345,7 +345,8 @@ class Storage:
         """
         log = self.log
         count = len(log.below) + len(log.batches)
-        is_cut = count < len(self._written_us)
+        # A truncation into a batch has left the LEO above the data.
+        is_cut = count < len(self._written_us) or log.leo < self.recovery_point + self._unflushed
         del self._written_us[count:]
         self._synced = min(self._synced, len(self._written_us))
         leo = log.leo

@@ -142,6 +142,7 @@ class KRaftBroker(Broker):
         "_moving",
         "_only_directory",
         "_previous_broker_epoch",
+        "_promoted",
         "_published_us",
         "_received",
         "_registered_directories",
@@ -175,6 +176,8 @@ class KRaftBroker(Broker):
         """Partition -> id of its log directory, while that is being reported."""
         self._moving: dict[str, LogDirectory] = {}
         """Partition -> log directory to which its replica is being moved."""
+        self._promoted: set[str] = set()
+        """The partitions being moved of which it has asked for the directory of the future replica."""
         self._deleted: list[str] = []
         self._skipped: set[str] = set()
         """The partitions with a log that it does not use: see `_skips_log`."""
@@ -699,6 +702,7 @@ class KRaftBroker(Broker):
     def _begin_move(self, name: str, directory: LogDirectory) -> None:
         due_us = self.kernel.now_us + COPY_US
         self._moving[name] = directory
+        self._promoted.discard(name)
         self.directories.futures[name] = FutureReplica(directory, due_us)
         self.kernel.call_at(due_us, self.life, self._promote, name)
 
@@ -739,9 +743,16 @@ class KRaftBroker(Broker):
         super().stop_serving(directory)
         for name in [name for name in self._moving if name in directory.storages]:
             del self._moving[name]
-            if self._assigning.get(name, directory.number) != directory.number:
+            if self._assigning.get(name, directory.number) != directory.number or self._is_assigned_elsewhere(name):
                 self.to_control(AssignReplicasToDirsRequest(self.node, self.broker_epoch, name, directory.number))
                 self._assign(name, directory.number)
+
+    def _is_assigned_elsewhere(self, name: str) -> bool:
+        """Whether this process has asked for the directory of a future replica, and the metadata has it."""
+        state, future = self.known.get(name), self.directories.futures.get(name)
+        if future is None or name not in self._promoted or not isinstance(state, PartitionRegistration):
+            return False
+        return state.directory(self.node) == future.directory.number
 
     def _is_behind(self, name: str) -> bool:
         """Whether a future replica copies the log still, or is held back by a quota, so that it cannot replace it."""
@@ -803,6 +814,7 @@ class KRaftBroker(Broker):
         if target is None or name not in self.replicas or not isinstance(state, PartitionRegistration):
             self._moving.pop(name, None)
             return
+        self._promoted.add(name)
         is_held = self.directories.throttled and self._hold_back(name)
         self._assign(name, target.number, ASSIGN_DELAY_US if is_held else 0)
 

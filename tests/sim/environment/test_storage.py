@@ -229,6 +229,21 @@ def test_the_recovery_point_follows_the_log_start() -> None:
     assert machine.storage.recovery_point == 2
 
 
+def test_a_truncation_of_what_an_earlier_one_left_of_a_batch_writes_the_recovery_point() -> None:
+    """The LEO is above the data after a truncation into a batch; the oracle found it (4.4.0, seed 150017262)."""
+    machine = Machine()
+    machine.write()
+    machine.storage.roll(machine.replica.log.batches[-1], machine.now_us)
+    machine.write(2)
+    machine.shut_down()
+    machine.start()
+    contents = []
+    for offset in (2, 1, 1):
+        machine.replica.truncate_to(offset)
+        contents.append(machine.storage.recovery_point_file.content)
+    assert contents == [2, 1, 1]
+
+
 @pytest.mark.parametrize(("offset", "content"), [(3, None), (2, 0)])
 def test_a_truncation_that_removes_something_writes_the_recovery_point(offset: int, content: int | None) -> None:
     machine = Machine()

@@ -309,3 +309,23 @@ def test_the_only_replica_leads_once_its_directory_is_assigned() -> None:
     assert reached(found, probes.LOG_SKIPPED)
     later = found.write(seconds=5)
     assert found.of("ack", record=later)
+
+
+def test_a_directory_that_fails_while_a_copy_is_held_back_is_assigned_again() -> None:
+    """The metadata still has the directory of the copy (ReplicaAlterLogDirsThread.removePartitions)."""
+    found = World("elr-repaired", config={"min.insync.replicas": 1, "sim.log.dirs": 2}).ready()
+    found.write(seconds=1)
+    assert found.cluster.throttle_moves(3, throttled=True)
+    found.cluster.control.delay_metadata(3, 10 * SECOND_US)
+    assert found.cluster.move_replica(3, TOPIC, 2)
+    found.run(2)
+    found.write(seconds=1)
+    found.cluster.kill(3)
+    found.run(20)
+    found.cluster.start(3)
+    found.run(11)
+    assert [list(one.storages) for one in found.cluster.machines.directories[3].all] == [[TOPIC], []]
+    assert state_of(found, TOPIC).directory(3) == 1
+    fail(found, 3)
+    assert state_of(found, TOPIC).directory(3) == 0
+    assert 3 not in state_of(found, TOPIC).isr
