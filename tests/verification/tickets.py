@@ -44,6 +44,7 @@ TOOLS: Final = {
     "kafka-console-producer": ("org.apache.kafka.tools.ConsoleProducer", "kafka.tools.ConsoleProducer"),
     "kafka-delete-records": ("org.apache.kafka.tools.DeleteRecordsCommand",),
     "kafka-dump-log": ("org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"),
+    "kafka-features": ("org.apache.kafka.tools.FeatureCommand",),
     "kafka-reassign-partitions": ("org.apache.kafka.tools.reassign.ReassignPartitionsCommand",),
     "kafka-server-start": ("kafka.Kafka",),
     "kafka-storage": ("kafka.tools.StorageTool",),
