@@ -127,8 +127,11 @@ class _Writer:
         return [f'note "produce {batch}, acks={acks}"', f"produce {batch} {acks}"]
 
     def stop(self, params: Mapping[str, Any]) -> list[str]:
-        """Stop the broker by SIGTERM, a controlled shutdown."""
-        return [f'note "stop broker {params["broker"]}"', f"stop {params['broker']}"]
+        """Stop the broker by SIGTERM, a controlled shutdown, and start it again if the script says so."""
+        said = [f'note "stop broker {params["broker"]}"', f"stop {params['broker']}"]
+        if params.get("restart_ms") is None:
+            return said
+        return [*said, f"sleep {params['restart_ms'] / 1000:g}", *self.start(params)]
 
     def kill(self, params: Mapping[str, Any]) -> list[str]:
         """Kill the broker, and resume the follower that `cut` paused."""

@@ -199,12 +199,18 @@ set_feature downgrade eligible.leader.replicas.version=0
 note "stop broker 3"
 stop 3
 sleep 2
+note "start broker 3"
+run 3
+sleep 2
 note "start broker 2"
 run 2
 sleep 2
 set_feature upgrade eligible.leader.replicas.version=1
 note "stop broker 3"
 stop 3
+sleep 2
+note "start broker 3"
+run 3
 sleep 2
 note "start broker 1"
 run 1

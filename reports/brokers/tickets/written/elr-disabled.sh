@@ -192,6 +192,9 @@ set_feature downgrade eligible.leader.replicas.version=0
 note "stop broker 3"
 stop 3
 sleep 2
+note "start broker 3"
+run 3
+sleep 2
 note "start broker 1"
 run 1
 sleep 2

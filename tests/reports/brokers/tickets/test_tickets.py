@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from reports.brokers.tickets.causes import CAUSES
+from reports.brokers.tickets.instructions import instructions
 from reports.brokers.tickets.junit import junit
 from reports.brokers.tickets.shell import shell
 from reports.brokers.tickets.story import read_tried, tell
@@ -101,6 +102,16 @@ def test_nobody_is_asked_where_no_broker_runs() -> None:
 def test_deleted_records_are_not_missed() -> None:
     assert "for m in ; do" in shell(tell("stale-log-start"))
     assert "for m in m1 m2; do" in shell(tell("reassignment-back"))
+
+
+def test_the_level_of_the_feature_is_changed_and_a_broker_restarted() -> None:
+    script = shell(tell("elr-disabled"))
+    wanted = ("stop 1", "run 3", "set_feature downgrade eligible.leader.replicas.version=0", "stop 3", "run 3", "run 1")
+    found = [line for line in script.splitlines() if line in wanted]
+    assert found[-len(wanted) :] == list(wanted)
+    assert "--feature eligible.leader.replicas.version=0 " in shell(tell("elr-enabled"))
+    text = list(instructions(tell("elr-disabled")))
+    assert any("Set feature eligible.leader.replicas.version to 0" in line for line in text)
 
 
 def test_power_is_lost_back_to_what_the_simulation_kept() -> None:
