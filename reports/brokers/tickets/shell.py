@@ -121,9 +121,12 @@ class _Writer:
     # Actions.
 
     def produce(self, params: Mapping[str, Any]) -> list[str]:
-        """Send a batch with a producer of its own."""
-        acks = str(params.get("acks", self._story.result.settings["acks"]))
-        batch = params["batch"]
+        """Send a batch with a producer of its own, if the simulation acknowledges it."""
+        story, batch = self._story, params["batch"]
+        acks = str(params.get("acks", story.result.settings["acks"]))
+        record = story.batches[batch]
+        if not any(step["step"] == steps.ACK.name and step["record"] == record for step in story.trace):
+            return []
         return [f'note "produce {batch}, acks={acks}"', f"produce {batch} {acks}"]
 
     def stop(self, params: Mapping[str, Any]) -> list[str]:
