@@ -56,6 +56,8 @@ class Mutant:
 _BUDGETS: Final = {1: 10_000, 2: 1_000_000}
 _ELR: Final = ("elr-chaos", "elr-repaired")
 _ELR_CHAOS: Final = ("chaos", "elr-repaired")
+_OVERTAKING: Final = ("overtaking", "elr-repaired")
+_WINDOWS: Final = ("windows", "elr-repaired")
 _ZOOKEEPER: Final = ("chaos", "kip320-repaired")
 _IDEMPOTENT: Final = (("enable.idempotence", True), ("acks", "all"))
 
@@ -68,7 +70,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             f"CHECK in {SPECIFICATION}, ReceiveBrokerRegResponse",
             "BrokerLifecycleManager.BrokerRegistrationResponseHandler#onComplete",
             2,
-            *_ELR,
+            *_OVERTAKING,
         ),
         Mutant(
             "leo-from-earlier-leadership",
@@ -76,7 +78,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             f"CHECK in {SPECIFICATION}, BecomeLeaderInNewEpoch",
             "Replica#resetReplicaState",
             2,
-            *_ELR,
+            *_WINDOWS,
         ),
         Mutant(
             "fetch-continues-in-new-epoch",
@@ -124,7 +126,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             f"CHECK in {SPECIFICATION}, ReceiveFetchResponse; KAFKA-18991",
             "AbstractFetcherThread#processFetchRequest",
             2,
-            *_ELR,
+            *_OVERTAKING,
         ),
         Mutant(
             "alter-partition-of-earlier-registration",
@@ -132,7 +134,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             f"CHECK in {SPECIFICATION}, ValidateAlterPartitionRequest; KIP-903",
             "ReplicationControlManager#ineligibleReplicasForIsr",
             2,
-            *_ELR,
+            *_OVERTAKING,
         ),
         Mutant(
             "alter-partition-of-earlier-partition-epoch",
@@ -140,7 +142,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             f"CHECK in {SPECIFICATION}, ValidateAlterPartitionRequest; KAFKA-2729",
             "ReplicationControlManager#validateAlterPartitionData",
             1,
-            *_ELR,
+            *_OVERTAKING,
         ),
         Mutant(
             "ack-before-replication",
@@ -190,7 +192,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "KIP-497, maximal ISR; KAFKA-13790",
             "PartitionState#maximalIsr",
             2,
-            *_ELR,
+            *_WINDOWS,
         ),
         Mutant(
             "hw-without-leaving-members",
@@ -198,7 +200,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "KIP-497, maximal ISR",
             "PartitionState#maximalIsr",
             1,
-            *_ELR,
+            *_WINDOWS,
         ),
         Mutant(
             "hw-from-leo-at-restart",
@@ -206,7 +208,8 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "KAFKA-1647, KAFKA-769",
             "ReplicaManager#getOrCreatePartition",
             2,
-            *_ZOOKEEPER,
+            "rolling",
+            "kip320-repaired",
         ),
         Mutant(
             "epoch-not-recorded-by-follower",
@@ -326,7 +329,8 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "KIP-966 part 1; KAFKA-19522",
             "PartitionChangeBuilder#maybeUpdateLastKnownLeader",
             2,
-            *_ELR,
+            "operations",
+            "elr-repaired",
         ),
         Mutant(
             "isr-written-over-newer-version",
