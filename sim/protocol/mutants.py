@@ -208,8 +208,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "KAFKA-1647, KAFKA-769",
             "ReplicaManager#getOrCreatePartition",
             2,
-            "rolling",
-            "kip320-repaired",
+            *_ZOOKEEPER,
         ),
         Mutant(
             "epoch-not-recorded-by-follower",
