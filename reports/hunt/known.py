@@ -164,9 +164,9 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
         ),
         KnownFinding(
             "offline-directory",
-            LOSS,
+            (*LOSS, "no-progress"),
             ("offline_directory", "ignored"),
-            ((_DIRECTORY_FAILURES, 1), (_DEPARTURES | {"directory-removed"}, 1)),
+            ((_DIRECTORY_FAILURES | {"directory-added", "disk-replaced"}, 1), (_DEPARTURES | {"directory-removed"}, 1)),
         ),
         KnownFinding(
             "throttled-move",

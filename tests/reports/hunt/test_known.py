@@ -61,6 +61,7 @@ def test_stories_are_made_of_kinds_of_faults() -> None:
         ("removed-directory", ["directory-removed"], True),
         ("removed-directory", ["directory-replaced"], False),
         ("offline-directory", ["directory-unrepaired", "power-loss"], True),
+        ("offline-directory", ["directory-added", "power-loss"], True),
         ("offline-directory", ["directory-removed", "power-loss"], False),
         ("throttled-move", ["move-throttle", "directory-move", "kill"], True),
         ("throttled-move", ["move-throttle", "kill"], False),
