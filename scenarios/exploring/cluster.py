@@ -134,6 +134,7 @@ class Control(NamedTuple):
         acked: records that were acknowledged, as a bit set.
         committed: records that a leader's HW has passed, as a bit set.
         losses: see `Bounds`; so for `stops`, `fences` and `lags`.
+        kills: those of the stops that leave no clean-shutdown file.
     """
 
     controller: int
@@ -146,6 +147,7 @@ class Control(NamedTuple):
     stops: int
     fences: int
     lags: int
+    kills: int
 
 
 class Cluster:
@@ -188,7 +190,7 @@ class Cluster:
         controller = self.controller.create()
         image = self.controller.views[controller].image
         nobody = (0,) * len(self.brokers)
-        step = Step(self, down, Control(controller, (), nobody, 0, 0, 0, 0, 0, 0, 0), ())
+        step = Step(self, down, Control(controller, (), nobody, 0, 0, 0, 0, 0, 0, 0, 0), ())
         for broker in self.brokers:
             step.local(broker, ("start",))
             step.local(broker, ("registered", 1, 1))
@@ -256,11 +258,13 @@ class Cluster:
                 yield from self._register(number, snapshots, control, flights)
                 continue
             else:
-                if self.machine.views[snapshots[message.broker - 1]].state == DOWN:
+                state = self.machine.views[snapshots[message.broker - 1]].state
+                if state == DOWN:
                     continue
                 step = Step(self, snapshots, control, flights)
                 step.flights.remove(number)
-                step.local(message.broker, ("registered", message.incarnation, message.broker_epoch))
+                if state == STARTING:  # One that is up waits for no registration.
+                    step.local(message.broker, ("registered", message.incarnation, message.broker_epoch))
             yield ("arrive", number), step.end()
 
     def _is_idle(self, follower: int, leader: int, message: Fetch) -> bool:
@@ -413,6 +417,7 @@ class Cluster:
                         step.losses += 1
                     else:
                         step.stops += 1
+                        step.kills += not clean
                     step.stop(broker, kept, clean=clean)
                     if decided is not None:
                         step.commit(decided)
@@ -459,7 +464,7 @@ class Cluster:
             control.acked,
             control.committed,
             min_isr=self.bounds.min_isr,
-            losses=control.losses,
+            unclean=control.losses + control.kills,
             remembers=self.decide.rules.last_known_elr == "ejected-members",
         )
 
@@ -476,6 +481,7 @@ class Step:
         "controller",
         "fences",
         "flights",
+        "kills",
         "lags",
         "losses",
         "snapshots",
@@ -490,7 +496,7 @@ class Step:
         self.snapshots = list(snapshots)
         self.flights = list(flights)
         self.controller, self.tail, behind, self.appended, self.acked, self.committed, *counts = control
-        self.losses, self.stops, self.fences, self.lags = counts
+        self.losses, self.stops, self.fences, self.lags, self.kills = counts
         self.behind = list(behind)
 
     def end(self) -> int:
@@ -513,6 +519,7 @@ class Step:
             self.stops,
             self.fences,
             self.lags,
+            self.kills,
         )
         return cluster.number(tuple(self.snapshots), control, tuple(sorted(self.flights)))
 

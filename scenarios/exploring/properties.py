@@ -18,7 +18,7 @@ VIOLATIONS: Final = {
     "committed-loss": "the leader of the newest leader epoch leads without an acknowledged record",
     "exposed-loss": "the leader of the newest leader epoch leads without a record that a HW has passed",
     "divergence": "two replicas that have confirmed their logs in the newest leader epoch differ below both HWs",
-    "global-loss": "an acknowledged record is in no log, after fewer than min.insync.replicas lossy ends",
+    "global-loss": "an acknowledged record is in no log, after fewer than min.insync.replicas unclean ends",
 }
 """Kind -> meaning."""
 WARNINGS: Final = {
@@ -40,7 +40,7 @@ def kinds_of(
     committed: int,
     *,
     min_isr: int,
-    losses: int,
+    unclean: int,
     remembers: bool,
 ) -> tuple[str, ...]:
     """The kinds that a state shows.
@@ -51,15 +51,17 @@ def kinds_of(
         acked: acknowledged records, as a bit set.
         committed: records that a leader's HW has passed, as a bit set.
         min_isr: ``min.insync.replicas``.
-        losses: lossy ends so far.
+        unclean: ends without a clean-shutdown file so far, lossy or not. With ``min.insync.replicas`` of them, KIP-966
+            promises no record.
         remembers: rule ``last_known_elr`` is ``ejected-members``.
     """
     needed = acked | committed
     found = []
     if needed:
-        found += _incomplete(views, known, acked, committed)
-        if losses < min_isr and acked & ~_union(views):
-            found.append("global-loss")
+        if unclean < min_isr:
+            found += _incomplete(views, known, acked, committed)
+            if acked & ~_union(views):
+                found.append("global-loss")
         found += _mismatches(views)
     for view in views:
         if view.leads and view.epoch == known.epoch and len(view.isr) >= min_isr:

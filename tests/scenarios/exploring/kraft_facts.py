@@ -116,5 +116,6 @@ MARKS: Final[tuple[Fact, ...]] = (
     Fact("elr-repaired", ONE_LOSS, (), "fetch-continues-in-new-epoch", differs=False),
     Fact("elr-repaired", ONE_FENCE, (), "registration-of-another-request", differs=False),
     Fact("elr-repaired", ONE_LOSS, (), "registration-of-another-request", differs=False),
+    Fact("elr-repaired", Bounds(stops=1, fences=0), _CANDIDATE, "registration-of-another-request"),
     Fact("elr-repaired", ONE_LOSS, (), "leo-from-earlier-leadership", differs=False),
 )
