@@ -43,7 +43,7 @@ SECOND = tuple(KINDS)[:18]
 LASTS = {
     **dict.fromkeys(("kill", "power-loss", "controlled-restart", "disk-replaced", "corrupt-tail"), DRAW.restart_us),
     **dict.fromkeys(("cut", "slow", "lossy", "duplicate", "metadata-lag", "min-isr-change"), DRAW.cut_us),
-    "move-throttle": DRAW.cut_us,
+    **dict.fromkeys(("move-throttle", "directory-cordoned"), DRAW.cut_us),
     **dict.fromkeys(("feature-change", "unclean-election-change"), DRAW.cut_us),
     **dict.fromkeys(("power-domain-loss", "host-loss"), DRAW.restart_us),
     **dict.fromkeys(
@@ -71,7 +71,10 @@ VALUES = {
     "message-copy": (1, 12),
     **dict.fromkeys(("topic-creation", "topic-deletion", "partition-creation"), (0, 65_535)),
     **dict.fromkeys(
-        ("directory-failure", "directory-replaced", "directory-unrepaired", "directory-move", "directory-removed"),
+        (
+            *("directory-failure", "directory-replaced", "directory-unrepaired", "directory-move"),
+            *("directory-removed", "directory-cordoned"),
+        ),
         (0, 2),
     ),
 }

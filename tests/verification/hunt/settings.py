@@ -34,6 +34,7 @@ from faults.bounds import SHARES
 from faults.kinds.groups import GROUPINGS
 from faults.kinds.registry import KINDS
 from faults.kinds.topic_changes import OF_TOPICS
+from faults.stories import copies
 from faults.stories.reassignments import MOVES
 from highwater.cli import main as cli
 from scenarios.format import schema, selection
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
     from scenarios.single.rows import Row
     from sim.history.trace import Shown
 
+_NEEDED: Final = {"moving_percent": (MOVES,), "copying_percent": copies.NEEDS}
+"""Share of incidents -> the kinds of which they consist."""
 CPU_S: Final = 30
 """CPU time that a run may take, compiled."""
 MEMORY_MB: Final = 500
@@ -261,7 +264,7 @@ def _faults(stream: Stream, kinds: list[str]) -> dict[str, Any]:
     if stream.random() * 3 < 1:
         left = 100
         for share in SHARES:
-            drawn[share] = integer(stream, 0, left) if share != "moving_percent" or MOVES in kinds else 0
+            drawn[share] = integer(stream, 0, left) if set(_NEEDED.get(share, ())) <= set(kinds) else 0
             left -= drawn[share]
         drawn["aimed_percent"] = integer(stream, 0, 100)
     for name in ("restart_ms", "cut_ms", "pause_ms", "slow_ms"):
