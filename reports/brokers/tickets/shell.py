@@ -194,12 +194,14 @@ class _Writer:
 
     def set(self, params: Mapping[str, Any]) -> list[str]:
         """Set settings of the topic, or the level of a feature."""
-        return [
-            f"set_feature {'upgrade' if found else 'downgrade'} {key}={found}"
-            if key == ELR_FEATURE
-            else f"set_topic {key}={in_properties(found)}"
-            for key, found in params["config"].items()
-        ]
+        said = []
+        for key, found in params["config"].items():
+            if key == ELR_FEATURE:
+                level = f"{'upgrade' if found else 'downgrade'} {key}={found}"
+                said += [f'note "{level}"', f"set_feature {level}"]
+            else:
+                said.append(f"set_topic {key}={in_properties(found)}")
+        return said
 
     def delete(self, params: Mapping[str, Any]) -> list[str]:
         """Delete the records below an offset by kafka-delete-records.sh."""

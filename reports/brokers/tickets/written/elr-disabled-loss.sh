@@ -195,6 +195,7 @@ sleep 2
 note "start broker 3"
 run 3
 sleep 2
+note "downgrade eligible.leader.replicas.version=0"
 set_feature downgrade eligible.leader.replicas.version=0
 note "stop broker 3"
 stop 3
@@ -205,6 +206,7 @@ sleep 2
 note "start broker 2"
 run 2
 sleep 2
+note "upgrade eligible.leader.replicas.version=1"
 set_feature upgrade eligible.leader.replicas.version=1
 note "stop broker 3"
 stop 3

@@ -188,6 +188,7 @@ sleep 2
 note "start broker 3"
 run 3
 sleep 2
+note "downgrade eligible.leader.replicas.version=0"
 set_feature downgrade eligible.leader.replicas.version=0
 note "stop broker 3"
 stop 3

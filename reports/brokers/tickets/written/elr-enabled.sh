@@ -189,6 +189,7 @@ sleep 2
 note "start broker 2"
 run 2
 sleep 2
+note "upgrade eligible.leader.replicas.version=1"
 set_feature upgrade eligible.leader.replicas.version=1
 note "start broker 1"
 run 1
