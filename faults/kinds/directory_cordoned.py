@@ -19,7 +19,7 @@ class DirectoryCordoned(FaultKind):
 
     name: ClassVar[str] = "directory-cordoned"
     meaning: ClassVar[str] = (
-        "cordon a log directory of a broker that runs, in a release that knows that; without directory that of the "
+        "cordon a log directory of a broker that runs, in a release from 4.3 on; without directory that of the "
         "partition; without for_ms until the end"
     )
     targets: ClassVar[Targets] = BROKER
