@@ -7,7 +7,8 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from faults.kind import Amount, Param
-from faults.kinds.stops import BrokerStop, struck_directory
+from faults.kinds.directories import struck_alone
+from faults.kinds.stops import BrokerStop
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 
@@ -28,4 +29,4 @@ class CorruptTail(BrokerStop):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Corrupt the logs; False if no process ran and no record was lost."""
-        return cluster.machines.corrupt_tail(target, fault.value, struck_directory(cluster, fault, target))
+        return cluster.machines.corrupt_tail(target, fault.value, struck_alone(cluster, fault, target))

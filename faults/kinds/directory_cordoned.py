@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faults.kind import BROKER, DISTURBED, KRAFT, Amount, Duration, FaultKind, Targets
-from faults.kinds.directory_failures import NUMBER
+from faults.kinds.directories import NUMBER, numbered
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 
@@ -30,11 +30,8 @@ class DirectoryCordoned(FaultKind):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Cordon it; False if it is cordoned, the broker is down, or the release has no such setting."""
-        return cluster.cordon_directory(target, self._place(cluster, fault, target), by=fault)
+        return cluster.cordon_directory(target, numbered(cluster, fault, target, fault.value), by=fault)
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
         """End it."""
         cluster.uncordon_directory(target, by=fault)
-
-    def _place(self, cluster: Cluster, fault: Fault, target: int) -> int:
-        return cluster.machines.place_of(target, fault.partition or cluster.name, fault.value)

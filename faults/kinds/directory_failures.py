@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from faults.kind import BROKER, KRAFT, OTHER_REPLICA, Amount, Duration, FaultKind, Param, Role, Targets
+from faults.kind import BROKER, KRAFT, OTHER_REPLICA, Amount, Duration, FaultKind, Role, Targets
+from faults.kinds.directories import NUMBER, numbered
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 from sim.native import mypyc_attr
 
 REPAIRED: Final = Duration("restart_us", "repair_ms")
 """A log directory has failed; then it is repaired."""
-NUMBER: Final = Amount("directory", Param("directory"), "number of the log directory; 0: that of the partition", (0, 2))
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -32,7 +32,7 @@ class LogDirectoryFault(FaultKind):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Fail the directory; False if it had failed."""
-        place = cluster.machines.place_of(target, fault.partition or cluster.name, fault.value)
+        place = numbered(cluster, fault, target, fault.value)
         return cluster.machines.fail_directory(target, place, by=fault)
 
 
@@ -85,5 +85,5 @@ class DirectoryUnrepaired(LogDirectoryFault):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Fail the directory; False if it had failed, or if the cluster would not work without it."""
-        place = cluster.machines.place_of(target, fault.partition or cluster.name, fault.value)
+        place = numbered(cluster, fault, target, fault.value)
         return cluster.fail_directory_for_good(target, place, by=fault)

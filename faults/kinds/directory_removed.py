@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faults.kind import OTHER_REPLICA, Amount
-from faults.kinds.directory_failures import NUMBER
+from faults.kinds.directories import NUMBER, numbered
 from faults.kinds.stops import BrokerStop
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
@@ -31,5 +31,4 @@ class DirectoryRemoved(BrokerStop):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Shut the broker down; False if it is down and keeps its directories."""
-        place = cluster.machines.place_of(target, fault.partition or cluster.name, fault.value)
-        return cluster.remove_directory(target, place)
+        return cluster.remove_directory(target, numbered(cluster, fault, target, fault.value))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from faults.kinds.stops import BrokerStop, struck_directory
+from faults.kinds.directories import struck_alone
+from faults.kinds.stops import BrokerStop
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 
@@ -26,5 +27,5 @@ class DiskReplaced(BrokerStop):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Replace the disk; False if no process ran and the disk was empty."""
-        place = struck_directory(cluster, fault, target)
+        place = struck_alone(cluster, fault, target)
         return cluster.machines.replace_directory(target, place) if place else cluster.machines.replace_disk(target)

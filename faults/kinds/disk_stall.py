@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faults.kind import BROKER, STALLED, Duration, FaultKind, Targets
-from faults.kinds.stops import struck_directory
+from faults.kinds.directories import struck_alone
 from faults.plan import Fault
 from sim.hosts.cluster import Cluster
 
@@ -26,14 +26,14 @@ class DiskStall(FaultKind):
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
         """Stall the disk; False if no process serves, or it is stalled already."""
-        place = struck_directory(cluster, fault, target)
+        place = struck_alone(cluster, fault, target)
         return (
             cluster.machines.stall_directory(target, place, by=fault) if place else cluster.machines.stall_disk(target)
         )
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:
         """End the stall, unless the process ended."""
-        if struck_directory(cluster, fault, target):
+        if struck_alone(cluster, fault, target):
             cluster.machines.unstall_directory(target, by=fault)
         else:
             cluster.machines.unstall_disk(target)

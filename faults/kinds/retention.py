@@ -30,23 +30,22 @@ class RetentionFault(FaultKind):
         Returns:
             False if the target does not lead, or the log start did not move.
         """
-        found = deletes_from(cluster, target, fault.value, fault.partition, retains=True)
-        if found is None or not cluster.administrator.delete_records(*found):
+        found = deletes_from(cluster, target, fault.value, fault.partition)
+        if found is None:
             return False
-        partition, _ = found
+        partition, before = found
+        if partition.hw < partition.log.leo and partition.decide.mutants.log_start_above_hw.differs():
+            before = partition.log.leo  # UnifiedLog#deletableSegments (3.9-4.4) stops at the high watermark.
+        if not cluster.administrator.delete_records(partition, before):
+            return False
         partition.log.end_segment(partition.log.log_start)
         cluster.machines.directories[target].files(partition.name).delete_segments(cluster.kernel.now_us)
         return True
 
 
-def deletes_from(
-    cluster: Cluster, broker: int, permille: int, name: str = "", *, retains: bool = False
-) -> tuple[Partition, int] | None:
+def deletes_from(cluster: Cluster, broker: int, permille: int, name: str = "") -> tuple[Partition, int] | None:
     """A partition of a broker that leads it, the first by default, and the offset before which to delete this share of
     the committed records, the start of a batch; None if the broker does not lead.
-
-    With `retains`, it is retention that deletes; a mutant then deletes uncommitted records, too.
-    Kafka: UnifiedLog#deletableSegments (3.9-4.4), Log#deletableSegments (2.6).
     """
     process = cluster.running.get(broker)
     if process is None or process.frozen or process.waiting is not None:
@@ -55,8 +54,6 @@ def deletes_from(
     if replica is None or not replica.partition.is_leader:
         return None
     partition = replica.partition
-    if retains and partition.hw < partition.log.leo and partition.decide.mutants.log_start_above_hw.differs():
-        return partition, partition.log.leo
     log_start = partition.log.log_start
     before = log_start + (partition.hw - log_start) * permille // 1_000
     holding = partition.log.read(before)

@@ -243,10 +243,8 @@ class Machines:
             self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=True)
             return
         stall = next((one for one in process.stalled if one.directory is directory), None)
-        until_us = directory.writable_us(self._kernel.now_us)
         written_us = directory.writable_us(self._written_us(process))
         if stall is not None:
-            directory.stalled_us = -1
             self._record_stall(stall, steps.DISK_WORKS, broker)
         for name in directory.storages:
             replica = process.replicas.get(name)
@@ -256,7 +254,8 @@ class Machines:
             if name in directory.storages or future.directory is directory:
                 process.directories.end_following(name, process.decide, self._kernel.now_us)
         process.stop_serving(directory)
-        self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=False, until_us=until_us)
+        self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=False)
+        directory.stalled_us = -1
         if stall is not None:
             process.directory_works(stall)  # Writes fail now.
         if process.live_directories:
@@ -280,10 +279,9 @@ class Machines:
         *,
         was_down: bool,
         removed: bool = False,
-        until_us: int = -1,
     ) -> bool:
         """Fail a directory, or replace or remove it; record the end of each replica, with its loss. Returns whether
-        anything was lost. One that fails could be written until `until_us`, by default until now.
+        anything was lost.
         """
         directories = self.directories[broker]
         damaged = kind in _DISK_DAMAGE
@@ -295,7 +293,7 @@ class Machines:
         elif damaged:
             lost = directories.replace(directory)
         else:
-            lost = directories.fail(directory, self._kernel.now_us if until_us < 0 else until_us)
+            lost = directories.fail(directory, self._kernel.now_us)
         if damaged:
             for name in names:
                 log = Storage(self._settings[broker].storage).log

@@ -44,9 +44,10 @@ class IsrValidation:
             return INVALID_REQUEST
         mutant = self._decide.mutants.alter_partition_of_earlier_partition_epoch
         mutant.took = True
-        joining = next((member for member in wanted.isr if member not in state.isr), 0)
-        if wanted.partition_epoch < state.partition_epoch and not mutant.differs(joining):
-            return INVALID_UPDATE_VERSION
+        if wanted.partition_epoch < state.partition_epoch:
+            joining = next((member for member in wanted.isr if member not in state.isr), 0)
+            if not mutant.differs(joining):
+                return INVALID_UPDATE_VERSION
         if not _is_possible(wanted, state):
             return INVALID_REQUEST
         return NONE if all(self._is_eligible(member, wanted, state) for member in wanted.isr) else INELIGIBLE_REPLICA

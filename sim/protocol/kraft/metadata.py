@@ -189,39 +189,26 @@ class BrokerRegistration:
 
     def in_state(self, *, fenced: bool, shutting_down: bool) -> BrokerRegistration:
         """The same registration, in another state."""
+        return self._changed(fenced, shutting_down, self.directories, self.cordoned)
+
+    def with_directories(self, directories: tuple[int, ...]) -> BrokerRegistration:
+        """The same registration, after log directories failed. Kafka: BrokerRegistrationChangeRecord."""
+        return self._changed(self.fenced, self.shutting_down, directories, self.cordoned)
+
+    def with_cordoned(self, cordoned: tuple[int, ...]) -> BrokerRegistration:
+        """The same registration with other cordoned directories. Kafka: BrokerRegistrationChangeRecord."""
+        return self._changed(self.fenced, self.shutting_down, self.directories, cordoned)
+
+    def _changed(
+        self, fenced: bool, shutting_down: bool, directories: tuple[int, ...], cordoned: tuple[int, ...]
+    ) -> BrokerRegistration:
         return BrokerRegistration(
             self.broker,
             self.incarnation,
             self.broker_epoch,
             fenced,
             shutting_down,
-            self.directories,
-            self.registered_offset,
-            self.cordoned,
-        )
-
-    def with_directories(self, directories: tuple[int, ...]) -> BrokerRegistration:
-        """The same registration, after log directories failed. Kafka: BrokerRegistrationChangeRecord."""
-        return BrokerRegistration(
-            self.broker,
-            self.incarnation,
-            self.broker_epoch,
-            self.fenced,
-            self.shutting_down,
             directories,
-            self.registered_offset,
-            self.cordoned,
-        )
-
-    def with_cordoned(self, cordoned: tuple[int, ...]) -> BrokerRegistration:
-        """The same registration with other cordoned directories. Kafka: BrokerRegistrationChangeRecord."""
-        return BrokerRegistration(
-            self.broker,
-            self.incarnation,
-            self.broker_epoch,
-            self.fenced,
-            self.shutting_down,
-            self.directories,
             self.registered_offset,
             cordoned,
         )
