@@ -3,8 +3,8 @@
 A seed finds it if its run has a violation inside the promise that its counterpart lacks: the run of the same plan
 without the mutant, or with the repair. The counterpart is run only for seeds that violate. With blows, a run that
 raises early warnings goes on with each blow after them. With blows at the difference, it goes on where it begins to
-differ from its counterpart: such a hunt is told where the bug is, which plain random runs are not, so figures of the
-two do not compare. Nothing is stored: a hunt is a function of target and seeds, except for its times.
+differ from its counterpart: such a hunt knows where the bug is, which plain random runs do not, so figures of the two
+do not compare. Nothing is stored: a hunt is a function of target and seeds, except for its times.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class Hunt:
         first: the first seed of the range.
         tried: number of seeds that were run.
         seconds: CPU time of this process, also of the counterparts.
-        took: in how many runs the mutated place was executed; for a rule, all that were compared with counterparts.
-        differed: in how many runs the mutant decided otherwise; for a rule, how many differ from their counterparts.
+        took: in how many runs the mutated place was executed; for a rule, all runs.
+        differed: in how many runs the mutant decided otherwise; for a rule, in how many the repair would have.
         errors: how many runs ended with an error; they find nothing.
         seed: the seed that found it, `NOT_FOUND` if none did.
         kinds: the violations that found it.

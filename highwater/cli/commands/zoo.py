@@ -89,7 +89,7 @@ def show(ui: Ui, mutant: str, as_json: bool) -> None:
     metavar="N",
     type=click.IntRange(0, BLOWS_MAX),
     default=0,
-    help="Continue runs with N blows where they differ from their counterparts. Such a hunt is told where the bug is.",
+    help="Continue runs with N blows where they differ from their counterparts. Such a hunt knows where the bug is.",
 )
 @click.option(
     "--repair",
@@ -136,8 +136,9 @@ def hunt(
     Nothing is stored. The violation has to be inside the promise of the mode. With --repair, the counterparts are runs
     with that value of a rule.
 
-    With --blows-at-difference, a run goes on where it differs from its counterpart. Whoever changes the protocol has
-    this difference; plain random runs, and TLC's random simulation, have not. So do not compare figures of the two.
+    With --blows-at-difference, a run goes on where it differs from its counterpart. The author of a change knows this
+    place; plain random runs, and TLC's random simulation, do not. So do not compare their figures with those of such a
+    hunt.
 
     Exit 0 when each mutant was found within the budget of its tier, 1 when one was not, 3 when too few seeds were run.
     """

@@ -23,7 +23,7 @@ _EXPECTED: Final = {
     "exposed-loss": "What a consumer was shown stays readable.",
     "ack-under-min-isr": "A write with acks=all succeeds only while the ISR has min.insync.replicas members.",
     "divergence": "Replicas in the ISR hold the same record at each offset.",
-    "no-progress": "With all brokers alive, the partition has a leader and its reassignment completes.",
+    "no-progress": "With all brokers alive, the partition has a leader, and a reassignment under way completes.",
     "stuck-replica": "A replica whose broker is alive and has its log catches up and joins the ISR.",
     "hw-regression": "The high watermark does not go back.",
 }

@@ -3,7 +3,7 @@
 Each case is a failure that one repair cures, or that one mutant causes. In each of five disjoint ranges of seeds, runs
 go on until one violates and does not violate without that cause, or until the mark is passed by far. Cases of one
 scenario and mode share runs. Prints the table of `scenarios/zoo/MARKS.md`; with ``--at-difference`` that of hunts which
-are told where the bug is, and which keep no mark, because TLC's simulation is not told that.
+know where the bug is, and which keep no mark, because TLC's simulation does not know it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Case:
         mark: CPU seconds that random runs should need at most.
         broken: rule values that are laid over the mode of the bug, which repairs them.
         blows: blows after each early warning.
-        at_difference: blows where a run differs from its counterpart: a hunt that is told where the bug is.
+        at_difference: blows where a run differs from its counterpart: a hunt that knows where the bug is.
     """
 
     about: str
