@@ -160,7 +160,6 @@ final class Fetcher {
         public scala.collection.Map<TopicPartition, FetchResponseData.PartitionData> fetch(FetchRequest.Builder builder) { // before 4.1.0
         public Map<TopicPartition, FetchResponseData.PartitionData> fetch(FetchRequest.Builder builder) { // from 4.1.0
             thread.set("fetchBackOffMs", BACKOFF_MS);
-            outOfRange.clear();
             FetchResponse response;
             try {
                 if (!asked.isEmpty())
@@ -344,6 +343,7 @@ final class Fetcher {
 
     /** One round. Its partitions are delayed for as long as the case wants; nothing waits while none is fetched. */
     void work() {
+        outOfRange.clear();
         thread.doWork();
         thread.set("fetchBackOffMs", 0);
     }
