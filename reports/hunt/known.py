@@ -139,6 +139,12 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
         KnownFinding("elr-disabled-loss", LOSS, _ELR_KEPT, _FEATURE_CHANGED),
         KnownFinding("elr-enabled", ("no-progress",), ("last_candidate", "remembered"), _FEATURE_CHANGED),
         KnownFinding(
+            "elr-kept-while-disabled",
+            LOSS,
+            ("min_isr_change_while_disabled", "clears-if-enough"),
+            (*_FEATURE_CHANGED, (frozenset({"min-isr-change"}), 1)),
+        ),
+        KnownFinding(
             "forgotten-expansion",
             LOSS,
             ("equal_partition_epoch", "keeps-pending-isr"),

@@ -96,6 +96,14 @@ CAUSES: Final[dict[str, Cause]] = {
         "We found no ticket. KAFKA-16540 (PR 17952, 4.0) clears the ELR on purpose: "
         "ReplicationControlManagerTest.testElrsRemovedOnMinIsrUpdate requires it of a lower value.",
     ),
+    "min_isr_change_while_disabled": Cause(
+        ("ConfigurationControlManager#createClearElrRecordsAsNeeded",),
+        "It returns at once if the feature eligible.leader.replicas.version is disabled. But a partition's record keeps "
+        "its ELR when the feature is disabled, until the partition changes, and counts again once the feature is "
+        "enabled. If min.insync.replicas is lowered in between, the ISR acknowledges records that members of that ELR "
+        "lack.",
+        "We found no ticket. Kafka's manual says that downgrades are safe (PR 18898).",
+    ),
     "disabled_elr": Cause(
         ("PartitionChangeBuilder#maybeUpdateRecordElr",),
         "If the feature eligible.leader.replicas.version is disabled, it empties the ELR with the next change of the "

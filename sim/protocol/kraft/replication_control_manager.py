@@ -477,7 +477,8 @@ class ReplicationControlManager:
 
         Setting the current value is a no-op. There is no election: a leaderless partition waits for the next event, or
         for `check_unclean`. An ELR that no longer fits ``min.insync.replicas`` is recomputed with the partition's next
-        change; while the feature is enabled, rule ``min_isr_change`` may clear it at once.
+        change; rule ``min_isr_change`` may clear it at once, or ``min_isr_change_while_disabled`` while the feature is
+        disabled.
         Kafka: ConfigurationControlManager#incrementalAlterConfig,
         ConfigurationControlManager#createClearElrRecordsAsNeeded (4.1-4.4), FeatureControlManager#updateFeature.
 
@@ -489,17 +490,10 @@ class ReplicationControlManager:
         if self.image.settings.get(key) == value:
             return NONE
         records: list[Record] = [ConfigRecord(key, value)]
-        if key == MIN_ISR and self.elr_enabled:
+        if key == MIN_ISR:
             for state in self.image.partitions.values():
                 if (state.elr or state.last_known_elr) and state.name not in self._min_isrs:
-                    enough = len(state.isr) >= min(int(value), len(state.replicas))
-                    change = self._decide.min_isr_change.pick(
-                        {
-                            "keeps-elr": "",
-                            "clears-elr": "ClearElrRecord",
-                            "clears-if-enough": "PartitionChangeRecord" if enough else "",
-                        }
-                    )
+                    change = self._clears_elr(state, int(value))
                     if change:
                         self._host.reached(probes.ELR_CLEARED)
                         is_clear = change == "ClearElrRecord"
@@ -508,6 +502,19 @@ class ReplicationControlManager:
         if key == ELR_FEATURE:
             self._change_rules = PartitionChangeRules(self._decide, self._host.reached, elr=self.elr_enabled)
         return NONE
+
+    def _clears_elr(self, state: PartitionRegistration, min_isr: int) -> str:
+        """The kind of record that a new ``min.insync.replicas`` adds for a partition with an ELR; empty for none."""
+        enough = len(state.isr) >= min(min_isr, len(state.replicas))
+        if not self.elr_enabled:
+            return "PartitionChangeRecord" if enough and self._decide.clears_disabled_elr.yes() else ""
+        return self._decide.min_isr_change.pick(
+            {
+                "keeps-elr": "",
+                "clears-elr": "ClearElrRecord",
+                "clears-if-enough": "PartitionChangeRecord" if enough else "",
+            }
+        )
 
     # Changes and commits.
 

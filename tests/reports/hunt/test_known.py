@@ -54,6 +54,8 @@ def test_stories_are_made_of_kinds_of_faults() -> None:
         ("elr-disabled", ["controlled-restart", "min-isr-change"], False),
         ("elr-disabled-loss", ["kill", "disk-replaced", "feature-change"], True),
         ("elr-enabled", ["kill"], False),
+        ("elr-kept-while-disabled", ["controlled-restart", "feature-change", "min-isr-change"], True),
+        ("elr-kept-while-disabled", ["controlled-restart", "feature-change"], False),
         ("directory-assignment", ["power-loss", "disk-replaced"], True),
         ("directory-assignment", ["power-loss", "power-loss"], False),
         ("recreated-topic", ["message-hold", "topic-deletion"], True),

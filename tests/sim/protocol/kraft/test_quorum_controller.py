@@ -459,6 +459,31 @@ def test_an_elr_that_outlives_its_feature_loses_who_registers_uncleanly() -> Non
     assert quorum.lists() == (2, (2,), (), ())
 
 
+@pytest.mark.parametrize(
+    ("value", "elr"), [("keeps-elr", (3,)), ("clears-if-enough", ())], ids=["as in Kafka", "repaired"]
+)
+def test_min_isr_is_lowered_while_the_feature_is_disabled(value: str, elr: tuple[int, ...]) -> None:
+    quorum = three(ELR.override({"min_isr_change_while_disabled": value}), min_isr=3)
+    quorum.fence(3)
+    assert quorum.lists() == (1, (1, 2), (3,), ())
+    assert quorum.controller.set(ELR_FEATURE, 0) == NONE
+    assert quorum.controller.set(MIN_ISR, 2) == NONE
+    assert quorum.lists() == (1, (1, 2), elr, ())
+    assert quorum.controller.set(ELR_FEATURE, 1) == NONE
+    quorum.fence(2, 1)
+    assert set(quorum.state.elr) == {1, 2, *elr}
+
+
+def test_min_isr_is_lowered_while_the_feature_is_disabled_but_the_isr_is_too_small() -> None:
+    quorum = three(ELR.override({"min_isr_change_while_disabled": "clears-if-enough"}), min_isr=3)
+    quorum.fence(3, 2)
+    assert quorum.controller.set(ELR_FEATURE, 0) == NONE
+    elr = quorum.state.elr
+    assert elr
+    assert quorum.controller.set(MIN_ISR, 2) == NONE
+    assert quorum.state.elr == elr
+
+
 def test_how_far_a_broker_has_read_is_not_known_when_it_is_unfenced() -> None:
     """Another one that waits to stop goes on waiting until it tells."""
     quorum = three(KRAFT)
