@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 REQUEST_OF_ANOTHER_PROCESS: Final = "registration-of-another-request"
 """The mutant to which a response to an ended process matters."""
+FAULTS: Final = frozenset({"expire", "lose", "stop", "kill", "lag"})
+"""Kinds of events that the bounds count."""
 Action = tuple[Any, ...]
 _BITS: Final = 28
 _MASK: Final = (1 << _BITS) - 1
@@ -451,6 +453,10 @@ class Cluster:
         if not view.leads:
             return record.leader != broker
         return record.partition_epoch <= view.partition_epoch and self.decide.keeps_pending_isr.answer
+
+    def is_fault(self, kind: str) -> bool:
+        """See `World.is_fault`."""
+        return kind in FAULTS
 
     # Properties.
 

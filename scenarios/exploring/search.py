@@ -27,13 +27,16 @@ class World(Protocol[S]):
     def findings(self, state: S) -> tuple[str, ...]:
         """The kinds of violations and early warnings that a state shows."""
 
+    def is_fault(self, kind: str) -> bool:
+        """Whether the bounds limit how often this kind of event happens."""
+
 
 @dataclass
 class Found(Generic[S]):
     """The result of a search.
 
     Attributes:
-        states: distinct states seen.
+        states: distinct states seen; of random walks, those that were left again.
         transitions: pairs of a state and an event looked at.
         depth: events on the way to the last state looked at.
         exhausted: there are no other states within the bounds.
@@ -41,6 +44,8 @@ class Found(Generic[S]):
             still be possible.
         paths: kind -> a shortest way to it: the events, each with the state after it.
         seconds: CPU time that it took.
+        levels: of a search, how many states were new after one event, two events, ...
+        walks: random walks (`scenarios.exploring.walk`).
     """
 
     states: int = 0
@@ -51,6 +56,7 @@ class Found(Generic[S]):
     paths: dict[str, list[tuple[Action, S]]] = field(default_factory=dict)
     seconds: float = 0.0
     levels: list[int] = field(default_factory=list)
+    walks: int = 0
 
 
 def search(

@@ -726,8 +726,8 @@ class Rules:
         Literal["keeps-elr", "clears-if-enough"],
         RuleSpec(
             "Whether a change of min.insync.replicas clears the ELR while the feature eligible.leader.replicas.version "
-            "is disabled: no, so that an ELR whose members lack records counts again once the feature is enabled; or if "
-            "the ISR reaches the new value.",
+            "is disabled: no, so that an ELR whose members lack records counts again once the feature is enabled; or "
+            "only if the ISR reaches the new value.",
             "ConfigurationControlManager.createClearElrRecordsAsNeeded (4.1 to 4.4); no release",
             ELR,
         ),

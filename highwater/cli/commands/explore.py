@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from sim.protocol.rules import Rules
 
 STATES_MAX: Final = 100_000_000
+WALKS_MAX: Final = 1_000_000_000
+WALK_EVENTS: Final = 60
 KRAFT: Final = {"isr": 2, "losses": 1, "stops": 0, "fences": 1, "lags": 0, "records": 1, "fixed-order": False}
 """Options of KRaft modes -> defaults: the bounds of the specification."""
 ZOOKEEPER: Final = {"brokers": 2, "epochs": 3, "records": 2, "stops": 0, "lags": 0}
@@ -76,6 +78,14 @@ class Subject:
     show_default=True,
     help="Give up after N states (200 bytes each in KRaft).",
 )
+@click.option(
+    "--walks",
+    metavar="N",
+    type=click.IntRange(1, WALKS_MAX),
+    help="Follow N random orders of events instead of trying every one.",
+)
+@click.option("--walk-events", metavar="N", type=click.IntRange(1, 1000), help="Events of a walk.  [default: 60]")
+@click.option("--seed", metavar="N", type=click.IntRange(0), help="Seed of the walks.  [default: 0]")
 @click.option("--time-limit", metavar="TIME", help="Give up after this time, such as 60s or 10m.")
 @json_option
 @click.pass_obj
@@ -86,6 +96,9 @@ def command(
     rules: Mapping[str, str],
     strict: bool,
     most_states: int,
+    walks: int | None,
+    walk_events: int | None,
+    seed: int | None,
     time_limit: str | None,
     as_json: bool,
     **bounds: int | None,
@@ -95,20 +108,35 @@ def command(
     In KRaft modes the defaults are the bounds of the public TLA+ specification of KIP-966. The shortest order of events
     that leads to a violation is printed.
 
+    With --walks, random orders of events are followed instead, as by TLC's -simulate: they reach violations after more
+    events than all orders can be tried of, and what they find is shortened, but not to the shortest.
+
     Exit 0 when all states within the bounds were seen and none violates a property, 1 after a violation, 3 when a limit
-    was reached first.
+    was reached first, or no walk found a violation.
     """
     from scenarios.exploring.search import search
+    from scenarios.exploring.walk import walk
 
+    if walks is None:
+        for name, value in (("--walk-events", walk_events), ("--seed", seed)):
+            if value is not None:
+                raise InputError(f"{name} has no effect without --walks")
     seconds = None if time_limit is None else duration("--time-limit", time_limit)
     given = {name.replace("_", "-"): value for name, value in bounds.items() if value is not None}
     subject = _subject(mode, rules, given)
-    found = search(
-        subject.world,
-        until=subject.meanings if strict else subject.violations,
-        ends=subject.violations,
-        most_states=most_states,
-        time_limit=seconds,
+    until = subject.meanings if strict else subject.violations
+    found = (
+        search(subject.world, until=until, ends=subject.violations, most_states=most_states, time_limit=seconds)
+        if walks is None
+        else walk(
+            subject.world,
+            until=until,
+            walks=walks,
+            most_events=walk_events or WALK_EVENTS,
+            seed=seed or 0,
+            most_states=most_states,
+            time_limit=seconds,
+        )
     )
     if as_json:
         ui.json(_as_json(subject, found))
@@ -168,6 +196,8 @@ def _show(ui: Ui, subject: Subject, found: Found[Any]) -> None:
         ui.line()
     ui.line(_verdict(found), style="bold")
     reached = f"{found.states:,} states, {found.transitions:,} transitions, {found.depth} events deep"
+    if found.walks:
+        reached = f"{found.walks:,} random walks, {reached}"
     ui.line(f"{reached}, {found.seconds:.1f} CPU s")
     mutant = subject.decide.rules.mutant
     if mutant in subject.decide.mutants.by_name:
@@ -182,7 +212,7 @@ def _verdict(found: Found[Any]) -> str:
         return f"violation: {kinds}"
     if found.exhausted:
         return f"no violation in any order of events within the bounds{f'; early warnings: {kinds}' if kinds else ''}"
-    return "no violation up to the limit"
+    return "no violation in these random walks" if found.walks else "no violation up to the limit"
 
 
 def _as_json(subject: Subject, found: Found[Any]) -> dict[str, Any]:
@@ -191,6 +221,7 @@ def _as_json(subject: Subject, found: Found[Any]) -> dict[str, Any]:
         "states": found.states,
         "transitions": found.transitions,
         "depth": found.depth,
+        "walks": found.walks,
         "exhausted": found.exhausted,
         "violates": found.stopped,
         "cpu_s": round(found.seconds, 1),

@@ -98,10 +98,10 @@ CAUSES: Final[dict[str, Cause]] = {
     ),
     "min_isr_change_while_disabled": Cause(
         ("ConfigurationControlManager#createClearElrRecordsAsNeeded",),
-        "It returns at once if the feature eligible.leader.replicas.version is disabled. But a partition's record keeps "
-        "its ELR when the feature is disabled, until the partition changes, and counts again once the feature is "
-        "enabled. If min.insync.replicas is lowered in between, the ISR acknowledges records that members of that ELR "
-        "lack.",
+        "It returns at once if the feature eligible.leader.replicas.version is disabled. But when the feature is "
+        "disabled, a partition keeps its ELR until it changes for another reason, and that ELR counts again once the "
+        "feature is enabled. If min.insync.replicas is lowered in between, the ISR acknowledges records that members "
+        "of the ELR lack.",
         "We found no ticket. Kafka's manual says that downgrades are safe (PR 18898).",
     ),
     "disabled_elr": Cause(

@@ -38,6 +38,8 @@ MEANINGS: Final = {
     DIVERGENCE: "two replicas that have completed truncation in the newest leader epoch differ below both HWs",
 }
 """Kind -> meaning."""
+FAULTS: Final = frozenset({"elect", "expire", "lag", "crash"})
+"""Kinds of events that the bounds count."""
 Action = tuple[str | int, ...]
 
 
@@ -316,6 +318,10 @@ class World:
                     step = _Step(self, state)
                     step.start(broker, hw)
                     yield ("start", broker, hw), step.end()
+
+    def is_fault(self, kind: str) -> bool:
+        """See `scenarios.exploring.search.World.is_fault`."""
+        return kind in FAULTS
 
     # In words.
 

@@ -9,6 +9,7 @@ from scenarios.exploring.broker_machine import UP
 from scenarios.exploring.cluster import Bounds, Cluster
 from scenarios.exploring.properties import KINDS, VIOLATIONS
 from scenarios.exploring.search import Found, search
+from scenarios.exploring.walk import walk
 from sim.protocol.modes import mode
 
 SPECIFICATION: Final = Bounds()
@@ -16,6 +17,8 @@ SPECIFICATION: Final = Bounds()
 ONE_LOSS: Final = Bounds(fences=0)
 ONE_FENCE: Final = Bounds(losses=0)
 NO_FAULTS: Final = Bounds(losses=0, fences=0)
+TWO_FENCES: Final = Bounds(records=2, isr=3, losses=0, fences=2)
+WALK_EVENTS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,7 @@ class Fact:
         kinds: violations and early warnings of the first state that shows any; none: no state does.
         mutant: the mutant that is on.
         differs: whether its place decides otherwise within the bounds.
+        walks: random walks of at most `WALK_EVENTS` events instead of a search of all; 0: search.
     """
 
     mode: str
@@ -35,6 +39,7 @@ class Fact:
     kinds: tuple[str, ...] = ()
     mutant: str = "none"
     differs: bool = True
+    walks: int = 0
 
     @property
     def name(self) -> str:
@@ -46,6 +51,15 @@ class Fact:
     def search(self, *, most_states: int | None = None, time_limit: float | None = None) -> tuple[Cluster, Found[int]]:
         """Search until the first violation or early warning."""
         cluster = Cluster(mode(self.mode).rules.override({"mutant": self.mutant}), self.bounds)
+        if self.walks:
+            return cluster, walk(
+                cluster,
+                until=KINDS,
+                walks=self.walks,
+                most_events=WALK_EVENTS,
+                most_states=most_states,
+                time_limit=time_limit,
+            )
         found = search(cluster, until=KINDS, ends=VIOLATIONS, most_states=most_states, time_limit=time_limit)
         return cluster, found
 
@@ -118,4 +132,5 @@ MARKS: Final[tuple[Fact, ...]] = (
     Fact("elr-repaired", ONE_LOSS, (), "registration-of-another-request", differs=False),
     Fact("elr-repaired", Bounds(stops=1, fences=0), _CANDIDATE, "registration-of-another-request"),
     Fact("elr-repaired", ONE_LOSS, (), "leo-from-earlier-leadership", differs=False),
+    Fact("elr-repaired", TWO_FENCES, _CANDIDATE, "leo-from-earlier-leadership", walks=200_000),
 )

@@ -43,3 +43,26 @@ def test_an_option_of_the_other_control_plane_is_refused(highwater: Callable[...
     call = highwater("explore", "--mode", "kip320", "--fences", "1")
     assert (call.code, call.out) == (2, "")
     assert "--fences has no effect in kip320, a mode with ZooKeeper" in call.err
+
+
+def test_random_walks_find_a_mutant(highwater: Callable[..., Call]) -> None:
+    words = ("explore", "--mode", "elr-repaired", "--strict", "--isr", "3", "--rule", "mutant=hw-ignores-min-isr")
+    call = highwater(*words, "--walks", "1000", "--seed", "3")
+    assert call.code == 1
+    assert "broker 1 appends r0" in call.out
+    assert "random walks," in call.out
+    data = highwater(*words, "--walks", "1000", "--seed", "3", "--json").json
+    assert data["violates"]
+    assert data["walks"] >= 1
+
+
+def test_random_walks_that_find_nothing_are_inconclusive(highwater: Callable[..., Call]) -> None:
+    call = highwater("explore", "--mode", "elr-repaired", "--walks", "10", "--walk-events", "5")
+    assert (call.code, call.out.splitlines()[0]) == (3, "no violation in these random walks")
+    assert call.out.splitlines()[1].startswith("10 random walks, ")
+
+
+def test_an_option_of_walks_has_no_effect_on_a_search(highwater: Callable[..., Call]) -> None:
+    call = highwater("explore", "--seed", "1")
+    assert (call.code, call.out) == (2, "")
+    assert "--seed has no effect without --walks" in call.err

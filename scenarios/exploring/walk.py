@@ -1,0 +1,138 @@
+"""Random walks: orders of events too long for a search of all. What they find is shortened by leaving out events."""
+
+from __future__ import annotations
+
+import time
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from scenarios.exploring.search import Found
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from scenarios.exploring.search import Action, World
+
+FAULT_WEIGHT: Final = 0.125
+"""Weight of a kind of event that the bounds count, such as the end of a session; each other kind has weight 1. With
+equal weights most walks would spend all faults in their first events.
+"""
+S = TypeVar("S")
+Ways = dict[S, list[tuple["Action", S]]]
+"""Seen states -> their successors."""
+Choice = tuple["Action", int]
+"""An event, and which of its outcomes: the controller may elect one or another broker."""
+Path = list[tuple[Choice, S]]
+
+
+def walk(
+    world: World[S],
+    *,
+    until: Collection[str],
+    walks: int,
+    most_events: int,
+    seed: int = 0,
+    most_states: int | None = None,
+    time_limit: float | None = None,
+) -> Found[S]:
+    """Follow random orders of events from the first state, until one shows a violation or an early warning.
+
+    Each event's kind is drawn first (`FAULT_WEIGHT`), then one of that kind. The same arguments draw the same walks.
+    A walk that finds nothing proves nothing.
+
+    Args:
+        world: the cluster.
+        until: stop as soon as one of these kinds is found.
+        walks: walks to try.
+        most_events: events of a walk.
+        seed: of the random numbers.
+        most_states: give up before the successors of more distinct states than these are kept.
+        time_limit: give up after these seconds (monotonic clock), looked at once per walk.
+    """
+    began, used = time.monotonic(), time.process_time()
+    rng = Random(seed)
+    found: Found[S] = Found()
+    ways: Ways[S] = {}
+    first = world.first()
+    try:
+        while found.walks < walks and (time_limit is None or time.monotonic() - began < time_limit):
+            found.walks += 1
+            state = first
+            drawn: list[Choice] = []
+            for depth in range(1, most_events + 1):
+                if most_states is not None and len(ways) >= most_states and state not in ways:
+                    return found
+                after = _successors(world, ways, state)
+                if not after:
+                    break
+                choice, state = _draw(world, rng, after)
+                drawn.append(choice)
+                found.transitions += 1
+                found.depth = max(found.depth, depth)
+                kinds = world.findings(state)
+                if kinds and not set(until).isdisjoint(kinds):
+                    path = _shortened(world, ways, first, drawn, until)
+                    told = [(action, reached) for (action, _), reached in path]
+                    found.paths = dict.fromkeys(world.findings(path[-1][1]), told)
+                    found.stopped = True
+                    return found
+        return found
+    finally:
+        found.states = len(ways)
+        found.seconds = time.process_time() - used
+
+
+def _draw(world: World[S], rng: Random, after: list[tuple[Action, S]]) -> tuple[Choice, S]:
+    kinds: dict[Any, list[int]] = {}
+    for place, (action, _) in enumerate(after):
+        kinds.setdefault(action[0], []).append(place)
+    weights = [FAULT_WEIGHT if world.is_fault(kind) else 1.0 for kind in kinds]
+    (places,) = rng.choices(list(kinds.values()), weights)
+    drawn = places[int(rng.random() * len(places))]
+    action, state = after[drawn]
+    return (action, [one for one, _ in after[:drawn]].count(action)), state
+
+
+def _shortened(world: World[S], ways: Ways[S], first: S, drawn: list[Choice], until: Collection[str]) -> Path[S]:
+    """A part of the drawn events that still shows one of these kinds; no single event and no pair can be left out."""
+    path = _follow(world, ways, first, drawn, until)
+    assert path is not None
+    count = 0
+    while count != len(path):
+        count = len(path)
+        for left_out in (1, 2):
+            place = 0
+            while place < len(path):
+                for other in range(place, len(path)) if left_out == 2 else (place,):
+                    kept = [one for at, (one, _) in enumerate(path) if at not in (place, other)]
+                    shorter = _follow(world, ways, first, kept, until)
+                    if shorter is not None:
+                        path = shorter
+                        break
+                else:
+                    place += 1
+    return path
+
+
+def _follow(world: World[S], ways: Ways[S], first: S, events: list[Choice], until: Collection[str]) -> Path[S] | None:
+    """The way on which these events lead to one of these kinds, without those that are no longer possible; None if
+    they lead to none.
+    """
+    state, path = first, []
+    for choice in events:
+        action, place = choice
+        states = [after for possible, after in _successors(world, ways, state) if possible == action]
+        if place >= len(states):
+            continue
+        state = states[place]
+        path.append((choice, state))
+        if not set(until).isdisjoint(world.findings(state)):
+            return path
+    return None
+
+
+def _successors(world: World[S], ways: Ways[S], state: S) -> list[tuple[Action, S]]:
+    known = ways.get(state)
+    if known is None:
+        known = ways[state] = list(world.successors(state))
+    return known
