@@ -1,7 +1,7 @@
 """Changes of topics while the cluster runs: creation, deletion, and another partition.
 
-An administrator of a KRaft cluster requests them. The topic is named, or the plan's number picks one of those that
-exist or are missing when the fault strikes. The first topic cannot be deleted. Under ZooKeeper they have no effect.
+An administrator requests them. The topic is named, or the plan's number picks one of those that exist or are missing
+when the fault strikes. The first topic cannot be deleted, and under ZooKeeper none can.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ class TopicChange(FaultKind):
     """A change of one topic."""
 
     targets: ClassVar[Targets] = CLUSTER
-    needs: ClassVar[tuple[str, ...]] = (KRAFT,)
     named: ClassVar[str] = "topic"
     """Kind of the script's parameter ``topic``."""
 
@@ -61,10 +60,10 @@ class TopicChange(FaultKind):
 
 
 class TopicCreation(TopicChange):
-    """Kafka: ReplicationControlManager#createTopics."""
+    """Kafka: ReplicationControlManager#createTopics, KafkaController#processTopicChange (2.6-3.9)."""
 
     name: ClassVar[str] = "topic-creation"
-    meaning: ClassVar[str] = "create a topic that does not exist, in KRaft"
+    meaning: ClassVar[str] = "create a topic that does not exist"
     remains: ClassVar[str] = "the topic stays"
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002
@@ -77,6 +76,7 @@ class TopicDeletion(TopicChange):
 
     name: ClassVar[str] = "topic-deletion"
     meaning: ClassVar[str] = "delete a topic, in KRaft; after the duration another topic of that name is created"
+    needs: ClassVar[tuple[str, ...]] = (KRAFT,)
     duration: ClassVar[Duration | None] = DISTURBED
     named: ClassVar[str] = "other-topic"
 
@@ -90,10 +90,10 @@ class TopicDeletion(TopicChange):
 
 
 class PartitionCreation(TopicChange):
-    """Kafka: ReplicationControlManager#createPartitions."""
+    """Kafka: ReplicationControlManager#createPartitions, KafkaController#processPartitionModifications (2.6-3.9)."""
 
     name: ClassVar[str] = "partition-creation"
-    meaning: ClassVar[str] = "add a partition to a topic, in KRaft"
+    meaning: ClassVar[str] = "add a partition to a topic"
     remains: ClassVar[str] = "the partition stays"
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:  # noqa: ARG002

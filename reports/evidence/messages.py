@@ -80,7 +80,7 @@ def about(message: Message) -> dict[str, Any]:
     if isinstance(message, ControlResponse):
         return about(message.batch)
     if isinstance(message, ControllerRequestBatch):
-        state = message.requests[0].state
+        state = message.requests[0].states[0]
         return {"leader": state.leader, "leader_epoch": state.leader_epoch, "isr": list(state.isr)}
     if isinstance(message, MetadataResponse):
         return {"leader": message.leader, "leader_epoch": message.leader_epoch}

@@ -391,29 +391,28 @@ class Broker(Following):
 
     def _deliver_backlog(self) -> None:
         """Deliver waiting events in order, until one makes the rest wait again."""
-        self._set_waiting(waits=bool(self.stalled) or self.is_blocked)
+        self._set_waiting(waits=bool(self.stalled) or self.is_blocked or bool(self.locked))
         events = self.backlog.events
-        if self.stalled:
+        while events and self.waiting is None:
+            gate, event = events.popleft()
+            self.end_elision()
+            event.happen(gate)
+        if events and (self.stalled or (len(self.replicas) > 1 and not self.is_blocked)):
             held = list(events)
             events.clear()
             for gate, event in held:
                 self.end_elision()
                 self.backlog.put(gate, event)
-            return
-        while events and self.waiting is None:
-            gate, event = events.popleft()
-            self.end_elision()
-            event.happen(gate)
 
     @property
     def is_blocked(self) -> bool:
         """See `Serving.is_blocked`."""
-        return not self.ready or self._stalled or self._is_locked
+        return not self.ready or self._stalled or (len(self.replicas) == 1 and bool(self.locked))
 
     @property
-    def _is_locked(self) -> bool:
-        """Whether the ISR of a partition is being written to ZooKeeper."""
-        return any(replica.partition.state.locked for replica in self.replicas.values())
+    def locked(self) -> list[str]:
+        """See `Serving.locked`."""
+        return [name for name, replica in self.replicas.items() if replica.partition.state.locked]
 
     def _set_waiting(self, *, waits: bool) -> None:
         """Set whether events that need the partition have to wait."""

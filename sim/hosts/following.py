@@ -52,6 +52,10 @@ class _FetcherCall(Call):
         fetcher: ReplicaFetcherThread = self.argument
         return any(name in names for name in fetcher.partitions)
 
+    def needs(self, names: Container[str]) -> bool:
+        """See `Event.needs`."""
+        return self.writes_to(names)
+
 
 class _RequestTimeout(Event):
     """Checks whether a request to a leader has timed out."""

@@ -15,7 +15,7 @@ from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.hosts.settings import BrokerSettings
 from sim.kernel.message import Message
-from sim.kernel.scheduler import Kernel
+from sim.kernel.scheduler import Event, Kernel
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.decisions import Decisions
@@ -77,6 +77,9 @@ class HostingBroker(ElidingBroker):
     def propose_isr(self, replica: HostedReplica, isr: tuple[int, ...]) -> None:
         """Propose an ISR to the control plane; see `PartitionHost.propose_isr`."""
         raise NotImplementedError
+
+    def put_back(self, event: Event) -> None:
+        """Let an event wait until the ISR that is being written to ZooKeeper is written."""
 
     def log_truncated(self, replica: HostedReplica) -> None:
         """Truncate also what else has a replica's log: see `FutureReplica.log_truncated`."""

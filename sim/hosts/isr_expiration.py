@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sim.kernel.scheduler import Event, Gate
 
 if TYPE_CHECKING:
-    from sim.hosts.hosted_replica import HostingBroker
+    from sim.hosts.hosted_replica import HostedReplica, HostingBroker
 
 
 class IsrExpiration(Event):
@@ -47,10 +47,16 @@ class IsrExpiration(Event):
     def happen(self, _: Gate) -> None:
         """See `Event.happen`: check, and schedule the next check if it may find something."""
         broker = self._broker
+        if broker is not None:
+            self.scheduled = False
+            self.check(list(broker.replicas.values()))
+
+    def check(self, replicas: list[HostedReplica]) -> None:
+        """Check these replicas. While the ISR of one of them is being written to ZooKeeper, the others wait."""
+        broker = self._broker
         if broker is None:
             return
-        self.scheduled = False
-        for replica in broker.replicas.values():
+        for place, replica in enumerate(replicas, 1):
             partition = replica.partition
             if partition.is_leader:
                 if partition.has_laggards:
@@ -58,3 +64,20 @@ class IsrExpiration(Event):
                 partition.shrink_isr(broker.kernel.now_us)
                 if partition.has_laggards or not broker.network.elides:
                     self.schedule()
+                if partition.state.locked and place < len(replicas):
+                    broker.put_back(_RestOfCheck(self, replicas[place:]))
+                    return
+
+
+class _RestOfCheck(Event):
+    """The rest of a check, which waits until an ISR is written."""
+
+    __slots__ = ("_expiration", "_replicas")
+    needs_partition = True
+
+    def __init__(self, expiration: IsrExpiration, replicas: list[HostedReplica]) -> None:
+        self._expiration = expiration
+        self._replicas = replicas
+
+    def happen(self, _: Gate) -> None:
+        self._expiration.check(self._replicas)

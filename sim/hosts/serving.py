@@ -6,7 +6,7 @@ DelayedFetch). A new HW completes only consumers' fetches: an idle follower lear
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, Final
 
 from sim.environment.elision import ElidedFetch
@@ -67,6 +67,10 @@ class _FetchExpiry(Event):
         self._broker = broker
         self._delayed = delayed
         self._since_us = delayed.since_us
+
+    def needs(self, names: Container[str]) -> bool:
+        """See `Event.needs`."""
+        return self._delayed.request.needs(names)
 
     def happen(self, _: Gate) -> None:
         # If elided rounds have repeated the fetch since, another timer is set for its present round.
@@ -148,6 +152,11 @@ class Serving(HostingBroker):
     @property
     def is_blocked(self) -> bool:
         """Whether no partition can be used."""
+        raise NotImplementedError
+
+    @property
+    def locked(self) -> list[str]:
+        """The partitions whose ISRs are being written to ZooKeeper (leaderIsrUpdateLock)."""
         raise NotImplementedError
 
     @property

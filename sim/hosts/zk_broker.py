@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from sim.config import Value
@@ -83,10 +84,12 @@ class ZooKeeperBroker(Broker):
     """One incarnation of a ZooKeeper broker; see `sim.hosts.broker.Broker` for the arguments. Kafka: KafkaServer."""
 
     __slots__ = (
+        "_checkpointing_us",
         "_controller_epoch",
         "_decided_by",
         "_isr_announced_us",
         "_isr_changed_us",
+        "_isr_changes",
         "_last_event",
         "_metadata_sent",
         "_registering",
@@ -103,7 +106,12 @@ class ZooKeeperBroker(Broker):
         self._registering: RegistrationRequest | None = None
         self._controller_epoch = 0
         self._metadata_sent = (0, 0)
-        self._decided_by = 0
+        self._decided_by: dict[str, int] = {}
+        """Partition -> epoch of the controller that made the decision which it has adopted."""
+        self._checkpointing_us = 0
+        """When its HW checkpoints began."""
+        self._isr_changes: dict[str, None] = {}
+        """The partitions whose ISRs it has changed since the last ISR change notification."""
         self._isr_changed_us = -1
         self._isr_announced_us = 0
         self._shutdown = ShutdownTries(self)
@@ -160,8 +168,8 @@ class ZooKeeperBroker(Broker):
         """Kafka: KafkaZkClient#registerBroker (2.6-3.9), KafkaZkClient#registerBrokerInZk (1.1-2.0),
         KafkaHealthcheck#register (0.10.2).
         """
-        assert self.partition is not None
-        self._registering = RegistrationRequest(self.node, BrokerInfo(self.incarnation, self.partition.log.end))
+        log_ends = {name: replica.partition.log.end for name, replica in self.replicas.items()}
+        self._registering = RegistrationRequest(self.node, BrokerInfo(self.incarnation, log_ends))
         self.to_control(self._registering)
 
     def on_registered(self, reply: RegistrationResponse) -> None:
@@ -248,13 +256,13 @@ class ZooKeeperBroker(Broker):
         elif what == BROKERS_CHANGED:
             controller.brokers_changed()
         elif what == TOPIC_CREATED:
-            controller.topic_created()
+            controller.topic_created(notice.names)
         elif what == ISR_CHANGED:
-            controller.isr_changed()
+            controller.isr_changed(notice.names)
         elif what == PREFERRED_ELECTION:
-            controller.preferred_election()
+            controller.preferred_election(notice.names)
         elif what == REASSIGNMENT_REQUESTED:
-            controller.reassignment_requested()
+            controller.reassignment_requested(notice.names)
         else:
             assert what == CONFIG_CHANGED
             assert notice.change is not None
@@ -290,7 +298,7 @@ class ZooKeeperBroker(Broker):
         """Handle LeaderAndIsr; returns an error, if any. Kafka: ReplicaManager#becomeLeaderOrFollower (0.10.2-4.1)."""
         error = self._check_control(request)
         if not error:
-            self._apply_decision(request.state)
+            self._apply_decisions(request.states)
         return error
 
     def update_metadata(self, request: UpdateMetadataRequest) -> str:
@@ -306,31 +314,34 @@ class ZooKeeperBroker(Broker):
             if sent < self._metadata_sent and self.decide.takes_last_sent_metadata.yes():
                 return error
             self._metadata_sent = sent
-            self._set_metadata((request.state,), request.live)
+            self._set_metadata(request.states, request.live)
         return error
 
     def stop_replica(self, request: StopReplicaRequest) -> str:
-        """Handle StopReplica: stop following or delete the replica; returns an error. Kafka:
-        ReplicaManager#stopReplicas.
+        """Handle StopReplica: stop following or delete the replicas; returns an error, if any. That of a partition does
+        not keep others from being stopped. Kafka: ReplicaManager#stopReplicas.
         """
-        replica = self.replica(request.state.name)
-        assert replica is not None
         error = self._check_control(request)
+        return error or max([self._stop(state, delete=request.delete) for state in request.states])
+
+    def _stop(self, state: LeaderAndIsr, *, delete: bool) -> str:
+        replica = self.replica(state.name)
+        if replica is None:
+            return NONE
         # Negative epochs: the topic is deleted, or the sender gives none.
-        is_older = 0 <= request.state.leader_epoch < replica.partition.leader_epoch
-        if not error and is_older and self.decide.checks_stop_replica.yes():
-            error = FENCED_LEADER_EPOCH
-        if not error:
-            if request.delete:
-                replica.delete()
-            else:
-                self.stop_fetching(replica.name)
-        return error
+        is_older = 0 <= state.leader_epoch < replica.partition.leader_epoch
+        if is_older and self.decide.checks_stop_replica.yes():
+            return FENCED_LEADER_EPOCH
+        if delete:
+            replica.delete()
+        else:
+            self.stop_fetching(replica.name)
+        return NONE
 
     def on_scripted_decision(self, decision: ScriptedDecision) -> None:
         """Handle a script's decision, which replaces the controller's."""
         self._set_metadata((decision.state,), decision.live)
-        self._apply_decision(decision.state)
+        self._apply_decisions((decision.state,))
 
     def _check_control(self, request: AbstractControlRequest) -> str:
         """Kafka: KafkaApis#isBrokerEpochStale (2.6)."""
@@ -345,27 +356,67 @@ class ZooKeeperBroker(Broker):
         self._controller_epoch = max(self._controller_epoch, request.controller_epoch)
         return NONE
 
-    def _apply_decision(self, decision: LeaderAndIsr) -> None:
-        """Lead or follow if the leader epoch is newer; otherwise ignore the decision with its partition epoch.
+    def _apply_decisions(self, decisions: Sequence[LeaderAndIsr]) -> None:
+        """Lead or follow partitions whose leader epochs are newer; ignore the other decisions with their partition
+        epochs.
 
-        A decision is also ignored if it has no leader, or one that is not alive in this broker's metadata.
+        The broker first leads all that it is to lead, then follows the others. Fetchers without partitions keep running
+        meanwhile.
+        Kafka: ReplicaManager#becomeLeaderOrFollower (0.10.2-4.1).
+        """
+        newer: list[tuple[HostedReplica, LeaderAndIsr]] = []
+        for decision in decisions:
+            known = self.replica(decision.name)
+            leader_epoch = -1 if known is None else known.partition.leader_epoch
+            if decision.leader_epoch <= leader_epoch or self.node not in decision.replicas:
+                self.reached(probes.DECISION_OUTDATED)
+            else:
+                newer.append((self._created(decision.name) if known is None else known, decision))
+        if len(newer) == 1:
+            replica, decision = newer[0]
+            self._apply_decision(replica, decision)
+        elif newer:
+            self._keeps_idle = True
+            led = [entry for entry in newer if entry[1].leader == self.node]
+            for replica, _ in led:
+                self.stop_fetching(replica.name)
+            for replica, decision in led:
+                self._apply_decision(replica, decision)
+            for replica, decision in newer:
+                if decision.leader != self.node:
+                    self._apply_decision(replica, decision)
+            self._keeps_idle = False
+            self.shut_down_idle_fetchers()
+        if newer:
+            self._begin_hw_checkpoints()
+
+    def _apply_decision(self, replica: HostedReplica, decision: LeaderAndIsr) -> None:
+        """Lead or follow; ignore a decision without a leader, or with one that is not alive in this broker's metadata.
+
         Kafka: ReplicaManager#makeLeaders (0.10.2-4.1), ReplicaManager#makeFollowers (0.10.2-4.1).
         """
-        replica = self.replica(decision.name)
-        assert replica is not None
-        if decision.leader_epoch <= replica.partition.leader_epoch or self.node not in decision.replicas:
-            self.reached(probes.DECISION_OUTDATED)
-            return
         if decision.leader == self.node:
-            self._decided_by = decision.controller_epoch
+            self._decided_by[replica.name] = decision.controller_epoch
             self._become_leader(replica, decision)
             self.network.note_broker_change()
         elif decision.leader in self.live:
-            self._decided_by = decision.controller_epoch
+            self._decided_by[replica.name] = decision.controller_epoch
             self._become_follower(replica, decision)
         else:
             self.reached(probes.DECISION_DEAD_LEADER)
-        self._checkpoint_hw(self.kernel.now_us)
+
+    def _created(self, name: str) -> HostedReplica:
+        """A new replica of a partition besides the first."""
+        replica = self.add_replica(name)
+        if self.checkpointing:
+            replica.storage.begin_hw_checkpoints(self._checkpointing_us, self.kernel.now_us)
+        return replica
+
+    def _begin_hw_checkpoints(self) -> None:
+        """Begin with the HW checkpoints, unless they have begun."""
+        if not self.checkpointing:
+            self._checkpointing_us = self.kernel.now_us
+            self._checkpoint_hw(self._checkpointing_us)
 
     # The ISR.
 
@@ -377,7 +428,13 @@ class ZooKeeperBroker(Broker):
         """
         partition = replica.partition
         known = LeaderAndIsr(
-            partition.name, self.node, partition.leader_epoch, isr, partition.partition_epoch, (), self._decided_by
+            partition.name,
+            self.node,
+            partition.leader_epoch,
+            isr,
+            partition.partition_epoch,
+            (),
+            self._decided_by.get(partition.name, 0),
         )
         followers = partition.followers.states
         members = {member: followers[member].broker_epoch for member in isr if member in followers}
@@ -389,8 +446,9 @@ class ZooKeeperBroker(Broker):
     def _isr_written(self, answer: tuple[str, LeaderAndIsr]) -> None:
         """Kafka: ReplicaManager#recordIsrChange (0.10.2-2.6)."""
         error, state = answer
-        partition = self.partition
-        assert partition is not None
+        replica = self.replica(state.name)
+        assert replica is not None
+        partition = replica.partition
         now_us = self.kernel.now_us
         if error:
             partition.isr_refused(error, now_us)
@@ -398,6 +456,7 @@ class ZooKeeperBroker(Broker):
             if self._isr_changed_us < 0:
                 self._announce_after(now_us)
             self._isr_changed_us = now_us
+            self._isr_changes[partition.name] = None
             partition.isr_persisted(state.isr, state.partition_epoch, now_us)
             self.isr_expiration.schedule()
             self.network.note_broker_change()
@@ -418,7 +477,13 @@ class ZooKeeperBroker(Broker):
         self._isr_announced_us = now_us
         assert self.partition is not None
         subject = (NOTIFY_ISR << ABOUT) + self.partition.partition_epoch
-        self.zookeeper.ask(NotifyIsrChange(), noop, subject, outlives_session=True)
+        names = tuple(self._isr_changes)
+        self._isr_changes.clear()
+        self.zookeeper.ask(NotifyIsrChange(names), noop, subject, outlives_session=True)
+
+    def put_back(self, event: Event) -> None:
+        """See `HostingBroker.put_back`."""
+        self.backlog.put(self.life, event)
 
     # Controlled shutdown.
 

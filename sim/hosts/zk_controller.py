@@ -35,6 +35,8 @@ RETRY_US: Final = 100_000
 """Back-off of RequestSendThread."""
 FIRST_BALANCE_US: Final = 5_000_000
 """Delay of a new controller's first auto leader rebalance."""
+IMBALANCE_PERCENT: Final = 10
+"""The default of ``leader.imbalance.per.broker.percentage``, which is not modelled as a setting."""
 
 
 class _Queue:
@@ -120,7 +122,7 @@ class ControllerModule(ControllerHost):
 
     def ask_zookeeper(self, operation: Operation) -> None:
         """See `ControllerHost.ask_zookeeper`."""
-        subject = (STEP << ABOUT) + self.controller.context.state.partition_epoch
+        subject = (STEP << ABOUT) + self.controller.context.first.partition_epoch
         done = partial(self.on_zookeeper_result, self._term)
         self._ask(operation, done, subject, outlives_session=self._outlives_session)
 
@@ -148,19 +150,21 @@ class ControllerModule(ControllerHost):
         self._kernel.schedule(self._kernel.now_us + delay_us, self._node.life, IdleCall(self._balance, self._term))
 
     def _balance(self, term: int) -> None:
-        """Auto leader rebalance: with one partition, any leader but the preferred one exceeds the allowed imbalance.
+        """Auto leader rebalance: a preferred election of the partitions that a live broker should lead and does not, if
+        they are more than the allowed share of those that it should lead.
 
         Kafka: KafkaController#checkAndTriggerAutoLeaderRebalance (1.1-3.9),
         KafkaController#checkAndTriggerPartitionRebalance (0.10.2).
         """
         if term == self._term:
-            state = self.controller.context.state
-            if (
-                state.leader_epoch >= 0
-                and state.leader != state.replicas[0]
-                and state.replicas[0] in self.controller.context.live
-            ):
-                self.controller.preferred_election()
+            context = self.controller.context
+            preferred: dict[int, list[LeaderAndIsr]] = {}
+            for state in context.states.values():
+                preferred.setdefault(state.replicas[0], []).append(state)
+            for broker, states in preferred.items():
+                names = [state.name for state in states if state.leader_epoch >= 0 and state.leader != broker]
+                if broker in context.live and 100 * len(names) > IMBALANCE_PERCENT * len(states):
+                    self.controller.preferred_election(tuple(names))
             self._balance_after(self._settings.balance_check_us)
 
     # Queues.
@@ -177,23 +181,23 @@ class ControllerModule(ControllerHost):
         """See `ControllerHost.broker_removed`."""
         self._queues.pop(broker, None)
 
-    def send_leader_and_isr(self, broker: int, state: LeaderAndIsr) -> None:
+    def send_leader_and_isr(self, broker: int, states: tuple[LeaderAndIsr, ...]) -> None:
         """See `ControllerHost.send_leader_and_isr`."""
         context = self.controller.context
-        self._gather(broker, LeaderAndIsrRequest(context.epoch, context.live.get(broker, -1), state))
+        self._gather(broker, LeaderAndIsrRequest(context.epoch, context.live.get(broker, -1), states))
 
-    def send_update_metadata(self, broker: int, state: LeaderAndIsr, live: dict[int, int]) -> None:
+    def send_update_metadata(self, broker: int, states: tuple[LeaderAndIsr, ...], live: dict[int, int]) -> None:
         """See `ControllerHost.send_update_metadata`."""
         context = self.controller.context
         self._metadata_sent += 1
         broker_epoch = context.live.get(broker, -1)
-        self._gather(broker, UpdateMetadataRequest(context.epoch, broker_epoch, state, live, self._metadata_sent))
+        self._gather(broker, UpdateMetadataRequest(context.epoch, broker_epoch, states, live, self._metadata_sent))
 
-    def send_stop_replica(self, broker: int, state: LeaderAndIsr, *, delete: bool) -> None:
+    def send_stop_replica(self, broker: int, states: tuple[LeaderAndIsr, ...], *, delete: bool) -> None:
         """See `ControllerHost.send_stop_replica`."""
         context = self.controller.context
         broker_epoch = context.live.get(broker, -1)
-        self._gather(broker, StopReplicaRequest(context.epoch, broker_epoch, state, delete=delete))
+        self._gather(broker, StopReplicaRequest(context.epoch, broker_epoch, states, delete=delete))
 
     def _gather(self, broker: int, request: AbstractControlRequest) -> None:
         self._queues[broker].gathered.append(request)

@@ -108,10 +108,11 @@ class WatchedEvent(Message):
         what: the kind of event: `CONTROLLER_GONE`, ...
         change: key and new value, if that is `CONFIG_CHANGED`.
         sent_us: when it fired.
-        partition_epoch: of the state when it fired.
+        partition_epoch: of the first partition's state when it fired.
+        names: the partitions that it is about, if it is about partitions.
     """
 
-    __slots__ = ("broker_epoch", "change", "number", "partition_epoch", "sent_us", "what")
+    __slots__ = ("broker_epoch", "change", "names", "number", "partition_epoch", "sent_us", "what")
 
     def __init__(
         self,
@@ -121,7 +122,9 @@ class WatchedEvent(Message):
         change: tuple[str, Value] | None,
         sent_us: int,
         partition_epoch: int,
+        names: tuple[str, ...] = (),
     ) -> None:
+        self.names: Final = names
         self.broker_epoch: Final = broker_epoch
         self.number: Final = number
         self.what: Final = what

@@ -6,13 +6,13 @@ registration and the controller node are ephemeral. Watch events are messages an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from sim.config import Value
 from sim.history import steps
 from sim.hosts.broker import Broker, Startup
-from sim.hosts.control_plane import ControlPlaneSetup
+from sim.hosts.control_plane import ControlPlaneSetup, PartitionSetup
 from sim.hosts.peers import ZooKeeperSessions
 from sim.hosts.zk_broker import ZooKeeperBroker
 from sim.hosts.zk_messages import (
@@ -112,7 +112,7 @@ class ZooKeeper(ZooKeeperSessions):
         sessions: open sessions by broker.
         controller: the broker that is controller, 0 if none is, `SCRIPT` if a script decides.
         controller_epoch: epoch of the latest controller.
-        target: the requested reassignment, empty if none.
+        targets: the requested reassignments, by partition.
         config: dynamic configuration.
     """
 
@@ -123,7 +123,9 @@ class ZooKeeper(ZooKeeperSessions):
         self.session_us = session_ms * 1_000
         self.sessions: dict[int, Session] = {}
         self.controller_epoch = 0
-        self.target: tuple[int, ...] = ()
+        self.targets: dict[str, tuple[int, ...]] = {}
+        self._decide = setup.decide
+        self._in_order = setup.in_order
         self.config: dict[str, Value] = {}
         self._zxid = 0
         self._registry: dict[int, BrokerInfo] = {}
@@ -170,14 +172,34 @@ class ZooKeeper(ZooKeeperSessions):
         session = self.sessions[broker] = Session(info.incarnation, self._executed[broker], self._zxid, now_us)
         self._registry[broker] = info
         self._schedule_expiry(broker, session)
-        self._recorder.record(steps.Registered(steps.REGISTERED, broker, info.incarnation))
+        self._recorder.record_for_all(steps.Registered(steps.REGISTERED, broker, info.incarnation))
         self._brokers_changed()
         if self.state.partition_epoch < 0 and len(self.sessions) == self._brokers:
-            self.state = LeaderAndIsr(self.state.name, NO_LEADER, -1, self.state.isr, 0, self.state.replicas)
-            self._notify_controller(TOPIC_CREATED)
+            self._create((self._topic, *self.further))
         if self.changed is not None:
             self.changed()
         return session.broker_epoch
+
+    def _create(self, names: tuple[str, ...]) -> None:
+        """Create the nodes of new partitions. Kafka: KafkaZkClient#createTopicAssignment (1.1-3.9)."""
+        for name in names:
+            state = self.state_of(name)
+            self._keep(LeaderAndIsr(name, NO_LEADER, -1, state.isr, 0, state.replicas))
+        self._notify_controller(TOPIC_CREATED, names)
+
+    def _keep(self, state: LeaderAndIsr) -> None:
+        """Keep the new state of a partition."""
+        if state.name in self.further:
+            self.further[state.name] = state
+        else:
+            self.state = state
+
+    def _record_decided(self, name: str) -> None:
+        """Record that a partition's state changed."""
+        if name in self.further:
+            self.record_further(self._further[name])
+        else:
+            self.record_state()
 
     def on_ping(self, ping: Ping) -> None:
         """Keep a session; if it has expired, notify the broker."""
@@ -240,7 +262,7 @@ class ZooKeeper(ZooKeeperSessions):
         session = self.sessions.pop(broker, None)
         if session is None:
             return False
-        self._recorder.record(steps.SessionEnd(broker))
+        self._recorder.record_for_all(steps.SessionEnd(broker))
         if self.controller == broker:
             self.vacate()
         self._brokers_changed()
@@ -302,14 +324,18 @@ class ZooKeeper(ZooKeeperSessions):
             results[number] = result
         self._send(request.broker, ZooKeeperResponse(request, result))
 
-    def _notify(self, broker: int, what: int, change: tuple[str, Value] | None = None) -> None:
-        """Send a watch event to a broker."""
+    def _notify(
+        self, broker: int, what: int, change: tuple[str, Value] | None = None, names: tuple[str, ...] = ()
+    ) -> None:
+        """Send a watch event to a broker; `names` are the partitions that it is about."""
         session = self.sessions.get(broker)
         if session is not None:
             self.end_elision()
             session.events_sent += 1
             now_us, partition_epoch = self._kernel.now_us, self.state.partition_epoch
-            notice = WatchedEvent(session.broker_epoch, session.events_sent, what, change, now_us, partition_epoch)
+            notice = WatchedEvent(
+                session.broker_epoch, session.events_sent, what, change, now_us, partition_epoch, names
+            )
             session.unacknowledged.append(notice)
             self._send(broker, notice)
 
@@ -326,7 +352,7 @@ class ZooKeeper(ZooKeeperSessions):
             return self.controller_epoch if self.controller == broker else 0
         self.controller = broker
         self.controller_epoch += 1
-        self._recorder.record(steps.Controller(broker, self.controller_epoch))
+        self._recorder.record_for_all(steps.Controller(broker, self.controller_epoch))
         return self.controller_epoch
 
     def vacate(self) -> None:
@@ -343,8 +369,8 @@ class ZooKeeper(ZooKeeperSessions):
         self.vacate()
         return True
 
-    def _notify_controller(self, what: int) -> None:
-        self._notify(self.controller, what)
+    def _notify_controller(self, what: int, names: tuple[str, ...] = ()) -> None:
+        self._notify(self.controller, what, None, names)
 
     def _brokers_changed(self) -> None:
         if self._watches_brokers:
@@ -362,52 +388,62 @@ class ZooKeeper(ZooKeeperSessions):
         """See `KafkaZkClient.registry`."""
         return self._registry.copy()
 
-    def read(self) -> tuple[LeaderAndIsr, tuple[int, ...]]:
+    def read(self, names: tuple[str, ...] = ()) -> list[tuple[LeaderAndIsr, tuple[int, ...]]]:
         """See `KafkaZkClient.read`."""
-        return self.state, self.target
+        return [(self.state_of(name), self.targets.get(name, ())) for name in names or (self._topic, *self.further)]
 
-    def update_state(self, controller_epoch: int, decide: Decide, *, fenced: decisions.Decision) -> LeaderAndIsr:
+    def update_state(
+        self, controller_epoch: int, name: str, decide: Decide, *, fenced: decisions.Decision
+    ) -> LeaderAndIsr:
         """See `KafkaZkClient.update_state`.
 
         Without fencing, a controller of an older epoch is detected only once a newer one has written.
         """
-        is_older = self.controller_epoch > controller_epoch
-        if self.state.controller_epoch > controller_epoch or (is_older and fenced.yes()):
+        is_older, state = self.controller_epoch > controller_epoch, self.state_of(name)
+        if state.controller_epoch > controller_epoch or (is_older and fenced.yes()):
             raise ControllerMovedError
-        change = decide(self.state, self._registry)
-        if change is not None:
-            self._check_stale(controller_epoch)
-            leader, isr, replicas = change
-            self._write(leader, self.state.leader_epoch + 1, isr, replicas, controller_epoch)
-        return self.state
+        change = decide(state, self._registry)
+        if change is None:
+            return state
+        self._check_stale(controller_epoch)
+        leader, isr, replicas = change
+        return self._write(state, leader, state.leader_epoch + 1, isr, replicas, controller_epoch)
 
-    def assign(self, controller_epoch: int, replicas: tuple[int, ...], *, fenced: decisions.Decision) -> LeaderAndIsr:
+    def assign(
+        self, controller_epoch: int, name: str, replicas: tuple[int, ...], *, fenced: decisions.Decision
+    ) -> LeaderAndIsr:
         """See `KafkaZkClient.assign`: without fencing, the writer's epoch is not checked."""
         if self.controller_epoch > controller_epoch and fenced.yes():
             raise ControllerMovedError
         self._check_stale(controller_epoch)
         self._zxid += 1
-        before = self.state.replicas, self.target
-        self.state = self.state.assigned(replicas)
-        self._note_assignment(before)
-        self.record_state()
+        before = self._assignment(name)
+        state = self.state_of(name).assigned(replicas)
+        self._keep(state)
+        self._note_assignment(name, before)
+        self._record_decided(name)
         if self.changed is not None:
             self.changed()
-        return self.state
+        return state
 
     def _check_stale(self, controller_epoch: int) -> None:
         if self.controller_epoch > controller_epoch:
             self.reached(probes.CONTROLLER_WRITE_STALE)
 
-    def delete_reassignment(self) -> None:
+    def delete_reassignment(self, name: str) -> None:
         """See `KafkaZkClient.delete_reassignment`."""
-        before = self.state.replicas, self.target
-        self.target = ()
-        self._note_assignment(before)
+        before = self._assignment(name)
+        self.targets.pop(name, None)
+        self._note_assignment(name, before)
 
-    def _note_assignment(self, before: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
-        if (self.state.replicas, self.target) != before:
-            self._recorder.record(steps.Assigned(self.state.replicas, self.target, before))
+    def _assignment(self, name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The assignment of a partition, and the requested one."""
+        return self.state_of(name).replicas, self.targets.get(name, ())
+
+    def _note_assignment(self, name: str, before: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+        after = self._assignment(name)
+        if after != before:
+            self._recorder.of(name).record(steps.Assigned(*after, before))
 
     # Operations of a leader.
 
@@ -420,7 +456,7 @@ class ZooKeeper(ZooKeeperSessions):
         mutant: Mutation,
     ) -> tuple[str, LeaderAndIsr]:
         """See `KafkaZkClient.write_isr`."""
-        state = self.state
+        state = self.state_of(known.name)
         mutant.took = True
         if state.partition_epoch != known.partition_epoch and not mutant.differs():
             self.reached(probes.ISR_REFUSED_VERSION)
@@ -431,19 +467,26 @@ class ZooKeeper(ZooKeeperSessions):
             if not is_registered and checks.yes():
                 self.reached(probes.ISR_REFUSED_MEMBER)
                 return INELIGIBLE_REPLICA, state
-        self._write(state.leader, state.leader_epoch, isr, state.replicas, known.controller_epoch)
-        if self.target:
-            self._notify_controller(ISR_CHANGED)
-        return NONE, self.state
+        written = self._write(state, state.leader, state.leader_epoch, isr, state.replicas, known.controller_epoch)
+        if known.name in self.targets:
+            self._notify_controller(ISR_CHANGED, (known.name,))
+        return NONE, written
 
-    def notify_isr_change(self) -> None:
+    def notify_isr_change(self, names: tuple[str, ...]) -> None:
         """See `KafkaZkClient.notify_isr_change`."""
-        self._notify_controller(ISR_CHANGED)
+        self._notify_controller(ISR_CHANGED, names)
 
     def _write(
-        self, leader: int, leader_epoch: int, isr: tuple[int, ...], replicas: tuple[int, ...], controller_epoch: int
-    ) -> None:
-        old = self.state
+        self,
+        old: LeaderAndIsr,
+        leader: int,
+        leader_epoch: int,
+        isr: tuple[int, ...],
+        replicas: tuple[int, ...],
+        controller_epoch: int,
+    ) -> LeaderAndIsr:
+        """Write the state of a partition, which was `old`."""
+        name, recorder = old.name, self._recorder.of(old.name)
         self._zxid += 1
         joined = {}
         for member in isr:
@@ -453,40 +496,80 @@ class ZooKeeper(ZooKeeperSessions):
                 joined[member] = info.incarnation
             elif member in old.joined:
                 joined[member] = old.joined[member]
-        self.state = LeaderAndIsr(
-            old.name, leader, leader_epoch, isr, old.partition_epoch + 1, replicas, controller_epoch, joined
+        state = LeaderAndIsr(
+            name, leader, leader_epoch, isr, old.partition_epoch + 1, replicas, controller_epoch, joined
         )
+        self._keep(state)
         if leader != old.leader:
-            self._recorder.record(steps.Elected(leader, leader_epoch))
+            recorder.record(steps.Elected(leader, leader_epoch))
         if isr != old.isr:
-            self._recorder.record(steps.Isr(isr, leader_epoch, old.isr))
+            recorder.record(steps.Isr(isr, leader_epoch, old.isr))
         elif leader == old.leader and leader_epoch > old.leader_epoch:
-            self._recorder.record(steps.EpochRaised(leader, leader_epoch))
-        self._note_assignment((old.replicas, self.target))
-        self.record_state()
+            recorder.record(steps.EpochRaised(leader, leader_epoch))
+        self._note_assignment(name, (old.replicas, self.targets.get(name, ())))
+        self._record_decided(name)
         if self.changed is not None:
             self.changed()
+        return state
 
     def reassignment(self, state: LeaderAndIsr) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """See `ControlPlane.reassignment`: target members that are not in the ISR, and replicas outside the target."""
-        if not self.target:
+        target = self.targets.get(state.name)
+        if not target:
             return (), ()
-        adding = tuple([broker for broker in self.target if broker not in state.isr])
-        return adding, tuple([broker for broker in state.replicas if broker not in self.target])
+        adding = tuple([broker for broker in target if broker not in state.isr])
+        return adding, tuple([broker for broker in state.replicas if broker not in target])
 
     # Operations of an administrator.
 
-    def elect_preferred(self, name: str = "") -> bool:  # noqa: ARG002 - there is one partition
-        self._notify_controller(PREFERRED_ELECTION)
+    def elect_preferred(self, name: str = "") -> bool:
+        if not self.exists(name):
+            return False
+        self._notify_controller(PREFERRED_ELECTION, (name or self._topic,))
         return self.controller in self.sessions
 
-    def reassign(self, replicas: tuple[int, ...], name: str = "") -> bool:  # noqa: ARG002 - there is one partition
-        if self.target or replicas == self.state.replicas:
+    def reassign(self, replicas: tuple[int, ...], name: str = "") -> bool:
+        """See `ControlPlane.reassign`: before KIP-455, one node has all requests, and none is added until it is gone.
+
+        Kafka: KafkaZkClient#createPartitionReassignment (1.1-3.9).
+        """
+        if not self.exists(name):
             return False
-        self.target = replicas
-        self._note_assignment((self.state.replicas, ()))
-        self._notify_controller(REASSIGNMENT_REQUESTED)
+        name = name or self._topic
+        before = self._assignment(name)
+        if name in self.targets or replicas == before[0]:
+            return False
+        if self.targets and not self._decide.keeps_reassignment_marks.yes():
+            return False
+        self.targets[name] = replicas
+        self._note_assignment(name, before)
+        self._notify_controller(REASSIGNMENT_REQUESTED, (name,))
         return True
+
+    def place(self, first: int, count: int, replication_factor: int) -> list[tuple[int, ...]]:
+        """See `ControlPlane.place`: none before the first topic is created, or with fewer live brokers than replicas.
+
+        Kafka spreads replicas over racks and begins with a random broker.
+        Kafka: AdminUtils#assignReplicasToBrokers (0.10.2-3.9).
+        """
+        live = [broker for broker in self._in_order if broker in self.sessions]
+        has_controller = not self.frozen and self.controller in self.sessions
+        if not has_controller or self.state.partition_epoch < 0 or len(live) < replication_factor:
+            return []
+        found = []
+        for place in range(first, first + count):
+            start = place % len(live)
+            found.append(tuple((live[start:] + live[:start])[:replication_factor]))
+        return found
+
+    def create_partitions(self, setups: Sequence[PartitionSetup]) -> None:
+        """See `ControlPlane.create_partitions`. Kafka: AdminZkClient#createTopicWithAssignment (2.6-3.9)."""
+        for one in setups:
+            self._further[one.name] = one
+            self._note_further(one)
+            min_isr = self._min_isr if one.min_isr is None else one.min_isr
+            one.recorder.record(steps.MinIsr(min(min_isr, len(one.replicas))))
+        self._create(tuple([one.name for one in setups]))
 
     def set_config(self, key: str, value: Value) -> None:
         """See `ControlPlane.set_config`: all brokers are notified."""
@@ -494,6 +577,9 @@ class ZooKeeper(ZooKeeperSessions):
         if key == MIN_ISR:
             assert isinstance(value, int)
             self._recorder.record(steps.MinIsr(min(value, len(self.state.replicas))))
+            for one in self._further.values():
+                if one.min_isr is None:
+                    one.recorder.record(steps.MinIsr(min(value, len(self.state_of(one.name).replicas))))
             self.set_min_isr(value)
         for broker in sorted(self.sessions):
             self._notify(broker, CONFIG_CHANGED, (key, value))
@@ -514,7 +600,7 @@ class ScriptedZooKeeper(ZooKeeper):
 
     def decide(self, leader: int, isr: tuple[int, ...]) -> None:
         """See `ControlPlane.decide`: a new leader epoch, sent to all registered brokers."""
-        self._write(leader, self.state.leader_epoch + 1, isr, self.state.replicas, 0)
+        self._write(self.state, leader, self.state.leader_epoch + 1, isr, self.state.replicas, 0)
         for broker in self.state.replicas:
             if broker in self.sessions:
                 self._send_state(broker)

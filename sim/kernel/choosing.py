@@ -98,5 +98,8 @@ class _Arrival(Event):
     def writes_to(self, names: Container[str]) -> bool:
         return self._event.writes_to(names)
 
+    def needs(self, names: Container[str]) -> bool:
+        return self._event.needs(names)
+
     def happen(self, gate: Gate) -> None:
         self._kernel.arrive(self._place, gate, self._event)

@@ -64,6 +64,10 @@ class Event:
         """
         return False
 
+    def needs(self, names: Container[str]) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether the event is held back while these of its broker's partitions are unusable, and others are not."""
+        return self.needs_partition
+
 
 class Call(Event):
     """Calls a handler with one argument: for events without a class of their own."""
@@ -256,6 +260,9 @@ class ObservedEvent(Event):
 
     def writes_to(self, names: Container[str]) -> bool:
         return self.event.writes_to(names)
+
+    def needs(self, names: Container[str]) -> bool:
+        return self.event.needs(names)
 
     def happen(self, gate: Gate) -> None:
         kernel, watcher = self._kernel, self._watcher

@@ -127,6 +127,10 @@ class ProduceRequest(Message):
     def writes_to(self, names: abc.Container[str]) -> bool:
         return self.name in names
 
+    def needs(self, names: abc.Container[str]) -> bool:
+        """See `Event.needs`."""
+        return self.name in names
+
 
 class ProduceResponse(Message):
     """Response to a produce request: an error, or the offset of the batch's first record.
@@ -231,6 +235,10 @@ class FetchRequest(Message):
         _, offset, epoch, _ = self.positions[0]
         return FETCH + (offset << ABOUT) + epoch
 
+    def needs(self, names: abc.Container[str]) -> bool:
+        """See `Event.needs`."""
+        return any(position[0] in names for position in self.positions)
+
 
 Diverging = tuple[int, ...] | None
 """(diverging epoch, its end offset); `AGREES` without divergence, None from a leader that does not compare epochs."""
@@ -272,6 +280,10 @@ class FetchResponse(Message):
         """See `Event.writes_to`: of batches, or by a truncation."""
         return any((result[2] or result[6]) and result[0] in names for result in self.results)
 
+    def needs(self, names: abc.Container[str]) -> bool:
+        """See `Event.needs`."""
+        return any(result[0] in names for result in self.results)
+
 
 Ask = tuple[str, int, int]
 """(partition, current leader epoch or `NO_EPOCH`, requested epoch)"""
@@ -311,6 +323,10 @@ class OffsetsForLeaderEpochRequest(Message):
         _, current_epoch, epoch = self.asks[0]
         return EPOCH_END + (epoch << ABOUT) + current_epoch
 
+    def needs(self, names: abc.Container[str]) -> bool:
+        """See `Event.needs`."""
+        return any(ask[0] in names for ask in self.asks)
+
 
 EpochEndResult = tuple[str, str, int, int]
 """(partition, error, epoch, end offset); -1 where undefined"""
@@ -331,6 +347,10 @@ class OffsetsForLeaderEpochResponse(Message):
 
     def writes_to(self, names: abc.Container[str]) -> bool:
         """See `Event.writes_to`: by a truncation."""
+        return any(result[0] in names for result in self.results)
+
+    def needs(self, names: abc.Container[str]) -> bool:
+        """See `Event.needs`."""
         return any(result[0] in names for result in self.results)
 
 
@@ -354,6 +374,10 @@ class ListOffsetsRequest(Message):
     def about(self) -> int:
         return LIST_OFFSETS + (self.timestamp << ABOUT) + self.leader_epoch
 
+    def needs(self, names: abc.Container[str]) -> bool:
+        """See `Event.needs`."""
+        return self.name in names
+
 
 class ListOffsetsResponse(Message):
     """Response to ListOffsets: an error, or an offset with the responding leader's epoch.
@@ -376,6 +400,10 @@ class ListOffsetsResponse(Message):
 
     def writes_to(self, names: abc.Container[str]) -> bool:
         """See `Event.writes_to`: by a truncation."""
+        return self.request.name in names
+
+    def needs(self, names: abc.Container[str]) -> bool:
+        """See `Event.needs`."""
         return self.request.name in names
 
 
@@ -475,27 +503,28 @@ class AbstractControlRequest:
 
     Attributes:
         broker_epoch: of the registration that it is meant for.
+        states: of the partitions that it is about.
     """
 
-    __slots__ = ("broker_epoch", "controller_epoch", "state")
+    __slots__ = ("broker_epoch", "controller_epoch", "states")
 
     needs_partition = True
-    """Whether the broker handles it under the partition's lock."""
+    """Whether the broker handles it under the partitions' locks."""
 
-    def __init__(self, controller_epoch: int, broker_epoch: int, state: LeaderAndIsr) -> None:
+    def __init__(self, controller_epoch: int, broker_epoch: int, states: tuple[LeaderAndIsr, ...]) -> None:
         self.controller_epoch: Final = controller_epoch
         self.broker_epoch: Final = broker_epoch
-        self.state: Final = state
+        self.states: Final = states
 
 
 class LeaderAndIsrRequest(AbstractControlRequest):
-    """Makes a broker leader or follower. Kafka: requests.LeaderAndIsrRequest (0.10.2-4.1)."""
+    """Makes a broker leader or follower of partitions. Kafka: requests.LeaderAndIsrRequest (0.10.2-4.1)."""
 
     __slots__ = ()
 
 
 class UpdateMetadataRequest(AbstractControlRequest):
-    """The leader, for clients; `live`: registered brokers with their broker epochs.
+    """The leaders, for clients; `live`: registered brokers with their broker epochs.
 
     `number`, with rule ``broker_metadata=last-sent``: its sequence number at this controller, from 1.
     Kafka: requests.UpdateMetadataRequest (0.10.2-3.9).
@@ -505,20 +534,30 @@ class UpdateMetadataRequest(AbstractControlRequest):
     needs_partition = False
 
     def __init__(
-        self, controller_epoch: int, broker_epoch: int, state: LeaderAndIsr, live: abc.Mapping[int, int], number: int
+        self,
+        controller_epoch: int,
+        broker_epoch: int,
+        states: tuple[LeaderAndIsr, ...],
+        live: abc.Mapping[int, int],
+        number: int,
     ) -> None:
-        super().__init__(controller_epoch, broker_epoch, state)
+        super().__init__(controller_epoch, broker_epoch, states)
         self.live: Final = live
         self.number: Final = number
 
 
 class StopReplicaRequest(AbstractControlRequest):
-    """Stops a follower; with `delete` its replica is deleted. Kafka: requests.StopReplicaRequest (0.10.2-3.9)."""
+    """Stops a follower of partitions; with `delete` its replicas are deleted.
+
+    Kafka: requests.StopReplicaRequest (0.10.2-3.9).
+    """
 
     __slots__ = ("delete",)
 
-    def __init__(self, controller_epoch: int, broker_epoch: int, state: LeaderAndIsr, *, delete: bool) -> None:
-        super().__init__(controller_epoch, broker_epoch, state)
+    def __init__(
+        self, controller_epoch: int, broker_epoch: int, states: tuple[LeaderAndIsr, ...], *, delete: bool
+    ) -> None:
+        super().__init__(controller_epoch, broker_epoch, states)
         self.delete: Final = delete
 
 
@@ -539,8 +578,15 @@ class ControllerRequestBatch(Message):
         """See `Event.has_to_wait`: a batch with only UpdateMetadata does not wait."""
         return not registered or any(request.needs_partition for request in self.requests)
 
+    def needs(self, names: abc.Container[str]) -> bool:
+        """See `Event.needs`."""
+        return any(
+            request.needs_partition and any(state.name in names for state in request.states)
+            for request in self.requests
+        )
+
     def about(self) -> int:
-        state = self.requests[0].state
+        state = self.requests[0].states[0]
         return CONTROL + (state.partition_epoch << ABOUT) + state.leader_epoch
 
 

@@ -32,8 +32,8 @@ SECOND_US = 1_000_000
 class ElectThis(UpdateState):
     """Elects a leader with an ISR."""
 
-    def __init__(self, controller_epoch: int, leader: int, isr: tuple[int, ...]) -> None:
-        super().__init__(controller_epoch)
+    def __init__(self, controller_epoch: int, names: tuple[str, ...], leader: int, isr: tuple[int, ...]) -> None:
+        super().__init__(controller_epoch, names)
         self._leader = leader
         self._isr = isr
 
@@ -123,7 +123,9 @@ class World:
     def decide(self, leader: int, isr: tuple[int, ...]) -> None:
         """Let the controller persist a decision, and tell brokers of it."""
         controller = self.process(self.cluster.controller).module.controller
-        controller._events.put(controller.partitions.elect_and_send(ElectThis(controller.context.epoch, leader, isr)))
+        controller._events.put(
+            controller.partitions.elect_and_send(ElectThis(controller.context.epoch, (self.cluster.name,), leader, isr))
+        )
 
     def process(self, broker: int) -> ZooKeeperBroker:
         """A broker that runs."""

@@ -1,9 +1,10 @@
-"""The requests by which a controller sends the partition's state to brokers."""
+"""The requests by which a controller sends the partitions' states to brokers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
+from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.zookeeper.controller_context import ControllerContext
 from sim.protocol.zookeeper.controller_host import ControllerHost
 
@@ -11,40 +12,56 @@ from sim.protocol.zookeeper.controller_host import ControllerHost
 class ControllerBrokerRequestBatch:
     """Requests of one controller; its host queues them, and sends them after a step of a handler.
 
-    Kafka: ControllerBrokerRequestBatch.
+    A request has the states of several partitions, if they change together. Kafka: ControllerBrokerRequestBatch.
     """
 
     def __init__(self, context: ControllerContext, host: ControllerHost) -> None:
         self._context = context
         self._host = host
 
-    def send_state(self, replicas: Iterable[int], *, update: bool = True) -> None:
-        """Send LeaderAndIsr to some replicas, then UpdateMetadata to all brokers.
+    def send_to_replicas(self, names: Iterable[str], *, besides: int = 0) -> None:
+        """`send_states` to all live replicas of partitions but one broker."""
+        context = self._context
+        self.send_states({name: [one for one in context.replicas(name) if one != besides] for name in names})
+
+    def send_states(self, replicas: Mapping[str, Sequence[int]], *, update: bool = True) -> None:
+        """Send LeaderAndIsr of partitions to some of their replicas, then UpdateMetadata to all brokers.
 
         Kafka: ControllerBrokerRequestBatch#addLeaderAndIsrRequestForBrokers (0.10.2-2.0),
         AbstractControllerBrokerRequestBatch#addLeaderAndIsrRequestForBrokers (2.6-3.9).
         """
-        for broker in replicas:
-            self._host.send_leader_and_isr(broker, self._context.state)
-        if update:
-            self.update_metadata()
+        states = self._context.states
+        of_brokers: dict[int, list[LeaderAndIsr]] = {}
+        for name, brokers in replicas.items():
+            for broker in brokers:
+                of_brokers.setdefault(broker, []).append(states[name])
+        for broker, sent in of_brokers.items():
+            self._host.send_leader_and_isr(broker, tuple(sent))
+        if update and replicas:
+            self._update_metadata([states[name] for name in replicas])
 
-    def update_metadata(self) -> None:
-        """Send UpdateMetadata to all live brokers.
+    def update_metadata(self, names: Iterable[str] | None = None) -> None:
+        """Send UpdateMetadata to all live brokers, with these partitions or by default all.
 
         Kafka: ControllerBrokerRequestBatch#addUpdateMetadataRequestForBrokers (0.10.2-2.0),
         AbstractControllerBrokerRequestBatch#addUpdateMetadataRequestForBrokers (2.6-3.9),
         KafkaController#sendUpdateMetadataRequest.
         """
-        live = dict(self._context.live)
-        for broker in live:
-            self._host.send_update_metadata(broker, self._context.state, live)
+        context = self._context
+        states = [context.states[name] for name in (context.existing if names is None else names)]
+        self._update_metadata(states or [context.first])
 
-    def stop(self, broker: int, *, delete: bool) -> None:
-        """Send StopReplica to a replica, if it is live.
+    def _update_metadata(self, states: Sequence[LeaderAndIsr]) -> None:
+        live, sent = dict(self._context.live), tuple(states)
+        for broker in live:
+            self._host.send_update_metadata(broker, sent, live)
+
+    def stop(self, broker: int, names: Iterable[str], *, delete: bool) -> None:
+        """Send StopReplica of partitions to one of their replicas, if it is live.
 
         Kafka: ControllerBrokerRequestBatch#addStopReplicaRequestForBrokers (0.10.2-2.0),
         AbstractControllerBrokerRequestBatch#addStopReplicaRequestForBrokers (2.6-3.9).
         """
         if broker in self._context.live:
-            self._host.send_stop_replica(broker, self._context.state, delete=delete)
+            states = self._context.states
+            self._host.send_stop_replica(broker, tuple([states[name] for name in names]), delete=delete)

@@ -1,14 +1,15 @@
-"""An elected controller's state: brokers and partition."""
+"""An elected controller's state: brokers and partitions."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.replica.partition import NO_LEADER
 
 NO_STATE: Final = LeaderAndIsr("", NO_LEADER, -1, (), -1, ())
-"""The partition's state before a controller has read any."""
+"""The first partition's state before a controller has read any."""
 
 
 class ControllerContext:
@@ -18,18 +19,19 @@ class ControllerContext:
         epoch: its controller epoch, -1 while it is not elected.
         live: registered brokers with their broker epochs.
         shutting_down: live brokers in controlled shutdown.
-        state: the cached state of the partition; leader epoch -1 before the topic exists.
-        target: the requested reassignment, () without one.
-        is_offline: whether the partition waits for an election (OfflinePartition).
+        states: the cached states of partitions by name, that of the first partition first; leader epoch -1 before the
+            partition exists.
+        targets: the requested reassignments by partition.
+        offline: partitions that wait for an election (OfflinePartition).
     """
 
     def __init__(self) -> None:
         self.epoch = -1
         self.live: dict[int, int] = {}
         self.shutting_down: dict[int, None] = {}
-        self.state = NO_STATE
-        self.target: tuple[int, ...] = ()
-        self.is_offline = False
+        self.states: dict[str, LeaderAndIsr] = {}
+        self.targets: dict[str, tuple[int, ...]] = {}
+        self.offline: set[str] = set()
 
     def reset(self) -> None:
         """Reset, because the controller resigned.
@@ -39,24 +41,51 @@ class ControllerContext:
         self.epoch = -1
         self.live.clear()
         self.shutting_down.clear()
-        self.state = NO_STATE
-        self.target = ()
-        self.is_offline = False
+        self.states.clear()
+        self.targets.clear()
+        self.offline.clear()
 
     @property
-    def exists(self) -> bool:
-        """Whether the partition exists."""
-        return self.state.leader_epoch >= 0
+    def first(self) -> LeaderAndIsr:
+        """The state of the first partition."""
+        for state in self.states.values():
+            return state
+        return NO_STATE
+
+    def exists(self, name: str) -> bool:
+        """Whether a partition exists."""
+        state = self.states.get(name)
+        return state is not None and state.leader_epoch >= 0
 
     @property
-    def is_new(self) -> bool:
-        """Whether the topic exists and none of its replicas has been live so far. Kafka: NewPartition."""
-        return self.state.partition_epoch >= 0 > self.state.leader_epoch
+    def existing(self) -> list[str]:
+        """The partitions that exist."""
+        return [name for name, state in self.states.items() if state.leader_epoch >= 0]
+
+    @property
+    def new(self) -> list[str]:
+        """The partitions whose topic exists and none of whose replicas has been live so far. Kafka: NewPartition."""
+        return [name for name, state in self.states.items() if state.partition_epoch >= 0 > state.leader_epoch]
 
     def willing(self) -> list[int]:
         """Live brokers that are not shutting down. Kafka: ControllerContext#liveBrokerIds."""
         return [broker for broker in self.live if broker not in self.shutting_down]
 
-    def replicas(self) -> list[int]:
-        """Live replicas, including those that shut down. Kafka: ControllerContext#liveOrShuttingDownBrokerIds."""
-        return [broker for broker in self.state.replicas if broker in self.live]
+    def replicas(self, name: str) -> list[int]:
+        """Live replicas of a partition, including those that shut down.
+
+        Kafka: ControllerContext#liveOrShuttingDownBrokerIds.
+        """
+        return [broker for broker in self.states[name].replicas if broker in self.live]
+
+    def partitions_on(self, broker: int) -> list[str]:
+        """The existing partitions with a replica on a broker. Kafka: ControllerContext#partitionsOnBroker."""
+        return [name for name in self.existing if broker in self.states[name].replicas]
+
+    def leader_epochs(self, names: Iterable[str]) -> dict[str, int]:
+        """The leader epochs of partitions."""
+        return {name: self.states[name].leader_epoch if name in self.states else -1 for name in names}
+
+    def raised(self, before: dict[str, int]) -> list[str]:
+        """The partitions whose leader epoch is higher than `before`."""
+        return [name for name, epoch in before.items() if self.leader_epochs((name,))[name] > epoch]

@@ -25,16 +25,16 @@ class ControllerHost:
         """Drop unsent requests to this broker. Kafka: ControllerChannelManager#removeBroker."""
         raise NotImplementedError
 
-    def send_leader_and_isr(self, broker: int, state: LeaderAndIsr) -> None:
-        """Queue a request to a live broker. Kafka: ControllerChannelManager#sendRequest."""
+    def send_leader_and_isr(self, broker: int, states: tuple[LeaderAndIsr, ...]) -> None:
+        """Queue a request about partitions to a live broker. Kafka: ControllerChannelManager#sendRequest."""
         raise NotImplementedError
 
-    def send_update_metadata(self, broker: int, state: LeaderAndIsr, live: dict[int, int]) -> None:
-        """Queue a request to a live broker. Kafka: ControllerChannelManager#sendRequest."""
+    def send_update_metadata(self, broker: int, states: tuple[LeaderAndIsr, ...], live: dict[int, int]) -> None:
+        """Queue a request about partitions to a live broker. Kafka: ControllerChannelManager#sendRequest."""
         raise NotImplementedError
 
-    def send_stop_replica(self, broker: int, state: LeaderAndIsr, *, delete: bool) -> None:
-        """Queue a request to a live broker. Kafka: ControllerChannelManager#sendRequest."""
+    def send_stop_replica(self, broker: int, states: tuple[LeaderAndIsr, ...], *, delete: bool) -> None:
+        """Queue a request about partitions to a live broker. Kafka: ControllerChannelManager#sendRequest."""
         raise NotImplementedError
 
     def flush(self) -> None:

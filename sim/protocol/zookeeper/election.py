@@ -22,14 +22,18 @@ class BrokerInfo:
 
     Attributes:
         incarnation: of its process.
-        log_end: leader epoch of its last record (-1: none) and LEO.
+        log_ends: leader epoch of the last record (-1: none) and LEO of each partition that it has.
     """
 
-    __slots__ = ("incarnation", "log_end")
+    __slots__ = ("incarnation", "log_ends")
 
-    def __init__(self, incarnation: int, log_end: tuple[int, int]) -> None:
+    def __init__(self, incarnation: int, log_ends: Mapping[str, tuple[int, int]]) -> None:
         self.incarnation: Final = incarnation
-        self.log_end: Final = log_end
+        self.log_ends: Final = log_ends
+
+    def log_end(self, name: str) -> tuple[int, int]:
+        """Leader epoch of a partition's last record and LEO; of an empty log if it has none."""
+        return self.log_ends.get(name, (-1, 0))
 
 
 Registry = Mapping[int, BrokerInfo]
@@ -56,7 +60,7 @@ def eligible_members(state: LeaderAndIsr, registry: Registry, live: Collection[i
     kept = tuple(member for member in alive if not restarted(member, state, registry))
     if kept or not alive or len(alive) < len(members):
         return kept
-    return (max(alive, key=lambda member: registry[member].log_end),)
+    return (max(alive, key=lambda member: registry[member].log_end(state.name)),)
 
 
 def offline(

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sim.protocol import probes
 from sim.protocol.decisions import Decisions
-from sim.protocol.messages import NONE, NOT_CONTROLLER, STALE_BROKER_EPOCH
+from sim.protocol.messages import NONE, NOT_CONTROLLER, STALE_BROKER_EPOCH, LeaderAndIsr
 from sim.protocol.zookeeper import election
 from sim.protocol.zookeeper.controller_broker_request_batch import ControllerBrokerRequestBatch
 from sim.protocol.zookeeper.controller_context import ControllerContext
@@ -25,7 +25,7 @@ from sim.protocol.zookeeper.zk_operations import (
     RaiseEpoch,
     ReadAll,
     ReadBrokers,
-    ReadState,
+    ReadStates,
     Steps,
 )
 
@@ -53,12 +53,15 @@ class KafkaController:
     def on_controller_moved(self) -> None:
         """Handle a write refused because there is a newer controller.
 
-        Without fencing, only the handler fails and the next event is handled.
-        Kafka: errors.ControllerMovedException (0.10.2-4.4).
+        Without fencing, only the handler fails and the next event is handled. With several partitions the handler goes
+        on, because it may be about others, too.
+        Kafka: errors.ControllerMovedException (0.10.2-4.4), StateChangeFailedException.
         """
         self._host.reached(probes.CONTROLLER_WRITE_REFUSED)
         if self._decide.fences_controller_writes.yes():
             self.resign()
+        elif len(self.context.states) > 1:
+            self.on_zookeeper_result([])
         else:
             self._events.fail()
             self._handled()
@@ -106,38 +109,38 @@ class KafkaController:
         """
         self._events.put(self._brokers_changed())
 
-    def topic_created(self) -> None:
-        """Handle the watch on topics.
+    def topic_created(self, names: tuple[str, ...]) -> None:
+        """Handle the watch on topics: these partitions are new.
 
         Kafka: KafkaController#onNewTopicCreation (0.10.2), KafkaController#processTopicChange (2.6-3.9),
         TopicChangeHandler#handleChildChange (1.1-3.9), KafkaController.TopicChange#process (1.1-2.0).
         """
-        self._events.put(self.partitions.create())
+        self._events.put(self.partitions.create(names))
 
-    def isr_changed(self) -> None:
-        """Handle the watch on ISR changes by leaders, or on the ISR of a partition in reassignment.
+    def isr_changed(self, names: tuple[str, ...]) -> None:
+        """Handle the watch on ISR changes of partitions by leaders, or on the ISR of a partition in reassignment.
 
         Kafka: IsrChangeNotificationHandler#handleChildChange (1.1-3.9),
         PartitionReassignmentIsrChangeHandler#handleDataChange (1.1-3.9).
         """
-        self._events.put(self._isr_changed())
+        self._events.put(self._isr_changed(names))
 
-    def preferred_election(self) -> None:
-        """Handle a preferred election requested by an administrator or auto leader rebalance.
+    def preferred_election(self, names: tuple[str, ...]) -> None:
+        """Handle a preferred election of partitions, requested by an administrator or auto leader rebalance.
 
         Kafka: KafkaController#onPreferredReplicaElection (0.10.2-2.0), KafkaController#onReplicaElection (2.6-3.9),
         PreferredReplicaElectionHandler#handleCreation (1.1-3.9), KafkaController.PreferredReplicaLeaderElection#process
         (1.1-2.0).
         """
-        self._events.put(self.partitions.elect_preferred())
+        self._events.put(self.partitions.elect_preferred(names))
 
-    def reassignment_requested(self) -> None:
-        """Handle the watch on reassignment requests.
+    def reassignment_requested(self, names: tuple[str, ...]) -> None:
+        """Handle the watch on reassignment requests, of partitions.
 
         Kafka: PartitionReassignmentHandler#handleCreation (1.1-3.9), PartitionsReassignedListener#doHandleDataChange
         (0.10.2).
         """
-        self._events.put(self._reassignment_requested())
+        self._events.put(self._reassignment_requested(names))
 
     def settings_changed(self) -> None:
         """Handle a configuration change, which may allow unclean election.
@@ -163,13 +166,13 @@ class KafkaController:
 
     def _failover(self) -> Steps:
         """Kafka: KafkaController#onControllerFailover, KafkaController#initializeControllerContext."""
-        live, registry, (self.context.state, self.context.target) = yield ReadAll()
+        context = self.context
+        live, registry, known = yield ReadAll()
+        for state, target in known:
+            self._note(state, target)
         for broker, broker_epoch in sorted(live.items()):
             self._add(broker, broker_epoch)
-        state = self.context.state
-        missed = [
-            member for member in sorted(state.isr) if member in live and election.restarted(member, state, registry)
-        ]
+        missed = sorted({member for state, _ in known for member in _restarted(state, live, registry)})
         if missed:
             self._host.reached(probes.MISSED_BOUNCE)
             if self._decide.notices_missed_bounces.yes():
@@ -177,20 +180,31 @@ class KafkaController:
             else:
                 missed = []
         self._requests.update_metadata()
-        if not self.context.exists:
-            yield from self.partitions.create()
+        existing = context.existing
+        if not existing:
+            yield from self.partitions.create(list(context.states))
             return
-        self.context.is_offline = state.leader not in self.context.live
-        yield from self._replicas.bring_online(self.context.replicas())
-        dead = [replica for replica in state.replicas if replica not in self.context.live]
+        context.offline.update([name for name in existing if context.states[name].leader not in context.live])
+        yield from self._replicas.bring_online(context.live)
+        replicas = [broker for name in existing for broker in context.states[name].replicas]
+        dead = list(dict.fromkeys([broker for broker in replicas if broker not in context.live]))
         if dead and self._decide.starts_with_all_replicas.yes():
-            yield from self._take_replicas_offline(dead)
+            yield from self._take_brokers_offline(dead)
         yield from self.partitions.elect_offline()
         if missed:
             for broker in missed:
                 self._add(broker, live[broker])
             yield from self._brokers_started(missed)
-        yield from self._continue_reassignment()
+        for name in list(context.targets):
+            yield from self._continue_reassignment(name)
+
+    def _note(self, state: LeaderAndIsr, target: tuple[int, ...]) -> None:
+        """Note a partition's state and requested reassignment, as ZooKeeper has them."""
+        self.context.states[state.name] = state
+        if target:
+            self.context.targets[state.name] = target
+        else:
+            self.context.targets.pop(state.name, None)
 
     def _brokers_changed(self) -> Steps:
         """Read the registered brokers and handle the difference.
@@ -227,7 +241,7 @@ class KafkaController:
             if tells_bounces.answer:
                 self._remove(went)
             yield from self._brokers_failed(went)
-        yield from self._finish_reassignment()
+        yield from self._finish_reassignments(list(self.context.targets))
 
     def _add(self, broker: int, broker_epoch: int) -> None:
         self.context.live[broker] = broker_epoch
@@ -240,58 +254,68 @@ class KafkaController:
 
     def _brokers_started(self, brokers: list[int]) -> Steps:
         """Kafka: KafkaController#onBrokerStartup."""
+        context = self.context
         self._requests.update_metadata()
-        if not self.context.exists:
+        if not context.existing:
             yield from self.partitions.elect_offline()
             return
-        started = [broker for broker in brokers if broker in self.context.state.replicas]
-        if started:
-            yield from self._replicas.bring_online(started)
+        yield from self._replicas.bring_online(brokers)
         yield from self.partitions.elect_offline()
-        if set(self.context.target) & set(brokers):
-            yield from self._reassign()
+        for name, target in list(context.targets.items()):
+            if set(target) & set(brokers):
+                yield from self._reassign(name)
 
     def _brokers_failed(self, brokers: list[int]) -> Steps:
-        """Kafka: KafkaController#onBrokerFailure, KafkaController#onReplicasBecomeOffline (1.1-3.9)."""
+        """Elections for all partitions that lost their leaders, then the replicas go offline.
+
+        Brokers learn of the failure from the elections, or from UpdateMetadata if there is none.
+        Kafka: KafkaController#onBrokerFailure, KafkaController#onReplicasBecomeOffline (1.1-3.9).
+        """
+        context = self.context
         for broker in brokers:
-            self.context.shutting_down.pop(broker, None)
-        exists = self.context.exists
-        leaderless = exists and self._is_leader_gone(brokers)
+            context.shutting_down.pop(broker, None)
+        existing = context.existing
+        leaderless = [name for name in existing if self._is_leader_gone(name, brokers)]
         if not leaderless:
             self._requests.update_metadata()
-        if not exists:
+        if not existing:
             return
-        self.context.is_offline |= leaderless
+        context.offline.update(leaderless)
         yield from self.partitions.elect_offline()
-        yield from self._take_replicas_offline([broker for broker in brokers if broker in self.context.state.replicas])
+        yield from self._take_brokers_offline(brokers)
 
-    def _take_replicas_offline(self, brokers: list[int]) -> Steps:
-        """Take replicas offline one by one, in any order. Kafka: KafkaController#onReplicasBecomeOffline (1.1-3.9)."""
+    def _take_brokers_offline(self, brokers: list[int]) -> Steps:
+        """Take the replicas of brokers offline, broker by broker, in any order.
+
+        Kafka: KafkaController#onReplicasBecomeOffline (1.1-3.9).
+        """
         for broker in brokers:
-            yield from self._replicas.take_offline(broker)
+            yield from self._replicas.take_offline(broker, self.context.partitions_on(broker))
 
-    def _is_leader_gone(self, brokers: list[int]) -> bool:
-        """Whether the partition needs an election because these brokers failed.
+    def _is_leader_gone(self, name: str, brokers: list[int]) -> bool:
+        """Whether a partition needs an election because these brokers failed.
 
         From 1.0 on every leader is checked, and one that is shutting down counts as offline.
         Kafka: ControllerContext#isReplicaOnline (1.1-3.9).
         """
-        leader = self.context.state.leader
+        leader = self.context.states[name].leader
         went, unwilling = leader in brokers, leader not in self.context.willing()
         if went == unwilling:
             return went
         return went if self._decide.stopping_leader_is_online.yes() else unwilling
 
-    def _isr_changed(self) -> Steps:
-        """Read the ISR that leaders wrote, and send it to all brokers.
+    def _isr_changed(self, names: tuple[str, ...]) -> Steps:
+        """Read the ISRs that leaders wrote, and send them to all brokers.
 
         Kafka: IsrChangeNotificationListener#handleChildChange (0.10.2), KafkaController.IsrChangeNotification#process
         (1.1-2.0), KafkaController#processIsrChangeNotification (2.6-3.9).
         """
-        self.context.state, _ = yield ReadState()
-        if self.context.exists:
-            self._requests.update_metadata()
-            yield from self._finish_reassignment()
+        for state, _ in (yield ReadStates(names)):
+            self.context.states[state.name] = state
+        existing = [name for name in names if self.context.exists(name)]
+        if existing:
+            self._requests.update_metadata(existing)
+            yield from self._finish_reassignments(existing)
 
     def _controlled_shutdown(self, broker: int, broker_epoch: int, answer: Callable[[str, int], None]) -> Steps:
         """Move leadership to another ISR member, and remove followers from the ISR.
@@ -306,52 +330,58 @@ class KafkaController:
             answer(STALE_BROKER_EPOCH, 0)
             return
         self.context.shutting_down[broker] = None
-        if self.context.exists and broker in self.context.state.replicas and len(self.context.state.replicas) > 1:
-            if self.context.state.leader == broker:
-                yield from self.partitions.elect_for_shutdown()
-            else:
-                yield from self._replicas.take_offline(broker)
-        answer(NONE, int(self.context.state.leader == broker and len(self.context.state.replicas) > 1))
-        yield from self._finish_reassignment()
+        context = self.context
+        several = [name for name in context.partitions_on(broker) if len(context.states[name].replicas) > 1]
+        led = [name for name in several if context.states[name].leader == broker]
+        yield from self.partitions.elect_for_shutdown(led)
+        yield from self._replicas.take_offline(broker, [name for name in several if name not in led])
+        remaining = [state for state in context.states.values() if state.leader == broker and len(state.replicas) > 1]
+        answer(NONE, len(remaining))
+        yield from self._finish_reassignments(list(context.targets))
 
     # Reassignment.
 
-    def _reassignment_requested(self) -> Steps:
-        """Start a requested reassignment.
+    def _reassignment_requested(self, names: tuple[str, ...]) -> Steps:
+        """Start requested reassignments, one after the other.
 
         Kafka: KafkaController.PartitionReassignment#process (1.1-2.0), KafkaController#processZkPartitionReassignment
         (2.6-3.9).
         """
-        self.context.state, self.context.target = yield ReadState()
-        whole = set(self.context.target) == set(self.context.state.replicas)
-        yield from self._continue_reassignment(complete=whole and self._decide.keeps_reassignment_marks.yes())
+        for state, target in (yield ReadStates(names)):
+            self._note(state, target)
+        for name in names:
+            whole = set(self.context.targets.get(name, ())) == set(self.context.states[name].replicas)
+            complete = whole and self._decide.keeps_reassignment_marks.yes()
+            yield from self._continue_reassignment(name, complete=complete)
 
-    def _continue_reassignment(self, *, complete: bool = False) -> Steps:
-        """Continue a reassignment that was requested or left by an earlier controller.
+    def _continue_reassignment(self, name: str, *, complete: bool = False) -> Steps:
+        """Continue a reassignment of a partition that was requested or left by an earlier controller.
 
         If only its target is known, it is dropped when the assignment already equals the target, in sync or not.
         `complete`: whether it is complete although some of its replicas may not be in sync.
         Kafka: KafkaController#maybeTriggerPartitionReassignment.
         """
-        target = self.context.target
-        if not target or not self.context.exists:
+        target = self.context.targets.get(name, ())
+        if not target or not self.context.exists(name):
             return
-        if target == self.context.state.replicas and not self._decide.keeps_reassignment_marks.yes():
-            yield DeleteReassignment()
-            self.context.target = ()
+        if target == self.context.states[name].replicas and not self._decide.keeps_reassignment_marks.yes():
+            yield DeleteReassignment(name)
+            self.context.targets.pop(name, None)
         else:
-            yield from self._reassign(complete=complete)
+            yield from self._reassign(name, complete=complete)
 
-    def _finish_reassignment(self) -> Steps:
-        """Finish the reassignment if the changed ISR completes it.
+    def _finish_reassignments(self, names: list[str]) -> Steps:
+        """Finish the reassignments of those partitions that their changed ISRs complete.
 
         Kafka: KafkaController.PartitionReassignmentIsrChange#process (1.1-2.0),
         KafkaController#processPartitionReassignmentIsrChange (2.6-3.9).
         """
-        if self.context.target and set(self.context.target) <= set(self.context.state.isr):
-            yield from self._reassign()
+        for name in names:
+            target = self.context.targets.get(name)
+            if target and set(target) <= set(self.context.states[name].isr):
+                yield from self._reassign(name)
 
-    def _reassign(self, *, complete: bool = False) -> Steps:
+    def _reassign(self, name: str, *, complete: bool = False) -> Steps:
         """Assign all replicas, old and new; once the new ones are in the ISR, only those.
 
         From the final election on brokers get only the new replicas, and ZooKeeper is written last: the leader must not
@@ -359,9 +389,11 @@ class KafkaController:
         of KIP-455's onPartitionReassignment; 6 to 10 before). It continues even if no leader can be elected.
         Kafka: KafkaController#onPartitionReassignment.
         """
-        target = self.context.target
-        self.context.state, _ = yield ReadState()
-        state = self.context.state
+        context = self.context
+        target = context.targets[name]
+        for read, _ in (yield ReadStates((name,))):
+            context.states[name] = read
+        state = context.states[name]
         if not complete and not set(target) <= set(state.isr):
             both = (*target, *(broker for broker in state.replicas if broker not in target))
             ordered = election.in_set_order(both)
@@ -370,26 +402,34 @@ class KafkaController:
             if set(both) != set(state.replicas):
                 self._host.reached(probes.REASSIGNMENT_BEGINS)
             if both != state.replicas:
-                yield from self.partitions.assign(both)
-            yield from self.partitions.update_state(RaiseEpoch(self.context.epoch))
-            self._requests.send_state(self.context.replicas())
+                yield from self.partitions.assign(name, both)
+            yield from self.partitions.update_states(RaiseEpoch(context.epoch, (name,)))
+            if name not in self.partitions.refused:
+                self._requests.send_to_replicas((name,))
             return
         leaving = [broker for broker in state.replicas if broker not in target]
-        yield from self.partitions.elect_reassigned(target)
-        elected = self.context.state.leader_epoch > state.leader_epoch
-        self.context.state = self.context.state.assigned(target)
+        yield from self.partitions.elect_reassigned(name, target)
+        if name in self.partitions.refused:
+            return
+        elected = context.states[name].leader_epoch > state.leader_epoch
+        context.states[name] = context.states[name].assigned(target)
         if elected:
-            self._requests.send_state(self.context.replicas())
+            self._requests.send_to_replicas((name,))
         for broker in leaving:
-            yield from self._replicas.take_offline(broker, target)
-        if not set(leaving).isdisjoint(self.context.state.isr):
+            yield from self._replicas.take_offline(broker, (name,), target)
+        if not set(leaving).isdisjoint(context.states[name].isr):
             # Rule ``missed_bounce=noticed``: of those that stay, none is known to lack nothing.
-            self.context.state = self.context.state.assigned(state.replicas)
+            context.states[name] = context.states[name].assigned(state.replicas)
             return
         for broker in leaving:
-            self._requests.stop(broker, delete=True)
-        yield from self.partitions.assign(target)
-        yield DeleteReassignment()
+            self._requests.stop(broker, (name,), delete=True)
+        yield from self.partitions.assign(name, target)
+        yield DeleteReassignment(name)
         self._host.reached(probes.REASSIGNMENT_DONE)
-        self.context.target = ()
-        self._requests.update_metadata()
+        context.targets.pop(name, None)
+        self._requests.update_metadata((name,))
+
+
+def _restarted(state: LeaderAndIsr, live: Mapping[int, int], registry: election.Registry) -> list[int]:
+    """The live members of a partition's ISR that restarted since they joined it."""
+    return [member for member in state.isr if member in live and election.restarted(member, state, registry)]

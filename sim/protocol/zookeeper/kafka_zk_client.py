@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from sim.protocol.decisions import Decision
@@ -54,8 +54,8 @@ class KafkaZkClient(Protocol):
             mutant: the mutant that ignores the version.
         """
 
-    def notify_isr_change(self) -> None:
-        """Create an ISR change notification node.
+    def notify_isr_change(self, names: tuple[str, ...]) -> None:
+        """Create an ISR change notification node for partitions.
 
         Kafka: KafkaZkClient#propagateIsrChanges (1.1-3.9), ReplicationUtils#propagateIsrChanges (0.10.2).
         """
@@ -66,8 +66,8 @@ class KafkaZkClient(Protocol):
         Kafka: KafkaZkClient#getAllBrokersInCluster (1.1-3.9), KafkaZkClient#getAllBrokerAndEpochsInCluster (2.6-3.9).
         """
 
-    def read(self) -> tuple[LeaderAndIsr, tuple[int, ...]]:
-        """The partition's state, and the requested reassignment (empty: none).
+    def read(self, names: tuple[str, ...] = ()) -> Sequence[tuple[LeaderAndIsr, tuple[int, ...]]]:
+        """The states of partitions, by default of all, with their requested reassignments (empty: none).
 
         Kafka: KafkaZkClient#getTopicPartitionStates (1.1-3.9), KafkaZkClient#getPartitionReassignment (1.1-3.9).
         """
@@ -75,9 +75,9 @@ class KafkaZkClient(Protocol):
     def registry(self) -> election.Registry:
         """The latest registration of each broker, including those with ended sessions."""
 
-    def update_state(self, controller_epoch: int, decide: Decide, *, fenced: Decision) -> LeaderAndIsr:
-        """Read the state, decide, and write it; if the version changed meanwhile, start over. Returns the state
-        afterwards.
+    def update_state(self, controller_epoch: int, name: str, decide: Decide, *, fenced: Decision) -> LeaderAndIsr:
+        """Read a partition's state, decide, and write it; if the version changed meanwhile, start over. Returns the
+        state afterwards.
 
         Kafka: KafkaZkClient#getTopicPartitionStatesRaw (1.1-3.9), KafkaZkClient#updateLeaderAndIsr (1.1-3.9).
 
@@ -85,8 +85,8 @@ class KafkaZkClient(Protocol):
             ControllerMovedError: there is a newer controller.
         """
 
-    def assign(self, controller_epoch: int, replicas: tuple[int, ...], *, fenced: Decision) -> LeaderAndIsr:
-        """Write the assignment, which is stored separately from the partition's state. Returns the state afterwards.
+    def assign(self, controller_epoch: int, name: str, replicas: tuple[int, ...], *, fenced: Decision) -> LeaderAndIsr:
+        """Write the assignment of a partition, which is stored separately from its state. Returns the state afterwards.
 
         Kafka: KafkaZkClient#setTopicAssignment (1.1-3.9).
 
@@ -94,5 +94,8 @@ class KafkaZkClient(Protocol):
             ControllerMovedError: there is a newer controller.
         """
 
-    def delete_reassignment(self) -> None:
-        """Delete the reassignment request. Kafka: KafkaZkClient#deletePartitionReassignment (1.1-3.9)."""
+    def delete_reassignment(self, name: str) -> None:
+        """Delete the reassignment request of a partition.
+
+        Kafka: KafkaZkClient#deletePartitionReassignment (1.1-3.9).
+        """

@@ -1,10 +1,12 @@
-"""Changes of the partition's state: creation and elections, and writing them.
+"""Changes of partitions' states: creation and elections, and writing them.
 
 The decisions are in `sim.protocol.zookeeper.zk_operations`, the election algorithms in
 `sim.protocol.zookeeper.election`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from sim.protocol.zookeeper.controller_broker_request_batch import ControllerBrokerRequestBatch
 from sim.protocol.zookeeper.controller_context import ControllerContext
@@ -22,12 +24,13 @@ from sim.protocol.zookeeper.zk_operations import (
 
 
 class PartitionStateMachine:
-    """Changes of the partition's state by one controller.
+    """Changes of partitions' states by one controller, of several partitions at a time.
 
     Kafka: PartitionStateMachine, ZkPartitionStateMachine (2.6-3.9).
 
     Attributes:
         unclean_election: ``unclean.leader.election.enable``; may change.
+        refused: the partitions whose last change was refused, because a newer controller has written their states.
     """
 
     def __init__(
@@ -38,54 +41,63 @@ class PartitionStateMachine:
         unclean_election: bool,
     ) -> None:
         self.unclean_election = unclean_election
+        self.refused: set[str] = set()
         self._context = context
         self._requests = requests
 
-    def create(self) -> Steps:
-        """Create a partition: all live replicas are in sync, and the first of them leads.
+    def create(self, names: Sequence[str]) -> Steps:
+        """Create partitions: all live replicas are in sync, and the first of them leads.
 
-        Without a live replica it stays new until one is live.
+        Without a live replica a partition stays new until one is live.
         Kafka: PartitionStateMachine#initializeLeaderAndIsrForPartition (0.10.2),
         PartitionStateMachine#initializeLeaderAndIsrForPartitions (1.1-2.0),
         ZkPartitionStateMachine#initializeLeaderAndIsrForPartitions (2.6-3.9).
         """
-        yield from self.update_state(CreatePartition(self._context.epoch, tuple(self._context.willing())))
-        if self._context.exists:
-            self._requests.send_state(self._context.replicas())
+        context = self._context
+        if not names:
+            return
+        yield from self.update_states(CreatePartition(context.epoch, tuple(names), tuple(context.willing())))
+        self._requests.send_to_replicas([name for name in names if context.exists(name)])
 
     def elect_offline(self) -> Steps:
-        """Elect a leader if the partition is offline.
+        """Elect leaders of the partitions that are offline.
 
         A partition whose leader died stays offline until the next election, even if that leader returns earlier.
         Kafka: PartitionStateMachine#triggerOnlinePartitionStateChange.
         """
-        if self._context.is_new:
-            yield from self.create()
-        if not self._context.exists or not self._context.is_offline:
+        context = self._context
+        new = context.new
+        if new:
+            yield from self.create(new)
+        offline = [name for name in context.existing if name in context.offline]
+        if not offline:
             return
-        context = self._context
+        live, shutting_down = tuple(context.live), tuple(context.shutting_down)
         yield from self.elect_and_send(
-            ElectOffline(
-                context.epoch, tuple(context.live), tuple(context.shutting_down), unclean=self.unclean_election
-            )
+            ElectOffline(context.epoch, tuple(offline), live, shutting_down, unclean=self.unclean_election)
         )
 
-    def elect_preferred(self) -> Steps:
-        """Elect the first replica, if possible. Kafka: PreferredReplicaPartitionLeaderElectionStrategy (1.1-3.9)."""
+    def elect_preferred(self, names: Sequence[str]) -> Steps:
+        """Elect the first replicas of partitions, if possible.
+
+        Kafka: PreferredReplicaPartitionLeaderElectionStrategy (1.1-3.9).
+        """
         context = self._context
-        if context.exists:
+        existing = tuple([name for name in names if context.exists(name)])
+        if existing:
             yield from self.elect_and_send(
-                ElectPreferred(context.epoch, tuple(context.live), tuple(context.shutting_down))
+                ElectPreferred(context.epoch, existing, tuple(context.live), tuple(context.shutting_down))
             )
 
-    def elect_for_shutdown(self) -> Steps:
-        """Elect another ISR member. Kafka: ControlledShutdownPartitionLeaderElectionStrategy (1.1-3.9)."""
+    def elect_for_shutdown(self, names: Sequence[str]) -> Steps:
+        """Elect other ISR members of partitions. Kafka: ControlledShutdownPartitionLeaderElectionStrategy (1.1-3.9)."""
         context = self._context
-        yield from self.elect_and_send(
-            ElectForShutdown(context.epoch, tuple(context.live), tuple(context.shutting_down))
-        )
+        if names:
+            yield from self.elect_and_send(
+                ElectForShutdown(context.epoch, tuple(names), tuple(context.live), tuple(context.shutting_down))
+            )
 
-    def elect_reassigned(self, target: tuple[int, ...]) -> Steps:
+    def elect_reassigned(self, name: str, target: tuple[int, ...]) -> Steps:
         """Elect a replica of the new assignment.
 
         If one already leads, it gets a new leader epoch, unless it is shutting down.
@@ -93,44 +105,47 @@ class PartitionStateMachine:
         KafkaController#moveReassignedPartitionLeaderIfRequired.
         """
         context = self._context
-        if context.state.leader in target and context.state.leader in context.willing():
-            yield from self.update_state(RaiseEpoch(context.epoch))
+        leader = context.states[name].leader
+        if leader in target and leader in context.willing():
+            yield from self.update_states(RaiseEpoch(context.epoch, (name,)))
             return
-        yield from self._elect(
-            ElectReassigned(context.epoch, tuple(context.live), tuple(context.shutting_down), target)
-        )
+        live, shutting_down = tuple(context.live), tuple(context.shutting_down)
+        yield from self._elect(ElectReassigned(context.epoch, (name,), live, shutting_down, target))
 
-    def update_state(self, update: UpdateState) -> Steps:
-        """Decide on the state in ZooKeeper, and write the decision, if any.
+    def update_states(self, update: UpdateState) -> Steps:
+        """Decide on the states in ZooKeeper, and write the decisions, if any.
 
+        Those that a newer controller has written already are `refused`.
         Kafka: PartitionStateMachine#doElectLeaderForPartitions (1.1-2.0),
         ZkPartitionStateMachine#doElectLeaderForPartitions (2.6-3.9), ZkReplicaStateMachine#doRemoveReplicasFromIsr
         (2.6-3.9).
         """
-        self._context.state = yield update
+        self.refused.update(update.names)
+        for state in (yield update):
+            self._context.states[state.name] = state
+            self.refused.discard(state.name)
 
-    def assign(self, replicas: tuple[int, ...]) -> Steps:
+    def assign(self, name: str, replicas: tuple[int, ...]) -> Steps:
         """Write only another assignment.
 
         Kafka: KafkaController#updateAssignedReplicasForPartition (0.10.2-2.0),
         KafkaController#updateReplicaAssignmentForPartition (2.6-3.9).
         """
-        self._context.state = yield Assign(self._context.epoch, replicas)
+        self._context.states[name] = yield Assign(self._context.epoch, name, replicas)
 
     def _elect(self, update: UpdateState) -> Steps:
-        """Run an election; if it elects a leader, the partition is online.
+        """Run elections; a partition for which a leader is elected is online.
 
         Kafka: PartitionStateMachine#electLeaderForPartition (0.10.2), PartitionStateMachine#electLeaderForPartitions
         (1.1-2.0), ZkPartitionStateMachine#electLeaderForPartitions (2.6-3.9).
         """
-        before = self._context.state.leader_epoch
-        yield from self.update_state(update)
-        if self._context.state.leader_epoch > before:
-            self._context.is_offline = False
+        before = self._context.leader_epochs(update.names)
+        yield from self.update_states(update)
+        for name in self._context.raised(before):
+            self._context.offline.discard(name)
 
     def elect_and_send(self, update: UpdateState) -> Steps:
-        """`_elect`, and send a new leader epoch to replicas. Kafka: PartitionStateMachine#handleStateChanges."""
-        epoch = self._context.state.leader_epoch
+        """`_elect`, and send new leader epochs to replicas. Kafka: PartitionStateMachine#handleStateChanges."""
+        before = self._context.leader_epochs(update.names)
         yield from self._elect(update)
-        if self._context.state.leader_epoch > epoch:
-            self._requests.send_state(self._context.replicas())
+        self._requests.send_to_replicas(self._context.raised(before))

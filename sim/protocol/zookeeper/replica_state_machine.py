@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
+
 from sim.protocol.decisions import Decisions
 from sim.protocol.zookeeper.controller_broker_request_batch import ControllerBrokerRequestBatch
 from sim.protocol.zookeeper.controller_context import ControllerContext
@@ -27,34 +29,47 @@ class ReplicaStateMachine:
         self._partitions = partitions
         self._decide = decide
 
-    def bring_online(self, replicas: list[int]) -> Steps:
-        """Bring replicas online: send them the state, or send a new leader epoch to all replicas.
+    def bring_online(self, brokers: Container[int]) -> Steps:
+        """Bring the replicas on these live brokers online: send them the states, or raise the leader epochs of their
+        partitions and send these to all replicas.
 
         Without a leader the next election raises the leader epoch anyway.
         Kafka: ReplicaStateMachine#handleStateChange (0.10.2), ReplicaStateMachine#doHandleStateChanges (1.1-2.0),
         ZkReplicaStateMachine#doHandleStateChanges (2.6-3.9).
         """
-        has_leader = not self._context.is_offline and self._context.state.leader in self._context.live
-        if has_leader and self._decide.registration_bumps_epoch.yes():
-            yield from self._partitions.update_state(RaiseEpoch(self._context.epoch))
-            self._requests.send_state(self._context.replicas())
-        else:
-            self._requests.send_state(replicas, update=False)
+        context, bumped, sent = self._context, [], {}
+        for name in context.existing:
+            replicas = [broker for broker in context.replicas(name) if broker in brokers]
+            if not replicas:
+                continue
+            has_leader = name not in context.offline and context.states[name].leader in context.live
+            if has_leader and self._decide.registration_bumps_epoch.yes():
+                bumped.append(name)
+            else:
+                sent[name] = replicas
+        if sent:
+            self._requests.send_states(sent, update=False)
+        if bumped:
+            yield from self._partitions.update_states(RaiseEpoch(context.epoch, tuple(bumped)))
+            self._requests.send_to_replicas(bumped)
 
-    def take_offline(self, replica: int, assigned: tuple[int, ...] = ()) -> Steps:
-        """Take a replica offline: it stops following, leaves the ISR and loses leadership.
+    def take_offline(self, broker: int, names: Sequence[str], assigned: tuple[int, ...] = ()) -> Steps:
+        """Take a broker's replicas of partitions offline: they stop following, leave the ISR and lose leadership.
 
-        `assigned`: the assignment sent to other replicas, if it differs from the one in ZooKeeper.
+        `assigned`: the assignment of the one partition that is sent to other replicas, if it differs from the one in
+        ZooKeeper.
         Kafka: ReplicaStateMachine#removeReplicasFromIsr (1.1-2.0), ZkReplicaStateMachine#removeReplicasFromIsr
         (2.6-3.9), KafkaController#removeReplicaFromIsr (0.10.2).
         """
-        self._requests.stop(replica, delete=False)
-        epoch = self._context.state.leader_epoch
+        if not names:
+            return
         context, unclean = self._context, self._partitions.unclean_election
-        yield from self._partitions.update_state(
-            RemoveReplica(context.epoch, replica, tuple(context.live), unclean=unclean)
+        self._requests.stop(broker, names, delete=False)
+        before = context.leader_epochs(names)
+        yield from self._partitions.update_states(
+            RemoveReplica(context.epoch, tuple(names), broker, tuple(context.live), unclean=unclean)
         )
         if assigned:
-            self._context.state = self._context.state.assigned(assigned)
-        if self._context.state.leader_epoch > epoch:  # Kafka resends it in any case; it would be ignored.
-            self._requests.send_state([broker for broker in self._context.replicas() if broker != replica])
+            context.states[names[0]] = context.states[names[0]].assigned(assigned)
+        # Kafka resends those that did not change, too; they would be ignored.
+        self._requests.send_to_replicas(context.raised(before), besides=broker)

@@ -8,7 +8,7 @@ writes, it starts over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final
 
 from sim.kernel.values import parts
@@ -18,22 +18,23 @@ from sim.protocol.decision_points import LEADER, Election
 from sim.protocol.decisions import Decisions
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.zookeeper import election
-from sim.protocol.zookeeper.kafka_zk_client import Change, KafkaZkClient
+from sim.protocol.zookeeper.kafka_zk_client import Change, ControllerMovedError, KafkaZkClient
 
 MOVED: Final = "CONTROLLER_MOVED"
 """Result of a write refused because the controller moved."""
 
 StateAndTarget = tuple[LeaderAndIsr, tuple[int, ...]]
-"""The partition's state, and the requested reassignment (empty: none)."""
+"""A partition's state, and the requested reassignment (empty: none)."""
 Result = (
     None
     | int
     | str
     | LeaderAndIsr
     | Mapping[int, int]
-    | StateAndTarget
+    | Sequence[LeaderAndIsr]
+    | Sequence[StateAndTarget]
     | tuple[str, LeaderAndIsr]
-    | tuple[Mapping[int, int], election.Registry, StateAndTarget]
+    | tuple[Mapping[int, int], election.Registry, Sequence[StateAndTarget]]
 )
 """What an operation returns."""
 
@@ -103,13 +104,16 @@ class WriteIsr(Operation):
 
 
 class NotifyIsrChange(Operation):
-    """Create an ISR change notification node."""
+    """Create an ISR change notification node for partitions."""
 
-    __slots__ = ()
+    __slots__ = ("names",)
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names: Final = names
 
     def apply(self, zookeeper: KafkaZkClient, decide: Decisions) -> Result:  # noqa: ARG002 - no rule
         """See `Operation.apply`."""
-        zookeeper.notify_isr_change()
+        zookeeper.notify_isr_change(self.names)
         return None
 
 
@@ -117,7 +121,7 @@ class NotifyIsrChange(Operation):
 
 
 class ReadAll(Operation):
-    """Read what a new controller needs: registered brokers, registrations, state and target."""
+    """Read what a new controller needs: registered brokers, registrations, states and targets of all partitions."""
 
     __slots__ = ()
 
@@ -136,61 +140,87 @@ class ReadBrokers(Operation):
         return zookeeper.brokers()
 
 
-class ReadState(Operation):
-    """Read the partition's state, and the requested reassignment."""
+class ReadStates(Operation):
+    """Read the states of partitions, and the requested reassignments."""
 
-    __slots__ = ()
+    __slots__ = ("names",)
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names: Final = names
 
     def apply(self, zookeeper: KafkaZkClient, decide: Decisions) -> Result:  # noqa: ARG002 - no rule
         """See `Operation.apply`."""
-        return zookeeper.read()
+        return zookeeper.read(self.names)
 
 
 class DeleteReassignment(Operation):
-    """Delete the reassignment request."""
+    """Delete the reassignment request of a partition."""
 
-    __slots__ = ()
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name: Final = name
 
     def apply(self, zookeeper: KafkaZkClient, decide: Decisions) -> Result:  # noqa: ARG002 - no rule
         """See `Operation.apply`."""
-        zookeeper.delete_reassignment()
+        zookeeper.delete_reassignment(self.name)
         return None
 
 
 class Assign(Operation):
-    """Write only another assignment."""
+    """Write only another assignment of a partition."""
 
-    __slots__ = ("controller_epoch", "replicas")
+    __slots__ = ("controller_epoch", "name", "replicas")
 
-    def __init__(self, controller_epoch: int, replicas: tuple[int, ...]) -> None:
+    def __init__(self, controller_epoch: int, name: str, replicas: tuple[int, ...]) -> None:
         self.controller_epoch: Final = controller_epoch
+        self.name: Final = name
         self.replicas: Final = replicas
 
     def apply(self, zookeeper: KafkaZkClient, decide: Decisions) -> Result:
         """See `Operation.apply`."""
-        return zookeeper.assign(self.controller_epoch, self.replicas, fenced=decide.fences_controller_writes)
+        fenced = decide.fences_controller_writes
+        return zookeeper.assign(self.controller_epoch, self.name, self.replicas, fenced=fenced)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class UpdateState(Operation):
-    """Read the state, decide on it, and write the decision, if any, under ``controller_writes``.
+    """Read the states of partitions, decide on each, and write the decisions, if any, under ``controller_writes``.
 
     Attributes:
         controller_epoch: of the requesting controller.
+        names: the partitions.
     """
 
-    __slots__ = ("controller_epoch",)
+    __slots__ = ("controller_epoch", "names")
 
-    def __init__(self, controller_epoch: int) -> None:
+    def __init__(self, controller_epoch: int, names: tuple[str, ...]) -> None:
         self.controller_epoch: Final = controller_epoch
+        self.names: Final = names
 
     def apply(self, zookeeper: KafkaZkClient, decide: Decisions) -> Result:
-        """See `Operation.apply`."""
+        """See `Operation.apply`; returns the states afterwards.
+
+        A version that has changed is read again, for that partition alone. Without fencing, a partition that a newer
+        controller has written is refused alone, and lacks in the result; with it, all are.
+        """
 
         def change(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
             return self.change(state, registry, decide, zookeeper.reached)
 
-        return zookeeper.update_state(self.controller_epoch, change, fenced=decide.fences_controller_writes)
+        fenced = decide.fences_controller_writes
+        if len(self.names) == 1:
+            return [zookeeper.update_state(self.controller_epoch, self.names[0], change, fenced=fenced)]
+        found = []
+        for name in self.names:
+            try:
+                found.append(zookeeper.update_state(self.controller_epoch, name, change, fenced=fenced))
+            except ControllerMovedError:
+                if fenced.answer:
+                    raise
+        if not found and self.names:
+            raise ControllerMovedError
+        return found
 
     def change(
         self, state: LeaderAndIsr, registry: election.Registry, decide: Decisions, reached: Callable[[int], None]
@@ -200,7 +230,7 @@ class UpdateState(Operation):
 
 
 class RaiseEpoch(UpdateState):
-    """Write the state with only a new leader epoch. Kafka: KafkaController#updateLeaderEpoch."""
+    """Write the states with only new leader epochs. Kafka: KafkaController#updateLeaderEpoch."""
 
     __slots__ = ()
 
@@ -216,7 +246,7 @@ class RaiseEpoch(UpdateState):
 
 
 class RemoveReplica(UpdateState):
-    """A replica that goes offline leaves the ISR and loses leadership, under ``missed_bounce`` and ``last_isr_member``.
+    """A replica that goes offline leaves ISRs and loses leadership, under ``missed_bounce`` and ``last_isr_member``.
 
     Attributes:
         live: live brokers.
@@ -225,8 +255,10 @@ class RemoveReplica(UpdateState):
 
     __slots__ = ("live", "replica", "unclean")
 
-    def __init__(self, controller_epoch: int, replica: int, live: tuple[int, ...], *, unclean: bool) -> None:
-        super().__init__(controller_epoch)
+    def __init__(
+        self, controller_epoch: int, names: tuple[str, ...], replica: int, live: tuple[int, ...], *, unclean: bool
+    ) -> None:
+        super().__init__(controller_epoch, names)
         self.replica: Final = replica
         self.live: Final = live
         self.unclean: Final = unclean
@@ -258,8 +290,8 @@ class CreatePartition(UpdateState):
 
     __slots__ = ("willing",)
 
-    def __init__(self, controller_epoch: int, willing: tuple[int, ...]) -> None:
-        super().__init__(controller_epoch)
+    def __init__(self, controller_epoch: int, names: tuple[str, ...], willing: tuple[int, ...]) -> None:
+        super().__init__(controller_epoch, names)
         self.willing: Final = willing
 
     def change(
@@ -288,8 +320,10 @@ class ElectLeader(UpdateState):
 
     __slots__ = ("live", "shutting_down")
 
-    def __init__(self, controller_epoch: int, live: tuple[int, ...], shutting_down: tuple[int, ...]) -> None:
-        super().__init__(controller_epoch)
+    def __init__(
+        self, controller_epoch: int, names: tuple[str, ...], live: tuple[int, ...], shutting_down: tuple[int, ...]
+    ) -> None:
+        super().__init__(controller_epoch, names)
         self.live: Final = live
         self.shutting_down: Final = shutting_down
 
@@ -310,7 +344,7 @@ class ElectLeader(UpdateState):
 
 
 class ElectOffline(ElectLeader):
-    """Elect a leader of an offline partition.
+    """Elect leaders of offline partitions.
 
     Attributes:
         unclean: whether an unclean election is allowed.
@@ -319,9 +353,15 @@ class ElectOffline(ElectLeader):
     __slots__ = ("unclean",)
 
     def __init__(
-        self, controller_epoch: int, live: tuple[int, ...], shutting_down: tuple[int, ...], *, unclean: bool
+        self,
+        controller_epoch: int,
+        names: tuple[str, ...],
+        live: tuple[int, ...],
+        shutting_down: tuple[int, ...],
+        *,
+        unclean: bool,
     ) -> None:
-        super().__init__(controller_epoch, live, shutting_down)
+        super().__init__(controller_epoch, names, live, shutting_down)
         self.unclean: Final = unclean
 
     def change(
@@ -402,9 +442,14 @@ class ElectReassigned(ElectLeader):
     __slots__ = ("target",)
 
     def __init__(
-        self, controller_epoch: int, live: tuple[int, ...], shutting_down: tuple[int, ...], target: tuple[int, ...]
+        self,
+        controller_epoch: int,
+        names: tuple[str, ...],
+        live: tuple[int, ...],
+        shutting_down: tuple[int, ...],
+        target: tuple[int, ...],
     ) -> None:
-        super().__init__(controller_epoch, live, shutting_down)
+        super().__init__(controller_epoch, names, live, shutting_down)
         self.target: Final = target
 
     def change(

@@ -467,7 +467,7 @@ def test_only_resent_request_types_are_duplicated() -> None:
 
 
 def test_copies_are_as_what_was_sent_but_not_the_same() -> None:
-    control = ControllerRequestBatch(2, [LeaderAndIsrRequest(1, 5, LeaderAndIsr("p", 2, 0, (2,), 0, (2,)))])
+    control = ControllerRequestBatch(2, [LeaderAndIsrRequest(1, 5, (LeaderAndIsr("p", 2, 0, (2,), 0, (2,)),))])
     sent: tuple[Any, ...] = (ProduceRequest(1_001, "p", 7, 3, -1, (8, 0, 4)), control)
     for request in sent:
         copy = request.again()

@@ -44,7 +44,7 @@ def test_metadata_that_a_broker_was_told_before_may_arrive_last(value: str, know
     one = world.process(2)
     epoch = world.process(world.cluster.controller).module.controller.context.epoch
     old = {broker: known for broker, known in one.live.items() if broker != 1}
-    late = UpdateMetadataRequest(epoch, one.broker_epoch, one.known[TOPIC], old, 1)
+    late = UpdateMetadataRequest(epoch, one.broker_epoch, (one.known[TOPIC],), old, 1)
     assert one.update_metadata(late) == NONE
     assert (1 in one.live) is knows
     branches = {

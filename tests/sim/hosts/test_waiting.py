@@ -26,8 +26,8 @@ QUESTION = MetadataRequest(1_001, "p")
 
 
 def batch(*, leads: bool) -> ControllerRequestBatch:
-    metadata = UpdateMetadataRequest(1, 1, STATE, {1: 1}, 1)
-    return ControllerRequestBatch(1, [metadata, LeaderAndIsrRequest(1, 1, STATE)] if leads else [metadata])
+    metadata = UpdateMetadataRequest(1, 1, (STATE,), {1: 1}, 1)
+    return ControllerRequestBatch(1, [metadata, LeaderAndIsrRequest(1, 1, (STATE,))] if leads else [metadata])
 
 
 class Taking(Receiver):

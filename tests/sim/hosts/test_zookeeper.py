@@ -152,7 +152,7 @@ def test_a_request_for_a_former_registration_is_refused() -> None:
         queue = world.process(1).module.controller
         world.cluster.pause(2)
         state = world.cluster.control.state
-        queue._events.put(queue.partitions.elect_and_send(ElectThis(queue.context.epoch, 2, state.isr)))
+        queue._events.put(queue.partitions.elect_and_send(ElectThis(queue.context.epoch, (state.name,), 2, state.isr)))
         world.run(0.1)
         process = world.cluster.running[2]
         process.broker_epoch += 100  # As if it had registered anew before the request came.
@@ -204,9 +204,9 @@ def test_a_lagging_member_leaves_the_isr_and_others_learn_of_it_later() -> None:
     assert world.cluster.control.state.leader_epoch == 0
     assert partition_epoch(world, 1) == 2
     assert partition_epoch(world, 2) == 1
-    assert world.process(1).module.controller.context.state.isr == (1, 2, 3)
+    assert world.process(1).module.controller.context.first.isr == (1, 2, 3)
     world.run(8)
-    assert set(world.process(1).module.controller.context.state.isr) == {1, 2}
+    assert set(world.process(1).module.controller.context.first.isr) == {1, 2}
     assert world.cluster.running[2].known[TOPIC].isr == (1, 2)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sim.protocol.decisions import Decision, Decisions
@@ -19,7 +19,12 @@ from tests.sim.protocol.recording import branches
 
 
 class Store:
-    """ZooKeeper as a controller sees it."""
+    """ZooKeeper as a controller sees it.
+
+    Attributes:
+        states: of the partitions; that of ``p`` first.
+        targets: the requested reassignments by partition.
+    """
 
     def __init__(
         self,
@@ -29,15 +34,33 @@ class Store:
         epoch: int = 5,
         replicas: tuple[int, ...] = (1, 2, 3),
         registered: dict[int, int],
+        further: Sequence[LeaderAndIsr] = (),
     ) -> None:
         joined = {broker: broker for broker in isr}
-        self.state = LeaderAndIsr("p", leader, epoch, isr, 1, replicas, joined=joined)
+        self.states = {"p": LeaderAndIsr("p", leader, epoch, isr, 1, replicas, joined=joined)}
+        self.states.update({state.name: state for state in further})
         self.registered = registered
-        self.target: tuple[int, ...] = ()
+        self.targets: dict[str, tuple[int, ...]] = {}
         self.newest = 1
         self.controller = 1
         self.reached: Callable[[int], None] = lambda _: None
-        self.registrations = {broker: BrokerInfo(broker, (-1, 0)) for broker in replicas}
+        self.registrations = {broker: BrokerInfo(broker, {}) for broker in replicas}
+
+    @property
+    def state(self) -> LeaderAndIsr:
+        return self.states["p"]
+
+    @state.setter
+    def state(self, state: LeaderAndIsr) -> None:
+        self.states["p"] = state
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        return self.targets.get("p", ())
+
+    @target.setter
+    def target(self, target: tuple[int, ...]) -> None:
+        self.targets["p"] = target
 
     def brokers(self) -> dict[int, int]:
         return dict(self.registered)
@@ -45,29 +68,29 @@ class Store:
     def registry(self) -> Registry:
         return self.registrations
 
-    def read(self) -> tuple[LeaderAndIsr, tuple[int, ...]]:
-        return self.state, self.target
+    def read(self, names: tuple[str, ...] = ()) -> list[tuple[LeaderAndIsr, tuple[int, ...]]]:
+        return [(self.states[name], self.targets.get(name, ())) for name in names or self.states]
 
-    def update_state(self, controller_epoch: int, decide: Decide, *, fenced: Decision) -> LeaderAndIsr:
-        if (self.newest if fenced.yes() else self.state.controller_epoch) > controller_epoch:
+    def update_state(self, controller_epoch: int, name: str, decide: Decide, *, fenced: Decision) -> LeaderAndIsr:
+        old = self.states[name]
+        if (self.newest if fenced.yes() else old.controller_epoch) > controller_epoch:
             raise ControllerMovedError
-        change = decide(self.state, self.registrations)
+        change = decide(old, self.registrations)
         if change is not None:
-            old = self.state
             leader, isr, replicas = change
-            self.state = LeaderAndIsr(
-                "p", leader, old.leader_epoch + 1, isr, old.partition_epoch + 1, replicas, controller_epoch, old.joined
+            self.states[name] = LeaderAndIsr(
+                name, leader, old.leader_epoch + 1, isr, old.partition_epoch + 1, replicas, controller_epoch, old.joined
             )
-        return self.state
+        return self.states[name]
 
-    def assign(self, controller_epoch: int, replicas: tuple[int, ...], *, fenced: Decision) -> LeaderAndIsr:
+    def assign(self, controller_epoch: int, name: str, replicas: tuple[int, ...], *, fenced: Decision) -> LeaderAndIsr:
         if self.newest > controller_epoch and fenced.yes():
             raise ControllerMovedError
-        self.state = self.state.assigned(replicas)
-        return self.state
+        self.states[name] = self.states[name].assigned(replicas)
+        return self.states[name]
 
-    def delete_reassignment(self) -> None:
-        self.target = ()
+    def delete_reassignment(self, name: str) -> None:
+        self.targets.pop(name, None)
 
     def elect(self, broker: int) -> int:
         raise NotImplementedError
@@ -77,7 +100,7 @@ class Store:
     ) -> tuple[str, LeaderAndIsr]:
         raise NotImplementedError
 
-    def notify_isr_change(self) -> None:
+    def notify_isr_change(self, names: tuple[str, ...]) -> None:
         raise NotImplementedError
 
 
@@ -85,7 +108,8 @@ class World(ControllerHost):
     """A controller whose wishes are fulfilled one by one, when `run` is called.
 
     Attributes:
-        told: (kind of request, broker, leader epoch, ISR or live brokers).
+        told: (kind of request, broker, leader epoch, ISR or live brokers) for each partition of a request.
+        requests: (kind of request, broker, partitions with their leaders).
         stopped: brokers that were told to stop following.
         deleted: brokers that were told to delete their replica.
         assigned: the assignment that was told last.
@@ -98,6 +122,7 @@ class World(ControllerHost):
         self.store = store
         store.reached = self.reached
         self.told: list[tuple[str, int, int, tuple[int, ...]]] = []
+        self.requests: list[tuple[str, int, dict[str, int]]] = []
         self.deleted: list[int] = []
         self.stopped: list[int] = []
         self.assigned: tuple[int, ...] = ()
@@ -144,15 +169,23 @@ class World(ControllerHost):
     def broker_removed(self, broker: int) -> None:
         pass
 
-    def send_leader_and_isr(self, broker: int, state: LeaderAndIsr) -> None:
-        self.told.append(("lead", broker, state.leader_epoch, state.isr))
-        self.assigned = state.replicas
+    def send_leader_and_isr(self, broker: int, states: tuple[LeaderAndIsr, ...]) -> None:
+        for state in states:
+            self.told.append(("lead", broker, state.leader_epoch, state.isr))
+            self.assigned = state.replicas
+        self._note("lead", broker, states)
 
-    def send_update_metadata(self, broker: int, state: LeaderAndIsr, live: Any) -> None:
-        self.told.append(("metadata", broker, state.leader_epoch, tuple(live)))
+    def send_update_metadata(self, broker: int, states: tuple[LeaderAndIsr, ...], live: Any) -> None:
+        for state in states:
+            self.told.append(("metadata", broker, state.leader_epoch, tuple(live)))
+        self._note("metadata", broker, states)
 
-    def send_stop_replica(self, broker: int, state: LeaderAndIsr, *, delete: bool) -> None:
+    def send_stop_replica(self, broker: int, states: tuple[LeaderAndIsr, ...], *, delete: bool) -> None:
         (self.deleted if delete else self.stopped).append(broker)
+        self._note("delete" if delete else "stop", broker, states)
+
+    def _note(self, kind: str, broker: int, states: tuple[LeaderAndIsr, ...]) -> None:
+        self.requests.append((kind, broker, {state.name: state.leader for state in states}))
 
     def flush(self) -> None:
         pass

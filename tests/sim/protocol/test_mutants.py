@@ -331,14 +331,14 @@ def request_of_former_controller(rules: Rules) -> Scene:
     world = World("kip320-repaired", rules=rules.as_dict()).ready()
     one = world.process(2)
     epoch = world.process(world.cluster.controller).module.controller.context.epoch
-    late = UpdateMetadataRequest(epoch - 1, one.broker_epoch, one.known[TOPIC], one.live, 1)
+    late = UpdateMetadataRequest(epoch - 1, one.broker_epoch, (one.known[TOPIC],), one.live, 1)
     return one.update_metadata(late), one.decide
 
 
 def preferred_leader_outside_isr(rules: Rules) -> Scene:
     store = Store(2, (2, 3), registered={1: 11, 2: 12, 3: 13})
     world = Controlling(store, "kip320-repaired", rules=rules.as_dict()).elected()
-    world.controller.preferred_election()
+    world.controller.preferred_election(("p",))
     return world.run().decided[0], world.decide
 
 

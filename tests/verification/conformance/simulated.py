@@ -302,7 +302,7 @@ class ScriptedBroker:
             The error in its response.
         """
         process = self.process
-        request = StopReplicaRequest(1, process.broker_epoch, self._state(LEADER, leader_epoch), delete=delete)
+        request = StopReplicaRequest(1, process.broker_epoch, (self._state(LEADER, leader_epoch),), delete=delete)
         error = process.stop_replica(request)
         self.pass_time(SECOND_US // 10)
         return error

@@ -64,7 +64,7 @@ def test_eligible_members_never_stopped_or_have_the_longest_log(
 ) -> None:
     for started in (set(), {1}, {1, 2}, {1, 2, 3}):
         state = LeaderAndIsr("p", 1, 0, (1, 2, 3), 0, (1, 2, 3), joined={1: 0, 2: 0, 3: 0})
-        registry = {broker: election.BrokerInfo(int(broker in started), logs[broker]) for broker in (1, 2, 3)}
+        registry = {broker: election.BrokerInfo(int(broker in started), {"p": logs[broker]}) for broker in (1, 2, 3)}
         relied = election.eligible_members(state, registry, live)
         if len(started) < 3 or len(live) < 3:
             assert set(relied) == live - started
@@ -74,7 +74,7 @@ def test_eligible_members_never_stopped_or_have_the_longest_log(
 
 def test_nobody_waits_for_a_member_that_is_no_replica() -> None:
     joined = {1: 0, 2: 0}
-    registry = {broker: election.BrokerInfo(1, (0, 5)) for broker in (1, 2)}
+    registry = {broker: election.BrokerInfo(1, {"p": (0, 5)}) for broker in (1, 2)}
     assigned, removed = (LeaderAndIsr("p", 0, 1, (1, 2), 0, replicas, joined=joined) for replicas in ((1, 2), (2,)))
     assert election.eligible_members(assigned, registry, {2}) == ()
     assert election.eligible_members(removed, registry, {2}) == (2,)

@@ -104,14 +104,14 @@ def _bounced(leader: int, registered: dict[int, int], logs: dict[int, tuple[int,
     """A controller is elected after some members were started anew, with these logs; rule missed_bounce=noticed."""
     store = Store(leader, (1, 2, 3), registered=registered)
     for broker, log_end in logs.items():
-        store.registrations[broker] = BrokerInfo(broker + 10, log_end)
+        store.registrations[broker] = BrokerInfo(broker + 10, {"p": log_end})
     return World(store, rules={"missed_bounce": "noticed"}).elected()
 
 
 def test_a_bounce_that_no_controller_saw() -> None:
     for value, leader in (("unnoticed", 2), ("noticed", 1)):
         store = Store(2, (1, 2, 3), registered={1: 11, 2: 20, 3: 13})
-        store.registrations[2] = BrokerInfo(20, (4, 9))
+        store.registrations[2] = BrokerInfo(20, {"p": (4, 9)})
         world = World(store, rules={"missed_bounce": value}).elected()
         assert world.decided[0] == leader
 
@@ -146,7 +146,7 @@ def test_longest_log_leads_when_all_members_were_started_anew() -> None:
 
 def test_unclean_election_does_not_wait() -> None:
     store = Store(1, (1, 2), registered={1: 21, 3: 13})
-    store.registrations[1] = BrokerInfo(11, (4, 0))
+    store.registrations[1] = BrokerInfo(11, {"p": (4, 0)})
     world = World(store, rules={"missed_bounce": "noticed"}, unclean=True).elected()
     assert world.decided[0] == 3
 
@@ -180,9 +180,9 @@ def test_a_follower_that_shuts_down_is_stopped_and_leaves_the_isr() -> None:
 
 def test_the_preferred_leader_takes_over() -> None:
     world = World(Store(2, (1, 2), registered=ALL)).elected()
-    world.controller.preferred_election()
+    world.controller.preferred_election(("p",))
     assert world.run().decided == (1, (1, 2), 6)
-    world.controller.preferred_election()
+    world.controller.preferred_election(("p",))
     assert world.run().decided == (1, (1, 2), 6)
 
 
@@ -197,12 +197,12 @@ def test_unclean_election_can_be_allowed_later() -> None:
 def test_a_reassignment_waits_for_the_new_replica_and_drops_the_old_one() -> None:
     world = World(Store(1, (1, 2, 3), registered={**ALL, 4: 14})).elected()
     world.store.target = (4, 2, 3)
-    world.controller.reassignment_requested()
+    world.controller.reassignment_requested(("p",))
     world.run()
     assert set(world.store.state.replicas) == {1, 2, 3, 4}
     assert world.decided[0] == 1
-    world.store.update_state(1, lambda state, _: (1, (1, 2, 3, 4), state.replicas), fenced=Decision(answer=True))
-    world.controller.isr_changed()
+    world.store.update_state(1, "p", lambda state, _: (1, (1, 2, 3, 4), state.replicas), fenced=Decision(answer=True))
+    world.controller.isr_changed(("p",))
     world.run()
     assert world.store.state.replicas == (4, 2, 3)
     assert world.decided[:2] == (4, (2, 3, 4))
@@ -218,7 +218,7 @@ def test_a_leader_that_shuts_down_is_offline_when_a_bystander_fails(
     world.controller.controlled_shutdown(1, 11, lambda *_: None)
     world.run()
     assert world.decided == (1, (1,), 5)
-    world.store.update_state(1, lambda state, _: (1, (1, 2), state.replicas), fenced=Decision(answer=True))
+    world.store.update_state(1, "p", lambda state, _: (1, (1, 2), state.replicas), fenced=Decision(answer=True))
     del world.store.registered[3]
     world.controller.brokers_changed()
     assert world.run().decided == decided
@@ -235,7 +235,7 @@ def test_the_last_member_leaves_an_isr_that_is_not_needed(name: str, isr: tuple[
 @pytest.mark.parametrize(("name", "epoch"), [("hw", 5), ("kip101", 6), ("kip320", 5)])
 def test_a_preferred_leader_that_leads_is_elected_again_in_some_releases(name: str, epoch: int) -> None:
     world = World(Store(1, (1, 2), registered=dict(ALL)), name).elected()
-    world.controller.preferred_election()
+    world.controller.preferred_election(("p",))
     assert world.run().decided == (1, (1, 2), epoch)
 
 
@@ -243,7 +243,7 @@ def test_a_preferred_leader_that_leads_is_elected_again_in_some_releases(name: s
 def test_the_next_controller_abandons_a_reassignment_that_is_not_in_sync(name: str, left: tuple[int, ...]) -> None:
     world = World(Store(1, (1, 2), replicas=(1, 2), registered=dict(ALL)), name).elected()
     world.store.target = (1, 2, 4)
-    world.controller.reassignment_requested()
+    world.controller.reassignment_requested(("p",))
     assert world.run().decided == (1, (1, 2), 6)
     assert world.store.state.replicas == (1, 2, 4)
     world.controller.resign()
@@ -254,7 +254,7 @@ def test_the_next_controller_abandons_a_reassignment_that_is_not_in_sync(name: s
 def test_a_reassignment_begins_anew_when_a_replica_comes_that_it_adds() -> None:
     world = World(Store(1, (1, 2), replicas=(1, 2), registered=dict(ALL))).elected()
     world.store.target = (1, 4)
-    world.controller.reassignment_requested()
+    world.controller.reassignment_requested(("p",))
     assert world.run().decided[2] == 6
     for broker, epoch in ((5, 6), (4, 7)):
         world.store.registered[broker] = 20
@@ -264,9 +264,9 @@ def test_a_reassignment_begins_anew_when_a_replica_comes_that_it_adds() -> None:
 
 def test_a_reassignment_goes_on_when_nobody_can_lead() -> None:
     world = World(Store(1, (1, 2), replicas=(1, 2), registered={1: 11})).elected()
-    world.store.update_state(1, lambda state, _: (1, (1, 2), state.replicas), fenced=Decision(answer=True))
+    world.store.update_state(1, "p", lambda state, _: (1, (1, 2), state.replicas), fenced=Decision(answer=True))
     world.store.target = (2,)
-    world.controller.reassignment_requested()
+    world.controller.reassignment_requested(("p",))
     assert world.run().decided[:2] == (0, (2,))
     assert world.store.state.replicas == (2,)
     assert not world.store.target
@@ -276,7 +276,7 @@ def test_a_reassignment_goes_on_when_nobody_can_lead() -> None:
 def test_a_reassignment_waits_until_a_member_that_stays_is_known_to_lack_nothing(name: str) -> None:
     """Both members have ended; the one that is to stay is back, started anew."""
     store = Store(1, (1, 2), replicas=(1, 2), registered={2: 22})
-    store.registrations[2] = BrokerInfo(22, (4, 0))
+    store.registrations[2] = BrokerInfo(22, {"p": (4, 0)})
     store.target = (2,)
     world = World(store, name).elected()
     waits = name == "kip320-repaired"
@@ -284,14 +284,14 @@ def test_a_reassignment_waits_until_a_member_that_stays_is_known_to_lack_nothing
     assert (set(store.state.replicas), store.target) == (({1, 2}, (2,)) if waits else ({2}, ()))
     if waits:
         store.registered[1] = 21
-        store.registrations[1] = BrokerInfo(21, (4, 7))
+        store.registrations[1] = BrokerInfo(21, {"p": (4, 7)})
         world.controller.brokers_changed()
         assert world.run().decided[:2] == (1, (1,))
         assert store.target == (2,)
         before = store.state
         epochs = before.leader_epoch, before.partition_epoch + 1
         store.state = LeaderAndIsr("p", 1, epochs[0], (1, 2), epochs[1], before.replicas, joined={1: 21, 2: 22})
-        world.controller.isr_changed()
+        world.controller.isr_changed(("p",))
         assert world.run().decided[:2] == (2, (2,))
         assert store.state.replicas == (2,)
         assert not store.target
@@ -310,7 +310,7 @@ def test_a_topic_without_live_replicas_waits_for_one() -> None:
 def test_a_leader_does_not_learn_again_of_replicas_that_leave() -> None:
     world = World(Store(1, (1, 2, 3, 4), replicas=(1, 2, 3, 4), registered={**ALL, 4: 14})).elected()
     world.store.target = (1, 4)
-    world.controller.reassignment_requested()
+    world.controller.reassignment_requested(("p",))
     while len(world.assigned) > 2:
         assert world.step()
     assert len(world.store.state.replicas) == 4  # A new controller would go on from here.
@@ -353,7 +353,7 @@ def test_events_are_handled_one_after_the_other() -> None:
     world = World(Store(1, (1, 2, 3), registered=dict(ALL))).elected()
     del world.store.registered[2]
     world.controller.brokers_changed()
-    world.controller.preferred_election()
+    world.controller.preferred_election(("p",))
     del world.store.registered[3]
     world.controller.brokers_changed()
     assert world.run().decided == (1, (1,), 7)

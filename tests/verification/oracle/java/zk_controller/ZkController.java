@@ -28,13 +28,12 @@ import org.apache.zookeeper.server.ZooKeeperServer;
  */
 public final class ZkController implements Subject {
     private static final String TOPIC = "/brokers/topics/t";
-    private static final String STATE = TOPIC + "/partitions/0/state";
     private static final String REASSIGNMENT = "/admin/reassign_partitions";
-    private static final int MOST_BROKERS = 9;
 
     private final int port;
     private final ZooKeeper zookeeper;
     private int cases;
+    private int partitions;
     private String root;
     private Release controller;
 
@@ -55,6 +54,7 @@ public final class ZkController implements Subject {
     @Override
     public List<Object> run(List<Object> operations) throws Exception {
         root = "/case" + ++cases;
+        partitions = 0;
         create("", "");
         boolean unclean = false;
         List<Object> seen = new ArrayList<>();
@@ -91,10 +91,10 @@ public final class ZkController implements Subject {
         switch ((String) operation.get(0)) {
             case "unclean": return "";
             case "change": return change(Subject.list(operation.get(1)), Subject.list(operation.get(2)));
-            case "create": return createTopic(operation.get(1));
-            case "isr": return changeIsr(operation.get(1));
-            case "prefer": return prefer();
-            case "reassign": return reassign(operation.get(1));
+            case "create": return createTopic(Subject.list(operation.get(1)));
+            case "isr": return changeIsrs(Subject.list(operation.get(1)));
+            case "prefer": return prefer(Subject.list(operation.get(1)));
+            case "reassign": return reassign(Subject.list(operation.get(1)));
             case "shutdown": return exists("/brokers/ids/" + first) ? controller.shutDown(Integer.parseInt(first)) : "unknown";
             case "fail-over": delete("/controller"); return "";
             default: throw new IllegalStateException("unknown operation " + operation);
@@ -161,50 +161,109 @@ public final class ZkController implements Subject {
         return "";
     }
 
-    // The partition.
+    // The partitions.
 
-    private String createTopic(Object replicas) throws Exception {
+    private static String statePath(Object partition) {
+        return TOPIC + "/partitions/" + partition + "/state";
+    }
+
+    /** The assignment of a partition. */
+    private List<Integer> assignment(Object partition) throws Exception {
+        Matcher found = Pattern.compile("\"partitions\":\\{[^}]*\\}").matcher(read(TOPIC));
+        return found.find() ? list(found.group(), String.valueOf(partition)) : new ArrayList<>();
+    }
+
+    /** An entry of a list of partitions. */
+    private static String named(Object partition, String rest) {
+        return "{\"topic\":\"t\",\"partition\":" + partition + rest + "}";
+    }
+
+    private static String listed(List<String> entries) {
+        return "{\"version\":1,\"partitions\":[" + String.join(",", entries) + "]}";
+    }
+
+    private String createTopic(List<Object> assignments) throws Exception {
         if (exists(TOPIC))
             return "unknown";
-        create(TOPIC, "{\"version\":1,\"partitions\":{\"0\":" + highwater.Json.write(replicas) + "}}");
+        List<String> entries = new ArrayList<>();
+        for (Object replicas : assignments)
+            entries.add("\"" + entries.size() + "\":" + highwater.Json.write(replicas));
+        partitions = assignments.size();
+        create(TOPIC, "{\"version\":1,\"partitions\":{" + String.join(",", entries) + "}}");
+        return "";
+    }
+
+    /** Leaders write other ISRs, and announce them together. */
+    private String changeIsrs(List<Object> changes) throws Exception {
+        List<String> entries = new ArrayList<>();
+        for (Object each : changes) {
+            List<Object> change = Subject.list(each);
+            if (changeIsr(change.get(0), change.get(1)))
+                entries.add(named(change.get(0), ""));
+        }
+        if (entries.isEmpty())
+            return "unknown";
+        create("/isr_change_notification/isr_change_", listed(entries));
         return "";
     }
 
     /** The leader writes another ISR: itself, and those of these that are replicas and registered. */
-    private String changeIsr(Object wanted) throws Exception {
-        String state = read(STATE);
+    private boolean changeIsr(Object partition, Object wanted) throws Exception {
+        String state = read(statePath(partition));
         int leader = field(state, "leader");
         if (leader < 1 || !exists("/brokers/ids/" + leader))
-            return "unknown";
+            return false;
         List<Object> isr = new ArrayList<>();
-        for (int replica : list(read(TOPIC), "0"))
+        for (int replica : assignment(partition))
             if (replica == leader || Subject.list(wanted).contains((long) replica) && exists("/brokers/ids/" + replica))
                 isr.add(replica);
         String written = state.replaceAll("\"isr\":\\[[^\\]]*\\]", "\"isr\":" + highwater.Json.write(isr));
-        zookeeper.setData(root + STATE, written.getBytes(StandardCharsets.UTF_8), -1);
-        create("/isr_change_notification/isr_change_", "{\"version\":1,\"partitions\":[{\"topic\":\"t\",\"partition\":0}]}");
-        return "";
+        zookeeper.setData(root + statePath(partition), written.getBytes(StandardCharsets.UTF_8), -1);
+        return true;
     }
 
-    private String prefer() throws Exception {
-        if (read(STATE).isEmpty() || exists("/admin/preferred_replica_election"))
+    private String prefer(List<Object> wanted) throws Exception {
+        List<String> entries = new ArrayList<>();
+        for (Object partition : wanted)
+            if (!read(statePath(partition)).isEmpty())
+                entries.add(named(partition, ""));
+        if (entries.isEmpty() || exists("/admin/preferred_replica_election"))
             return "unknown";
-        create("/admin/preferred_replica_election", "{\"version\":1,\"partitions\":[{\"topic\":\"t\",\"partition\":0}]}");
+        create("/admin/preferred_replica_election", listed(entries));
         return "";
     }
 
-    private String reassign(Object replicas) throws Exception {
-        if (read(STATE).isEmpty() || exists(REASSIGNMENT))
+    private String reassign(List<Object> wanted) throws Exception {
+        List<String> entries = new ArrayList<>();
+        for (Object each : wanted) {
+            List<Object> change = Subject.list(each);
+            if (!read(statePath(change.get(0))).isEmpty())
+                entries.add(named(change.get(0), ",\"replicas\":" + highwater.Json.write(change.get(1))));
+        }
+        if (entries.isEmpty() || exists(REASSIGNMENT))
             return "unknown";
-        create(REASSIGNMENT, "{\"version\":1,\"partitions\":[{\"topic\":\"t\",\"partition\":0,\"replicas\":"
-            + highwater.Json.write(replicas) + "}]}");
+        create(REASSIGNMENT, listed(entries));
         return "";
     }
 
-    /** Leader, leader epoch, ISR, assignment, and the one that is asked for. */
+    /** The assignment that is asked for. */
+    private static List<Integer> target(String reassignments, int partition) {
+        Matcher entries = Pattern.compile("\\{[^{}]*\\}").matcher(reassignments);
+        while (entries.find())
+            if (field(entries.group(), "partition") == partition)
+                return list(entries.group(), "replicas");
+        return new ArrayList<>();
+    }
+
+    /** Of each partition: leader, leader epoch, ISR, assignment, and the one that is asked for. */
     private List<Object> shown() throws Exception {
-        String state = read(STATE);
-        return Arrays.asList(Math.max(field(state, "leader"), 0), field(state, "leader_epoch"), list(state, "isr"),
-            list(read(TOPIC), "0"), list(read(REASSIGNMENT), "replicas"));
+        List<Object> found = new ArrayList<>();
+        String reassignments = read(REASSIGNMENT);
+        for (int partition = 0; partition < partitions; partition++) {
+            String state = read(statePath(partition));
+            found.add(Arrays.asList(Math.max(field(state, "leader"), 0), field(state, "leader_epoch"), list(state, "isr"),
+                assignment(partition), target(reassignments, partition)));
+        }
+        return found;
     }
 }

@@ -1,0 +1,298 @@
+"""Several partitions under ZooKeeper: requests that brokers handle as a whole, and the lock of one partition."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sim.hosts.cluster import TOPIC
+from sim.hosts.topics import ClusterTopic, TopicPartition
+from sim.protocol.messages import (
+    NONE,
+    ControllerRequestBatch,
+    FetchRequest,
+    FetchResponse,
+    LeaderAndIsr,
+    LeaderAndIsrRequest,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+    ProduceRequest,
+    StopReplicaRequest,
+)
+from tests.sim.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sim.config import Value
+    from sim.kernel.message import Message
+
+SHORT = {"zookeeper.session.timeout.ms": 3_000, "sim.heartbeat.interval.ms": 1_000, "sim.supervisor.restart.ms": 1_000}
+QUIET = {**SHORT, "auto.leader.rebalance.enable": False, "min.insync.replicas": 2}
+OTHER = "other-0"
+MODES = ("hw", "kip101", "kip279", "kip320", "kip320-repaired")
+
+
+def two(mode: str = "kip320", config: Mapping[str, Value] | None = None) -> World:
+    """Broker 1 leads the first partition, broker 2 the other."""
+    return World(mode, config={**QUIET, **(config or {})}, further=[TopicPartition(OTHER, 3)]).ready()
+
+
+def states(world: World) -> dict[str, LeaderAndIsr]:
+    control = world.cluster.control
+    return {TOPIC: control.state, **control.further}
+
+
+def leaders(world: World) -> tuple[int, ...]:
+    return tuple(state.leader for state in states(world).values())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_partitions_survive_the_death_of_the_broker_that_led_both(mode: str) -> None:
+    world = two(mode)
+    world.cluster.kill(1)
+    world.run(10)
+    assert leaders(world) == (2, 2)
+    world.cluster.start(1)
+    world.run(10)
+    one, other = world.write(2), world.write(3, partition=1)
+    world.cluster.kill(2)
+    world.run(10)
+    assert leaders(world) == (1, 3)
+    assert [state.isr for state in states(world).values()] == [(1, 3), (3, 1)]
+    again, later = world.write(1), world.write(1, partition=1)
+    world.cluster.start(2)
+    world.run(20)
+    assert world.logs == [[one, one + 1, again]] * 3
+    assert world.logs_of(OTHER) == [[other, other + 1, other + 2, later]] * 3
+    assert {len(state.isr) for state in states(world).values()} == {3}
+
+
+def test_one_request_tells_of_all_partitions_that_a_dead_broker_led() -> None:
+    world = two()
+    world.cluster.kill(1)
+    world.run(10)
+    three = world.process(3)
+    epochs = {name: state.leader_epoch for name, state in states(world).items()}
+    before = len(world.steps)
+    world.cluster.kill(2)
+    world.run(10)
+    elected = [step for step in world.steps[before:] if step["step"] == "lead"]
+    assert [step["broker"] for step in elected] == [3, 3]
+    assert len({step["t"] for step in elected}) == 1  # Together, since it was one request.
+    assert {name: three.replicas[name].partition.leader_epoch for name in epochs} == {
+        name: epoch + 1 for name, epoch in epochs.items()
+    }
+
+
+def test_a_broker_leads_before_it_follows_and_keeps_its_fetcher_meanwhile() -> None:
+    world = World("kip320", config=QUIET, further=[TopicPartition(OTHER, 3), TopicPartition("third-0", 3)]).ready()
+    two_ = world.process(2)
+    first, third = states(world)[TOPIC], states(world)["third-0"]
+    fetcher = two_._fetchers[1]
+    follows = LeaderAndIsr("third-0", 1, third.leader_epoch + 1, third.isr, 9, third.replicas)
+    leads = LeaderAndIsr(TOPIC, 2, first.leader_epoch + 1, first.isr, 9, first.replicas)
+    epoch = two_.module.controller.context.epoch
+    request = LeaderAndIsrRequest(max(epoch, 1), two_.broker_epoch, (follows, leads))
+    before = len(world.steps)
+    assert two_.become_leader_or_follower(request) == NONE
+    kinds = [step["step"] for step in world.steps[before:] if step["step"] in ("lead", "follow")]
+    assert kinds == ["lead", "follow"]
+    assert two_._fetchers[1] is fetcher
+    assert list(fetcher.partitions) == ["third-0"]
+
+
+def test_an_outdated_partition_of_a_request_is_ignored_and_others_are_not() -> None:
+    world = two()
+    process, first, other = world.process(3), states(world)[TOPIC], states(world)[OTHER]
+    newer = LeaderAndIsr(OTHER, 3, other.leader_epoch + 1, other.isr, 9, other.replicas)
+    dead = LeaderAndIsr(TOPIC, 0, first.leader_epoch + 1, first.isr, 9, first.replicas)
+    for ignored in (first, dead):
+        process.become_leader_or_follower(LeaderAndIsrRequest(1, process.broker_epoch, (ignored, newer)))
+        assert process.replicas[TOPIC].partition.leader_epoch == first.leader_epoch
+        assert process.replicas[OTHER].partition.is_leader
+
+
+def test_a_replica_is_created_when_a_request_assigns_it() -> None:
+    world = World("kip320", config=QUIET, brokers=3, further=[TopicPartition(OTHER, 1)]).ready()
+    assert OTHER in world.process(2).replicas
+    assert OTHER not in world.process(1).replicas
+    stop = StopReplicaRequest(1, world.process(1).broker_epoch, (states(world)[OTHER],), delete=True)
+    assert world.process(1).stop_replica(stop) == NONE
+    assert world.cluster.control.reassign((2, 1), OTHER)
+    world.run(15)
+    one = world.write(2, partition=1)
+    assert world.logs_of(OTHER) == [[one, one + 1], [one, one + 1], []]
+
+
+def test_older_stop_requests_are_refused_for_their_partition_alone() -> None:
+    world = two("kip320")
+    process, first, other = world.process(3), states(world)[TOPIC], states(world)[OTHER]
+    newer = LeaderAndIsr(OTHER, 2, other.leader_epoch + 1, other.isr, 9, other.replicas)
+    process.become_leader_or_follower(LeaderAndIsrRequest(1, process.broker_epoch, (newer,)))
+    request = StopReplicaRequest(1, process.broker_epoch, (other, first), delete=False)
+    assert process.stop_replica(request) == "FENCED_LEADER_EPOCH"
+    assert process.is_fetching_from(2, OTHER)
+    assert not process.is_fetching_from(1, TOPIC)
+
+
+# The lock of one partition.
+
+
+def both_led(lag_ms: int = 2_000) -> World:
+    """Broker 2 leads both partitions, and broker 3 cannot reach it."""
+    world = two(config={"replica.lag.time.max.ms": lag_ms})
+    world.cluster.shut_down(1)
+    world.run(5)
+    assert leaders(world) == (2, 2)
+    world.cluster.start(1)
+    return world.run(10)
+
+
+def test_a_partition_is_used_while_the_isr_of_another_is_being_written() -> None:
+    world = both_led()
+    two_ = world.process(2)
+    world.cluster.links.cut(2, 3)
+    world.write(1, partition=1, seconds=0.1)
+    world.cluster.links.cut(2, 0)
+    world.run(3)
+    assert two_.locked == [OTHER]
+    ends = {name: replica.partition.log.leo for name, replica in two_.replicas.items()}
+    world.write(2, seconds=0.2)
+    world.write(3, partition=1, seconds=0.2)
+    assert two_.replicas[TOPIC].partition.log.leo == ends[TOPIC] + 2
+    assert two_.replicas[OTHER].partition.log.leo == ends[OTHER]
+    world.cluster.links.heal(2, 0)
+    world.run(1)
+    assert two_.locked == []
+    assert two_.replicas[OTHER].partition.log.leo == ends[OTHER] + 3
+
+
+def test_the_check_for_laggards_writes_one_isr_after_the_other() -> None:
+    world = both_led()
+    two_ = world.process(2)
+    world.cluster.links.cut(2, 3)
+    world.write(1)
+    world.write(1, partition=1)
+    world.cluster.links.cut(2, 0)
+    world.run(2)
+    assert len(two_.locked) == 1
+    world.cluster.links.heal(2, 0)
+    world.run(3)
+    assert two_.locked == []
+    assert [set(state.isr) for state in states(world).values()] == [{1, 2}, {1, 2}]
+
+
+def test_one_notification_tells_of_all_changed_isrs() -> None:
+    world = both_led()
+    world.run(10)
+    world.cluster.links.cut(2, 3)
+    world.write(1)
+    world.write(1, partition=1)
+    world.run(3)
+    known = world.process(1).known
+    assert {len(known[name].isr) for name in (TOPIC, OTHER)} == {3}
+    world.run(10)
+    assert {name: set(known[name].isr) for name in (TOPIC, OTHER)} == {TOPIC: {1, 2}, OTHER: {1, 2}}
+
+
+NAMES = [OTHER]
+FETCH = FetchRequest(3, 1, 3, 7, [(TOPIC, 0, 0, -1), (OTHER, 0, 0, -1)], [0, 0])
+ASK = OffsetsForLeaderEpochRequest(3, [(OTHER, 0, 0)], [0], with_epoch=True)
+LIST = ListOffsetsRequest(3, 3, OTHER, -1, 0)
+STATE = LeaderAndIsr(OTHER, 1, 0, (1,), 0, (1,))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        ProduceRequest(1_001, OTHER, 0, 1, -1),
+        FETCH,
+        FetchResponse(FETCH, [(OTHER, NONE, [], -1, -1, -1, None)]),
+        ASK,
+        OffsetsForLeaderEpochResponse(ASK, [(OTHER, NONE, 0, 0)]),
+        LIST,
+        ListOffsetsResponse(LIST, NONE, 0, 0),
+        ControllerRequestBatch(1, [LeaderAndIsrRequest(1, 1, (STATE,))]),
+    ],
+)
+def test_messages_need_the_partitions_that_they_name(message: Message) -> None:
+    assert message.needs([OTHER])
+    assert not message.needs(["third-0"])
+
+
+# Administrators.
+
+
+def test_before_kip_455_one_reassignment_is_under_way() -> None:
+    for mode, second in (("kip279", False), ("kip320", True)):
+        world = World(
+            mode, brokers=3, config={**QUIET, "default.replication.factor": 2}, further=[TopicPartition(OTHER, 2)]
+        )
+        world.ready()
+        world.cluster.kill(3)
+        world.run(5)
+        assert world.cluster.control.reassign((1, 3))
+        assert world.cluster.control.reassign((3, 2), OTHER) == second
+        assert not world.cluster.control.reassign((1, 3))
+        assert not world.cluster.control.reassign((1, 3), "unknown-0")
+        assert not world.cluster.control.elect_preferred("unknown-0")
+
+
+def test_preferred_leaders_are_gone_back_to_where_more_than_a_tenth_is_missing() -> None:
+    further = [TopicPartition(f"more-{number}", 3) for number in range(2)]
+    config = {**QUIET, "auto.leader.rebalance.enable": True, "leader.imbalance.check.interval.seconds": 20}
+    world = World("kip320", config=config, further=further).ready()
+    world.cluster.kill(2)
+    world.run(5)
+    assert leaders(world) == (1, 3, 3)
+    world.cluster.start(2)
+    world.run(40)
+    assert leaders(world) == (1, 2, 3)
+
+
+def test_a_partition_is_elected_its_preferred_leader_alone() -> None:
+    world = both_led()
+    assert world.cluster.control.elect_preferred()
+    world.run(2)
+    assert leaders(world) == (1, 2)
+
+
+FIRST = ClusterTopic("highwater", 1, 3, permanent=True)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_topics_are_created_and_enlarged(mode: str) -> None:
+    world = World(mode, config=QUIET, topics=(FIRST, ClusterTopic("orders", 2, 2, created=False))).ready()
+    assert world.cluster.topics.create("orders")
+    world.run()
+    assert world.cluster.topics.enlarge("orders")
+    world.run()
+    names = ["orders-0", "orders-1", "orders-2"]
+    assert [states(world)[name].leader for name in names] == [2, 3, 1]
+    assert not world.cluster.topics.delete("orders")
+    for place, partition in enumerate(world.cluster.partitions):
+        partition.producer.begin()
+        world.run()
+        one = world.write(1, partition=place)
+        assert [log for log in world.logs_of(partition.name) if log == [one]]
+
+
+def test_no_topic_is_created_with_more_replicas_than_live_brokers() -> None:
+    world = World("kip320", config=QUIET, topics=(FIRST, ClusterTopic("orders", 1, 3, created=False)))
+    assert not world.cluster.topics.create("orders")  # The first topic does not exist yet.
+    world.ready().cluster.kill(3)
+    world.run(5)
+    assert not world.cluster.topics.create("orders")
+
+
+def test_a_change_of_min_isr_is_one_of_partitions_without_their_own() -> None:
+    further = [TopicPartition(OTHER, 3), TopicPartition("own-0", 3, min_isr=1)]
+    world = World("kip320", config=QUIET, further=further).ready()
+    world.cluster.control.set_config("min.insync.replicas", 3)
+    world.run()
+    replicas = world.process(1).replicas
+    assert [replicas[name].partition.min_insync_replicas for name in (TOPIC, OTHER, "own-0")] == [3, 3, 1]
