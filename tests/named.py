@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from scenarios.format.cluster_checks import deletes_topics
 from scenarios.single import run as single
 from scenarios.sweep import units
 from sim.protocol.modes import MODES
@@ -25,9 +26,9 @@ def modes(*names: str) -> tuple[Mode, ...]:
 
 
 def fitting(scenario: Scenario) -> list[str]:
-    """The modes in which a scenario can run: several partitions are modelled under KRaft only."""
-    several = scenario.partitions > 1
-    return [name for name, mode in MODES.items() if not (several and mode.rules.control_plane == "zookeeper")]
+    """The modes in which a scenario can run: topics are deleted under KRaft only."""
+    deletes = deletes_topics(scenario)
+    return [name for name, mode in MODES.items() if not (deletes and mode.rules.control_plane == "zookeeper")]
 
 
 def run(

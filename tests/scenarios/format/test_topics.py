@@ -197,10 +197,27 @@ def test_topics_that_cannot_be_are_refused_in_one_line(topics: str, problem: str
     assert problem in refused.value.problems[0]
 
 
-def test_several_partitions_are_refused_under_zookeeper() -> None:
-    with pytest.raises(InputError, match=r"mine does not run in kip320: it has 3 partitions, and several are"):
-        selection.modes(with_topics(), ["kip320"])
-    assert selection.modes(with_topics('[[topics]]\nname = "orders"\n'), ["kip320"]) == (MODES["kip320"],)
+def test_only_deletion_of_topics_is_refused_under_zookeeper() -> None:
+    assert selection.modes(with_topics(), ["kip320"]) == (MODES["kip320"],)
+    scenario = changing()
+    with pytest.raises(InputError, match=r"does not run in kip320: it deletes topics.* with --without-fault topic-del"):
+        selection.modes(scenario, ["kip320", "elr"])
+    without = replace(scenario, without_faults=("topic-deletion",))
+    assert selection.modes(without, ["kip320"]) == (MODES["kip320"],)
+    with pytest.raises(InputError, match=r"recreated-topic does not run in hw: .* under KRaft only$"):
+        selection.modes(catalogue.load("recreated-topic"), ["hw"])
+
+
+@pytest.mark.parametrize("mode", ["hw", "kip101", "kip279", "kip320", "kip320-repaired"])
+def test_topics_are_created_and_enlarged_under_zookeeper(mode: str) -> None:
+    scenario = replace(changing(), without_faults=("topic-deletion",))
+    found = MODES[mode]
+    results = [run(scenario, found, seed) for seed in range(4)]
+    struck = {fault["kind"] for result in results for fault in result.faults if fault["effective"]}
+    assert struck >= {"topic-creation", "partition-creation"}
+    assert [result.row["error"] for result in results] == [""] * len(results)
+    without = scenario.with_settings({"sim.elision": False})
+    assert [run_row(without, found, seed)["digest"] for seed in range(4)] == [one.row["digest"] for one in results]
 
 
 def test_a_scripted_control_plane_decides_for_one_partition() -> None:

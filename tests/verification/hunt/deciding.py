@@ -50,7 +50,7 @@ QUORUM = (
     "elr-recovery",
 )
 SEVERAL = ("topics", "disks", "directories", "removals")
-"""Scenarios with several partitions or log directories, which are modelled under KRaft only."""
+"""Scenarios that delete topics, or have several log directories, which is modelled under KRaft only."""
 SCENARIOS = tuple(
     (scenario, names)
     for scenario in (
