@@ -154,8 +154,11 @@ class Following(Serving):
             self._fetchers[decision.leader] = fetcher
             fetcher.remove(partition.name)
             self._stop_fetching(partition.name, spared=decision.leader)
+            repeats = bool(self._repeated_asks)
             self._forget_exchange()
             fetcher.add(partition, decision.leader_epoch, self.kernel.now_us)
+            if repeats and len(fetcher.partitions) > 1:
+                self.network.note_broker_change()  # An elided retry for others would hold this partition up.
         else:
             replica.recorder.record(steps.Follow(self.node, partition, restarts=False))
             fetch.leader_epoch = decision.leader_epoch
@@ -248,7 +251,7 @@ class Following(Serving):
         self, fetcher: ReplicaFetcherThread, asks: list[Ask], leader_epochs: list[int], *, with_epoch: bool
     ) -> OffsetsForLeaderEpochRequest:
         """See `FetcherHost.send_epoch_end`."""
-        repeated = self._repeated_asks == asks
+        repeated = self._repeated_asks == asks and len(asks) == len(fetcher.partitions)
         request = OffsetsForLeaderEpochRequest(
             self.node, asks, leader_epochs, with_epoch=with_epoch, is_repeated=repeated
         )

@@ -135,6 +135,7 @@ class ReplicaFetcherThread:
     """
 
     __slots__ = (
+        "_asked",
         "_backoff_us",
         "_complete",
         "_decide",
@@ -167,6 +168,8 @@ class ReplicaFetcherThread:
         """
         self._is_out_of_range = False
         """Whether a partition may have to be asked for its offsets."""
+        self._asked = False
+        """Whether a round of truncations has just ended: before the next, partitions that need none are fetched."""
         self._host = host
         self._backoff_us = backoff_us
         self.unclean_election = unclean_election
@@ -243,7 +246,7 @@ class ReplicaFetcherThread:
                     return
             positions.append(self.session.position(name, fetch))
             fetched_epochs.append(epoch)
-        if asks:
+        if asks and not (self._asked and positions):
             # With on-fetch, only a leader that does not compare epochs gets this request.
             with_epoch = self._decide.names_epochs.answer
             self.in_flight = self._host.send_epoch_end(self, asks, asked_epochs, with_epoch=with_epoch)
@@ -388,7 +391,9 @@ class ReplicaFetcherThread:
                 )
                 fetch.fetch_offset = offset
                 self._truncate(fetch, offset, complete=complete, cause=BY_EPOCH, epoch=epoch, end_offset=end_offset)
+        self._asked = True
         self.step(now_us)
+        self._asked = False
 
     def _is_too_late(self, drops: Decision) -> bool:
         """Whether a response to a request of an earlier leader epoch is dropped."""

@@ -128,12 +128,14 @@ def branches(decide: Decisions) -> set[str]:
     return {f"{rule}={getattr(decide.rules, rule)}" for rule, _ in decide.parted()}
 
 
-def partition(host: Recorder, rules: Rules = HW, *, hw: int = 0, min_insync_replicas: int = 1) -> Partition:
-    """An empty partition ``t-0`` on broker 1."""
+def partition(
+    host: Recorder, rules: Rules = HW, *, hw: int = 0, min_insync_replicas: int = 1, name: str = "t-0"
+) -> Partition:
+    """An empty partition on broker 1."""
     host.decide = Decisions(rules)
     return Partition(
         1,
-        "t-0",
+        name,
         Log(check_first_offset=rules.append_check == "first-offset"),
         LeaderEpochFileCache(LeaderEpochCheckpointFile(), strict=rules.epoch_recorded_at == "election"),
         hw,
@@ -144,9 +146,9 @@ def partition(host: Recorder, rules: Rules = HW, *, hw: int = 0, min_insync_repl
     )
 
 
-def filled(host: Recorder, epochs: dict[int, int], rules: Rules = HW, *, hw: int = 0) -> Partition:
+def filled(host: Recorder, epochs: dict[int, int], rules: Rules = HW, *, hw: int = 0, name: str = "t-0") -> Partition:
     """A partition whose log holds one record per offset: `epochs` maps each epoch to its number of records."""
-    one = partition(host, rules)
+    one = partition(host, rules, name=name)
     for epoch, count in epochs.items():
         for _ in range(count):
             one.append_new(one.log.leo, 1, epoch)

@@ -195,6 +195,30 @@ def test_kip279_asks_again_until_the_epochs_agree() -> None:
     assert follower.host.of("settled") == [(5, 3, 2)]
 
 
+def test_others_are_fetched_between_two_rounds_of_a_truncation() -> None:
+    """AbstractFetcherThread.doWork: maybeTruncate, then maybeFetch."""
+    follower = Follower({1: 4, 3: 4, 4: 4}, KIP279)
+    other = filled(follower.host, {1: 2}, KIP279, name="t-1")
+    follower.follow()
+    follower.fetcher.add(other, 5, 0)
+    reply = follower.fetcher.on_epoch_end_reply
+    reply(OffsetsForLeaderEpochResponse(follower.asked, [("t-0", NONE, 2, 6)]), follower.now_us)
+    assert follower.asked.asks == [("t-0", NO_EPOCH, 1), ("t-1", NO_EPOCH, 1)]  # The other was added meanwhile.
+    reply(OffsetsForLeaderEpochResponse(follower.asked, [("t-0", NONE, 0, 6), ("t-1", NONE, 1, 2)]), follower.now_us)
+    fetch = follower.asked
+    assert [position[0] for position in fetch.positions] == ["t-0", "t-1"]
+    follower.fetcher.remove("t-0")
+    follower.fetcher.add(filled(follower.host, {1: 4, 3: 4, 4: 4}, KIP279), 6, 0)
+    empty = [(name, NONE, (), 0, 0, 5, None) for name in ("t-0", "t-1")]
+    follower.fetcher.on_fetch_reply(FetchResponse(fetch, empty), follower.now_us)
+    assert follower.asked.asks == [("t-0", NO_EPOCH, 4)]
+    reply(OffsetsForLeaderEpochResponse(follower.asked, [("t-0", NONE, 2, 6)]), follower.now_us)
+    fetch = follower.asked
+    assert [position[0] for position in fetch.positions] == ["t-1"]  # Before the next round.
+    follower.fetcher.on_fetch_reply(FetchResponse(fetch, empty[1:]), follower.now_us)
+    assert follower.asked.asks == [("t-0", NO_EPOCH, 1)]
+
+
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
