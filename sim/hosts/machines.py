@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -295,9 +295,7 @@ class Machines:
         else:
             lost = directories.fail(directory, self._kernel.now_us)
         if damaged:
-            for name in names:
-                log = Storage(self._settings[broker].storage).log
-                self._recorder.of(name).record(steps.Flushed(broker, log, 0, damaged=True))
+            self._note_nothing_flushed(broker, names)
         of_names = {name: lost.get(name, []) for name in names}
         self._record_lost(broker, kind, of_names, was_down=was_down, noted=not removed)
         return any(of_names.values())
@@ -504,11 +502,14 @@ class Machines:
     def _note_lost(self, broker: int, kind: steps.StepKind, loses: Loss) -> Mapping[str, list[Batch]]:
         """Make a machine lose batches, and record which batches of each log had been fsynced. Returns the lost ones."""
         damaged = kind in _DISK_DAMAGE
+        names = list(self.directories[broker].storages)
         if not damaged:
             self._note_flushed(broker, self.directories[broker].storages, damaged=False)
         lost = loses()
         if damaged:
-            self._note_flushed(broker, self.directories[broker].storages, damaged=True)
+            storages = self.directories[broker].storages
+            self._note_flushed(broker, storages, damaged=True)
+            self._note_nothing_flushed(broker, [name for name in names if name not in storages])
         for name, batches in lost.items():
             if batches:
                 self._lost.setdefault((broker, name), []).extend(batches)
@@ -518,6 +519,12 @@ class Machines:
         for name, storage in storages.items():
             count = min(storage.synced, len(storage.log.batches))
             self._recorder.of(name).record(steps.Flushed(broker, storage.log, count, damaged=damaged))
+
+    def _note_nothing_flushed(self, broker: int, names: Iterable[str]) -> None:
+        """Record that the disk has lost these logs."""
+        for name in names:
+            log = Storage(self._settings[broker].storage).log
+            self._recorder.of(name).record(steps.Flushed(broker, log, 0, damaged=True))
 
     def marked_clean(self, process: Broker) -> bool:
         """Whether the disk has the clean-shutdown marker of this process."""

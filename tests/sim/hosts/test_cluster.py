@@ -133,6 +133,28 @@ def test_a_disk_replaced_while_down_belongs_to_the_former_end() -> None:
     assert not cluster.machines.replace_disk(3)
 
 
+class Flushes(steps.Listener):
+    """Notes what a log has flushed: the number of batches, and whether the disk was damaged."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, bool]] = []
+
+    def on_flushed(self, step: steps.Flushed) -> None:
+        self.seen.append((step.count, step.damaged))
+
+
+@pytest.mark.parametrize("directories", [1, 2])
+def test_nothing_counts_as_flushed_once_the_disks_are_replaced(directories: int) -> None:
+    world = World("elr", config={"log.flush.interval.messages": 1, "sim.log.dirs": directories}).ready()
+    world.write(2)
+    world.run(1)
+    flushes = Flushes()
+    world.cluster.recorder.attach([flushes])
+    assert world.cluster.machines.lose_power(3)
+    assert world.cluster.machines.replace_disk(3)
+    assert flushes.seen == [(1, False), (0, True)]
+
+
 @pytest.mark.parametrize("synced", [True, False])
 def test_a_corrupt_tail_is_synced_data_or_not(synced: bool) -> None:
     world = World(config={"log.flush.interval.messages": 1 if synced else NEVER}).ready()
