@@ -56,9 +56,14 @@ def waits_for(result: RunResult) -> list[str]:
 
 def _sentences(result: RunResult) -> Iterator[str]:
     state = result.partition
+    why = (
+        f"the ISR is {list(state.isr)}, and none of its members can be elected."
+        if state.isr
+        else "ISR and ELR are empty, so no replica is known to hold all committed records."
+    )
     yield (
         f"Since {seconds(since_us(result))} the partition is without a leader, in leader epoch {state.leader_epoch}: "
-        "ISR and ELR are empty, so no replica is known to hold all committed records."
+        f"{why}"
     )
     if result.metrics[MANUAL] and result.metrics[MANUAL][-1][1]:
         yield (

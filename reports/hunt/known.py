@@ -135,6 +135,12 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
             ("min_isr_change", "clears-if-enough"),
             ((frozenset({"min-isr-change"}), 1), (_DEPARTURES, 1)),
         ),
+        KnownFinding(
+            "isr-with-failed-directory",
+            ("no-progress",),
+            ("offline_replica", "refused"),
+            ((_DIRECTORY_FAILURES, 1), (_DEPARTURES, 1)),
+        ),
         KnownFinding("elr-disabled", ("no-progress",), _ELR_KEPT, _FEATURE_CHANGED),
         KnownFinding("elr-disabled-loss", LOSS, _ELR_KEPT, _FEATURE_CHANGED),
         KnownFinding("elr-enabled", ("no-progress",), ("last_candidate", "remembered"), _FEATURE_CHANGED),

@@ -94,6 +94,7 @@ FINDINGS: Final = (
     DocumentedBug("min_isr_change", "clears-if-enough", ("elr-cleared", "elr-cleared-power-loss")),
     DocumentedBug("disabled_elr", "kept", ("elr-disabled", "elr-disabled-loss")),
     DocumentedBug("last_candidate", "remembered", ("elr-enabled",), ("no-progress",)),
+    DocumentedBug("offline_replica", "refused", ("isr-with-failed-directory",), ("no-progress",)),
     DocumentedBug("min_isr_change_while_disabled", "clears-if-enough", ("elr-kept-while-disabled",)),
     DocumentedBug("newer_fetch", "refused", ("counted-after-removal",)),
     DocumentedBug("recreated_reply", "dropped", ("recreated-topic",)),

@@ -175,6 +175,7 @@ class Decisions:
         self.knows_directories = self._on(rules.directory_assignment != "none")
         self.assignment_clears_elr = self._on(rules.directory_assignment == "clears-elr")
         self.excludes_reported = self._on(rules.reported_directory == "excluded")
+        self.refuses_offline_replica = self._on(rules.offline_replica == "refused")
         self.misses_directories = self._on(rules.removed_directory == "unclean")
         self.ignores_offline_directories = self._on(rules.offline_directory == "ignored")
         self.replaces_reassignment_marks = self._on(rules.resubmitted_reassignment == "replaces-marks")

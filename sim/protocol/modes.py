@@ -172,6 +172,7 @@ _HW: Final = Rules(
     reassignment_completes="targets-in-isr",
     directory_assignment="none",
     reported_directory="electable",
+    offline_replica="joins",
     removed_directory="overlooked",
     offline_directory="unclean",
     resubmitted_reassignment="keeps-marks",
@@ -300,6 +301,7 @@ _ELR_REPAIRED: Final = _ELR_4_3.override(
     {
         "reassignment_completes": "min-isr",
         "reported_directory": "excluded",
+        "offline_replica": "refused",
         "removed_directory": "unclean",
         "offline_directory": "ignored",
         "moved_log_epochs": "carried-over",
@@ -447,6 +449,7 @@ MODES: Final[dict[str, Mode]] = {
                     "equal_partition_epoch": "keeps-pending-isr",
                     "recreated_reply": "dropped",
                     "reported_directory": "excluded",
+                    "offline_replica": "refused",
                     "moved_log_epochs": "carried-over",
                     "lagging_future_log": "keeps-log",
                     "skipped_log": "used",

@@ -96,6 +96,13 @@ CAUSES: Final[dict[str, Cause]] = {
         "We found no ticket. KAFKA-16540 (PR 17952, 4.0) clears the ELR on purpose: "
         "ReplicationControlManagerTest.testElrsRemovedOnMinIsrUpdate requires it of a lower value.",
     ),
+    "offline_replica": Cause(
+        ("ReplicationControlManager#ineligibleReplicasForIsr", "Partition#isReplicaIsrEligible"),
+        "Controller and leader refuse a replica in the ISR if its broker is fenced, shuts down or was started again, "
+        "but not if its log directory has failed. The failure of a follower's directory does not raise the leader "
+        "epoch, so the leader accepts a fetch that was sent before it, and proposes the replica again.",
+        "We found no ticket. KIP-841 (KAFKA-13916) closed the same gap for fenced brokers.",
+    ),
     "min_isr_change_while_disabled": Cause(
         ("ConfigurationControlManager#createClearElrRecordsAsNeeded",),
         "It returns at once if the feature eligible.leader.replicas.version is disabled. But when the feature is "

@@ -58,6 +58,8 @@ class IsrValidation:
         Kafka: ReplicationControlManager#ineligibleReplicasForIsr.
         """
         accepted = self._is_accepted(member, wanted, state)
+        if accepted and member not in state.isr and self._is_offline(member, state):
+            accepted = not self._decide.refuses_offline_replica.yes()
         if self._decide.plugged:
             registration = self._image.brokers.get(member)
             at = IsrAccepted(
@@ -71,6 +73,10 @@ class IsrValidation:
             )
             accepted = self._decide.by_plugins(ISR_ACCEPTED, accepted, at)
         return accepted
+
+    def _is_offline(self, member: int, state: PartitionRegistration) -> bool:
+        """Whether a replica's log directory is known to have failed."""
+        return self._decide.knows_directories.answer and not self._image.has_online_directory(state, member)
 
     def _is_accepted(self, member: int, wanted: AlterPartitionItem, state: PartitionRegistration) -> bool:
         epoch = wanted.broker_epochs.get(member, -1)

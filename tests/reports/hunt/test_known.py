@@ -54,6 +54,8 @@ def test_stories_are_made_of_kinds_of_faults() -> None:
         ("elr-disabled", ["controlled-restart", "min-isr-change"], False),
         ("elr-disabled-loss", ["kill", "disk-replaced", "feature-change"], True),
         ("elr-enabled", ["kill"], False),
+        ("isr-with-failed-directory", ["directory-unrepaired", "controlled-restart"], True),
+        ("isr-with-failed-directory", ["slow", "controlled-restart"], False),
         ("elr-kept-while-disabled", ["controlled-restart", "feature-change", "min-isr-change"], True),
         ("elr-kept-while-disabled", ["controlled-restart", "feature-change"], False),
         ("directory-assignment", ["power-loss", "disk-replaced"], True),

@@ -87,6 +87,7 @@ RULES_DECIDE: Final = {
     "elr_outside_assignment": ("reassignment-back", "elr-4.3", 0, "dropped"),
     "disabled_elr": ("elr-disabled", "elr-4.3", 0, "kept"),
     "last_candidate": ("elr-enabled", "elr-4.3", 0, "remembered"),
+    "offline_replica": ("isr-with-failed-directory", "elr-4.3", 0, "refused"),
     "min_isr_change_while_disabled": ("elr-kept-while-disabled", "elr-4.3", 0, "clears-if-enough"),
     "last_known_elr": ("all-min-isr-unclean", "elr", 0, "ejected-members"),
     "last_known_leader": ("jepsen-2013-clean", "elr", 0, "fenced-too"),

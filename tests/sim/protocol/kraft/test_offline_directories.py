@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sim.protocol.kraft.metadata import UNASSIGNED
-from sim.protocol.messages import NONE
+from sim.protocol.messages import INELIGIBLE_REPLICA, NONE
 from tests.sim.protocol.quorum_host import QuorumHost
 
 
@@ -90,6 +90,25 @@ def test_a_heartbeat_that_ends_fencing_may_elect_a_leader_in_the_directory_that_
     report(host, 1, 0)
     host.unfence(2, 3)
     assert host.image.partitions["p"].leader == 1
+
+
+@pytest.mark.parametrize(("mode", "error"), [("elr-4.3", NONE), ("elr-repaired", INELIGIBLE_REPLICA)])
+def test_a_replica_may_join_the_isr_after_its_directory_has_failed(mode: str, error: str) -> None:
+    host = quorum(mode)
+    report(host, 2, 0)
+    assert host.image.partitions["p"].isr == (1, 3)
+    assert host.alter(1, 2, 3) == error
+    assert host.image.partitions["p"].isr == ((1, 2, 3) if error == NONE else (1, 3))
+
+
+@pytest.mark.parametrize("mode", ["elr-4.3", "elr-repaired"])
+def test_a_replica_in_another_directory_joins_the_isr(mode: str) -> None:
+    host = quorum(mode)
+    report(host, 2, 1)
+    host.fence(2)
+    host.unfence(2)
+    assert host.alter(1, 2, 3) == NONE
+    assert host.image.partitions["p"].isr == (1, 2, 3)
 
 
 def test_with_the_reported_directory_excluded_another_eligible_replica_is_elected() -> None:
