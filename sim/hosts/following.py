@@ -80,6 +80,7 @@ class Following(Serving):
     """
 
     __slots__ = (
+        "_added",
         "_after_empty_response",
         "_asked_us",
         "_fetchers",
@@ -102,6 +103,8 @@ class Following(Serving):
         self._fetchers: dict[int, ReplicaFetcherThread] = {}
         self._keeps_idle = False
         """Whether fetchers without partitions keep running until `shut_down_idle_fetchers`."""
+        self._added: list[ReplicaFetcherThread] | None = None
+        """The fetchers that get partitions, while they are to send requests only once they have all of them."""
         self._sent_us: dict[int, int] = {}
         self._after_empty_response = False
         """Set while an empty response is handled: the next fetch may be elided (`sim.environment.elision`)."""
@@ -156,7 +159,10 @@ class Following(Serving):
             self._stop_fetching(partition.name, spared=decision.leader)
             repeats = bool(self._repeated_asks)
             self._forget_exchange()
-            fetcher.add(partition, decision.leader_epoch, self.kernel.now_us)
+            added = self._added
+            fetcher.add(partition, decision.leader_epoch, self.kernel.now_us, steps=added is None)
+            if added is not None and fetcher not in added:
+                added.append(fetcher)
             if repeats and len(fetcher.partitions) > 1:
                 self.network.note_broker_change()  # An elided retry for others would hold this partition up.
         else:
@@ -165,6 +171,22 @@ class Following(Serving):
             fetcher.note_change()
             if fetch.state is FETCHING:
                 self.truncation_completed(partition, decision.leader_epoch, 0)
+
+    def begin_changes(self) -> None:
+        """Begin to apply several changes together: see `end_changes`."""
+        self._keeps_idle = True
+        self._added = []
+
+    def end_changes(self) -> None:
+        """Let fetchers fetch all partitions that they got, and shut down those without partitions.
+
+        Kafka: AbstractFetcherManager#addFetcherForPartitions, AbstractFetcherManager#shutdownIdleFetcherThreads.
+        """
+        added, self._added = self._added, None
+        self._keeps_idle = False
+        for fetcher in added or ():
+            fetcher.step(self.kernel.now_us)
+        self.shut_down_idle_fetchers()
 
     def is_fetching_from(self, leader: int, name: str) -> bool:
         """Whether a fetcher fetches this partition from that broker."""

@@ -360,8 +360,8 @@ class ZooKeeperBroker(Broker):
         """Lead or follow partitions whose leader epochs are newer; ignore the other decisions with their partition
         epochs.
 
-        The broker first leads all that it is to lead, then follows the others. Fetchers without partitions keep running
-        meanwhile.
+        The broker first leads all that it is to lead, then follows the others. Fetchers keep running meanwhile, and get
+        all their partitions before they send the next request.
         Kafka: ReplicaManager#becomeLeaderOrFollower (0.10.2-4.1).
         """
         newer: list[tuple[HostedReplica, LeaderAndIsr]] = []
@@ -376,7 +376,7 @@ class ZooKeeperBroker(Broker):
             replica, decision = newer[0]
             self._apply_decision(replica, decision)
         elif newer:
-            self._keeps_idle = True
+            self.begin_changes()
             led = [entry for entry in newer if entry[1].leader == self.node]
             for replica, _ in led:
                 self.stop_fetching(replica.name)
@@ -385,8 +385,7 @@ class ZooKeeperBroker(Broker):
             for replica, decision in newer:
                 if decision.leader != self.node:
                     self._apply_decision(replica, decision)
-            self._keeps_idle = False
-            self.shut_down_idle_fetchers()
+            self.end_changes()
         if newer:
             self._begin_hw_checkpoints()
 

@@ -175,8 +175,9 @@ class ReplicaFetcherThread:
         self.unclean_election = unclean_election
         self.session = FetchSessionHandler(decide)
 
-    def add(self, replica: Replica, leader_epoch: int, now_us: int) -> None:
-        """Add a partition; with an unchanged leader epoch the current state is kept.
+    def add(self, replica: Replica, leader_epoch: int, now_us: int, *, steps: bool = True) -> None:
+        """Add a partition; with an unchanged leader epoch the current state is kept. Without `steps`, the caller calls
+        `step` once it has added all partitions.
 
         0.10 truncates to the HW here, without asking the leader: KIP-101 scenario 1. A request in flight stays in
         flight, and its response may arrive in the newer epoch.
@@ -202,7 +203,8 @@ class ReplicaFetcherThread:
                 self._truncate(fetch, replica.hw, complete=True, cause=BY_HW)
         elif decide.truncates_on_fetch.yes() and replica.epochs.latest is not None:
             fetch.state = COMPARING
-        self.step(now_us)
+        if steps:
+            self.step(now_us)
 
     def remove(self, name: str) -> None:
         """Stop fetching a partition; drop responses in flight. Kafka: AbstractFetcherThread#removePartitions."""

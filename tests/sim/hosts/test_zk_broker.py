@@ -105,6 +105,18 @@ def test_a_broker_leads_before_it_follows_and_keeps_its_fetcher_meanwhile() -> N
     assert list(fetcher.partitions) == ["third-0"]
 
 
+def test_a_fetcher_gets_all_partitions_of_a_request_before_it_fetches() -> None:
+    world = both_led(mode="hw")
+    world.cluster.kill(3)
+    world.run(5)
+    world.cluster.start(3)
+    while not world.process(3)._fetchers:
+        world.run(0.001)
+    request = world.process(3)._fetchers[2].in_flight
+    assert isinstance(request, FetchRequest)
+    assert sorted(position[0] for position in request.positions) == [TOPIC, OTHER]
+
+
 def test_an_outdated_partition_of_a_request_is_ignored_and_others_are_not() -> None:
     world = two()
     process, first, other = world.process(3), states(world)[TOPIC], states(world)[OTHER]
@@ -142,9 +154,9 @@ def test_older_stop_requests_are_refused_for_their_partition_alone() -> None:
 # The lock of one partition.
 
 
-def both_led(lag_ms: int = 2_000) -> World:
-    """Broker 2 leads both partitions, and broker 3 cannot reach it."""
-    world = two(config={"replica.lag.time.max.ms": lag_ms})
+def both_led(mode: str = "kip320") -> World:
+    """Broker 2 leads both partitions."""
+    world = two(mode, config={"replica.lag.time.max.ms": 2_000})
     world.cluster.shut_down(1)
     world.run(5)
     assert leaders(world) == (2, 2)
