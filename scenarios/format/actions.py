@@ -28,6 +28,8 @@ _BROKER: Final = Param("broker", required=True)
 _ISR: Final = Param("replicas", required=True)
 _OF: Final[dict[str, Param]] = {"partition": Param("partition")}
 """The partition of an action; without it, the first."""
+_HELD: Final[dict[str, Param]] = {"broker": _BROKER, "message": Param("message", required=True)}
+"""The messages that an action of ``hold-messages`` is about."""
 
 _OWN: Final[dict[str, Action]] = {
     "produce": Action(
@@ -57,6 +59,18 @@ _OWN: Final[dict[str, Action]] = {
     ),
     "pause-consumer": Action("let the consumer stop fetching", _OF),
     "resume-consumer": Action("let the consumer fetch again", _OF),
+    "hold-messages": Action(
+        "hold back every message of a type that a broker sends or receives, while others pass, until each is delivered",
+        _HELD,
+    ),
+    "deliver-message": Action(
+        "let the oldest message arrive that hold-messages has held back, with a peer the oldest from or to that one; "
+        "if none is held yet, the next one passes",
+        {**_HELD, "peer": Param("endpoint")},
+    ),
+    "release-messages": Action(
+        "let all messages arrive that hold-messages has held back, and hold back no further ones", _HELD
+    ),
     "wait": Action("only wait"),
 }
 

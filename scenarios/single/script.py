@@ -16,9 +16,11 @@ from faults.kind import node_of
 from faults.kinds.injection import Injection
 from faults.kinds.registry import KINDS
 from scenarios.format.scenario import FinalLog, Pattern, ScriptLine, StoryLine
+from sim.environment.network import ANY_PEER
 from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
 from sim.hosts.consumer import Consumer
+from sim.hosts.interceptions import MESSAGES
 from sim.hosts.settings import acks_number
 from sim.hosts.topics import ClusterPartition
 from sim.kernel.scheduler import Environment
@@ -39,6 +41,8 @@ CONSUMER: Final[dict[str, Callable[..., None]]] = {
     "resume-consumer": Consumer.resume,
 }
 """Action -> method of the consumer."""
+HOLDS: Final = ("hold-messages", "deliver-message", "release-messages")
+"""Actions about every message of a type."""
 LISTS: Final = ("isr", "elr", "last_known_elr")
 """Fields of a pattern that are lists of brokers."""
 
@@ -184,6 +188,8 @@ class Script:
             cluster.administrator.delete_records(replica.partition, params["offset"])
         elif action in ("start", "heal", "resume", "set-config"):
             self._operate(action, params)
+        elif action in HOLDS:
+            self._hold(action, params)
         elif action != "wait":
             self._injection.strike(KINDS[action].scripted(params, cluster.kernel.now_us))
 
@@ -207,6 +213,19 @@ class Script:
         else:
             for key, value in params["config"].items():
                 cluster.administrator.set_config(key, value)
+
+    def _hold(self, action: str, params: Mapping[str, Any]) -> None:
+        links, broker, name = self._cluster.links, params["broker"], params["message"]
+        by = "hold-messages", broker, name
+        if action == "hold-messages":
+            links.hold(name, MESSAGES[name].links(broker, self._cluster.settings), by)
+            return
+        if action == "deliver-message":
+            is_held = links.deliver(by, node_of(params["peer"]) if "peer" in params else ANY_PEER)
+        else:
+            is_held = links.release(by)
+        if not is_held:
+            raise StoryError(f"{action} needs hold-messages before it, of {name} of broker {broker}")
 
     def _produce(self, params: Mapping[str, Any]) -> None:
         records = params.get("records", 1)

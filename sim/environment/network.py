@@ -50,6 +50,8 @@ FIXED_STEPS_US: Final = (7, 11)
 """With ``sim.network.latency = fixed`` each link has one latency: the median plus less than 0.2 ms, which depend on the
 ids of its two ends, so that messages sent to several nodes at once arrive at different times.
 """
+ANY_PEER: Final = -1
+"""Of `HeldMessages.deliver`: whatever the other end of the link is."""
 RESEND_US: Final = 1_000_000
 """The duplicate of a resendable request (`Message.again`) arrives within this time of the original."""
 Target = TypeVar("Target")
@@ -253,19 +255,69 @@ class Interception:
         self._tell(channel.source, channel.owner)
         return effect is not Effect.COPY
 
-    def end(self, kernel: Kernel) -> tuple[int, int] | None:
+    def end(self, kernel: Kernel) -> list[tuple[int, int]]:
         """Deliver the held message or the copy, and intercept no further message.
 
         Returns:
-            Source and target of the message; None if there is none.
+            Source and target of each message that is delivered.
         """
         channel, message = self._channel, self._later
         self._channel = self._later = None
         self.struck = True
         if channel is None or message is None:
-            return None
+            return []
         kernel.schedule(kernel.now_us, channel, message)
-        return channel.source, channel.owner
+        return [(channel.source, channel.owner)]
+
+
+class HeldMessages(Interception):
+    """Holds back every message of a type on some links, until `deliver` lets the oldest arrive, or `end` all of them.
+
+    Messages of a connection that has closed meanwhile are lost.
+    """
+
+    __slots__ = ("_held", "_passing")
+
+    def __init__(self, kind: type[Message], tell: Callable[[int, int], None]) -> None:
+        super().__init__(kind, Effect.HOLD, tell)
+        self._held: list[tuple[Channel[Any], Message]] = []
+        self._passing: list[int] = []
+        """For each message that is to pass as soon as it is sent: its peer, or `ANY_PEER`."""
+
+    def takes(self, channel: Channel[Any], message: Message) -> bool:
+        """See `Interception.takes`."""
+        if type(message) is not self._type:
+            return False
+        for peer in self._passing:
+            if peer in (ANY_PEER, channel.source, channel.owner):
+                self._passing.remove(peer)
+                return False
+        self._held.append((channel, message))
+        self._tell(channel.source, channel.owner)
+        return True
+
+    def deliver(self, kernel: Kernel, peer: int = ANY_PEER) -> list[tuple[int, int]]:
+        """Deliver the oldest held message, or the oldest from or to a peer; if there is none, let the next one pass.
+
+        Returns:
+            As `end`.
+        """
+        self._held = [(channel, message) for channel, message in self._held if channel.connected]
+        for place, (channel, message) in enumerate(self._held):
+            if peer in (ANY_PEER, channel.source, channel.owner):
+                del self._held[place]
+                kernel.schedule(kernel.now_us, channel, message)
+                return [(channel.source, channel.owner)]
+        self._passing.append(peer)
+        return []
+
+    def end(self, kernel: Kernel) -> list[tuple[int, int]]:
+        """See `Interception.end`: all held messages arrive, in the order in which they were sent."""
+        held = [(channel, message) for channel, message in self._held if channel.connected]
+        self._held = []
+        for channel, message in held:
+            kernel.schedule(kernel.now_us, channel, message)
+        return [(channel.source, channel.owner) for channel, _ in held]
 
 
 class Link:
@@ -408,6 +460,11 @@ class Channel(Gate, Generic[Target]):
         """Latency of `ALIKE` messages with this subject."""
         link = self._link
         return link.table[mixed(link.key, about) >> _LATENCY_SHIFT]
+
+    @property
+    def connected(self) -> bool:
+        """Whether both processes still run; a cut does not close a connection."""
+        return self._link.channel is self
 
     @property
     def longest_us(self) -> int:

@@ -1,6 +1,7 @@
 """Faults of a cluster's links, and their repair.
 
-Methods come in pairs: `cut` and `heal`, `worsen` and `mend`, `intercept` and `release`; `heal_all` undoes all of them.
+Methods come in pairs: `cut` and `heal`, `worsen` and `mend`, `intercept` or `hold` and `release`; `heal_all` undoes all
+of them.
 `by` identifies a fault, so that the counterpart undoes only that one.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sim.environment.network import Effect, Interception, Network
+from sim.environment.network import ANY_PEER, Effect, HeldMessages, Interception, Network
 from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.hosts.interceptions import MESSAGES
@@ -65,6 +66,14 @@ class Links:
     def intercept(self, effect: Effect, name: str, ends: Sequence[tuple[int, int]], by: object = None) -> None:
         """Strike the next message of a type of `sim.hosts.interceptions.MESSAGES` on any of these directed links."""
         interception = Interception(MESSAGES[name].type, effect, self._noted(_STEPS[effect], name))
+        self._add(interception, name, ends, by)
+
+    def hold(self, name: str, ends: Sequence[tuple[int, int]], by: object) -> None:
+        """Hold back every message of a type of `sim.hosts.interceptions.MESSAGES` on these links, until `deliver`."""
+        held = HeldMessages(MESSAGES[name].type, self._noted(steps.MESSAGE_HELD, name))
+        self._add(held, name, ends, by)
+
+    def _add(self, interception: Interception, name: str, ends: Sequence[tuple[int, int]], by: object) -> None:
         for source, target in ends:
             self._network.intercept(source, target, interception)
         self._intercepted.append((by, list(ends), interception, name))
@@ -81,11 +90,23 @@ class Links:
             _, ends, interception, name = entry
             for source, target in ends:
                 self._network.release(source, target, interception)
-            arrives = interception.end(self._network.kernel)
-            if arrives is not None:
-                at = arrives[0] if MESSAGES[name].is_sent else arrives[1]
-                self._recorder.record(steps.MessageLate(*arrives, name, at))
+            self._note_late(name, interception.end(self._network.kernel))
         return bool(found)
+
+    def deliver(self, by: object, peer: int = ANY_PEER) -> bool:
+        """Let the oldest message arrive that a `hold` has held back, or the oldest from or to a peer; if there is none
+        yet, the next one passes. False if the hold was undone already.
+        """
+        for other, _, interception, name in self._intercepted:
+            if other == by and isinstance(interception, HeldMessages):
+                self._note_late(name, interception.deliver(self._network.kernel, peer))
+                return True
+        return False
+
+    def _note_late(self, name: str, arriving: Sequence[tuple[int, int]]) -> None:
+        for source, target in arriving:
+            at = source if MESSAGES[name].is_sent else target
+            self._recorder.record(steps.MessageLate(source, target, name, at))
 
     def heal_all(self, *ends: int) -> None:
         """Undo all faults of links, or only those between two nodes.

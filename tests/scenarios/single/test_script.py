@@ -9,6 +9,7 @@ from faults.kinds.injection import Injection
 from scenarios.format.catalogue import load
 from scenarios.format.scenario import Pattern, ScriptLine, StoryLine
 from scenarios.single.script import RulesInForce, Script, Story, StoryError, describe, matches
+from sim.hosts.client import PRODUCER
 from sim.kernel.scheduler import Environment
 from sim.protocol.modes import MODES
 from tests.named import run, run_row
@@ -155,6 +156,34 @@ def test_one_link_can_be_healed() -> None:
         seconds=1,
     )
     assert sorted((step["source"], step["target"]) for step in world.of("heal")) == [(1, 2), (2, 1), (2, 1)]
+
+
+def test_messages_are_held_back_until_the_script_delivers_each() -> None:
+    world = World().ready()
+    held: dict[str, Any] = {"broker": 1, "message": "ProduceResponse"}
+    play(
+        world,
+        do("hold-messages", **held),
+        do("produce", batch="m1"),
+        do("produce", Pattern("acknowledges", broker=1), batch="m2"),
+        do("deliver-message", Pattern("acknowledges", broker=1), 1_000_000, **held, peer=PRODUCER),
+        do("produce", Pattern("ack", batch="m1"), 1_000_000, batch="m3"),
+        do("release-messages", Pattern("acknowledges", broker=1), 1_000_000, **held),
+        do("produce", Pattern("ack", batch="m3"), batch="m4"),
+        seconds=5,
+    )
+    sent, acked = ([step["t"] // 1_000_000 for step in world.of(kind)] for kind in ("acknowledges", "ack"))
+    assert [at - sent[0] for at in sent] == [0, 0, 2, 3]
+    assert [at - sent[0] for at in acked] == [1, 3, 3, 3]
+    assert len(world.of("message-held")) == len(world.of("message-late")) == 3
+
+
+def test_only_what_is_held_back_can_be_delivered() -> None:
+    world = World().ready()
+    play(world, do("hold-messages", broker=1, message="FetchRequest"))
+    for action in ("deliver-message", "release-messages"):
+        with pytest.raises(StoryError, match=f"{action} needs hold-messages before it, of FetchRequest of broker 2"):
+            play(world, do(action, broker=2, message="FetchRequest"))
 
 
 def test_what_is_taken_back_sooner_ends_nothing_that_comes_later() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sim.environment.network import LATENCY_US, Network, Node
+from sim.environment.network import LATENCY_US, HeldMessages, Network, Node
 from sim.kernel.message import ALIKE, KIND, Message
 from sim.kernel.mixing import key_of
 from sim.kernel.scheduler import Backlog, Call, Event, Gate, Kernel, PastEventError, ShuffledKernel
@@ -464,6 +464,53 @@ def test_only_resent_request_types_are_duplicated() -> None:
     channel.send(request)
     kernel.run_until(5 * END_US)
     assert len(two.got) == 4
+
+
+def test_messages_of_a_type_are_held_back_until_each_is_delivered() -> None:
+    net = Net()
+    told: list[tuple[int, int]] = []
+    held = HeldMessages(Said, lambda source, target: told.append((source, target)))
+    for source in (1, 2):
+        net.network.intercept(source, 3, held)
+    for number in range(3):
+        net.one.tell(3, number)
+    net.two.tell(3, "other peer")
+    net.run()
+    assert (net.three.got, told) == ([], [(1, 3)] * 3 + [(2, 3)])
+    assert held.deliver(net.kernel, 2) == [(2, 3)]
+    assert held.deliver(net.kernel) == [(1, 3)]
+    net.run()
+    assert net.three.got == ["other peer", 0]
+    assert held.end(net.kernel) == [(1, 3)] * 2
+    net.run()
+    assert net.three.got == ["other peer", 0, 1, 2]
+
+
+def test_a_message_that_is_to_be_delivered_before_it_is_sent_passes() -> None:
+    net = Net()
+    held = HeldMessages(Said, lambda *_: None)
+    for source in (1, 2):
+        net.network.intercept(source, 3, held)
+    assert held.deliver(net.kernel, 2) == []
+    net.one.tell(3, "held")
+    net.two.tell(3, "passes")
+    net.two.tell(3, "held, too")
+    net.run()
+    assert net.three.got == ["passes"]
+
+
+def test_held_messages_of_a_closed_connection_are_lost() -> None:
+    net = Net()
+    held = HeldMessages(Said, lambda *_: None)
+    net.network.intercept(1, 3, held)
+    net.network.intercept(2, 3, held)
+    net.one.tell(3, "lost")
+    net.two.tell(3, "arrives")
+    net.network.leave(net.one, silently=False)
+    assert held.deliver(net.kernel) == [(2, 3)]
+    assert held.end(net.kernel) == []
+    net.run()
+    assert net.three.got == ["arrives"]
 
 
 def test_copies_are_as_what_was_sent_but_not_the_same() -> None:
