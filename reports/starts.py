@@ -26,6 +26,8 @@ REVIEWED: Final = re.compile(rb'\Aschema = 1\nname = "([a-z0-9.-]+-(up|down)grad
 """A review, as Markdown and HTML, and the files of its upgrade and downgrade."""
 TICKET: Final = re.compile(rb"(<!--|#|//) Written by highwater ticket ")
 """A ticket, and the script and test that repeat it."""
+EXPLORED: Final = re.compile(rb'\Aschema = 1\nname = "explored-')
+"""A counterexample of explore as a scenario."""
 SCRIPT: Final = re.compile(rb"\nShrunk from a run of ")
 LOG: Final = re.compile(rb"\ADumping broker-\d+/")
 CHECKPOINT: Final = re.compile(rb"\A0\n\d+\n")

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from highwater.cli.options import Command, duration, json_option, rule_option, strict_option
+from highwater.cli.options import PATH, Command, duration, json_option, rule_option, strict_option
+from reports import starts
+from scenarios import paths
 from sim import exit_codes
 from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from pathlib import Path
 
     from highwater.cli.console import Ui
+    from scenarios.exploring.cluster import Action, Cluster
     from scenarios.exploring.search import Found, World
     from sim.protocol.decisions import Decisions
     from sim.protocol.rules import Rules
@@ -87,6 +92,12 @@ class Subject:
 @click.option("--walk-events", metavar="N", type=click.IntRange(1, 1000), help="Events of a walk.  [default: 60]")
 @click.option("--seed", metavar="N", type=click.IntRange(0), help="Seed of the walks.  [default: 0]")
 @click.option("--time-limit", metavar="TIME", help="Give up after this time, such as 60s or 10m.")
+@click.option(
+    "--output",
+    metavar="FILE",
+    type=PATH,
+    help="Write what is found in KRaft as a scripted scenario, if the simulation shows it, too.",
+)
 @json_option
 @click.pass_obj
 def command(
@@ -100,6 +111,7 @@ def command(
     walk_events: int | None,
     seed: int | None,
     time_limit: str | None,
+    output: Path | None,
     as_json: bool,
     **bounds: int | None,
 ) -> int:
@@ -111,9 +123,14 @@ def command(
     With --walks, random orders of events are followed instead, as by TLC's -simulate: they reach violations after more
     events than all orders can be tried of, and what they find is shortened, but not to the shortest.
 
+    With --output, what is found is written as a scripted scenario for `highwater run`, which holds back each message
+    until the event at which it arrives. It is run first: if the simulation does not show the same kind of violation or
+    early warning, nothing is written, and the reason is told; the exit code stays that of the search.
+
     Exit 0 when all states within the bounds were seen and none violates a property, 1 after a violation, 3 when a limit
     was reached first, or no walk found a violation.
     """
+    from scenarios.exploring.cluster import Cluster
     from scenarios.exploring.search import search
     from scenarios.exploring.walk import walk
 
@@ -124,6 +141,11 @@ def command(
     seconds = None if time_limit is None else duration("--time-limit", time_limit)
     given = {name.replace("_", "-"): value for name, value in bounds.items() if value is not None}
     subject = _subject(mode, rules, given)
+    world = subject.world
+    if output is not None:
+        if not isinstance(world, Cluster):
+            raise InputError(f"--output has no effect in {mode}, a mode with ZooKeeper")
+        starts.check_file("--output", output, starts.EXPLORED)
     until = subject.meanings if strict else subject.violations
     found = (
         search(subject.world, until=until, ends=subject.violations, most_states=most_states, time_limit=seconds)
@@ -142,6 +164,14 @@ def command(
         ui.json(_as_json(subject, found))
     else:
         _show(ui, subject, found)
+    if output is not None and isinstance(world, Cluster):
+        words = [
+            *(["--strict"] if strict else []),
+            *_words(given),
+            *_words({"walks": walks, "walk-events": walk_events, "seed": seed}),
+        ]
+        paths_found = {kind: found.paths[kind] for kind in until if kind in found.paths}
+        _write(ui, output, world, paths_found, mode, rules, words)
     if found.stopped:
         return exit_codes.UNEXPECTED
     return exit_codes.EXPECTED if found.exhausted else exit_codes.INCONCLUSIVE
@@ -186,6 +216,43 @@ def _zookeeper(rules: Rules, given: Mapping[str, int]) -> Subject:
         ),
     )
     return Subject(world, world.machine.decide, world.event, world.describe, MEANINGS, MEANINGS)
+
+
+def _words(options: Mapping[str, int | None]) -> list[str]:
+    """Options as words of a command; a flag is True."""
+    words: list[str] = []
+    for name, value in options.items():
+        if value is not None and value is not False:
+            words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+    return words
+
+
+def _write(
+    ui: Ui,
+    file: Path,
+    cluster: Cluster,
+    found: Mapping[str, list[tuple[Action, int]]],
+    word: str,
+    rules: Mapping[str, str],
+    words: Sequence[str],
+) -> None:
+    """Write the first of the kinds found that the simulation shows, too, as a scripted scenario."""
+    from scenarios.exploring.scripting import NotScriptedError, Wanted, to_toml
+    from scenarios.format.catalogue import mode
+
+    chosen = ["--mode", word, *(part for name, value in rules.items() for part in ("--rule", f"{name}={value}"))]
+    reason = "nothing was found"
+    for kind, path in found.items():
+        wanted = Wanted(kind, mode(word), rules, shlex.join(["highwater", "explore", *chosen, *words]))
+        try:
+            text = to_toml(cluster, path, wanted)
+        except NotScriptedError as error:
+            reason = str(error)
+            continue
+        paths.write(file, text, starts.EXPLORED)
+        ui.note(f"{kind} occurs in: {shlex.join(['highwater', 'run', str(file), *chosen, '--strict'])}")
+        return
+    ui.note(f"{file} was not written: {reason}")
 
 
 def _show(ui: Ui, subject: Subject, found: Found[Any]) -> None:

@@ -73,6 +73,10 @@ CODES: dict[tuple[str, ...], int] = {
     ("zoo", "hunt", "join-below-hw", "--seeds", "0..2000"): exit_codes.INCONCLUSIVE,
     ("explore", "--mode", "elr-4.3", "--strict", "--losses", "0"): exit_codes.UNEXPECTED,
     (
+        *("explore", "--mode", "elr-4.3", "--strict", "--losses", "0"),
+        *("--output", "forgotten.toml"),
+    ): exit_codes.UNEXPECTED,
+    (
         *("explore", "--mode", "elr-repaired", "--strict", "--losses", "0"),
         *("--rule", "mutant=hw-ignores-min-isr"),
     ): exit_codes.UNEXPECTED,

@@ -2,11 +2,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scenarios.exploring import scripting
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
+
+    import pytest
 
     from tests.conftest import Call
 
+SHORT = ("explore", "--mode", "elr-repaired", "--strict", "--losses", "0", "--rule", "mutant=hw-ignores-min-isr")
 NO_FAULTS = ("--losses", "0", "--fences", "0")
 
 
@@ -17,13 +23,12 @@ def test_all_states_without_a_violation(highwater: Callable[..., Call]) -> None:
 
 
 def test_a_mutant_is_found_and_its_events_are_printed(highwater: Callable[..., Call]) -> None:
-    words = ("explore", "--mode", "elr-repaired", "--strict", "--losses", "0", "--rule", "mutant=hw-ignores-min-isr")
-    call = highwater(*words)
+    call = highwater(*SHORT)
     assert call.code == 1
     assert "candidate-incomplete after 3 events" in call.out
     assert "broker 1 appends r0" in call.out
     assert "mutant hw-ignores-min-isr: its place was executed, and decided otherwise" in call.out
-    data = highwater(*words, "--json").json
+    data = highwater(*SHORT, "--json").json
     assert (data["violates"], len(data["paths"]["candidate-incomplete"])) == (True, 3)
     assert data["mutant"] == {"took": True, "differed": True}
 
@@ -66,3 +71,46 @@ def test_an_option_of_walks_has_no_effect_on_a_search(highwater: Callable[..., C
     call = highwater("explore", "--seed", "1")
     assert (call.code, call.out) == (2, "")
     assert "--seed has no effect without --walks" in call.err
+
+
+def test_what_is_found_is_written_as_a_scenario_that_run_plays(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    file = tmp_path / "found.toml"
+    call = highwater(*SHORT, "--output", file)
+    chosen = ("--mode", "elr-repaired", "--rule", "mutant=hw-ignores-min-isr")
+    assert call.code == 1
+    assert f"candidate-incomplete occurs in: highwater run {file} {' '.join(chosen)} --strict" in call.err
+    run = highwater("run", file, *chosen, "--strict", "--json").json["runs"][0]
+    assert "candidate-incomplete" in [entry["kind"] for entry in run["violations"]]
+    assert highwater("run", file, "--strict").code == 0
+    text = file.read_text()
+    assert f"Found by highwater explore {' '.join(chosen)} --strict --losses 0" in text
+    highwater(*SHORT, "--output", file)
+    assert file.read_text() == text
+
+
+def test_a_scenario_that_shows_something_else_is_not_written(
+    highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> str:
+        raise scripting.NotScriptedError("the reason")
+
+    monkeypatch.setattr(scripting, "to_toml", refuse)
+    file = tmp_path / "found.toml"
+    call = highwater(*SHORT, "--output", file)
+    assert (call.code, file.exists()) == (1, False)
+    assert f"{file} was not written: the reason" in call.err
+    nothing = highwater("explore", *NO_FAULTS, "--output", file)
+    assert (nothing.code, file.exists()) == (0, False)
+    assert f"{file} was not written: nothing was found" in nothing.err
+
+
+def test_only_counterexamples_in_kraft_and_own_files_are_written(
+    highwater: Callable[..., Call], tmp_path: Path
+) -> None:
+    call = highwater("explore", "--mode", "hw", "--output", tmp_path / "found.toml")
+    assert (call.code, call.out) == (2, "")
+    assert "--output has no effect in hw, a mode with ZooKeeper" in call.err
+    other = tmp_path / "other.toml"
+    other.write_text("mine")
+    assert highwater(*SHORT, "--output", other).code == 2
+    assert other.read_text() == "mine"
