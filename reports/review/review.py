@@ -260,7 +260,7 @@ def _written(folder: Path, name: str, end: str, older: str, base: Mode) -> Scena
         if line.startswith("[expect]"):
             lines += [line, f'"{base.name}" = "may-violate"', ""]
             break
-        if line.startswith("name ="):
+        if line == f'name = "{name}"':
             lines.append(f'name = "{name}{end}"')
         elif not line.startswith("brokers.upgraded_from"):
             lines.append(line)
