@@ -609,9 +609,9 @@ class Rules:
     offline_replica: Annotated[
         Literal["joins", "refused"],
         RuleSpec(
-            "Whether the controller accepts a replica in the ISR whose log directory has failed: yes, since it looks "
-            "only at the broker's registration, so a fetch or an AlterPartition that is under way at the failure makes "
-            "the replica join; or no (no release).",
+            "Whether the controller accepts a new ISR member whose log directory has failed: yes, since it looks only "
+            "at the broker's registration, so a fetch or an AlterPartition that is under way at the failure makes the "
+            "replica join; or no (no release).",
             "ReplicationControlManager.ineligibleReplicasForIsr (3.7 to 4.4); KIP-841 for fenced replicas",
             KNOWS_DIRECTORIES,
         ),

@@ -120,12 +120,12 @@ def command(
     In KRaft modes the defaults are the bounds of the public TLA+ specification of KIP-966. The shortest order of events
     that leads to a violation is printed.
 
-    With --walks, random orders of events are followed instead, as by TLC's -simulate: they reach violations after more
-    events than all orders can be tried of, and what they find is shortened, but not to the shortest.
+    With --walks, random orders of events are followed instead, as by TLC's -simulate: they reach violations that lie too
+    deep for an exhaustive search. The counterexample is shortened, but may not be the shortest.
 
     With --output, what is found is written as a scripted scenario for `highwater run`, which holds back each message
     until the event at which it arrives. It is run first: if the simulation does not show the same kind of violation or
-    early warning, nothing is written, and the reason is told; the exit code stays that of the search.
+    early warning, nothing is written, and the command prints why. The exit code is still that of the search.
 
     Exit 0 when all states within the bounds were seen and none violates a property, 1 after a violation, 3 when a limit
     was reached first, or no walk found a violation.

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from scenarios.format.scenario import Pattern
 
 
+LONG_US: Final = 3_000_000
+"""A shorter time between two lines is not told."""
+
+
 def instructions(story: Story) -> list[str]:
     """One sentence or two for each line of the script that does something."""
     brokers = listed(range(1, story.replicas + 1))
@@ -23,7 +27,7 @@ def instructions(story: Story) -> list[str]:
         said = _ACTIONS[line.do](line.params) if line.do in _ACTIONS else f"{line.do} {dict(line.params)}."
         if line.do == "power-loss":
             said = _lose_power(story, line.params["brokers"], at_us)
-        parts = [_wait(line.when), said]
+        parts = [_wait(line.when), _pause(line.after_us), said]
         if text := " ".join(filter(None, parts)):
             found.append(text)
     return found
@@ -46,6 +50,10 @@ def _wait(pattern: Pattern | None) -> str:
         case steps.SHUTDOWN.name:
             return f"Wait until broker {pattern.broker} has ended."
     return ""
+
+
+def _pause(after_us: int) -> str:
+    return f"Wait {after_us / 1_000_000:g} s." if after_us >= LONG_US else ""
 
 
 def _produce(params: Mapping[str, Any]) -> str:
