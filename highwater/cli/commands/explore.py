@@ -120,8 +120,8 @@ def command(
     In KRaft modes the defaults are the bounds of the public TLA+ specification of KIP-966. The shortest order of events
     that leads to a violation is printed.
 
-    With --walks, random orders of events are followed instead, as by TLC's -simulate: they reach violations that lie too
-    deep for an exhaustive search. The counterexample is shortened, but may not be the shortest.
+    With --walks, random orders of events are followed instead, as by TLC's -simulate. They reach violations that lie
+    too deep for an exhaustive search. The counterexample is shortened, but may not be the shortest.
 
     With --output, what is found is written as a scripted scenario for `highwater run`, which holds back each message
     until the event at which it arrives. It is run first: if the simulation does not show the same kind of violation or
