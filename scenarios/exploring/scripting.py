@@ -38,6 +38,8 @@ ACKS: Final = ("all", "1")
 """Values of ``acks`` to try: with ``all``, the producer sends again what a leader has not acknowledged, which no
 counterexample does.
 """
+ENDS: Final = ("lose", "kill", "stop")
+"""Events in which a process ends and starts again."""
 LAST: Final = 3
 """The broker that follows last when the cluster starts."""
 NAME: Final = "explored-"
@@ -146,6 +148,8 @@ class _Script:
         self._silent: set[int] = set()
         """Brokers whose heartbeats are held back."""
         self._holds = self._in_flight()
+        self._changes = any(action[0] in ENDS or _known(cluster, state).leader != 1 for action, state in path)
+        """Whether leaders or processes change."""
 
     def _states(self) -> list[int]:
         return [self._cluster.first(), *(state for _, state in self._path)]
@@ -244,7 +248,7 @@ class _Script:
         elif kind == "heartbeat":
             self._silent.discard(details[0])
             self._add("release-messages", broker=details[0], message=HEARTBEAT)
-        elif kind in ("lose", "kill", "stop"):
+        elif kind in ENDS:
             self._restart(str(kind), details[0], before)
         elif kind != "replay":
             raise NotScriptedError(
@@ -259,8 +263,12 @@ class _Script:
         if name == REGISTRATION:
             self._add("release-messages", broker=broker, message=name, after_ms=START_MS)
             return broker
-        peer = {"peer": message.leader} if type(message) in (Fetch, Fetched) else {}
-        self._add("deliver-message", hold, **_about(hold), **peer)
+        which: dict[str, Any] = {}
+        if self._changes and type(message) in (Fetch, Fetched):
+            # What was sent before may still be held.
+            is_stale = type(message) is Fetch and message.stale
+            which = {"peer": message.leader} if is_stale else {"peer": message.leader, "newest": True}
+        self._add("deliver-message", hold, **_about(hold), **which)
         return 0
 
     def _restart(self, kind: str, broker: int, before: Control) -> None:

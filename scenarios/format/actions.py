@@ -64,9 +64,9 @@ _OWN: Final[dict[str, Action]] = {
         _HELD,
     ),
     "deliver-message": Action(
-        "let the oldest message arrive that hold-messages has held back, with a peer the oldest from or to that one; "
-        "if none is held yet, the next one passes",
-        {**_HELD, "peer": Param("endpoint")},
+        "let the oldest message that hold-messages has held back arrive, or the newest; with peer, one from or to it. "
+        "If none is held, let the next one pass",
+        {**_HELD, "peer": Param("endpoint"), "newest": Param("flag", default=False)},
     ),
     "release-messages": Action(
         "let all messages arrive that hold-messages has held back, and hold back no further ones", _HELD

@@ -221,7 +221,8 @@ class Script:
             links.hold(name, MESSAGES[name].links(broker, self._cluster.settings), by)
             return
         if action == "deliver-message":
-            is_held = links.deliver(by, node_of(params["peer"]) if "peer" in params else ANY_PEER)
+            peer = node_of(params["peer"]) if "peer" in params else ANY_PEER
+            is_held = links.deliver(by, peer, newest=params.get("newest", False))
         else:
             is_held = links.release(by)
         if not is_held:

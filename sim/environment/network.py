@@ -271,7 +271,7 @@ class Interception:
 
 
 class HeldMessages(Interception):
-    """Holds back every message of a type on some links, until `deliver` lets the oldest arrive, or `end` all of them.
+    """Holds back every message of a type on some links, until `deliver` lets one arrive, or `end` all of them.
 
     Messages of a connection that has closed meanwhile are lost.
     """
@@ -296,14 +296,17 @@ class HeldMessages(Interception):
         self._tell(channel.source, channel.owner)
         return True
 
-    def deliver(self, kernel: Kernel, peer: int = ANY_PEER) -> list[tuple[int, int]]:
-        """Deliver the oldest held message, or the oldest from or to a peer; if there is none, let the next one pass.
+    def deliver(self, kernel: Kernel, peer: int = ANY_PEER, *, newest: bool = False) -> list[tuple[int, int]]:
+        """Deliver the oldest or newest held message, from or to a peer if one is given; if there is none, let the next
+        one pass.
 
         Returns:
             As `end`.
         """
         self._held = [(channel, message) for channel, message in self._held if channel.connected]
-        for place, (channel, message) in enumerate(self._held):
+        places = range(len(self._held))
+        for place in reversed(places) if newest else places:
+            channel, message = self._held[place]
             if peer in (ANY_PEER, channel.source, channel.owner):
                 del self._held[place]
                 kernel.schedule(kernel.now_us, channel, message)

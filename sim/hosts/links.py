@@ -93,13 +93,13 @@ class Links:
             self._note_late(name, interception.end(self._network.kernel))
         return bool(found)
 
-    def deliver(self, by: object, peer: int = ANY_PEER) -> bool:
-        """Let the oldest message arrive that a `hold` has held back, or the oldest from or to a peer; if there is none
-        yet, the next one passes. False if the hold was undone already.
+    def deliver(self, by: object, peer: int = ANY_PEER, *, newest: bool = False) -> bool:
+        """Let the oldest or newest message arrive that a `hold` has held back, from or to a peer if one is given; if
+        there is none yet, the next one passes. False if the hold was undone already.
         """
         for other, _, interception, name in self._intercepted:
             if other == by and isinstance(interception, HeldMessages):
-                self._note_late(name, interception.deliver(self._network.kernel, peer))
+                self._note_late(name, interception.deliver(self._network.kernel, peer, newest=newest))
                 return True
         return False
 

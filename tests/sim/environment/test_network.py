@@ -472,18 +472,21 @@ def test_messages_of_a_type_are_held_back_until_each_is_delivered() -> None:
     held = HeldMessages(Said, lambda source, target: told.append((source, target)))
     for source in (1, 2):
         net.network.intercept(source, 3, held)
-    for number in range(3):
+    for number in range(4):
         net.one.tell(3, number)
     net.two.tell(3, "other peer")
     net.run()
-    assert (net.three.got, told) == ([], [(1, 3)] * 3 + [(2, 3)])
+    assert (net.three.got, told) == ([], [(1, 3)] * 4 + [(2, 3)])
     assert held.deliver(net.kernel, 2) == [(2, 3)]
     assert held.deliver(net.kernel) == [(1, 3)]
     net.run()
     assert net.three.got == ["other peer", 0]
+    assert held.deliver(net.kernel, newest=True) == [(1, 3)]
+    net.run()
+    assert net.three.got == ["other peer", 0, 3]
     assert held.end(net.kernel) == [(1, 3)] * 2
     net.run()
-    assert net.three.got == ["other peer", 0, 1, 2]
+    assert net.three.got == ["other peer", 0, 3, 1, 2]
 
 
 def test_a_message_that_is_to_be_delivered_before_it_is_sent_passes() -> None:
