@@ -70,7 +70,7 @@ def _sentences(result: RunResult) -> Iterator[str]:
             "The unclean recovery waits as well: unclean.recovery.strategy = "
             f"{result.settings['unclean.recovery.strategy']} elects no leader by itself."
         )
-    else:
+    elif not state.isr:
         known = f"is {list(state.last_known_elr)}" if state.last_known_elr else "is empty, too"
         yield (
             f"The last known ELR {known}; without an administrator its member is elected only if it is the only one, "

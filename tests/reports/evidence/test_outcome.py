@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reports.evidence.outcome import rule_effects
+from reports.evidence.outcome import rule_effects, waits_for
 from scenarios.format import catalogue
 from scenarios.single.run import run
 
@@ -37,3 +37,10 @@ def test_a_mode_without_a_base_is_compared_with_its_own_rules() -> None:
     assert rule_effects(result, None) == [
         "follower_truncation=high-watermark decided otherwise in this run (kip101: leader-epoch)"
     ]
+
+
+def test_a_stalled_run_says_whether_the_isr_is_empty() -> None:
+    """Broker 2 is the last member of the ISR, and its log directory has failed."""
+    failed = run(catalogue.load("isr-with-failed-directory"), catalogue.mode("kraft"), 0)
+    assert "the ISR is [2], and none of its members can be elected." in waits_for(failed)[0]
+    assert waits_for(run(catalogue.load("isr-with-failed-directory"), catalogue.mode("kraft-repaired"), 0)) == []
