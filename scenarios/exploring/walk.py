@@ -17,6 +17,8 @@ FAULT_WEIGHT: Final = 0.125
 """Weight of a kind of event that the bounds count, such as the end of a session; each other kind has weight 1. With
 equal weights most walks would spend all faults in their first events.
 """
+NEW_SHARE: Final = 0.9
+"""Share of the steps that lead to a state from which no walk has gone on yet, if there is one."""
 S = TypeVar("S")
 Ways = dict[S, list[tuple["Action", S]]]
 """Seen states -> their successors."""
@@ -37,7 +39,8 @@ def walk(
 ) -> Found[S]:
     """Follow random orders of events from the first state, until one shows a violation or an early warning.
 
-    Each event's kind is drawn first (`FAULT_WEIGHT`), then one of that kind. The same arguments draw the same walks.
+    Most steps lead where no walk has been (`NEW_SHARE`). Each event's kind is drawn first (`FAULT_WEIGHT`), then one of
+    that kind. The same arguments draw the same walks.
     A walk that finds nothing proves nothing.
 
     Args:
@@ -65,7 +68,7 @@ def walk(
                 after = _successors(world, ways, state)
                 if not after:
                     break
-                choice, state = _draw(world, rng, after)
+                choice, state = _draw(world, rng, after, ways)
                 drawn.append(choice)
                 found.transitions += 1
                 found.depth = max(found.depth, depth)
@@ -82,10 +85,13 @@ def walk(
         found.seconds = time.process_time() - used
 
 
-def _draw(world: World[S], rng: Random, after: list[tuple[Action, S]]) -> tuple[Choice, S]:
+def _draw(world: World[S], rng: Random, after: list[tuple[Action, S]], ways: Ways[S]) -> tuple[Choice, S]:
+    places = list(range(len(after)))
+    if rng.random() < NEW_SHARE:
+        places = [place for place in places if after[place][1] not in ways] or places
     kinds: dict[Any, list[int]] = {}
-    for place, (action, _) in enumerate(after):
-        kinds.setdefault(action[0], []).append(place)
+    for place in places:
+        kinds.setdefault(after[place][0][0], []).append(place)
     weights = [FAULT_WEIGHT if world.is_fault(kind) else 1.0 for kind in kinds]
     (places,) = rng.choices(list(kinds.values()), weights)
     drawn = places[int(rng.random() * len(places))]

@@ -91,7 +91,7 @@ def test_walks_end_when_their_time_is_over() -> None:
 
 
 def test_a_zookeeper_mode_is_walked() -> None:
-    world = World(mode("kip279").rules, ZookeeperBounds(replicas=3, records=2, epochs=4))
+    world = World(mode("hw").rules, ZookeeperBounds(replicas=3, records=2, epochs=3))
     found = walk(world, until=["exposed-loss"], walks=2_000, most_events=60)
     assert found.stopped
     assert "exposed-loss" in found.paths
