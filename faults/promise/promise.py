@@ -13,7 +13,8 @@ later. *Up* means that the process runs and its session is open, which Kafka's d
 ``elr`` and ``elr-recovery`` promise a record under P0 if at every instant from its commit on fewer replicas than
 min.insync.replicas are damaged (`faults.promise.damage`): by unclean ends, or, if the controller inspects logs (rule
 ``unclean_recovery``), by ends that lost the record. If ELR was switched off for a while, the condition for modes
-without ELR must hold as well, because no eligible replicas were kept.
+without ELR must hold as well, because no eligible replicas were kept. There, the ELR counts as the ISR while the ISR is
+empty: without ELR, the last member would stay in the ISR.
 
 `faults.promise.commitments` defines commits. The promise is computed from the steps of an ended run, and only for
 records that were lost or whose replicas were damaged.
@@ -264,7 +265,7 @@ class Promise:
         An ISR change that adds it may be in progress when it ends. A change after its session has expired is a bug of
         the protocol, which excuses nothing.
         """
-        if end.in_isr:
+        if end.in_isr or end.broker in self._members_at(end.at_us):
             return end.at_us
         forgotten_us = FOREVER_US if end.forgotten_us is None else end.forgotten_us
         history = self._membership.isr_history
@@ -279,11 +280,17 @@ class Promise:
         return times
 
     def _other_member_has(self, other_than: int, first_id: int, now_us: int) -> bool:
-        isr = self._membership.isr_history[bisect_right(self._isr_since, now_us) - 1][1]
         return any(
             member != other_than and self._is_up(member, now_us) and not self._is_damaged(member, first_id, now_us)
-            for member in isr
+            for member in self._members_at(now_us)
         )
+
+    def _members_at(self, now_us: int) -> tuple[int, ...]:
+        """The persisted ISR at a time, or the ELR if the ISR is empty."""
+        isr = self._membership.isr_history[bisect_right(self._isr_since, now_us) - 1][1]
+        if isr:
+            return isr
+        return next((elr for since, elr in reversed(self._membership.elr_history) if since <= now_us), ())
 
     def _is_up(self, broker: int, now_us: int) -> bool:
         place = bisect_right(self._up_since.get(broker, ()), now_us) - 1

@@ -13,12 +13,14 @@ class Membership(steps.Listener):
 
     Attributes:
         isr_history: (time, persisted ISR), beginning with the assignment.
+        elr_history: (time, persisted ELR).
         up: broker -> when its process ran with an open session: [(opened, ended or None)].
         registrations: broker -> when its processes registered, while they ran.
     """
 
     def __init__(self) -> None:
         self.isr_history: list[tuple[int, tuple[int, ...]]] = []
+        self.elr_history: list[tuple[int, tuple[int, ...]]] = []
         self.up: dict[int, list[tuple[int, int | None]]] = {}
         self.registrations: dict[int, list[int]] = {}
         self._running: dict[int, int] = {}
@@ -34,6 +36,9 @@ class Membership(steps.Listener):
 
     def on_isr(self, step: steps.Isr) -> None:
         self.isr_history.append((step.at_us, step.isr))
+
+    def on_elr(self, step: steps.Elr) -> None:
+        self.elr_history.append((step.at_us, step.elr))
 
     def on_start(self, step: steps.Start) -> None:
         self._running[step.broker] = step.incarnation

@@ -152,7 +152,7 @@ ELR: Final[StepKind] = StepKind(
     "elr", 48, Lane.CONTROL_PLANE,
     "eligible leader replicas were persisted: elr, last_known_elr, leader_epoch",
     "The ELR becomes {elr}, the last known ELR {last_known_elr}.",
-    weight=CHANGE,
+    weight=CHANGE, kept=True,
 )  # fmt: skip
 
 

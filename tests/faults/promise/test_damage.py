@@ -263,6 +263,20 @@ def test_records_must_keep_to_the_isr_while_the_feature_is_off() -> None:
     assert not alone().promise("kraft").run_inside()
 
 
+def test_while_the_feature_is_off_the_elr_counts_as_the_isr_if_that_is_empty() -> None:
+    """Broker 1 leaves the ISR as its last member, and then its disk is replaced."""
+
+    def left(elr: tuple[int, ...]) -> Story:
+        story = Story().isr(15, 1)
+        story.happens(steps.Fact(steps.ELR_OFF, 0), 16)
+        story.isr(18)
+        story.happens(steps.Elr(elr, (), 1), 18)
+        return story.end(1, 20, lossy=True)
+
+    assert not left((1,)).promise().run_inside()
+    assert left((2,)).promise().run_inside()
+
+
 def test_an_unclean_election_ends_the_promise_and_divergence_stays_in_it() -> None:
     promise = Story().promise(unclean=True)
     assert not promise.run_inside()
