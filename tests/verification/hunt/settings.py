@@ -39,6 +39,7 @@ from faults.stories.reassignments import MOVES
 from highwater.cli import main as cli
 from scenarios.format import schema, selection
 from scenarios.format.catalogue import load, names
+from scenarios.format.cluster_checks import deletes_topics
 from scenarios.single.ended_run import EndedRun
 from scenarios.single.rows import row as row_of
 from scenarios.single.run import _execute, prepare_process
@@ -84,11 +85,18 @@ LEGAL: Final = (
 def _file(name: str) -> dict[str, Any]:
     """A bundled scenario as in its file, with dotted keys in the tables of settings."""
     found = tomllib.loads((files("scenarios") / "files" / f"{name}.toml").read_text())
+    found.pop("topics", None)
     return {**found, **{table: dict(flatten(found[table])) for table in ("config", "draw")}}
 
 
-DRAWN: Final = {name: _file(name) for name in names() if load(name).drawn and load(name).partitions == 1}
-"""The bundled scenarios that are drawn and run in every mode."""
+def _runs_in_every_mode(scenario: Scenario) -> bool:
+    """Whether it is drawn, has mostly one partition, and deletes no topic."""
+    others = scenario.topics[1:]
+    return scenario.drawn and not deletes_topics(scenario) and all(topic.in_percent < 100 for topic in others)
+
+
+DRAWN: Final = {name: _file(name) for name in names() if _runs_in_every_mode(load(name))}
+"""The bundled scenarios that are drawn and run in every mode, without their further topics."""
 
 
 @dataclass(frozen=True, slots=True)
