@@ -190,10 +190,9 @@ class _Script:
             after = self._cluster.parts(state)[1]
             self._event(action, before, after)
             before = after
-        coda = [CODA]
-        if not any(action[0] == "append" for action, _ in self._path):
-            coda = []  # A script has to send something.
-        if coda == [] or self._kind == "quorum-not-superset":
+        sends = any(action[0] == "append" for action, _ in self._path)
+        coda = [CODA] if sends else []  # A script has to send something.
+        if not sends or self._kind == "quorum-not-superset":
             self._note = "A further record, so that a HW moves."
             self._add("produce", *coda, batch="after", acks=self._acks)
             self._release("Fetch", *coda)

@@ -36,13 +36,13 @@ class Found(Generic[S]):
     """The result of a search.
 
     Attributes:
-        states: distinct states seen; of random walks, those that were left again.
+        states: distinct states seen; with random walks, those from which one has gone on.
         transitions: pairs of a state and an event looked at.
-        depth: events on the way to the last state looked at.
+        depth: events on the way to the last state looked at; with random walks, of the longest one.
         exhausted: there are no other states within the bounds.
         stopped: a kind that ends the search was found. Neither: a limit was reached, and what was not found by then may
             still be possible.
-        paths: kind -> a shortest way to it: the events, each with the state after it.
+        paths: kind -> a shortest way to it, or a shortened walk: the events, each with the state after it.
         seconds: CPU time that it took.
         levels: of a search, how many states were new after one event, two events, ...
         walks: random walks (`scenarios.exploring.walk`).

@@ -39,9 +39,9 @@ def walk(
 ) -> Found[S]:
     """Follow random orders of events from the first state, until one shows a violation or an early warning.
 
-    Most steps lead where no walk has been (`NEW_SHARE`). Each event's kind is drawn first (`FAULT_WEIGHT`), then one of
-    that kind. The same arguments draw the same walks.
-    A walk that finds nothing proves nothing.
+    Most events lead to states from which no walk has gone on (`NEW_SHARE`). The kind of an event is drawn first
+    (`FAULT_WEIGHT`), then an event of that kind. The same arguments draw the same walks. Walks that find nothing prove
+    nothing.
 
     Args:
         world: the cluster.
@@ -56,6 +56,7 @@ def walk(
     rng = Random(seed)
     found: Found[S] = Found()
     ways: Ways[S] = {}
+    wanted = frozenset(until)
     first = world.first()
     try:
         while found.walks < walks and (time_limit is None or time.monotonic() - began < time_limit):
@@ -65,18 +66,17 @@ def walk(
             for depth in range(1, most_events + 1):
                 if most_states is not None and len(ways) >= most_states and state not in ways:
                     return found
-                after = _successors(world, ways, state)
-                if not after:
+                successors = _successors(world, ways, state)
+                if not successors:
                     break
-                choice, state = _draw(world, rng, after, ways)
+                choice, state = _draw(world, rng, successors, ways)
                 drawn.append(choice)
                 found.transitions += 1
                 found.depth = max(found.depth, depth)
-                kinds = world.findings(state)
-                if kinds and not set(until).isdisjoint(kinds):
-                    path = _shortened(world, ways, first, drawn, until)
-                    told = [(action, reached) for (action, _), reached in path]
-                    found.paths = dict.fromkeys(world.findings(path[-1][1]), told)
+                if not wanted.isdisjoint(world.findings(state)):
+                    path = _shortened(world, ways, first, drawn, wanted)
+                    events = [(action, after) for (action, _), after in path]
+                    found.paths = dict.fromkeys(world.findings(path[-1][1]), events)
                     found.stopped = True
                     return found
         return found
@@ -99,9 +99,9 @@ def _draw(world: World[S], rng: Random, after: list[tuple[Action, S]], ways: Way
     return (action, [one for one, _ in after[:drawn]].count(action)), state
 
 
-def _shortened(world: World[S], ways: Ways[S], first: S, drawn: list[Choice], until: Collection[str]) -> Path[S]:
+def _shortened(world: World[S], ways: Ways[S], first: S, drawn: list[Choice], wanted: frozenset[str]) -> Path[S]:
     """A part of the drawn events that still shows one of these kinds; no single event and no pair can be left out."""
-    path = _follow(world, ways, first, drawn, until)
+    path = _follow(world, ways, first, drawn, wanted)
     assert path is not None
     count = 0
     while count != len(path):
@@ -111,7 +111,7 @@ def _shortened(world: World[S], ways: Ways[S], first: S, drawn: list[Choice], un
             while place < len(path):
                 for other in range(place, len(path)) if left_out == 2 else (place,):
                     kept = [one for at, (one, _) in enumerate(path) if at not in (place, other)]
-                    shorter = _follow(world, ways, first, kept, until)
+                    shorter = _follow(world, ways, first, kept, wanted)
                     if shorter is not None:
                         path = shorter
                         break
@@ -120,9 +120,9 @@ def _shortened(world: World[S], ways: Ways[S], first: S, drawn: list[Choice], un
     return path
 
 
-def _follow(world: World[S], ways: Ways[S], first: S, events: list[Choice], until: Collection[str]) -> Path[S] | None:
-    """The way on which these events lead to one of these kinds, without those that are no longer possible; None if
-    they lead to none.
+def _follow(world: World[S], ways: Ways[S], first: S, events: list[Choice], wanted: frozenset[str]) -> Path[S] | None:
+    """These events without those that are not possible, each with the state after it, up to the first state that shows
+    one of these kinds; None if no state does.
     """
     state, path = first, []
     for choice in events:
@@ -132,7 +132,7 @@ def _follow(world: World[S], ways: Ways[S], first: S, events: list[Choice], unti
             continue
         state = states[place]
         path.append((choice, state))
-        if not set(until).isdisjoint(world.findings(state)):
+        if not wanted.isdisjoint(world.findings(state)):
             return path
     return None
 

@@ -303,7 +303,7 @@ class HeldMessages(Interception):
         Returns:
             As `end`.
         """
-        self._held = [(channel, message) for channel, message in self._held if channel.connected]
+        self._drop_lost()
         places = range(len(self._held))
         for place in reversed(places) if newest else places:
             channel, message = self._held[place]
@@ -316,11 +316,14 @@ class HeldMessages(Interception):
 
     def end(self, kernel: Kernel) -> list[tuple[int, int]]:
         """See `Interception.end`: all held messages arrive, in the order in which they were sent."""
-        held = [(channel, message) for channel, message in self._held if channel.connected]
-        self._held = []
+        self._drop_lost()
+        held, self._held = self._held, []
         for channel, message in held:
             kernel.schedule(kernel.now_us, channel, message)
         return [(channel.source, channel.owner) for channel, _ in held]
+
+    def _drop_lost(self) -> None:
+        self._held = [(channel, message) for channel, message in self._held if channel.connected]
 
 
 class Link:

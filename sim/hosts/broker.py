@@ -98,6 +98,7 @@ class Broker(Following):
     """
 
     __slots__ = (
+        "_checkpointing_us",
         "_clean",
         "_exits",
         "_loaded",
@@ -131,6 +132,8 @@ class Broker(Following):
         self.isr_expiration = IsrExpiration(self)
         self._stalled = False
         self.checkpointing = False
+        self._checkpointing_us = 0
+        """When the checkpoint task was first due."""
         self._loaded_us = 0
         self._clean: list[LogDirectory] = []
         """Directories with future replicas on the machine that had a marker when this process loaded its logs."""
@@ -450,8 +453,16 @@ class Broker(Following):
         """
         if not self.checkpointing:
             self.checkpointing = True
+            self._checkpointing_us = first_us
             for replica in self.replicas.values():
                 replica.storage.begin_hw_checkpoints(first_us, self.kernel.now_us)
+
+    def _create_replica(self, name: str) -> HostedReplica:
+        """`add_replica`, and checkpoint its HW with those of the others."""
+        replica = self.add_replica(name)
+        if self.checkpointing:
+            replica.storage.begin_hw_checkpoints(self._checkpointing_us, self.kernel.now_us)
+        return replica
 
     def _become_leader(self, replica: HostedReplica, decision: LeaderAndIsr) -> None:
         now_us, partition = self.kernel.now_us, replica.partition

@@ -540,9 +540,7 @@ class KRaftBroker(Broker):
         if replica is None:
             if self.node not in state.replicas or not self._can_create(state):
                 return
-            replica = self.add_replica(state.name)
-            if self.checkpointing:
-                replica.storage.begin_hw_checkpoints(self._published_us, self.kernel.now_us)
+            replica = self._create_replica(state.name)
         partition = replica.partition
         if self.node not in state.replicas:
             self._delete_replica(replica)

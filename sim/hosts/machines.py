@@ -502,14 +502,15 @@ class Machines:
     def _note_lost(self, broker: int, kind: steps.StepKind, loses: Loss) -> Mapping[str, list[Batch]]:
         """Make a machine lose batches, and record which batches of each log had been fsynced. Returns the lost ones."""
         damaged = kind in _DISK_DAMAGE
-        names = list(self.directories[broker].storages)
+        storages = self.directories[broker].storages
+        names = list(storages)
         if not damaged:
-            self._note_flushed(broker, self.directories[broker].storages, damaged=False)
+            self._note_flushed(broker, storages, damaged=False)
         lost = loses()
         if damaged:
-            storages = self.directories[broker].storages
-            self._note_flushed(broker, storages, damaged=True)
-            self._note_nothing_flushed(broker, [name for name in names if name not in storages])
+            left = self.directories[broker].storages
+            self._note_flushed(broker, left, damaged=True)
+            self._note_nothing_flushed(broker, [name for name in names if name not in left])
         for name, batches in lost.items():
             if batches:
                 self._lost.setdefault((broker, name), []).extend(batches)

@@ -84,7 +84,6 @@ class ZooKeeperBroker(Broker):
     """One incarnation of a ZooKeeper broker; see `sim.hosts.broker.Broker` for the arguments. Kafka: KafkaServer."""
 
     __slots__ = (
-        "_checkpointing_us",
         "_controller_epoch",
         "_decided_by",
         "_isr_announced_us",
@@ -108,8 +107,6 @@ class ZooKeeperBroker(Broker):
         self._metadata_sent = (0, 0)
         self._decided_by: dict[str, int] = {}
         """Partition -> epoch of the controller that made the decision which it has adopted."""
-        self._checkpointing_us = 0
-        """When its HW checkpoints began."""
         self._isr_changes: dict[str, None] = {}
         """The partitions whose ISRs it has changed since the last ISR change notification."""
         self._isr_changed_us = -1
@@ -371,7 +368,7 @@ class ZooKeeperBroker(Broker):
             if decision.leader_epoch <= leader_epoch or self.node not in decision.replicas:
                 self.reached(probes.DECISION_OUTDATED)
             else:
-                newer.append((self._created(decision.name) if known is None else known, decision))
+                newer.append((self._create_replica(decision.name) if known is None else known, decision))
         if len(newer) == 1:
             replica, decision = newer[0]
             self._apply_decision(replica, decision)
@@ -387,7 +384,7 @@ class ZooKeeperBroker(Broker):
                     self._apply_decision(replica, decision)
             self.end_changes()
         if newer:
-            self._begin_hw_checkpoints()
+            self._checkpoint_hw(self.kernel.now_us)
 
     def _apply_decision(self, replica: HostedReplica, decision: LeaderAndIsr) -> None:
         """Lead or follow; ignore a decision without a leader, or with one that is not alive in this broker's metadata.
@@ -403,19 +400,6 @@ class ZooKeeperBroker(Broker):
             self._become_follower(replica, decision)
         else:
             self.reached(probes.DECISION_DEAD_LEADER)
-
-    def _created(self, name: str) -> HostedReplica:
-        """A new replica of a partition besides the first."""
-        replica = self.add_replica(name)
-        if self.checkpointing:
-            replica.storage.begin_hw_checkpoints(self._checkpointing_us, self.kernel.now_us)
-        return replica
-
-    def _begin_hw_checkpoints(self) -> None:
-        """Begin with the HW checkpoints, unless they have begun."""
-        if not self.checkpointing:
-            self._checkpointing_us = self.kernel.now_us
-            self._checkpoint_hw(self._checkpointing_us)
 
     # The ISR.
 

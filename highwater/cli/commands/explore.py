@@ -148,10 +148,10 @@ def command(
         starts.check_file("--output", output, starts.EXPLORED)
     until = subject.meanings if strict else subject.violations
     found = (
-        search(subject.world, until=until, ends=subject.violations, most_states=most_states, time_limit=seconds)
+        search(world, until=until, ends=subject.violations, most_states=most_states, time_limit=seconds)
         if walks is None
         else walk(
-            subject.world,
+            world,
             until=until,
             walks=walks,
             most_events=walk_events or WALK_EVENTS,

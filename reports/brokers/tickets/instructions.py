@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 LONG_US: Final = 3_000_000
-"""A shorter time between two lines is not told."""
+"""Shorter times between two lines are left out."""
 
 
 def instructions(story: Story) -> list[str]:
@@ -27,7 +27,7 @@ def instructions(story: Story) -> list[str]:
         said = _ACTIONS[line.do](line.params) if line.do in _ACTIONS else f"{line.do} {dict(line.params)}."
         if line.do == "power-loss":
             said = _lose_power(story, line.params["brokers"], at_us)
-        parts = [_wait(line.when), _pause(line.after_us), said]
+        parts = [_wait(line.when), _delay(line.after_us), said]
         if text := " ".join(filter(None, parts)):
             found.append(text)
     return found
@@ -52,7 +52,7 @@ def _wait(pattern: Pattern | None) -> str:
     return ""
 
 
-def _pause(after_us: int) -> str:
+def _delay(after_us: int) -> str:
     return f"Wait {after_us / 1_000_000:g} s." if after_us >= LONG_US else ""
 
 

@@ -493,7 +493,7 @@ class ReplicationControlManager:
         if key == MIN_ISR:
             for state in self.image.partitions.values():
                 if (state.elr or state.last_known_elr) and state.name not in self._min_isrs:
-                    change = self._clears_elr(state, int(value))
+                    change = self._clearing_record(state, int(value))
                     if change:
                         self._host.reached(probes.ELR_CLEARED)
                         is_clear = change == "ClearElrRecord"
@@ -503,7 +503,7 @@ class ReplicationControlManager:
             self._change_rules = PartitionChangeRules(self._decide, self._host.reached, elr=self.elr_enabled)
         return NONE
 
-    def _clears_elr(self, state: PartitionRegistration, min_isr: int) -> str:
+    def _clearing_record(self, state: PartitionRegistration, min_isr: int) -> str:
         """The kind of record that a new ``min.insync.replicas`` adds for a partition with an ELR; empty for none."""
         enough = len(state.isr) >= min(min_isr, len(state.replicas))
         if not self.elr_enabled:

@@ -88,4 +88,5 @@ class ControllerContext:
 
     def raised(self, before: dict[str, int]) -> list[str]:
         """The partitions whose leader epoch is higher than `before`."""
-        return [name for name, epoch in before.items() if self.leader_epochs((name,))[name] > epoch]
+        after = self.leader_epochs(before)
+        return [name for name, epoch in before.items() if after[name] > epoch]

@@ -323,14 +323,14 @@ class KafkaController:
         Kafka: KafkaController#shutdownBroker (0.10.2), KafkaController.ControlledShutdown#doControlledShutdown
         (1.1-2.0), KafkaController#doControlledShutdown (2.6-3.9).
         """
-        if broker not in self.context.live:
+        context = self.context
+        if broker not in context.live:
             answer(BROKER_NOT_AVAILABLE, 0)
             return
-        if broker_epoch < self.context.live[broker] and self._decide.checks_broker_epochs.yes():
+        if broker_epoch < context.live[broker] and self._decide.checks_broker_epochs.yes():
             answer(STALE_BROKER_EPOCH, 0)
             return
-        self.context.shutting_down[broker] = None
-        context = self.context
+        context.shutting_down[broker] = None
         several = [name for name in context.partitions_on(broker) if len(context.states[name].replicas) > 1]
         led = [name for name in several if context.states[name].leader == broker]
         yield from self.partitions.elect_for_shutdown(led)

@@ -6,7 +6,8 @@ The decisions are in `sim.protocol.zookeeper.zk_operations`, the election algori
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from typing import Any
 
 from sim.protocol.zookeeper.controller_broker_request_batch import ControllerBrokerRequestBatch
 from sim.protocol.zookeeper.controller_context import ControllerContext
@@ -17,6 +18,7 @@ from sim.protocol.zookeeper.zk_operations import (
     ElectOffline,
     ElectPreferred,
     ElectReassigned,
+    Operation,
     RaiseEpoch,
     Steps,
     UpdateState,
@@ -133,19 +135,18 @@ class PartitionStateMachine:
         """
         self._context.states[name] = yield Assign(self._context.epoch, name, replicas)
 
-    def _elect(self, update: UpdateState) -> Steps:
-        """Run elections; a partition for which a leader is elected is online.
+    def _elect(self, update: UpdateState) -> Generator[Operation, Any, list[str]]:
+        """Run elections; a partition for which a leader is elected is online. Returns these partitions.
 
         Kafka: PartitionStateMachine#electLeaderForPartition (0.10.2), PartitionStateMachine#electLeaderForPartitions
         (1.1-2.0), ZkPartitionStateMachine#electLeaderForPartitions (2.6-3.9).
         """
         before = self._context.leader_epochs(update.names)
         yield from self.update_states(update)
-        for name in self._context.raised(before):
-            self._context.offline.discard(name)
+        elected = self._context.raised(before)
+        self._context.offline.difference_update(elected)
+        return elected
 
     def elect_and_send(self, update: UpdateState) -> Steps:
         """`_elect`, and send new leader epochs to replicas. Kafka: PartitionStateMachine#handleStateChanges."""
-        before = self._context.leader_epochs(update.names)
-        yield from self._elect(update)
-        self._requests.send_to_replicas(self._context.raised(before))
+        self._requests.send_to_replicas((yield from self._elect(update)))

@@ -202,15 +202,14 @@ class UpdateState(Operation):
         """See `Operation.apply`; returns the states afterwards.
 
         A version that has changed is read again, for that partition alone. Without fencing, a partition that a newer
-        controller has written is refused alone, and lacks in the result; with it, all are.
+        controller has written is refused alone, and is missing from the result; with fencing, or if each of them is
+        refused, `ControllerMovedError` is raised.
         """
 
         def change(state: LeaderAndIsr, registry: election.Registry) -> Change | None:
             return self.change(state, registry, decide, zookeeper.reached)
 
         fenced = decide.fences_controller_writes
-        if len(self.names) == 1:
-            return [zookeeper.update_state(self.controller_epoch, self.names[0], change, fenced=fenced)]
         found = []
         for name in self.names:
             try:
