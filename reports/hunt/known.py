@@ -151,6 +151,18 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
             (*_FEATURE_CHANGED, (frozenset({"min-isr-change"}), 1)),
         ),
         KnownFinding(
+            "min-isr-raised-late",
+            LOSS,
+            ("isr_response", "with-min-isr"),
+            ((frozenset({"min-isr-change"}), 1), (_DELAYS, 1)),
+        ),
+        KnownFinding(
+            "min-isr-applied-last",
+            LOSS,
+            ("config_replay", "before-topics"),
+            ((frozenset({"min-isr-change"}), 1), (_DEPARTURES, 1)),
+        ),
+        KnownFinding(
             "forgotten-expansion",
             LOSS,
             ("equal_partition_epoch", "keeps-pending-isr"),

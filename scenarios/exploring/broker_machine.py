@@ -322,6 +322,7 @@ class BrokerMachine:
             # Only a proposal reads these.
             partition.state.broker_epochs = {}
             partition.state.advances_hw = False
+        partition.answered_min_isr = 0  # min.insync.replicas does not change here.
         pending = host.manager.pending.get(NAME)
         frozen = (
             UP,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from scenarios.exploring.broker_machine import NAME
 from scenarios.exploring.freezing import Freezer
+from sim.protocol.kraft.alter_partition_manager import Result
 from sim.protocol.kraft.metadata import MIN_ISR, BrokerRegistration, MetadataImage, PartitionRegistration
 from sim.protocol.kraft.quorum_controller import QuorumController
 
@@ -178,9 +179,9 @@ class ControllerMachine:
         image.partitions[NAME] = _reordered(image.partitions[NAME], self._brokers)
         return Decided(self._number(image), tuple([self._record(one) for one in host.records]), error, reply)
 
-    def _sorted(self, result: tuple[str, tuple[int, ...], int, int]) -> tuple[str, tuple[int, ...], int, int]:
-        error, isr, partition_epoch, leader_epoch = result
-        return error, tuple(sorted(isr)), partition_epoch, leader_epoch
+    def _sorted(self, result: Result) -> Result:
+        error, isr, partition_epoch, leader_epoch, min_isr = result
+        return error, tuple(sorted(isr)), partition_epoch, leader_epoch, min_isr
 
     def _record(self, record: Record) -> int:
         if isinstance(record, PartitionRegistration):

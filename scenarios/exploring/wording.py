@@ -51,7 +51,7 @@ def _arrival(cluster: Cluster, number: int) -> str:
         epochs = f"leader epoch {item.leader_epoch}, partition epoch {item.partition_epoch}"
         return f"the controller receives AlterPartition of broker {message.broker}: ISR {_list(item.isr)}, {epochs}"
     if kind is Altered:
-        error, isr, _, _ = cluster.machine.payload(message.payload)
+        error, isr, *_ = cluster.machine.payload(message.payload)
         return f"broker {message.broker} receives its AlterPartition response: {error or 'ISR ' + _list(isr)}"
     if kind is Register:
         clean = "after a clean stop" if message.clean_epoch >= 0 else "after an unclean stop"

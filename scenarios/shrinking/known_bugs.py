@@ -96,6 +96,8 @@ FINDINGS: Final = (
     DocumentedBug("last_candidate", "remembered", ("elr-enabled",), ("no-progress",)),
     DocumentedBug("offline_replica", "refused", ("isr-with-failed-directory",), ("no-progress",)),
     DocumentedBug("min_isr_change_while_disabled", "clears-if-enough", ("elr-kept-while-disabled",)),
+    DocumentedBug("isr_response", "with-min-isr", ("min-isr-raised-late",)),
+    DocumentedBug("config_replay", "before-topics", ("min-isr-applied-last",)),
     DocumentedBug("newer_fetch", "refused", ("counted-after-removal",)),
     DocumentedBug("recreated_reply", "dropped", ("recreated-topic",)),
     DocumentedBug("removed_directory", "unclean", ("removed-directory",)),

@@ -6,7 +6,7 @@ record. From then on it serves requests and follows leaders, fenced or not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from sim.environment.log_directories import FutureReplica
@@ -445,7 +445,12 @@ class KRaftBroker(Broker):
         return record.name in directory.storages
 
     def _replay(self) -> None:
-        """Replay received records, then act on the resulting state. Kafka: BrokerMetadataPublisher#onMetadataUpdate."""
+        """Replay received records, then act on the resulting state.
+
+        Rule ``config_replay`` decides when configuration changes apply. The first records that a broker replays have
+        its configuration at the start.
+        Kafka: BrokerMetadataPublisher#onMetadataUpdate.
+        """
         image = self.image
         names: dict[str, None] = {}
         fresh = self._log[image.offset : self._published_end()]
@@ -453,12 +458,26 @@ class KRaftBroker(Broker):
             return
         self._recorder.record(steps.Metadata(steps.REPLAYED_METADATA, self.node, image.offset, fresh))
         begins = image.offset == 0
-        live = self._read(fresh, names)
+        changed: dict[str, Any] = {}
+        live = self._read(fresh, names, changed)
+        last = bool(changed) and bool(names) and not begins and self.decide.applies_configs_last.yes()
+        if not last:
+            self._apply_configs(changed)
         if begins and self.directories.futures:
             self._recover_futures()
         states = [image.partitions[name] for name in names]
         if states or live != self.live:
             self._set_metadata(states, live)
+        self._apply_decisions(states)
+        if last:
+            self._apply_configs(changed)
+
+    def _apply_configs(self, changed: Mapping[str, Any]) -> None:
+        for key, value in changed.items():
+            self.on_config_changed((key, value))
+
+    def _apply_decisions(self, states: list[PartitionRegistration]) -> None:
+        """Act on new states of partitions, and on deleted topics. Kafka: ReplicaManager#applyDelta."""
         if not self._deleted and len(states) < 2:
             for state in states:
                 self._apply_decision(state)
@@ -498,10 +517,11 @@ class KRaftBroker(Broker):
         self._deleted.clear()
         self.network.note_broker_change()
 
-    def _read(self, fresh: list[Record], names: dict[str, None]) -> dict[int, int]:
-        """Read records into the image, and note the partitions that they change; returns the live brokers."""
+    def _read(self, fresh: list[Record], names: dict[str, None], changed: dict[str, Any]) -> dict[int, int]:
+        """Read records into the image, and note the partitions and the configuration that they change; returns the live
+        brokers.
+        """
         image = self.image
-        changed: dict[str, Any] = {}
         brokers_changed = False
         for record in fresh:
             image.replay(record)
@@ -513,9 +533,6 @@ class KRaftBroker(Broker):
                 changed[record.key] = record.value
             else:
                 brokers_changed = True
-        if changed:
-            for key, value in changed.items():
-                self.on_config_changed((key, value))
         if not brokers_changed:
             return self.live
         return {broker: entry.broker_epoch for broker, entry in image.brokers.items() if not entry.fenced}

@@ -196,6 +196,8 @@ class Decisions:
         self.recovery_takes_first = self._on(rules.unclean_recovery == "first-replies")
         self.holds_small_isr = self._on(rules.isr_floor == "min-isr")
         self.keeps_pending_isr = self._on(rules.equal_partition_epoch == "keeps-pending-isr")
+        self.applies_configs_last = self._on(rules.config_replay == "after-topics")
+        self.adopts_answered_min_isr = self._on(rules.isr_response == "with-min-isr")
 
     def _on(self, answer: bool) -> Decision:
         decision = Decision(answer=answer)

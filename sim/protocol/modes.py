@@ -192,6 +192,8 @@ _HW: Final = Rules(
     unclean_recovery="election",
     isr_floor="none",
     equal_partition_epoch="replaces-pending-isr",
+    isr_response="without-min-isr",
+    config_replay="after-topics",
 )
 _KIP101: Final = _HW.override(
     {
@@ -314,6 +316,8 @@ _ELR_REPAIRED: Final = _ELR_4_3.override(
         "min_isr_change": "clears-if-enough",
         "min_isr_change_while_disabled": "clears-if-enough",
         "equal_partition_epoch": "keeps-pending-isr",
+        "isr_response": "with-min-isr",
+        "config_replay": "before-topics",
         "recreated_reply": "dropped",
         "newer_fetch": "refused",
     }

@@ -800,6 +800,26 @@ class Rules:
             KRAFT,
         ),
     ]
+    isr_response: Annotated[
+        Literal["without-min-isr", "with-min-isr"],
+        RuleSpec(
+            "What the response to AlterPartition has: the ISR, which the leader compares with the min.insync.replicas "
+            "that it has applied, perhaps a lower one than the controller's, which decides who is in the ELR; or also "
+            "the controller's min.insync.replicas, by which the leader goes until it has replayed the ISR.",
+            "ReplicationControlManager.alterPartition, Partition.handleAlterPartitionUpdate 3.9 to 4.4; no release",
+            KRAFT,
+        ),
+    ]
+    config_replay: Annotated[
+        Literal["after-topics", "before-topics"],
+        RuleSpec(
+            "When a broker applies the configuration changes of metadata records that it replays together: after those "
+            "of partitions, so that a leader may act on a smaller ISR before it applies the min.insync.replicas that "
+            "was raised before; or before those of partitions.",
+            "BrokerMetadataPublisher.onMetadataUpdate 3.9 to 4.4; no release",
+            KRAFT,
+        ),
+    ]
     mutant: str = NO_MUTANT
     added: tuple[tuple[str, str], ...] = ()
 

@@ -126,6 +126,24 @@ CAUSES: Final[dict[str, Cause]] = {
         "registers after an unclean shutdown, because the feature is enabled now, and then nobody can be elected.",
         "We found no ticket.",
     ),
+    "isr_response": Cause(
+        ("Partition#handleAlterPartitionUpdate", "PartitionChangeBuilder#maybePopulateTargetElr"),
+        "The controller compares the ISR with the min.insync.replicas of its metadata, and keeps a replica that leaves "
+        "a smaller ISR eligible. The leader adopts the ISR from the response to AlterPartition, which has no "
+        "min.insync.replicas, and compares it with the value that it has replayed. If that one is lower, the HW "
+        "advances without the eligible replica, and acks=all is answered.",
+        "We found no ticket. KIP-966 requires that the HW advances only if the ISR has min.insync.replicas members "
+        "(KAFKA-15583, PR 14594); KAFKA-16540 removes values of single brokers, because brokers that disagree about "
+        "them break the invariants of KIP-966.",
+    ),
+    "config_replay": Cause(
+        ("BrokerMetadataPublisher#onMetadataUpdate",),
+        "It applies all changes of partitions (ReplicaManager#applyDelta) before those of configurations "
+        "(DynamicConfigPublisher#onMetadataUpdate), also if the record of min.insync.replicas is the earlier one. "
+        "Partition#makeLeader adopts the smaller ISR, advances the HW and completes acks=all by the former value.",
+        "We found no ticket. KIP-966 requires that the HW advances only if the ISR has min.insync.replicas members "
+        "(KAFKA-15583, PR 14594).",
+    ),
     "newer_fetch": Cause(
         ("Replica#updateFetchStateOrThrow", "PartitionChangeBuilder#triggerLeaderEpochBumpForIsrShrinkIfNeeded"),
         "A fetch has the broker epoch of its sender. The leader refuses it only if that is lower than the one in its "

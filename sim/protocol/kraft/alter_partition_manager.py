@@ -13,8 +13,9 @@ from sim.protocol.messages import NO_EPOCH, NONE, OPERATION_NOT_ATTEMPTED
 RETRY_US: Final = 50_000
 """Back-off after a request that failed as a whole."""
 
-Result = tuple[str, tuple[int, ...], int, int]
-"""(error, ISR, partition epoch, leader epoch) at the controller"""
+Result = tuple[str, tuple[int, ...], int, int, int]
+"""(error, ISR, partition epoch, leader epoch, effective ``min.insync.replicas``) at the controller; rule
+``isr_response`` decides whether the leader learns the last one."""
 
 
 class Proposer(Protocol):
@@ -23,7 +24,7 @@ class Proposer(Protocol):
     name: str
 
     def isr_persisted(
-        self, isr: tuple[int, ...], partition_epoch: int, now_us: int, *, leader_epoch: int = NO_EPOCH
+        self, isr: tuple[int, ...], partition_epoch: int, now_us: int, *, leader_epoch: int = NO_EPOCH, min_isr: int = 0
     ) -> None:
         """See `Partition.isr_persisted`."""
 
@@ -128,10 +129,10 @@ class AlterPartitionManager:
                 continue
             del self.pending[change.name]
             partition = self._proposers.pop(change.name)
-            refusal, isr, partition_epoch, leader_epoch = results[change.name]
+            refusal, isr, partition_epoch, leader_epoch, min_isr = results[change.name]
             if refusal:
                 partition.isr_refused(refusal, now_us)
             else:
-                partition.isr_persisted(isr, partition_epoch, now_us, leader_epoch=leader_epoch)
+                partition.isr_persisted(isr, partition_epoch, now_us, leader_epoch=leader_epoch, min_isr=min_isr)
         self.in_flight = None
         self.send()

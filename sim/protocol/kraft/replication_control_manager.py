@@ -261,7 +261,7 @@ class ReplicationControlManager:
                 self._host.reached(probes.ALTER_ELECTS)
                 results[name] = _refused(NEW_LEADER_ELECTED)
             else:
-                results[name] = (NONE, after.isr, after.partition_epoch, after.leader_epoch)
+                results[name] = (NONE, after.isr, after.partition_epoch, after.leader_epoch, self.min_isr(after))
         self._commit(records)
         return NONE, results
 
@@ -603,4 +603,4 @@ def _discard_probe(_: int) -> None:
 
 
 def _refused(error: str) -> Result:
-    return error, (), -1, -1
+    return error, (), -1, -1, 0

@@ -71,7 +71,9 @@ class Partition(ReadableReplica):
         state: the ISR and its pending change.
         followers: the other replicas, while this broker leads.
         delayed: writes that wait for the HW.
-        min_insync_replicas: effective ``min.insync.replicas`` (rule ``min_isr_cap``).
+        min_insync_replicas: effective ``min.insync.replicas`` (rules ``min_isr_cap`` and ``isr_response``).
+        answered_min_isr: that of the controller, with an ISR which the leader knows from a response to AlterPartition
+            and has not replayed; 0 otherwise.
         process: see `host`.
         cached: its entries in the fetch sessions of its followers.
     """
@@ -79,6 +81,7 @@ class Partition(ReadableReplica):
     __slots__ = (
         "_configured_min_isr",
         "_membership",
+        "answered_min_isr",
         "broker",
         "cached",
         "delayed",
@@ -108,6 +111,7 @@ class Partition(ReadableReplica):
         self.process = host
         self.broker = broker
         self.min_insync_replicas = self._configured_min_isr = min_insync_replicas
+        self.answered_min_isr = 0
         self.leader = NO_LEADER
         self.partition_epoch = -1
         self.replicas: tuple[int, ...] = ()
@@ -209,17 +213,21 @@ class Partition(ReadableReplica):
             and self.decide.keeps_pending_isr.yes()
         ):
             self.state.commit(decision.isr)
-        if len(decision.replicas) != len(self.replicas):
+        if self.answered_min_isr or len(decision.replicas) != len(self.replicas):
+            self.answered_min_isr = 0
             self.replicas = decision.replicas
-            self._cap_min_isr()
+            self._find_min_isr()
         self.replicas = decision.replicas
         self.partition_epoch = decision.partition_epoch
 
-    def _cap_min_isr(self) -> None:
+    def _find_min_isr(self) -> None:
         """Kafka: Partition#effectiveMinIsr (3.9-4.4)."""
         value = self._configured_min_isr
         if len(self.replicas) < value and self.decide.caps_min_isr.yes():
             value = len(self.replicas)
+        answered = self.answered_min_isr
+        if answered and answered != value and self.decide.adopts_answered_min_isr.yes():
+            value = answered
         self.min_insync_replicas = value
 
     # Writes.
@@ -486,7 +494,7 @@ class Partition(ReadableReplica):
         Kafka: UnifiedLog#updateConfig (3.9-4.4), Log#updateConfig (1.1-2.6).
         """
         self._configured_min_isr = value
-        self._cap_min_isr()
+        self._find_min_isr()
 
     # The ISR.
 
@@ -569,12 +577,13 @@ class Partition(ReadableReplica):
         return self.state.locked
 
     def isr_persisted(
-        self, isr: tuple[int, ...], partition_epoch: int, now_us: int, *, leader_epoch: int = NO_EPOCH
+        self, isr: tuple[int, ...], partition_epoch: int, now_us: int, *, leader_epoch: int = NO_EPOCH, min_isr: int = 0
     ) -> None:
         """Adopt the proposed ISR, now persisted; the HW may advance (KAFKA-13091).
 
         The result is ignored if something newer came first: metadata, a newer partition epoch or, if the controller's
-        response has one, another leader epoch. After a no-op change the partition epoch is unchanged.
+        response has one, another leader epoch. After a no-op change the partition epoch is unchanged. `min_isr` is the
+        controller's, 0 if unknown: rule ``isr_response`` decides whether the leader adopts it, too.
         Kafka: Partition#handleAlterPartitionUpdate (3.9-4.4).
         """
         if not self.state.pending or partition_epoch < self.partition_epoch:
@@ -582,6 +591,9 @@ class Partition(ReadableReplica):
         if leader_epoch not in (NO_EPOCH, self.leader_epoch):
             return
         self.partition_epoch = partition_epoch
+        if min_isr:
+            self.answered_min_isr = min_isr
+            self._find_min_isr()
         self._end_proposal(isr)
         if self.decide.asks_controller.answer or self.state.advances_hw:
             self.advance_hw(now_us)

@@ -266,3 +266,29 @@ def test_a_controller_resigns_when_one_of_its_events_throws() -> None:
     world.run(5)
     assert control.epoch == 2
     assert state(world).leader == 0
+
+
+@pytest.mark.parametrize(("value", "hw"), [("after-topics", 1), ("before-topics", 0)])
+def test_a_smaller_isr_is_replayed_together_with_a_larger_min_isr(value: str, hw: int) -> None:
+    config: dict[str, Value] = {"min.insync.replicas": 1}
+    world = World("elr-4.3", brokers=2, rules={"config_replay": value}, config=config).ready()
+    world.cluster.links.cut(1, 2)
+    world.write(seconds=0.1)
+    world.cluster.links.cut(1, 0)
+    world.cluster.administrator.set_config("min.insync.replicas", 2)
+    world.run(0.1)
+    world.cluster.shut_down(2)
+    world.run(0.1)
+    world.cluster.links.heal(1, 0)
+    world.run(3)
+    assert (state(world).isr, state(world).elr) == ((1,), (2,))
+    leader = process(world, 1).partition
+    assert leader is not None
+    assert (leader.state.isr, leader.min_insync_replicas, leader.hw) == ((1,), 2, hw)
+
+
+def test_without_partitions_a_configuration_is_applied_at_once() -> None:
+    world = kraft()
+    world.cluster.administrator.set_config("min.insync.replicas", 3)
+    world.run(1)
+    assert all(process(world, broker).settings.min_insync_replicas == 3 for broker in (1, 2, 3))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sim.protocol.decisions import Decisions
-from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem
+from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, Result
 from sim.protocol.kraft.metadata import MetadataImage, PartitionRegistration, Record, Value
 from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.quorum_messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
@@ -151,7 +151,7 @@ class QuorumHost:
         partition_epoch: int | None = None,
         broker_epochs: Mapping[int, int] | None = None,
         recovering: bool = False,
-    ) -> tuple[str, tuple[int, ...], int, int]:
+    ) -> Result:
         """A leader wants another ISR; what is not given is as the controller knows it. Returns its result."""
         state, brokers = self.image.partitions.get(name, NOTHING), self.image.brokers
         sender = state.leader if by is None else by
@@ -166,7 +166,7 @@ class QuorumHost:
         )
         own = brokers[sender].broker_epoch if broker_epoch is None else broker_epoch
         error, results = self.controller.alter_partition(sender, own, [change])
-        return (error, (), -1, -1) if error else results[name]
+        return (error, (), -1, -1, 0) if error else results[name]
 
     def answer(self, broker: int, last_epoch: int, leo: int, **changed: int) -> None:
         """A replica answers GetReplicaLogInfo."""

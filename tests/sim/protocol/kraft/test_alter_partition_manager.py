@@ -41,21 +41,21 @@ def test_a_change_is_sent_and_decided() -> None:
     host = Broker()
     one = leading(host)
     assert host.of("alter") == [(["t-0"], [(1, 2)])]
-    host.sender.on_reply(NONE, {"t-0": (NONE, (1, 2), 2, 1)}, 0)
+    host.sender.on_reply(NONE, {"t-0": (NONE, (1, 2), 2, 1, 0)}, 0)
     assert (one.state.isr, one.state.pending, host.sender.pending, host.sender.in_flight) == ((1, 2), (), {}, None)
 
 
 def test_a_refused_change_is_told_and_makes_room_for_another() -> None:
     host = Broker()
     one = leading(host)
-    host.sender.on_reply(NONE, {"t-0": (INVALID_UPDATE_VERSION, (), -1, -1)}, 0)
+    host.sender.on_reply(NONE, {"t-0": (INVALID_UPDATE_VERSION, (), -1, -1, 0)}, 0)
     assert (one.state.isr, one.state.pending, host.sender.pending) == ((1,), (1, 2), {})
 
 
 def test_an_error_that_the_partition_retries_is_sent_once_more() -> None:
     host = Broker()
     leading(host)
-    host.sender.on_reply(NONE, {"t-0": ("UNKNOWN_SERVER_ERROR", (), -1, -1)}, 0)
+    host.sender.on_reply(NONE, {"t-0": ("UNKNOWN_SERVER_ERROR", (), -1, -1, 0)}, 0)
     assert host.of("alter") == [(["t-0"], [(1, 2)])] * 2
 
 
@@ -74,7 +74,7 @@ def test_a_change_proposed_while_one_is_under_way_is_refused_at_once() -> None:
     one.become_leader(decision(epoch=2, isr=(1,)), LAG_US)
     one.follower_fetched(3, -1, 0, 2, LAG_US)
     assert (one.state.pending, len(host.of("alter")), len(host.of("isr"))) == ((), 1, 2)
-    host.sender.on_reply(NONE, {"t-0": (NONE, (1, 2), 2, 1)}, 0)
+    host.sender.on_reply(NONE, {"t-0": (NONE, (1, 2), 2, 1, 0)}, 0)
     assert one.state.isr == (1,)
     one.follower_fetched(3, -1, 0, 2, LAG_US)
     assert one.state.pending == (1, 3)

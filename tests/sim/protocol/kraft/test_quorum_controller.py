@@ -539,7 +539,8 @@ def test_an_unclean_shutdown_leaves_even_an_isr_that_is_held() -> None:
 
 
 def test_an_isr_change_is_answered_with_how_things_stand() -> None:
-    assert three().request(1, 2) == (NONE, (1, 2), 1, 0)
+    assert three().request(1, 2) == (NONE, (1, 2), 1, 0, 2)
+    assert three(min_isr=4).request(1, 2) == (NONE, (1, 2), 1, 0, 3)
 
 
 def test_a_stale_sender_is_refused_as_a_whole() -> None:

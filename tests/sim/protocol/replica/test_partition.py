@@ -25,6 +25,7 @@ from sim.protocol.messages import (
     LeaderAndIsr,
 )
 from sim.protocol.modes import MODES
+from sim.protocol.replica.partition import Partition
 from tests.sim.protocol.recording import (
     HW,
     KIP101,
@@ -279,6 +280,50 @@ def test_the_record_of_an_answered_change_meets_a_newer_proposal(value: str, pen
     assert one.hw == hw
     one.isr_persisted((1, 2, 3), 3, 2 * LAG_US, leader_epoch=1)
     assert one.state.isr == ((1, 2, 3) if pending else (1, 2))
+
+
+def shrunk(value: str, min_isr: int) -> Partition:
+    """A leader whose min.insync.replicas is 1, with one record that broker 2 lacks. It knows from the response to
+    AlterPartition that the ISR is broker 1 alone, and that the controller's min.insync.replicas is `min_isr`.
+    """
+    rules = MODES["elr-4.3"].rules.override({"isr_response": value})
+    one = partition(Recorder(), rules, min_insync_replicas=1)
+    one.become_leader(LeaderAndIsr("t-0", 1, 1, (1, 2), 1, (1, 2, 3)), 0)
+    one.produce(produce(0), 0)
+    one.shrink_isr(LAG_US + 1)
+    one.isr_persisted((1,), 2, LAG_US + 1, leader_epoch=1, min_isr=min_isr)
+    assert one.state.isr == (1,)
+    return one
+
+
+@pytest.mark.parametrize(
+    ("value", "min_isr", "hw"), [("without-min-isr", 2, 1), ("with-min-isr", 2, 0), ("with-min-isr", 1, 1)]
+)
+def test_an_isr_that_the_leader_knows_from_a_response_only(value: str, min_isr: int, hw: int) -> None:
+    one = shrunk(value, min_isr)
+    assert one.hw == hw
+    one.set_min_isr(min_isr)
+    one.become_leader(LeaderAndIsr("t-0", 1, 1, (1,), 2, (1, 2, 3)), LAG_US + 2)
+    assert (one.answered_min_isr, one.min_insync_replicas, one.hw) == (0, min_isr, hw)
+
+
+def test_the_answered_min_isr_counts_until_its_isr_is_replayed() -> None:
+    one = shrunk("with-min-isr", 2)
+    one.set_min_isr(3)  # Earlier values, replayed late.
+    one.set_min_isr(1)
+    one.become_leader(LeaderAndIsr("t-0", 1, 1, (1, 2), 1, (1, 2, 3)), LAG_US + 2)  # Outdated.
+    assert (one.min_insync_replicas, one.hw) == (2, 0)
+    one.become_leader(LeaderAndIsr("t-0", 1, 1, (1,), 2, (1, 2, 3)), LAG_US + 2)
+    assert (one.min_insync_replicas, one.hw) == (1, 1)
+
+
+def test_an_answered_min_isr_may_be_lower_than_the_leaders() -> None:
+    one = partition(Recorder(), MODES["elr-repaired"].rules, min_insync_replicas=2)
+    one.become_leader(LeaderAndIsr("t-0", 1, 1, (1, 2), 1, (1, 2, 3)), 0)
+    one.produce(produce(0), 0)
+    one.shrink_isr(LAG_US + 1)
+    one.isr_persisted((1,), 2, LAG_US + 1, leader_epoch=1, min_isr=1)
+    assert (one.min_insync_replicas, one.hw) == (1, 1)
 
 
 @pytest.mark.parametrize(("partition_epoch", "leader_epoch"), [(0, NO_EPOCH), (5, 2)])

@@ -23,7 +23,7 @@ class Waiting:
         self.error: str | None = None
 
     def isr_persisted(
-        self, isr: tuple[int, ...], partition_epoch: int, now_us: int, *, leader_epoch: int = NO_EPOCH
+        self, isr: tuple[int, ...], partition_epoch: int, now_us: int, *, leader_epoch: int = NO_EPOCH, min_isr: int = 0
     ) -> None:
         """See `Partition`."""
 
@@ -69,7 +69,7 @@ class Sending:
             self._submit(str(name), SOME_ISR)
 
     def _results(self, error: str = NONE) -> dict[str, Result]:
-        return {change.name: (error, change.isr, 1, 0) for change in self.requests[-1]}
+        return {change.name: (error, change.isr, 1, 0, 0) for change in self.requests[-1]}
 
     def answer(self, op: Fields) -> None:
         """Answer as a controller that accepts the changes."""

@@ -281,7 +281,7 @@ class Leading(RecordingHost):
     def _reply(self, error: str, partition_epoch: int = -1) -> None:
         change = self.requested
         assert change is not None
-        result = (error, change.isr, partition_epoch, change.leader_epoch)
+        result = (error, change.isr, partition_epoch, change.leader_epoch, 0)
         self.sender.on_reply(NONE, {self.partition.name: result}, self.now_us)
 
     def alter_partition_ok(self, op: Fields) -> None:

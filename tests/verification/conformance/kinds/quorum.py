@@ -136,7 +136,7 @@ def _alter(world: World, op: Fields) -> Seen:
         broker_epoch = world.host.image.brokers[by].broker_epoch - 1
     before = len(world.host.records)
     world.before_alter = world.host.image.partitions[name]
-    error, isr, partition_epoch, leader_epoch = world.host.request(
+    error, isr, partition_epoch, leader_epoch, _ = world.host.request(
         *ours(op["new_isr"]),
         name=name,
         by=by,

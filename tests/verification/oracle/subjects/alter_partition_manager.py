@@ -95,7 +95,7 @@ class Broker:
     def answer(self, error: str, results: list[list[Any]]) -> None:
         if self._manager.in_flight is not None:
             decided = {
-                str(partition): (refusal if refusal != "NONE" else NONE, tuple(isr), partition_epoch, leader_epoch)
+                str(partition): (refusal if refusal != "NONE" else NONE, tuple(isr), partition_epoch, leader_epoch, 0)
                 for partition, refusal, isr, leader_epoch, partition_epoch in results
             }
             self._manager.on_reply(error if error != "NONE" else NONE, decided, self._now_us)
@@ -121,7 +121,9 @@ class Leader:
         self.name = name
         self._broker = broker
 
-    def isr_persisted(self, isr: tuple[int, ...], partition_epoch: int, now_us: int, *, leader_epoch: int = -1) -> None:
+    def isr_persisted(
+        self, isr: tuple[int, ...], partition_epoch: int, now_us: int, *, leader_epoch: int = -1, min_isr: int = 0
+    ) -> None:
         """See `sim.protocol.kraft.alter_partition_manager.Proposer`."""
         self._broker.ended(self.name, "NONE", sorted(isr), leader_epoch, partition_epoch)
 

@@ -280,7 +280,7 @@ class Driver:
     def _decide(self, error: str, leader_epoch: int, partition_epoch: int) -> None:
         changes = self.host.manager.in_flight
         if changes:
-            result = (error, changes[0].isr, partition_epoch, leader_epoch)
+            result = (error, changes[0].isr, partition_epoch, leader_epoch, 0)
             self.host.manager.on_reply(NONE, {"t": result}, self.host.now_us)
 
     def state(self) -> list[Any]:

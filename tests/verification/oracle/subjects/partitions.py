@@ -115,6 +115,7 @@ class Broker:
                     wanted.get(str(number), (partition.LOCAL,)),
                     partition_epoch,
                     leader_epoch,
+                    0,
                 )
                 for number, refusal, leader_epoch, partition_epoch in results
             }
