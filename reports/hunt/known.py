@@ -83,6 +83,7 @@ _DEPARTURES: Final = _DELAYS | {
     "rack-cut",
 }
 """Kinds of fault by which a broker leaves the ISR, or loses leadership."""
+_LOSSY_ENDS: Final = frozenset({"power-loss", "disk-replaced", "corrupt-tail", "power-domain-loss", "host-loss"})
 _DIRECTORY_FAILURES: Final = frozenset({"directory-failure", "directory-unrepaired", "directory-replaced"})
 _ELR_DROPS: Final = ("elr_outside_assignment", "dropped")
 _ELR_KEPT: Final = ("disabled_elr", "kept")
@@ -149,6 +150,12 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
             LOSS,
             ("min_isr_change_while_disabled", "clears-if-enough"),
             (*_FEATURE_CHANGED, (frozenset({"min-isr-change"}), 1)),
+        ),
+        KnownFinding(
+            "elr-kept-after-unclean-shutdown",
+            LOSS,
+            ("unclean_shutdown_while_disabled", "leaves-elr"),
+            ((frozenset({"feature-change"}), 1), (_LOSSY_ENDS, 1)),
         ),
         KnownFinding(
             "min-isr-raised-late",

@@ -189,6 +189,7 @@ class Decisions:
         self.marks_unloaded_clean = self._on(rules.clean_shutdown_file == "always")
         self.min_isr_change = self._of("min_isr_change")
         self.clears_disabled_elr = self._on(rules.min_isr_change_while_disabled == "clears-if-enough")
+        self.leaves_disabled_elr = self._on(rules.unclean_shutdown_while_disabled == "leaves-elr")
         self.unclean_registration_changes = self._on(rules.unclean_registration == "transitions")
         self.keeps_fenced_sessions = self._on(rules.fenced_session == "kept")
         self.lifecycle_backs_off = self._on(rules.lifecycle_retry == "back-off")

@@ -742,6 +742,17 @@ class Rules:
             ELR,
         ),
     ]
+    unclean_shutdown_while_disabled: Annotated[
+        Literal["keeps-elr", "leaves-elr"],
+        RuleSpec(
+            "Whether a broker leaves the ELR if it registers after an unclean shutdown while the feature "
+            "eligible.leader.replicas.version is disabled: no, so that it is elected if the last member leaves the "
+            "ISR, or once the feature is enabled again, whatever its disk has lost; or yes.",
+            "ReplicationControlManager.handleBrokerShutdown, PartitionChangeBuilder.isValidNewLeader (4.0 to 4.4); no "
+            "release",
+            ELR,
+        ),
+    ]
     unclean_registration: Annotated[
         Literal["removes", "transitions"],
         RuleSpec(

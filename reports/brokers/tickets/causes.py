@@ -111,6 +111,16 @@ CAUSES: Final[dict[str, Cause]] = {
         "of the ELR lack.",
         "We found no ticket. Kafka's manual says that downgrades are safe (PR 18898).",
     ),
+    "unclean_shutdown_while_disabled": Cause(
+        ("ReplicationControlManager#handleBrokerShutdown", "PartitionChangeBuilder#isValidNewLeader"),
+        "When a broker registers after an unclean shutdown, it leaves its ELRs only while the feature "
+        "eligible.leader.replicas.version is enabled. But when the feature is disabled, a partition keeps its ELR "
+        "until it changes. If that change is that the last member leaves the ISR, a member of the ELR is elected "
+        "before the ELR is cleared, whatever the level of the feature is. So a broker whose disk lost records is "
+        "elected.",
+        "We found no ticket. Kafka's manual says that downgrades are safe (PR 18898), and KIP-966 that the controller "
+        "ignores the ELR after a downgrade of metadata.version.",
+    ),
     "disabled_elr": Cause(
         ("PartitionChangeBuilder#maybeUpdateRecordElr",),
         "If the feature eligible.leader.replicas.version is disabled, it empties the ELR with the next change of the "

@@ -48,6 +48,8 @@ class _Writer:
     def __init__(self, story: Story) -> None:
         self._story = story
         self._paused: int | None = None
+        # Brokers that lost all batches in a power loss, and are down.
+        self._emptied: set[int] = set()
         self._divergence = False
         self._now_us = 0
         self._deleted = False
@@ -145,6 +147,7 @@ class _Writer:
 
     def start(self, params: Mapping[str, Any]) -> list[str]:
         """Start the broker, and wait until it is unfenced."""
+        self._emptied.discard(params["broker"])
         return [f'note "start broker {params["broker"]}"', f"run {params['broker']}"]
 
     def reassign(self, params: Mapping[str, Any]) -> list[str]:
@@ -164,7 +167,10 @@ class _Writer:
             raise InputError(f"{self._story.scenario.name}: a cut link without the leader has no counterpart")
         (follower,) = ends - {leader}
         if follower not in isr:
-            return ['note "throttle replication"', f"throttle {leader}"]
+            said = ['note "throttle replication"', f"throttle {leader}"]
+            if follower in self._emptied:  # The leader's first batch has to be one that fills the quota.
+                said.append(f'truncate -s 0 "$(log_of {follower})/00000000000000000000.log" # The filler is lost, too.')
+            return said
         self._paused = follower
         return [f'note "pause broker {follower}"', f'kill -STOP "$(node {follower})"', "sleep 2"]
 
@@ -183,6 +189,8 @@ class _Writer:
     def lose_power(self, params: Mapping[str, Any]) -> list[str]:
         """Kill the brokers, and cut from their logs what the simulation loses."""
         brokers = list(params["brokers"])
+        first = next(iter(self._story.batches))
+        self._emptied.update(one for one in brokers if self._story.lost_from(one, self._now_us) == first)
         ends = " ".join(f"{one}:{self._story.lost_from(one, self._now_us)}" for one in brokers)
         ids = " ".join(map(str, brokers))
         return [f'note "brokers {ids} lose power, and what they have not flushed"', f"lose_power {ends}"]

@@ -145,13 +145,17 @@ class QuorumController(ReplicationControlManager):
         """Changes of partitions before a new incarnation is registered; for those `missing` its shutdown was unclean.
 
         After an unclean shutdown each partition is changed once for its ISR and once for each time that Kafka counts
-        the broker into its ELR, all starting from the same state.
+        the broker into its ELR, all starting from the same state. While the feature is disabled, rule
+        ``unclean_shutdown_while_disabled`` decides whether it leaves the ELR, too.
         Kafka: ReplicationControlManager#handleBrokerShutdown (4.1-4.4),
         ReplicationControlManager#handleBrokerUncleanShutdown (3.9).
         """
         records: list[Record] = []
         for state in self.image.partitions.values():
             is_clean = clean and state.name not in missing
+            if not is_clean and self._leaves_disabled_elr(state, broker):
+                records.append(self._removed_from_lists(state, broker))
+                continue
             counts = not is_clean and self.tracks_elr(state)
             changes = int(broker in state.isr) + int(counts and broker in state.elr)
             cleared = self.image.cleared_elr.get(state.name, ()).count(broker) if counts else 0
@@ -167,6 +171,10 @@ class QuorumController(ReplicationControlManager):
             elif counts and changes:
                 records.append(self._removed_from_lists(state, broker))
         return records
+
+    def _leaves_disabled_elr(self, state: PartitionRegistration, broker: int) -> bool:
+        """Whether a broker that was shut down uncleanly leaves an ELR that does not count at present."""
+        return broker in state.elr and not self.tracks_elr(state) and self._decide.leaves_disabled_elr.yes()
 
     def unregister(self, broker: int) -> str:
         """Process an administrator's request to unregister a broker; returns an error.
@@ -204,7 +212,10 @@ class QuorumController(ReplicationControlManager):
         return change
 
     def _removed_from_lists(self, state: PartitionRegistration, broker: int) -> PartitionRegistration:
-        """The partition with only a broker removed from its lists (``unclean_registration=removes``)."""
+        """The partition with only a broker removed from its lists.
+
+        For ``unclean_registration=removes`` and ``unclean_shutdown_while_disabled=leaves-elr``.
+        """
         if broker in state.elr:
             self._host.reached(probes.ELR_EJECTED)
         return state.relisted(without(state.isr, (broker,)), without(state.elr, (broker,)), state.last_known_elr)

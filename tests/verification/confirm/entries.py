@@ -81,6 +81,7 @@ ENTRIES: Final = tuple(
         ("elr-disabled-loss", 2, ("4.1.2", "4.2.2", "4.3.1", "4.4.0")),
         ("elr-enabled", 2, ("4.1.2", "4.2.2", "4.3.1", "4.4.0")),
         ("elr-kept-while-disabled", 2, ("4.1.2", "4.2.2", "4.3.1", "4.4.0")),
+        ("elr-kept-after-unclean-shutdown", 2, ("4.1.2", "4.2.2", "4.3.1", "4.4.0")),
         ("min-isr-raised-late", 3, ("4.1.2", "4.2.2", "4.3.1", "4.4.0")),
         ("min-isr-applied-last", 2, ("4.1.2", "4.2.2", "4.3.1", "4.4.0")),
         ("counted-after-removal", 2, ("4.1.2", "4.2.2", "4.3.1", "4.4.0")),

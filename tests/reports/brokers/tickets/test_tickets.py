@@ -118,6 +118,14 @@ def test_power_is_lost_back_to_what_the_simulation_kept() -> None:
     assert "lose_power 4:m2 5:" in shell(tell("reassignment-shrinks-isr"))
 
 
+def test_a_throttled_follower_that_lost_power_has_to_fetch_the_filler_again() -> None:
+    empty = 'truncate -s 0 "$(log_of 2)/00000000000000000000.log"'
+    script = shell(tell("elr-kept-after-unclean-shutdown"))
+    assert script.index("lose_power 2:m1") < script.index("throttle 1\n") < script.index(empty)
+    assert script.index(empty) < script.index("\nrun 2\n")
+    assert "truncate -s 0" not in shell(tell("directory-assignment"))
+
+
 def test_steps_can_be_followed_from_the_text() -> None:
     text = ticket("reassignment-again").files["reassignment-again.md"]
     assert "Let broker 4 lose power: kill it (SIGKILL), and cut from its log what it appended from m2 on." in text

@@ -436,14 +436,33 @@ def test_the_feature_is_switched_off_and_on() -> None:
     assert not QuorumHost(ELR, {ELR_FEATURE: 0}).controller.elr_enabled
 
 
-def test_an_unclean_registration_leaves_the_elr_of_a_feature_that_is_off() -> None:
-    quorum = three()
+@pytest.mark.parametrize(
+    ("value", "elr", "after"),
+    [("keeps-elr", (2,), (2, (2,), (), ())), ("leaves-elr", (), (0, (1,), (), ()))],
+    ids=["as in Kafka", "repaired"],
+)
+def test_a_broker_registers_uncleanly_while_the_feature_is_disabled(
+    value: str, elr: tuple[int, ...], after: tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+) -> None:
+    quorum = three(ELR.override({"unclean_shutdown_while_disabled": value}))
     quorum.fence(3, 2)
+    assert quorum.lists() == (1, (1,), (2,), ())
     assert quorum.controller.set(ELR_FEATURE, 0) == NONE
-    elr = quorum.state.elr
-    quorum.register(2)
-    assert quorum.state.elr == elr
-    assert 2 in elr
+    quorum.start(2)
+    assert quorum.lists() == (1, (1,), elr, ())
+    quorum.fence(1)
+    assert quorum.lists() == after
+
+
+def test_only_the_broker_itself_leaves_the_elr_of_a_disabled_feature() -> None:
+    quorum = three(ELR.override({"unclean_shutdown_while_disabled": "leaves-elr"}), min_isr=3)
+    quorum.fence(3, 2)
+    assert quorum.lists() == (1, (1,), (2, 3), ())
+    assert quorum.controller.set(ELR_FEATURE, 0) == NONE
+    quorum.start(3, clean=True)
+    assert quorum.lists() == (1, (1,), (2, 3), ())
+    quorum.start(2)
+    assert quorum.lists() == (1, (1,), (3,), ())
 
 
 def test_an_elr_that_outlives_its_feature_loses_who_registers_uncleanly() -> None:
