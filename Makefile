@@ -15,7 +15,7 @@ SCRIPTED := $(filter-out $(DRAWN) canary forgotten-expansion-%,$(basename $(notd
 # What is compiled or lies beside it, and what makes it so.
 PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports highwater -type f ! -name '*.pyc')
 
-.PHONY: venv demo docs test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-reuse hunt-settings hunt-shrink hunt-catalogue hunt-stores hunt-rates marks attack fuzz claims explore distances oracle oracle-record audit-histories confirm clean
+.PHONY: venv demo docs test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-reuse hunt-settings hunt-shrink hunt-catalogue hunt-stores hunt-rates marks walks attack fuzz claims explore distances oracle oracle-record audit-histories confirm clean
 
 venv: .venv/installed
 
@@ -151,6 +151,11 @@ marks: build/compiled/done
 	rm -rf build/compiled/tests
 	cp -r tests build/compiled
 	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m tests.verification.hunt.marks $(if $(ONLY),--only "$(ONLY)") $(if $(SECONDS),--seconds $(SECONDS)) $(if $(AT_DIFFERENCE),--at-difference)
+
+# Two minutes: CPU seconds until random walks of `highwater explore` find each known failure, in plain Python, in one process.
+# ONLY= and SECONDS= as for marks; REPAIRED=1 walks without the failures, and nothing may be found.
+walks: venv
+	$(BIN)/python -m tests.verification.hunt.walks $(if $(ONLY),--only "$(ONLY)") $(if $(SECONDS),--seconds $(SECONDS)) $(if $(REPAIRED),--repaired)
 
 # Hours: 50,000 runs of drawn scenario files with drawn settings in clusters of any shape, of the compiled build, each in a
 # process of its own. None may end with an error, or take more than 30 s or 500 MB; histories are equal with and without

@@ -19,6 +19,10 @@ equal weights most walks would spend all faults in their first events.
 """
 NEW_SHARE: Final = 0.9
 """Share of the steps that lead to a state from which no walk has gone on yet, if there is one."""
+WARNED_SHARE: Final = 0.5
+"""Share of the walks that begin where an earlier one met an early warning that does not end the search."""
+MOST_WARNED: Final = 1000
+"""Such beginnings that are kept: the first ones."""
 S = TypeVar("S")
 Ways = dict[S, list[tuple["Action", S]]]
 """Seen states -> their successors."""
@@ -40,8 +44,9 @@ def walk(
     """Follow random orders of events from the first state, until one shows a violation or an early warning.
 
     Most events lead to states from which no walk has gone on (`NEW_SHARE`). The kind of an event is drawn first
-    (`FAULT_WEIGHT`), then an event of that kind. The same arguments draw the same walks. Walks that find nothing prove
-    nothing.
+    (`FAULT_WEIGHT`), then an event of that kind. If `until` lacks some kinds, a state that shows one of those is where
+    later walks begin (`WARNED_SHARE`): splitting, as in the simulation of rare events. The same arguments draw the same
+    walks. Walks that find nothing prove nothing.
 
     Args:
         world: the cluster.
@@ -58,12 +63,17 @@ def walk(
     ways: Ways[S] = {}
     wanted = frozenset(until)
     first = world.first()
+    warned: list[tuple[S, list[Choice]]] = []
+    known: set[S] = set()
     try:
         while found.walks < walks and (time_limit is None or time.monotonic() - began < time_limit):
             found.walks += 1
             state = first
             drawn: list[Choice] = []
-            for depth in range(1, most_events + 1):
+            if warned and rng.random() < WARNED_SHARE:
+                state, before = rng.choice(warned)
+                drawn = list(before)
+            for depth in range(len(drawn) + 1, most_events + 1):
                 if most_states is not None and len(ways) >= most_states and state not in ways:
                     return found
                 successors = _successors(world, ways, state)
@@ -73,12 +83,16 @@ def walk(
                 drawn.append(choice)
                 found.transitions += 1
                 found.depth = max(found.depth, depth)
-                if not wanted.isdisjoint(world.findings(state)):
+                kinds = world.findings(state)
+                if not wanted.isdisjoint(kinds):
                     path = _shortened(world, ways, first, drawn, wanted)
                     events = [(action, after) for (action, _), after in path]
                     found.paths = dict.fromkeys(world.findings(path[-1][1]), events)
                     found.stopped = True
                     return found
+                if kinds and state not in known and len(warned) < MOST_WARNED:
+                    known.add(state)
+                    warned.append((state, list(drawn)))
         return found
     finally:
         found.states = len(ways)

@@ -140,7 +140,7 @@ def command(
                 raise InputError(f"{name} has no effect without --walks")
     seconds = None if time_limit is None else duration("--time-limit", time_limit)
     given = {name.replace("_", "-"): value for name, value in bounds.items() if value is not None}
-    subject = _subject(mode, rules, given)
+    subject = subject_of(mode, rules, given)
     world = subject.world
     if output is not None:
         if not isinstance(world, Cluster):
@@ -177,7 +177,12 @@ def command(
     return exit_codes.EXPECTED if found.exhausted else exit_codes.INCONCLUSIVE
 
 
-def _subject(word: str, overrides: Mapping[str, str], given: Mapping[str, int]) -> Subject:
+def subject_of(word: str, overrides: Mapping[str, str], given: Mapping[str, int]) -> Subject:
+    """The cluster of a mode with these rules, within bounds given as options.
+
+    Raises:
+        InputError: an option is one of the other control plane.
+    """
     from scenarios.format.catalogue import mode
 
     rules = mode(word).rules.override(overrides)
@@ -203,7 +208,7 @@ def _kraft(rules: Rules, given: Mapping[str, int]) -> Subject:
 
 
 def _zookeeper(rules: Rules, given: Mapping[str, int]) -> Subject:
-    from scenarios.exploring.zookeeper.world import MEANINGS, Bounds, World
+    from scenarios.exploring.zookeeper.world import KINDS, VIOLATIONS, Bounds, World
 
     world = World(
         rules,
@@ -215,7 +220,7 @@ def _zookeeper(rules: Rules, given: Mapping[str, int]) -> Subject:
             lags=given["lags"],
         ),
     )
-    return Subject(world, world.machine.decide, world.event, world.describe, MEANINGS, MEANINGS)
+    return Subject(world, world.machine.decide, world.event, world.describe, VIOLATIONS, KINDS)
 
 
 def _words(options: Mapping[str, int | None]) -> list[str]:

@@ -33,11 +33,16 @@ if TYPE_CHECKING:
 NOBODY: Final = 0
 LOSS: Final = "exposed-loss"
 DIVERGENCE: Final = "divergence"
-MEANINGS: Final = {
+INCOMPLETE: Final = "candidate-incomplete"
+VIOLATIONS: Final = {
     LOSS: "the leader of the newest leader epoch leads without a record that a HW has passed",
     DIVERGENCE: "two replicas that have completed truncation in the newest leader epoch differ below both HWs",
 }
 """Kind -> meaning."""
+WARNINGS: Final = {INCOMPLETE: "a running member of the ISR lacks a record that a HW has passed"}
+"""Kind -> meaning: what may lead to a violation (StrongIsr in github.com/hachikuji/kafka-specification)."""
+KINDS: Final = {**VIOLATIONS, **WARNINGS}
+"""All kinds."""
 FAULTS: Final = frozenset({"elect", "expire", "lag", "crash"})
 """Kinds of events that the bounds count."""
 Action = tuple[str | int, ...]
@@ -168,12 +173,14 @@ class World:
     # Violations.
 
     def findings(self, state: State) -> tuple[str, ...]:
-        """The kinds of violations that a state shows."""
+        """The kinds of violations and early warnings that a state shows."""
         found = []
         if self.loses(state):
             found.append(LOSS)
         if self.diverges(state):
             found.append(DIVERGENCE)
+        if self.may_lose(state):
+            found.append(INCOMPLETE)
         return tuple(found)
 
     def loses(self, state: State) -> bool:
@@ -182,6 +189,13 @@ class World:
             return False
         view = self.machine.views[state.snapshots[state.leader - 1]]
         return view.leads and view.epoch == state.epoch and bool(state.committed & ~view.ids)
+
+    def may_lose(self, state: State) -> bool:
+        """Whether a running member of the ISR, which may be elected, lacks a committed record."""
+        if not state.committed:
+            return False
+        members = [self.machine.views[state.snapshots[broker - 1]] for broker in state.isr]
+        return any(member.up and state.committed & ~member.ids for member in members)
 
     def diverges(self, state: State) -> bool:
         """Whether two brokers that are settled in the current epoch differ below both HWs (sim.checkers.divergence)."""

@@ -127,6 +127,28 @@ def test_events_that_do_not_matter_are_left_out(seed: int) -> None:
     assert [action for action, _ in found.paths["twice"]] == [("fall",), ("fall",)]
 
 
+class Ladder:
+    """The thirtieth rung is found, and every tenth one warns; a step is up or down to the ground."""
+
+    def first(self) -> int:
+        return 0
+
+    def successors(self, state: int) -> Iterator[tuple[Action, int]]:
+        yield ("up",), state + 1
+        yield ("down",), 0
+
+    def findings(self, state: int) -> tuple[str, ...]:
+        return ("top",) if state == 30 else ("tenth",) if state % 10 == 0 and state else ()
+
+    def is_fault(self, kind: str) -> bool:
+        return kind == "never"
+
+
+def test_walks_go_on_from_early_warnings() -> None:
+    found = walk(Ladder(), until=["top"], walks=5_000, most_events=60)
+    assert [action for action, _ in found.paths["top"]] == [("up",)] * 30
+
+
 def test_faults_are_drawn_less_often() -> None:
     dice = Dice()
     walk(dice, until=["never"], walks=2_000, most_events=1)

@@ -1,7 +1,8 @@
 """Claims about ZooKeeper modes at small scale, each with the fault model under which it holds.
 
-Each fact says which kinds of violation can happen within its bounds; all others cannot, in any order of events. Common
-to all: no log loses anything in a crash, elections are clean, batches hold one record.
+Each fact says which kinds of violation can happen within its bounds; all others cannot, in any order of events. Facts
+that are `strict` say the same about early warnings. Common to all: no log loses anything in a crash, elections are
+clean, batches hold one record.
 
 - Two replicas, three records after a common one, three epochs, one restart that the controller does not notice, as
   KIP-101 and KIP-279 tell their scenarios. `hw` loses and diverges, `kip101` diverges and does not lose, the others
@@ -26,10 +27,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from scenarios.exploring.search import search
-from scenarios.exploring.zookeeper.world import DIVERGENCE, LOSS, Bounds, State, World
+from scenarios.exploring.zookeeper.world import DIVERGENCE, INCOMPLETE, LOSS, WARNINGS, Bounds, State, World
 from sim.protocol.modes import mode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from scenarios.exploring.search import Found
 
 TWO: Final = Bounds(replicas=2, prefix=1, records=3, epochs=3, crashes=1, bounces=True, strays=False)
@@ -56,6 +59,7 @@ class Fact:
         bounds: what may happen.
         kinds: the kinds of violation that can happen; no others can.
         rules: values of rules that differ from the mode's.
+        strict: the kinds include early warnings.
         quick: checked with every test run; all others by ``make explore``.
     """
 
@@ -63,6 +67,7 @@ class Fact:
     bounds: Bounds
     kinds: frozenset[str] = frozenset()
     rules: tuple[tuple[str, str], ...] = ()
+    strict: bool = False
     quick: bool = True
 
     @property
@@ -70,6 +75,10 @@ class Fact:
         """For readers."""
         given = [f"{rule}={value}" for rule, value in self.rules]
         return " ".join([self.mode, *given, self.bounds.name])
+
+    def claimed(self, kinds: Iterable[str]) -> set[str]:
+        """Those of the kinds that the fact says something about."""
+        return {kind for kind in kinds if self.strict or kind not in WARNINGS}
 
     def check(self, *, max_states: int | None = None, seconds: float | None = None) -> Found[State]:
         """Search until all possible kinds are found, to the end if some are impossible, or to a limit (`search`)."""
@@ -79,14 +88,16 @@ class Fact:
         return search(world, until=until, every=True, ends=(LOSS,), most_states=max_states, time_limit=seconds)
 
 
+LATE_JOIN: Final = (("isr_join", "high-watermark"),)
 _LOSS: Final = frozenset({LOSS})
+_INCOMPLETE: Final = frozenset({INCOMPLETE})
 _DIVERGENCE: Final = frozenset({DIVERGENCE})
 FACTS: Final = (
     Fact("hw", TWO, _LOSS | _DIVERGENCE),
     Fact("kip101", TWO, _DIVERGENCE, quick=False),
     Fact("kip279", TWO, quick=False),
     Fact("kip320", TWO, quick=False),
-    Fact("kip320", TWO_SMALL),
+    Fact("kip320", TWO_SMALL, strict=True),
     Fact("kip101", TWO_STANDING, _DIVERGENCE),
     Fact("kip279", TWO_STANDING),
     Fact("kip320", TWO_STANDING),
@@ -101,12 +112,14 @@ FACTS: Final = (
     Fact("kip320", FOUR),
     Fact("kip320-first-try", FENCED, _LOSS),
     Fact("kip320-2.1", FENCED, _LOSS),
-    Fact("kip320", FENCED),
+    Fact("kip320", FENCED, strict=True),
     Fact("hw", THREE, _LOSS, quick=False),
     Fact("kip101", THREE, _LOSS, quick=False),
     Fact("kip279", THREE, _LOSS),
     Fact("kip320", THREE, quick=False),
-    Fact("kip320", THREE_SMALL),
+    Fact("kip320", THREE_SMALL, strict=True),
+    Fact("kip320-repaired", THREE_SMALL, strict=True, quick=False),
+    Fact("kip320-repaired", THREE_SMALL, _INCOMPLETE, rules=LATE_JOIN, strict=True),
     Fact("kip101", THREE_SMALL, rules=JOIN, quick=False),
     Fact("kip279", THREE_SMALL, rules=JOIN),
     Fact("kip279", THREE, rules=JOIN, quick=False),
