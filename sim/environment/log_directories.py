@@ -242,11 +242,10 @@ class LogDirectories:
 
     def fail(self, directory: LogDirectory, now_us: int) -> dict[str, list[Batch]]:
         """Fail a directory. Nothing more is written to it, so data that had not been fsynced or written back is lost.
-        Returns the lost batches by partition.
+        Returns the lost batches by partition. A marker, which a broker that is down has left, stays: it was fsynced
+        (CleanShutdownFileHandler#write).
         """
         directory.failed = True
-        directory.clean_shutdown = False
-        directory.clean_broker_epoch = NO_BROKER_EPOCH
         for future in self.futures.values():
             if future.storage is not None and future.directory is directory:
                 future.storage.power_lost(directory.writable_us(now_us))

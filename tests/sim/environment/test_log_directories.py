@@ -104,14 +104,20 @@ def test_each_directory_has_a_marker_and_the_epoch_must_be_the_same() -> None:
     assert (directories.clean_shutdown, directories.clean_broker_epoch) == (True, NO_BROKER_EPOCH)
 
 
-def test_a_failed_directory_gets_no_marker() -> None:
+def test_a_failed_directory_gets_no_marker_and_keeps_its_own() -> None:
     directories = several()
     mark_clean(directories, 7)
-    directories.fail(directories.all[1], 0)
-    mark_clean(directories, 8)
-    assert [one.clean_shutdown for one in directories.all] == [True, False]
+    failed = directories.all[1]
+    directories.fail(failed, 0)
     assert (directories.clean_shutdown, directories.clean_broker_epoch) == (False, NO_BROKER_EPOCH)
+    failed.failed = False
+    assert (directories.clean_shutdown, directories.clean_broker_epoch) == (True, 7), "it was repaired"
+    directories.fail(failed, 0)
+    mark_clean(directories, 8)
     assert directories.used_broker_epoch == 8
+    assert failed.clean_broker_epoch == 7
+    failed.failed = False
+    assert directories.clean_broker_epoch == NO_BROKER_EPOCH, "a process has ended without it"
 
 
 def test_the_markers_of_the_directories_that_work_have_to_agree() -> None:
