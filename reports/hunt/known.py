@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from scenarios.shrinking.criterion import Symptom, Trials
 
 LOSS: Final = ("committed-loss", "exposed-loss")
+_LOSS_OR_REGRESSION: Final = (*LOSS, "hw-regression")
+"""A loss, which may first show as a high watermark that goes back."""
 Repair = tuple[str, str]
 """A rule, and its value."""
 Part = tuple[frozenset[str], int]
@@ -85,6 +87,8 @@ _DEPARTURES: Final = _DELAYS | {
 """Kinds of fault by which a broker leaves the ISR, or loses leadership."""
 _LOSSY_ENDS: Final = frozenset({"power-loss", "disk-replaced", "corrupt-tail", "power-domain-loss", "host-loss"})
 _DIRECTORY_FAILURES: Final = frozenset({"directory-failure", "directory-unrepaired", "directory-replaced"})
+_UNMARKED: Final = _DIRECTORY_FAILURES | {"directory-added", "disk-replaced"}
+"""Kinds of fault after which a directory in use has no clean-shutdown marker; all of them stop the broker or its replica."""
 _ELR_DROPS: Final = ("elr_outside_assignment", "dropped")
 _ELR_KEPT: Final = ("disabled_elr", "kept")
 _MARKS_REPLACED: Final = ("resubmitted_reassignment", "replaces-marks")
@@ -189,19 +193,19 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
         ),
         KnownFinding(
             "removed-directory",
-            LOSS,
+            _LOSS_OR_REGRESSION,
             ("removed_directory", "unclean"),
             ((frozenset({"directory-removed"}), 1),),
         ),
         KnownFinding(
             "offline-directory",
-            (*LOSS, "no-progress"),
+            (*_LOSS_OR_REGRESSION, "no-progress"),
             ("offline_directory", "ignored"),
-            ((_DIRECTORY_FAILURES | {"directory-added", "disk-replaced"}, 1), (_DEPARTURES | {"directory-removed"}, 1)),
+            ((_UNMARKED, 1), (_UNMARKED | _DEPARTURES | {"directory-removed"}, 2)),
         ),
         KnownFinding(
             "throttled-move",
-            LOSS,
+            _LOSS_OR_REGRESSION,
             ("lagging_future_log", "keeps-log"),
             ((frozenset({"directory-move"}), 1), (_DEPARTURES, 1)),
         ),

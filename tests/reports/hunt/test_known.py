@@ -81,10 +81,25 @@ def test_stories_are_made_of_kinds_of_faults() -> None:
         ("leader-in-failed-directory", ["cut", "directory-failure"], False),
         ("stale-log-start", ["kill", "record-deletion"], True),
         ("stale-log-start", ["kill", "metadata-lag"], False),
+        ("offline-directory", ["directory-added", "controlled-restart"], True),
+        ("offline-directory", ["directory-added", "directory-failure"], True),
+        ("offline-directory", ["directory-failure"], False),
+        ("offline-directory", ["power-loss", "controlled-restart"], False),
     ],
 )
 def test_a_story_needs_its_faults(name: str, faults: list[str], told: bool) -> None:
     assert FINDINGS[name].is_told_by(faults) == told
+
+
+@pytest.mark.parametrize(
+    ("scenario", "seed", "name"),
+    [("removals", 6000002108, "removed-directory"), ("directories", 6000064002, "throttled-move")],
+)
+def test_a_loss_that_shows_first_as_a_regression_of_the_high_watermark_is_known(
+    scenario: str, seed: int, name: str
+) -> None:
+    arm = Arm(f"{scenario}/elr-4.3", catalogue.load(scenario), mode("elr-4.3"))
+    assert look(arm, seed, "hw-regression", known()).known == name
 
 
 def test_the_first_seed_of_a_finding_is_recognised_unless_hidden() -> None:
