@@ -88,7 +88,7 @@ _DEPARTURES: Final = _DELAYS | {
 _LOSSY_ENDS: Final = frozenset({"power-loss", "disk-replaced", "corrupt-tail", "power-domain-loss", "host-loss"})
 _DIRECTORY_FAILURES: Final = frozenset({"directory-failure", "directory-unrepaired", "directory-replaced"})
 _UNMARKED: Final = _DIRECTORY_FAILURES | {"directory-added", "disk-replaced"}
-"""Kinds of fault after which a directory in use has no clean-shutdown marker; all of them stop the broker or its replica."""
+"""Kinds of fault after which a directory in use has no clean-shutdown marker, and the broker or replica has stopped."""
 _ELR_DROPS: Final = ("elr_outside_assignment", "dropped")
 _ELR_KEPT: Final = ("disabled_elr", "kept")
 _MARKS_REPLACED: Final = ("resubmitted_reassignment", "replaces-marks")
