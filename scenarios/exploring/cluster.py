@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 REQUEST_OF_ANOTHER_PROCESS: Final = "registration-of-another-request"
 """The mutant to which a response to an ended process matters."""
-FAULTS: Final = frozenset({"expire", "lose", "stop", "kill", "lag"})
+FAULTS: Final = frozenset({"expire", "lose", "stop", "kill", "lag", "elect"})
 """Kinds of events that the bounds count."""
 Action = tuple[Any, ...]
 _BITS: Final = 28
@@ -47,6 +47,7 @@ class Bounds:
         stops: ends of a process that lose nothing, with or without a clean-shutdown file.
         fences: sessions of running brokers that expire.
         lags: times that a leader finds a follower to lag.
+        elections: preferred elections, each of a running ISR member.
         min_isr: ``min.insync.replicas``.
         brokers: brokers, all of them replicas.
         any_order: elections try the candidates in any order; otherwise in that of the assignment 1, 2, 3.
@@ -58,6 +59,7 @@ class Bounds:
     stops: int = 0
     fences: int = 1
     lags: int = 0
+    elections: int = 0
     min_isr: int = 2
     brokers: int = 3
     any_order: bool = True
@@ -135,7 +137,7 @@ class Control(NamedTuple):
         appended: records that producers have sent.
         acked: records that were acknowledged, as a bit set.
         committed: records that a leader's HW has passed, as a bit set.
-        losses: see `Bounds`; so for `stops`, `fences` and `lags`.
+        losses: see `Bounds`; so for `stops`, `fences`, `lags` and `elections`.
         kills: those of the stops that leave no clean-shutdown file.
     """
 
@@ -149,6 +151,7 @@ class Control(NamedTuple):
     stops: int
     fences: int
     lags: int
+    elections: int
     kills: int
 
 
@@ -192,7 +195,7 @@ class Cluster:
         controller = self.controller.create()
         image = self.controller.views[controller].image
         nobody = (0,) * len(self.brokers)
-        step = Step(self, down, Control(controller, (), nobody, 0, 0, 0, 0, 0, 0, 0, 0), ())
+        step = Step(self, down, Control(controller, (), nobody, *(0,) * 9), ())
         for broker in self.brokers:
             step.local(broker, ("start",))
             step.local(broker, ("registered", 1, 1))
@@ -378,6 +381,15 @@ class Cluster:
                     step = Step(self, snapshots, control, flights)
                     step.commit(decided)
                     yield ("heartbeat", broker), step.end()
+        if control.elections < self.bounds.elections:
+            for decided in self.decisions(control.controller, ("elect",)):
+                elected = self.controller.views[decided.snapshot].leader
+                if decided.error or elected == known.leader:
+                    continue
+                step = Step(self, snapshots, control, flights)
+                step.elections += 1
+                step.commit(decided)
+                yield ("elect", elected), step.end()
 
     def _leaders(
         self, snapshots: tuple[int, ...], control: Control, flights: tuple[int, ...]
@@ -485,6 +497,7 @@ class Step:
         "behind",
         "committed",
         "controller",
+        "elections",
         "fences",
         "flights",
         "kills",
@@ -502,7 +515,7 @@ class Step:
         self.snapshots = list(snapshots)
         self.flights = list(flights)
         self.controller, self.tail, behind, self.appended, self.acked, self.committed, *counts = control
-        self.losses, self.stops, self.fences, self.lags, self.kills = counts
+        self.losses, self.stops, self.fences, self.lags, self.elections, self.kills = counts
         self.behind = list(behind)
 
     def end(self) -> int:
@@ -525,6 +538,7 @@ class Step:
             self.stops,
             self.fences,
             self.lags,
+            self.elections,
             self.kills,
         )
         return cluster.number(tuple(self.snapshots), control, tuple(sorted(self.flights)))

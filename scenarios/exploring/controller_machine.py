@@ -13,6 +13,7 @@ from scenarios.exploring.broker_machine import NAME
 from scenarios.exploring.freezing import Freezer
 from sim.protocol.kraft.alter_partition_manager import Result
 from sim.protocol.kraft.metadata import MIN_ISR, BrokerRegistration, MetadataImage, PartitionRegistration
+from sim.protocol.kraft.partition_change_builder import PREFERRED
 from sim.protocol.kraft.quorum_controller import QuorumController
 
 if TYPE_CHECKING:
@@ -162,6 +163,8 @@ class ControllerMachine:
         error, reply = "", -1
         if kind == "fence":
             controller.fence(*details)
+        elif kind == "elect":
+            error = controller.elect(NAME, PREFERRED)
         elif kind == "heartbeat":
             error = controller.heartbeat(*details).error
         elif kind == "register":

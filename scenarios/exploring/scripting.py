@@ -249,6 +249,8 @@ class _Script:
             self._add("release-messages", broker=details[0], message=HEARTBEAT)
         elif kind in ENDS:
             self._restart(str(kind), details[0], before)
+        elif kind == "elect":
+            raise NotScriptedError("no line elects a broker without another assignment before it")
         elif kind != "replay":
             raise NotScriptedError(
                 "in the simulation the other follower would lag, too, while its messages are held back"

@@ -25,6 +25,7 @@ def event(cluster: Cluster, action: Action) -> str:
         "lag": "broker {0} finds that broker {1} lags",
         "expire": "the session of broker {0} expires: it is fenced",
         "heartbeat": "a heartbeat of broker {0} arrives: it is unfenced",
+        "elect": "a preferred election: broker {0} is elected",
         "lose": "broker {0} loses power, and starts again with {1} records",
         "kill": "broker {0} is killed, and starts again",
         "stop": "broker {0} stops cleanly, and starts again",

@@ -28,7 +28,16 @@ if TYPE_CHECKING:
 STATES_MAX: Final = 100_000_000
 WALKS_MAX: Final = 1_000_000_000
 WALK_EVENTS: Final = 60
-KRAFT: Final = {"isr": 2, "losses": 1, "stops": 0, "fences": 1, "lags": 0, "records": 1, "fixed-order": False}
+KRAFT: Final = {
+    "isr": 2,
+    "losses": 1,
+    "stops": 0,
+    "fences": 1,
+    "lags": 0,
+    "elections": 0,
+    "records": 1,
+    "fixed-order": False,
+}
 """Options of KRaft modes -> defaults: the bounds of the specification."""
 ZOOKEEPER: Final = {"brokers": 2, "epochs": 3, "records": 2, "stops": 0, "lags": 0}
 """Options of ZooKeeper modes -> defaults."""
@@ -71,6 +80,7 @@ class Subject:
 @_bound("stops", "Ends of a process that lose nothing.")
 @_bound("fences", "Sessions of running brokers that expire.")
 @_bound("lags", "Followers that lag.")
+@_bound("elections", "Preferred elections of running brokers.")
 @_bound("isr", "Members of the first ISR.", click.IntRange(1, 3))
 @_bound("brokers", "Brokers; in KRaft there are three.", click.IntRange(2, 3))
 @_bound("epochs", "Leader epochs.", click.IntRange(1, 5))
