@@ -39,7 +39,7 @@ KRAFT: Final = {
     "fixed-order": False,
 }
 """Options of KRaft modes -> defaults: the bounds of the specification."""
-ZOOKEEPER: Final = {"brokers": 2, "epochs": 3, "records": 2, "stops": 0, "lags": 0}
+ZOOKEEPER: Final = {"brokers": 2, "epochs": 3, "records": 2, "stops": 0, "lags": 0, "deletions": 0}
 """Options of ZooKeeper modes -> defaults."""
 _BOUND: Final = click.IntRange(0, 5)
 
@@ -80,6 +80,7 @@ class Subject:
 @_bound("stops", "Ends of a process that lose nothing.")
 @_bound("fences", "Sessions of running brokers that expire.")
 @_bound("lags", "Followers that lag.")
+@_bound("deletions", "DeleteRecords requests; a process that starts does not know of them.")
 @_bound("elections", "Preferred elections of running brokers.")
 @_bound("isr", "Members of the first ISR.", click.IntRange(1, 3))
 @_bound("brokers", "Brokers; in KRaft there are three.", click.IntRange(2, 3))
@@ -228,6 +229,7 @@ def _zookeeper(rules: Rules, given: Mapping[str, int]) -> Subject:
             epochs=given["epochs"],
             crashes=given["stops"],
             lags=given["lags"],
+            deletions=given["deletions"],
         ),
     )
     return Subject(world, world.machine.decide, world.event, world.describe, VIOLATIONS, KINDS)

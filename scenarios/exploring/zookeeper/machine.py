@@ -103,7 +103,8 @@ class View(NamedTuple):
         epoch: its leader epoch.
         settled: the epoch that it leads in or completed truncation for, `UNSETTLED` without one.
         hw: its HW.
-        records: (id, epoch) at each offset, None in a hole.
+        log_start: its log start.
+        records: (id, epoch) at each offset, None in a hole. Deleted records are still there.
         ids: the records as a bit set.
         follows: the leader that its fetcher asks, 0 without one.
         waits: a request of its fetcher is unanswered.
@@ -115,6 +116,7 @@ class View(NamedTuple):
     epoch: int
     settled: int
     hw: int
+    log_start: int
     records: tuple[tuple[int, int] | None, ...]
     ids: int
     follows: int
@@ -164,6 +166,7 @@ class Machine:
         self._handlers: dict[str, Callable[..., int | None]] = {
             "control": self._on_control,
             "append": self._on_append,
+            "delete": self._on_delete,
             "lag": self._on_lag,
             "persisted": self._on_persisted,
             "refused": self._on_refused,
@@ -232,6 +235,7 @@ class Machine:
             partition.leader_epoch,
             broker.host.settled_epoch,
             partition.hw,
+            partition.log.log_start,
             records,
             ids,
             fetcher.leader if fetcher else 0,
@@ -245,18 +249,19 @@ class Machine:
 
     @staticmethod
     def _records(log: Log) -> tuple[tuple[tuple[int, int] | None, ...], int]:
-        records: list[tuple[int, int] | None] = []
-        for offset in range(log.leo):
-            batch = log.batch_at(offset)
-            records.append(None if batch is None else (batch.first_id + offset - batch.base_offset, batch.leader_epoch))
+        records: list[tuple[int, int] | None] = [None] * log.leo
+        for batch in (*log.below, *log.batches):
+            for offset in range(batch.base_offset, batch.last_offset + 1):
+                records[offset] = batch.first_id + offset - batch.base_offset, batch.leader_epoch
         return tuple(records), sum({1 << record[0] for record in records if record is not None})
 
     def _number_down(self, broker: int, log: Log, checkpoint: LeaderEpochCheckpointFile, hw: int) -> int:
-        frozen = ("down", broker, self._freezer.freeze(log.batches), self._freezer.freeze(checkpoint), hw)
+        batches = [*log.below, *log.batches]
+        frozen = ("down", broker, self._freezer.freeze(batches), self._freezer.freeze(checkpoint), hw, log.segments[0])
         number = self._snapshot_numbers.get(frozen)
         if number is None:
             records, ids = self._records(log)
-            number = self._add(frozen, View(False, False, -1, UNSETTLED, hw, records, ids, 0, False, ()))
+            number = self._add(frozen, View(False, False, -1, UNSETTLED, hw, log.log_start, records, ids, 0, False, ()))
         return number
 
     def _add(self, frozen: Any, view: View) -> int:
@@ -289,10 +294,12 @@ class Machine:
         return self._number_down(partition.broker, log, checkpoint, min(partition.hw, log.leo))
 
     def _start(self, frozen: Any, hw: int) -> Broker:
-        """The process loads its log, with a checkpointed HW (`Storage.recover`)."""
-        _, number, batches, checkpoint, _ = frozen
+        """The process loads its log, with a checkpointed HW (`Storage.recover`). The file with the log start is older
+        than any deletion, so deleted records are back.
+        """
+        _, number, batches, checkpoint, _, first = frozen
         host = Host()
-        log = Log(check_first_offset=self.rules.append_check == "first-offset")
+        log = Log(check_first_offset=self.rules.append_check == "first-offset", log_start=first)
         log.batches = self._freezer.thaw(batches, host)
         log.lasts = [batch.last_offset for batch in log.batches]
         log.reload()
@@ -300,7 +307,10 @@ class Machine:
             self._freezer.thaw(checkpoint, host), strict=self.rules.epoch_recorded_at == "election"
         )
         cache.truncate_from_end(log.leo)
-        partition = Partition(number, NAME, log, cache, hw, self.decide, host, min_insync_replicas=1, lag_us=LAG_US)
+        cache.truncate_from_start(first)
+        partition = Partition(
+            number, NAME, log, cache, max(hw, first), self.decide, host, min_insync_replicas=1, lag_us=LAG_US
+        )
         return Broker(host, partition, {})
 
     # Events: decisions of the controller (`sim.hosts.broker` for the order of things).
@@ -343,6 +353,10 @@ class Machine:
 
     def _on_append(self, broker: Broker, first_id: int, count: int) -> None:
         broker.partition.produce(ProduceRequest(0, NAME, first_id, count, 0), NOW_US)
+
+    def _on_delete(self, broker: Broker, offset: int) -> None:
+        """DeleteRecords (`sim.hosts.administrator`)."""
+        broker.partition.advance_log_start(offset)
 
     def _on_lag(self, broker: Broker, follower: int) -> None:
         """A follower has not caught up for longer than the lag allows."""

@@ -27,7 +27,7 @@ from sim.protocol.messages import (
 )
 
 if TYPE_CHECKING:
-    from scenarios.exploring.zookeeper.machine import Event, Outcome
+    from scenarios.exploring.zookeeper.machine import Event, Outcome, View
     from sim.protocol.rules import Rules
 
 NOBODY: Final = 0
@@ -43,7 +43,7 @@ WARNINGS: Final = {INCOMPLETE: "a running member of the ISR lacks a record that 
 """Kind -> meaning: what may lead to a violation (StrongIsr in github.com/hachikuji/kafka-specification)."""
 KINDS: Final = {**VIOLATIONS, **WARNINGS}
 """All kinds."""
-FAULTS: Final = frozenset({"elect", "expire", "lag", "crash"})
+FAULTS: Final = frozenset({"elect", "expire", "lag", "crash", "delete"})
 """Kinds of events that the bounds count."""
 Action = tuple[str | int, ...]
 
@@ -63,6 +63,8 @@ class Bounds:
             ISR, and receives the current state (KIP-101 tells its scenario 1 so).
         zombies: sessions of running processes may expire; they go on as they did, and register again at any time.
         lags: how often a follower may lag, so that the leader takes it out of the ISR.
+        deletions: how often a leader may delete records (DeleteRecords). A process that starts does not know of it:
+            its file with the log start is up to a minute old.
         prompt: decisions reach all brokers with a session at once.
         strays: messages may arrive while leader and follower are in different leader epochs, and requests after the
             follower has given them up.
@@ -77,6 +79,7 @@ class Bounds:
     bounces: bool = False
     zombies: bool = False
     lags: int = 0
+    deletions: int = 0
     prompt: bool = False
     strays: bool = True
     prefix: int = 0
@@ -124,6 +127,8 @@ class State(NamedTuple):
         committed: records that any leader's HW has passed, as a bit set.
         crashes: so far.
         lags: so far.
+        deletions: so far.
+        deleted: records that a leader has deleted, as a bit set: losing them is no loss.
     """
 
     leader: int
@@ -137,6 +142,8 @@ class State(NamedTuple):
     committed: int
     crashes: int
     lags: int
+    deletions: int
+    deleted: int
 
 
 class World:
@@ -158,7 +165,7 @@ class World:
         brokers = self.brokers
         down = tuple(self.machine.create(broker) for broker in brokers)
         none: tuple[tuple[Decision, ...], ...] = ((),) * len(brokers)
-        step = _Step(self, State(1, 0, brokers, brokers, down, none, (), 0, 0, 0, 0))
+        step = _Step(self, State(1, 0, brokers, brokers, down, none, (), *(0,) * 6))
         for broker in brokers:
             step.run(broker, ("start", 0))
         for broker in brokers:
@@ -188,14 +195,21 @@ class World:
         if state.leader == NOBODY:
             return False
         view = self.machine.views[state.snapshots[state.leader - 1]]
-        return view.leads and view.epoch == state.epoch and bool(state.committed & ~view.ids)
+        return view.leads and view.epoch == state.epoch and self._lacks(state, view)
 
     def may_lose(self, state: State) -> bool:
         """Whether a running member of the ISR, which may be elected, lacks a committed record."""
-        if not state.committed:
-            return False
         members = [self.machine.views[state.snapshots[broker - 1]] for broker in state.isr]
-        return any(member.up and state.committed & ~member.ids for member in members)
+        return any(member.up and self._lacks(state, member) for member in members)
+
+    def _lacks(self, state: State, view: View) -> bool:
+        """Whether a broker lacks a committed record that is not deleted. What others have below its log start is."""
+        lacks = state.committed & ~state.deleted & ~view.ids
+        if lacks and view.log_start:
+            for snapshot in state.snapshots:
+                for record in self.machine.views[snapshot].records[: view.log_start]:
+                    lacks &= -1 if record is None else ~(1 << record[0])
+        return bool(lacks)
 
     def diverges(self, state: State) -> bool:
         """Whether two brokers that are settled in the current epoch differ below both HWs (sim.checkers.divergence)."""
@@ -210,8 +224,8 @@ class World:
         known = self._compared.get((one, other))
         if known is None:
             ones, others = self.machine.views[one], self.machine.views[other]
-            hw = min(ones.hw, others.hw)
-            known = self._compared[one, other] = ones.records[:hw] != others.records[:hw]
+            start, hw = max(ones.log_start, others.log_start), min(ones.hw, others.hw)
+            known = self._compared[one, other] = ones.records[start:hw] != others.records[start:hw]
         return known
 
     # What can happen.
@@ -312,6 +326,11 @@ class World:
                     step.appended += count
                     step.run(broker, ("append", state.appended, count))
                     yield ("append", broker, state.appended, count), step.end()
+            if state.deletions < bounds.deletions:
+                for offset in range(view.log_start + 1, view.hw + 1):
+                    step = _Step(self, state)
+                    step.delete(broker, offset)
+                    yield ("delete", broker, offset), step.end()
             if state.lags < bounds.lags:
                 for follower in view.may_lag:
                     step = _Step(self, state)
@@ -350,6 +369,7 @@ class World:
             "serve": "{1} serves {0}:",
             "receive": "{0} receives from {1}:",
             "append": "{0} appends r{1} ({2})",
+            "delete": "{0} deletes the records below offset {1}",
             "lag": "{0} sees {1} lag",
             "crash": "{0} crashes",
             "start": "{0} starts with HW {1}",
@@ -365,7 +385,8 @@ class World:
             view = self.machine.views[number]
             role = ("leads" if view.leads else f"follows {view.follows}") if view.up else "down"
             log = " ".join("-" if record is None else f"r{record[0]}e{record[1]}" for record in view.records)
-            parts.append(f"{broker} {role} @{view.epoch} [{log}] hw {view.hw}")
+            start = f" log start {view.log_start}" if view.log_start else ""
+            parts.append(f"{broker} {role} @{view.epoch} [{log}]{start} hw {view.hw}")
         return " | ".join(parts)
 
     def _content(self, number: int) -> str:
@@ -391,6 +412,8 @@ class _Step:
         "appended",
         "committed",
         "crashes",
+        "deleted",
+        "deletions",
         "epoch",
         "isr",
         "lags",
@@ -410,6 +433,7 @@ class _Step:
         self.messages = list(state.messages)
         self.appended, self.committed = state.appended, state.committed
         self.crashes, self.lags = state.crashes, state.lags
+        self.deletions, self.deleted = state.deletions, state.deleted
 
     def end(self) -> State:
         """The resulting state."""
@@ -425,6 +449,8 @@ class _Step:
             self.committed,
             self.crashes,
             self.lags,
+            self.deletions,
+            self.deleted,
         )
 
     def decide(self, leader: int, isr: tuple[int, ...]) -> _Step:
@@ -493,6 +519,13 @@ class _Step:
             reply = self.run(leader, ("answer",)).reply
         if not request.stale:
             self.messages.append(Message(follower, leader, True, reply, False))
+
+    def delete(self, broker: int, offset: int) -> None:
+        """A leader deletes the records below an offset."""
+        self.deletions += 1
+        gone = self.world.machine.views[self.snapshots[broker - 1]].records[:offset]
+        self.deleted |= sum(1 << record[0] for record in gone if record is not None)
+        self.run(broker, ("delete", offset))
 
     def crash(self, broker: int) -> None:
         """End a process and its connections."""

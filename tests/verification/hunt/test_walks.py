@@ -7,7 +7,12 @@ from tests.verification.hunt.walks import CASES, Case, Result, main, measure, ro
 
 pytestmark = needs_sources
 BY_NAME = {case.about: case for case in CASES}
-QUICK = ("HW under min ISR", "HW-truncation loss, 3 replicas", "KIP-101 divergence")
+QUICK = (
+    "HW under min ISR",
+    "HW-truncation loss, 3 replicas",
+    "KIP-101 divergence",
+    "stale-log-start (divergence, clean elections)",
+)
 
 
 @pytest.mark.parametrize("name", QUICK)

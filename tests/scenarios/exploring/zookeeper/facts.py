@@ -19,6 +19,8 @@ clean, batches hold one record.
 - Four epochs, and requests that arrive in any of them, tell the drafts of KIP-320 from KIP-320 (`FENCED`): a fetch sent
   before a truncation counts after it, where only the last record's epoch is compared (`kip320-first-try`), or where
   only the first fetch of a session is fenced (`kip320-2.1`, KAFKA-9338).
+- Where a leader deletes records and processes end, even `kip320-repaired` diverges (`DELETING_AND_ENDING`): the finding
+  stale-log-start, which no rule repairs.
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ THREE_SMALL: Final = Bounds(replicas=3, records=1, epochs=3, lags=1, strays=Fals
 THREE_DELAYED: Final = Bounds(replicas=3, records=1, epochs=3, lags=1, strays=False)
 FOUR: Final = Bounds(replicas=2, prefix=1, records=3, epochs=4, strays=False)
 FENCED: Final = Bounds(replicas=2, records=1, epochs=4)
+DELETING: Final = Bounds(replicas=2, records=2, epochs=3, deletions=1)
+DELETING_AND_ENDING: Final = Bounds(replicas=2, records=3, epochs=3, crashes=2, deletions=1)
 FENCED_THREE: Final = Bounds(replicas=3, records=1, epochs=4, prompt=True)
 JOIN: Final = (("isr_join", "leader-epoch-start"),)
 ELECTION: Final = (("epoch_recorded_at", "election"),)
@@ -113,6 +117,8 @@ FACTS: Final = (
     Fact("kip320-first-try", FENCED, _LOSS),
     Fact("kip320-2.1", FENCED, _LOSS),
     Fact("kip320", FENCED, strict=True),
+    Fact("kip320-repaired", DELETING, strict=True),
+    Fact("kip320-repaired", DELETING_AND_ENDING, _DIVERGENCE | _INCOMPLETE, strict=True, quick=False),
     Fact("hw", THREE, _LOSS, quick=False),
     Fact("kip101", THREE, _LOSS, quick=False),
     Fact("kip279", THREE, _LOSS),
