@@ -180,6 +180,12 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
             ((_DELAYS, 1), (_DEPARTURES, 1)),
         ),
         KnownFinding(
+            "leo-of-skipped-epoch",
+            LOSS,
+            ("skipped_epoch", "forgets-leo"),
+            ((_DEPARTURES, 2),),
+        ),
+        KnownFinding(
             "counted-after-removal",
             LOSS,
             ("newer_fetch", "refused"),

@@ -99,6 +99,12 @@ FINDINGS: Final = (
     DocumentedBug("unclean_shutdown_while_disabled", "leaves-elr", ("elr-kept-after-unclean-shutdown",)),
     DocumentedBug("isr_response", "with-min-isr", ("min-isr-raised-late",)),
     DocumentedBug("config_replay", "before-topics", ("min-isr-applied-last",)),
+    DocumentedBug(
+        "skipped_epoch",
+        "forgets-leo",
+        ("leo-of-skipped-epoch", "leo-of-skipped-epoch-zookeeper"),
+        ("committed-loss", "exposed-loss"),
+    ),
     DocumentedBug("newer_fetch", "refused", ("counted-after-removal",)),
     DocumentedBug("recreated_reply", "dropped", ("recreated-topic",)),
     DocumentedBug("removed_directory", "unclean", ("removed-directory",)),

@@ -135,6 +135,7 @@ class Decisions:
         self.hw_at_every_fetch = self._on(rules.hw_at_fetch == "every-fetch")
         self.lags_by_time = self._on(rules.isr_lag == "time")
         self.fetched_at_reelection = self._on(rules.lag_at_reelection == "fetched")
+        self.forgets_at_skipped_epoch = self._on(rules.skipped_epoch == "forgets-leo")
         self.refuses_unassigned = self._on(rules.unassigned_fetch == "refused")
         self.forgets_refused = self._on(rules.refused_fetch == "forgets-leo")
         self.joins_at_epoch_start = self._on(rules.isr_join == "leader-epoch-start")

@@ -140,6 +140,7 @@ _HW: Final = Rules(
     hw_at_fetch="every-fetch",
     isr_lag="time",
     lag_at_reelection="fetched",
+    skipped_epoch="keeps-leo",
     unassigned_fetch="empty",
     refused_fetch="forgets-leo",
     isr_join="high-watermark",
@@ -252,6 +253,7 @@ _REPAIRED: Final = _KIP320.override(
         "registration_epoch": "bumped",
         "missed_bounce": "noticed",
         "broker_metadata": "last-sent",
+        "skipped_epoch": "forgets-leo",
     }
 )
 
@@ -322,6 +324,7 @@ _ELR_REPAIRED: Final = _ELR_4_3.override(
         "config_replay": "before-topics",
         "recreated_reply": "dropped",
         "newer_fetch": "refused",
+        "skipped_epoch": "forgets-leo",
     }
 )
 _ELR_RECOVERY: Final = _ELR.override(
@@ -459,6 +462,7 @@ MODES: Final[dict[str, Mode]] = {
                     "moved_log_epochs": "carried-over",
                     "lagging_future_log": "keeps-log",
                     "skipped_log": "used",
+                    "skipped_epoch": "forgets-leo",
                 }
             ),
             _KEEPS_ALL_SHOWN,

@@ -315,6 +315,15 @@ class Rules:
             "Replica.resetLastCaughtUpTime to 3.2; Replica.resetReplicaState, KAFKA-13790 (3.3)",
         ),
     ]
+    skipped_epoch: Annotated[
+        Literal["keeps-leo", "forgets-leo"],
+        RuleSpec(
+            "What a leader knows of its followers if it is elected again, and another broker led in an epoch between "
+            "that it never replayed: the LEOs that they had before, though they may have truncated since, so that the "
+            "HW passes records that only the leader has; or nothing until they fetch in the new epoch.",
+            "Partition.makeLeader, Replica.resetReplicaState (to 4.4); no release",
+        ),
+    ]
     unassigned_fetch: Annotated[
         Literal["empty", "refused"],
         RuleSpec(

@@ -178,6 +178,16 @@ CAUSES: Final[dict[str, Cause]] = {
         'same partition epoch". We found no ticket for the consequence. Near: KAFKA-12686 (PR 12181), KAFKA-19996 (PR '
         "23024, open).",
     ),
+    "skipped_epoch": Cause(
+        ("Partition#makeLeader",),
+        "For a newer leader epoch, it resets the LEOs of the followers only if the broker was not the leader before "
+        "(isNewLeader = !isLeader). A broker that learns two elections together, or ignores one, was the leader "
+        "before, although another broker led in between, and a follower may have truncated since. The HW passes "
+        "records that only the leader has, before any follower has fetched in the new epoch.",
+        "We found no ticket. KAFKA-7164 (PR 5436, 2.0.1) repaired the same for followers: a follower whose leader "
+        "epoch rises by more than one truncates again. The public TLA+ specification of KIP-966 keeps the LEOs of ISR "
+        "members there, too, in a line marked CHECK.",
+    ),
     "epoch_recorded_at": Cause(
         ("UnifiedLog#maybeIncrementLogStartOffset", "LeaderEpochFileCache#endOffsetFor"),
         "DeleteRecords removes entries below the new log start from the epoch cache and its file at once, but the log "

@@ -114,8 +114,8 @@ class Followers:
     def begin_epoch(self, brokers: Iterable[int], isr: tuple[int, ...], leo: int, now_us: int, *, leads: bool) -> None:
         """Begin a leader epoch, with the leader's LEO.
 
-        Known followers (if this broker led before) keep LEO and broker epoch; with rule ``lag_at_reelection=fetched``
-        all others count as having fetched now.
+        With `leads` (this broker led before), known followers keep LEO and broker epoch; with rule
+        ``lag_at_reelection=fetched`` all others count as having fetched now.
         Kafka: Replica#resetReplicaState (3.9-4.4), Replica#resetLastCaughtUpTime (0.10.2-2.6).
         """
         known = self.states

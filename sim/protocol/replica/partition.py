@@ -135,8 +135,9 @@ class Partition(ReadableReplica):
 
         A newer leader epoch resets the followers' state. Their LEOs are kept only if this broker leads already, so the
         HW of a new leader does not move until every ISR member has fetched from it. Until then it may be far below the
-        HW that the former leader exposed. With an equal leader epoch, which ZooKeeper's controller never sends, only
-        ISR and assignment are applied, unless they are outdated.
+        HW that the former leader exposed. A broker that replays two elections together leads already, although another
+        broker led between: rule ``skipped_epoch``. With an equal leader epoch, which ZooKeeper's controller never
+        sends, only ISR and assignment are applied, unless they are outdated.
         Kafka: Partition#makeLeader.
         """
         if self._is_outdated(decision):
@@ -146,6 +147,9 @@ class Partition(ReadableReplica):
         self._adopt(decision)
         others = [broker for broker in decision.replicas if broker != self.broker]
         if decision.leader_epoch > self.leader_epoch:
+            leads = self.is_leader
+            if leads and decision.leader_epoch > self.leader_epoch + 1 and self.decide.forgets_at_skipped_epoch.yes():
+                leads = False
             self.leader_epoch = decision.leader_epoch
             self.epoch_start = self.log.leo
             records = self.decide.records_epoch_at_election.yes()
@@ -154,7 +158,7 @@ class Partition(ReadableReplica):
                 records = self.decide.by_plugins(EPOCH_RECORDED, records, at)
             if records:
                 self.epochs.assign(self.leader_epoch, self.log.leo)
-            self.followers.begin_epoch(others, decision.isr, self.log.leo, now_us, leads=self.is_leader)
+            self.followers.begin_epoch(others, decision.isr, self.log.leo, now_us, leads=leads)
         else:
             self.followers.assign(others, now_us)
             self.followers.note_isr(self.state)

@@ -20,6 +20,7 @@ def test_each_documented_finding_is_known_by_its_repair() -> None:
     assert named - set(FINDINGS) == {
         "forgotten-expansion-behind",
         "forgotten-expansion-fenced",
+        "leo-of-skipped-epoch-zookeeper",
         "throttled-move-killed",
     }
 
@@ -64,6 +65,8 @@ def test_stories_are_made_of_kinds_of_faults() -> None:
         ("min-isr-raised-late", ["controlled-restart", "min-isr-change"], False),
         ("min-isr-applied-last", ["controlled-restart", "min-isr-change"], True),
         ("min-isr-applied-last", ["controlled-restart", "feature-change"], False),
+        ("leo-of-skipped-epoch", ["disk-stall", "session-expiry"], True),
+        ("leo-of-skipped-epoch", ["disk-stall", "min-isr-change"], False),
         ("directory-assignment", ["power-loss", "disk-replaced"], True),
         ("directory-assignment", ["power-loss", "power-loss"], False),
         ("recreated-topic", ["message-hold", "topic-deletion"], True),

@@ -54,6 +54,7 @@ RULES_DECIDE: Final = {
     "hw_needs_epoch": ("kafka-6880", "hw", 0, "yes"),
     "isr_lag": ("sessions", "hw", 1, "end-offset"),
     "lag_at_reelection": ("sessions", "kip320", 2, "not-fetched"),
+    "skipped_epoch": ("leo-of-skipped-epoch", "elr-4.3", 0, "forgets-leo"),
     "unassigned_fetch": ("reassignments", "kraft", 9, "empty"),
     "refused_fetch": ("sessions", "kip320", 5, "forgets-leo"),
     "isr_join": ("kafka-7128", "hw", 0, "leader-epoch-start"),

@@ -778,6 +778,23 @@ def test_rule_decides_whether_a_reelection_keeps_followers_caught_up() -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "epoch", "hw"), [("keeps-leo", 3, 1), ("forgets-leo", 3, 0), ("keeps-leo", 2, 1), ("forgets-leo", 2, 1)]
+)
+def test_a_leader_that_skips_epochs_counts_what_followers_fetched_before(value: str, epoch: int, hw: int) -> None:
+    host = Recorder()
+    one = partition(host, HW.override({"skipped_epoch": value}))
+    one.become_leader(decision(isr=(1, 2, 3)), 0)
+    one.produce(produce(0), 0)
+    one.follower_fetched(3, 1, 1, 1, 0)
+    assert one.hw == 0  # Broker 2 lacks it.
+    one.become_leader(LeaderAndIsr("t-0", 1, epoch, (1, 3), epoch, (1, 2, 3)), 1)
+    assert one.hw == hw
+    assert (f"skipped_epoch={value}" in host.probes) == (epoch == 3)
+    one.follower_fetched(3, 1, 1, epoch, 2)
+    assert one.hw == 1
+
+
+@pytest.mark.parametrize(
     ("rule", "epoch", "error"),
     [("empty", 1, NONE), ("refused", 1, "UNKNOWN_LEADER_EPOCH"), ("refused", -1, "NOT_LEADER_OR_FOLLOWER")],
 )
