@@ -41,6 +41,12 @@ def _wait(pattern: Pattern | None) -> str:
             return f"Wait until the ISR is {listed(sorted(pattern.isr or ()))}."
         case steps.DELETED.name:
             return f"Wait until broker {pattern.broker} has deleted its log."
+        case steps.APPEND.name:
+            return f"Wait until broker {pattern.broker} has {pattern.batch}."
+        case steps.TRUNCATE.name:
+            return f"Wait until broker {pattern.broker} has truncated its log to offset {pattern.offset}."
+        case steps.ELECTED.name if pattern.broker:
+            return f"Wait until broker {pattern.broker} is elected."
         case steps.LEAD.name:
             return f"Wait until broker {pattern.broker} leads."
         case steps.SESSION_END.name:
@@ -111,6 +117,7 @@ _ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "start": lambda params: f"Start broker {params['broker']}.",
     "reassignment": lambda params: f"Reassign the partition to brokers {listed(params['replicas'])}.",
     "reassignment-cancel": lambda _: "Cancel the reassignment.",
+    "preferred-election": lambda _: "Elect the preferred leader (kafka-leader-election.sh).",
     "cut": _link("Cut"),
     "slow": _link("Delay"),
     "heal": _link("Heal"),

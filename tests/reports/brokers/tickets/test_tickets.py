@@ -142,6 +142,14 @@ def test_steps_can_be_followed_from_the_text() -> None:
     assert "script pauses the follower (SIGSTOP)" in ticket("stale-log-start").files["stale-log-start.md"]
 
 
+def test_waits_for_appends_truncations_and_elections_are_told() -> None:
+    text = ticket("leo-of-skipped-epoch").files["leo-of-skipped-epoch.md"]
+    assert "Wait until broker 3 has m1. Cut the link between broker 2 and control." in text
+    assert "Elect the preferred leader (kafka-leader-election.sh)." in text
+    assert "Wait until broker 3 has truncated its log to offset 0. Cut" in text
+    assert "Wait until broker 2 is elected. Heal" in text
+
+
 def test_a_loss_outside_the_promise_is_told() -> None:
     text = ticket("throttled-move-killed").files["throttled-move-killed.md"]
     assert re.search(r"^\| 3\.9\.0 \| .* \| \*\*committed-loss, exposed-loss\*\* \|", text, re.MULTILINE)
