@@ -18,6 +18,8 @@ ONE_LOSS: Final = Bounds(fences=0)
 ONE_FENCE: Final = Bounds(losses=0)
 NO_FAULTS: Final = Bounds(losses=0, fences=0)
 TWO_FENCES: Final = Bounds(records=2, isr=3, losses=0, fences=2)
+ONE_ELECTION: Final = Bounds(isr=3, losses=0, fences=0, elections=1)
+TWO_ELECTIONS: Final = Bounds(isr=3, losses=0, fences=0, elections=2)
 WALK_EVENTS: Final = 60
 
 
@@ -115,6 +117,10 @@ BOUNDED: Final[tuple[Fact, ...]] = (
     Fact("elr-4.3", ONE_LOSS, ("quorum-not-superset",)),
     Fact("kraft", ONE_FENCE, ("quorum-not-superset",)),
     Fact("kraft", ONE_LOSS, ("quorum-not-superset",)),
+    Fact("elr-repaired", ONE_ELECTION),
+    Fact("elr-repaired", TWO_ELECTIONS),
+    Fact("elr-4.3", ONE_ELECTION),
+    Fact("elr-4.3", TWO_ELECTIONS, _CANDIDATE),
 )
 MARKS: Final[tuple[Fact, ...]] = (
     Fact("elr-repaired", ONE_FENCE, _CANDIDATE, "join-below-hw"),
@@ -133,4 +139,8 @@ MARKS: Final[tuple[Fact, ...]] = (
     Fact("elr-repaired", Bounds(stops=1, fences=0), _CANDIDATE, "registration-of-another-request"),
     Fact("elr-repaired", ONE_LOSS, (), "leo-from-earlier-leadership", differs=False),
     Fact("elr-repaired", TWO_FENCES, _CANDIDATE, "leo-from-earlier-leadership", walks=200_000),
+    Fact("elr-repaired", TWO_ELECTIONS, _CANDIDATE, "leo-from-earlier-leadership", walks=10_000),
+    Fact("elr-repaired", TWO_ELECTIONS, (), "fetch-response-of-earlier-epoch"),
+    Fact("elr-repaired", TWO_ELECTIONS, (), "fetch-continues-in-new-epoch"),
+    Fact("elr-repaired", TWO_ELECTIONS, (), "fetch-response-at-another-offset", differs=False),
 )

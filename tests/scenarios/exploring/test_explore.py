@@ -10,7 +10,7 @@ from scenarios.exploring.properties import KINDS, VIOLATIONS
 from scenarios.exploring.search import Found, search
 from sim.protocol.modes import mode
 from tests.plain import needs_sources
-from tests.scenarios.exploring.kraft_facts import NO_FAULTS, ONE_FENCE, reductions_hide_nothing
+from tests.scenarios.exploring.kraft_facts import NO_FAULTS, ONE_ELECTION, ONE_FENCE, reductions_hide_nothing
 
 pytestmark = needs_sources
 
@@ -26,6 +26,12 @@ def explored(
 @pytest.mark.parametrize("mode_name", ["kraft", "elr-4.3", "elr-repaired"])
 def test_without_faults_no_order_of_events_shows_anything(mode_name: str) -> None:
     _, found = explored(mode_name, bounds=NO_FAULTS)
+    assert (found.exhausted, found.paths) == (True, {})
+
+
+@pytest.mark.parametrize("mode_name", ["elr-4.3", "elr-repaired"])
+def test_one_election_of_a_running_broker_does_no_harm(mode_name: str) -> None:
+    _, found = explored(mode_name, bounds=ONE_ELECTION)
     assert (found.exhausted, found.paths) == (True, {})
 
 

@@ -72,6 +72,18 @@ def _shows(cluster: Cluster, actions: list[Action], kind: str) -> bool:
     return False
 
 
+def test_two_elections_suffice_if_a_leader_replays_both_at_once() -> None:
+    bounds = Bounds(losses=0, fences=0, isr=3, elections=2)
+    cluster = Cluster(mode("elr-4.3").rules, bounds)
+    found = walk(cluster, until=KINDS, walks=10_000, most_events=60, seed=5)
+    path = found.paths["candidate-incomplete"]
+    events = [wording.event(cluster, action) for action, _ in path]
+    assert sum("a preferred election" in event for event in events) == 2
+    assert "broker 1 replays metadata transactions: 2" in events
+    repaired = Cluster(mode("elr-repaired").rules, bounds)
+    assert not walk(repaired, until=KINDS, walks=found.walks, most_events=60, seed=5).stopped
+
+
 def test_the_same_seed_draws_the_same_walks() -> None:
     one, same, other = (walked("hw-ignores-min-isr", seed=seed)[1] for seed in (3, 3, 4))
     assert (one.walks, one.transitions, one.paths) == (same.walks, same.transitions, same.paths)

@@ -121,7 +121,7 @@ CASES: Final = (
     _mutant(
         "a follower's LEO kept over a re-election",
         "leo-from-earlier-leadership",
-        {"losses": 0, "fences": 2, "records": 2, "isr": 3},
+        {"losses": 0, "fences": 0, "isr": 3, "elections": 2},
         NOT_TRIED,
         3,
     ),
