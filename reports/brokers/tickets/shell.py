@@ -252,8 +252,10 @@ _ACTIONS: Final[Mapping[str, Callable[[_Writer, Mapping[str, Any]], list[str]]]]
     "pause-consumer": _Writer.nothing,
     "wait": _Writer.nothing,
 }
-_TOOLS_HAVE: Final = ("directory-move", "move-throttle")
-"""Actions that kafka-reassign-partitions performs (`--replica-alter-log-dirs-throttle`), and no script does so far."""
+_TOOLS_HAVE: Final = ("directory-move", "move-throttle", "preferred-election")
+"""Actions that kafka-reassign-partitions (`--replica-alter-log-dirs-throttle`) and kafka-leader-election perform, and
+no script does so far.
+"""
 
 
 def _part(name: str, values: Mapping[str, object]) -> str:

@@ -142,12 +142,23 @@ def test_steps_can_be_followed_from_the_text() -> None:
     assert "script pauses the follower (SIGSTOP)" in ticket("stale-log-start").files["stale-log-start.md"]
 
 
+def test_waits_for_the_elr_are_told() -> None:
+    text = ticket("min-isr-raised-late").files["min-isr-raised-late.md"]
+    assert "Wait until the ELR is 2. Wait 2 s. Stop broker 1 (SIGTERM)." in text
+
+
+def test_a_link_to_zookeeper_is_named() -> None:
+    text = ticket("leo-of-skipped-epoch-zookeeper").files["leo-of-skipped-epoch-zookeeper.md"]
+    assert "Delay the link between broker 1 and ZooKeeper by 1500 ms." in text
+    assert "preferred-election has no counterpart" not in text
+
+
 def test_waits_for_appends_truncations_and_elections_are_told() -> None:
     text = ticket("leo-of-skipped-epoch").files["leo-of-skipped-epoch.md"]
-    assert "Wait until broker 3 has m1. Cut the link between broker 2 and control." in text
+    assert "Wait until broker 3 has m1. Wait 1 s. Cut the link between broker 2 and the controller." in text
     assert "Elect the preferred leader (kafka-leader-election.sh)." in text
     assert "Wait until broker 3 has truncated its log to offset 0. Cut" in text
-    assert "Wait until broker 2 is elected. Heal" in text
+    assert "Wait until broker 2 is elected. Wait 1 s. Heal" in text
 
 
 def test_a_loss_outside_the_promise_is_told() -> None:
