@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -57,11 +58,14 @@ def limited(kib: int, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
 def test_no_memory_is_one_line(tmp_path: Path) -> None:
-    """While modules are imported; where exactly depends on the system."""
+    """While modules are imported; where exactly depends on the system. CPython itself may crash when its memory is
+    used up (SIGSEGV, seen once); such a run is repeated.
+    """
     words = ("run", "canary", "--mode", "hw")
     codes = []
     for kib in (24_000, 30_000, 36_000):
-        done = limited(kib, *words)
+        tries = (limited(kib, *words) for _ in range(4))
+        done = next(one for one in tries if one.returncode != -signal.SIGSEGV)
         codes.append(done.returncode)
         if done.returncode == 69:
             assert done.stderr == "highwater: out of memory: the system gives this process no more\n"
