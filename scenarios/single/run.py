@@ -323,13 +323,14 @@ class _Family:
 
 
 def _warnings(one: Execution, row: Row) -> Warned:
-    """Early warnings of an ended run after which it may lose more than it has lost."""
+    """Early warnings of an ended run after which it may lose more than it has lost, in order of time."""
     if one.scenario.faults is None or not LIVES.issuperset(filter(None, row["violations_inside"].split(","))):
         return []
     found: Warned = []
     since_us = one.scenario.blows[-1].at_us if one.scenario.blows else 0
     seen: set[tuple[str, tuple[int, ...]]] = set()
-    for warning in one.cluster.recorder.history.findings.warnings:
+    warnings = one.cluster.recorder.history.findings.warnings  # Partition by partition.
+    for warning in sorted(warnings, key=lambda warning: warning.at_us):
         about = warning.kind, warning.weak
         if about not in seen and since_us < warning.at_us < one.horizon_us:
             found.append((warning.kind, warning.at_us))

@@ -17,6 +17,8 @@ SCENARIO: Final = load("reassignments")
 MODE: Final = mode("elr-4.3")
 WARNS: Final = 23
 """A seed with early warnings inside the promise."""
+SEVERAL: Final = 90_000_562
+"""A seed of elr-chaos with early warnings of two partitions."""
 
 
 def blown(text: str) -> Any:
@@ -44,6 +46,13 @@ def test_a_run_with_a_blow_is_deterministic_and_each_variant_is_another() -> Non
     digests = [run_row(blown(text), MODE, WARNS)["digest"] for text in texts]
     assert digests == [run_row(blown(text), MODE, WARNS)["digest"] for text in texts]
     assert len({*digests, run_row(SCENARIO, MODE, WARNS)["digest"]}) == 5
+
+
+def test_warnings_of_several_partitions_are_followed_in_order_of_time() -> None:
+    scenario, repaired = load("elr-chaos"), mode("elr-repaired")
+    times = [warning["at_us"] for warning in run(scenario, repaired, SEVERAL).warnings]
+    assert times != sorted(times), "they are listed partition by partition"
+    assert [row["verdict"] for row in run_blows(scenario, repaired, SEVERAL, blows=1)].count("error") == 0
 
 
 @pytest.mark.parametrize("ties", ["fifo", "random", "pct"])
