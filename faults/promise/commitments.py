@@ -16,7 +16,8 @@ class Commitments(steps.Listener):
     when its session ends, or when another leader or none is elected; it is not while it is elected and has a session.
 
     Attributes:
-        at_us: first id -> commit time of the first copy of the batch.
+        at_us: first id -> commit time of the copy of the batch that was committed first. A deposed leader may show that
+            later than another copy is committed.
         copies: batch -> commit time of this copy.
         min_isr: batch -> the leader's own effective ``min.insync.replicas``, if smaller than the control plane's.
         isr: batch -> the leader's ISR, if another one was persisted.
@@ -72,7 +73,7 @@ class Commitments(steps.Listener):
             if batch not in self.copies:
                 self.copies[batch] = at_us
                 self._latest[1].append(batch)
-                self.at_us.setdefault(batch.first_id, at_us)
+                self.at_us[batch.first_id] = min(at_us, self.at_us.get(batch.first_id, at_us))
                 if smaller:
                     self.min_isr[batch] = step.min_isr
                 if another:

@@ -368,17 +368,21 @@ def test_a_run_is_inside_when_each_of_its_records_is(
 def test_commits_of_a_deposed_leader_were_promised_by_the_isr_that_it_led() -> None:
     """Broker 2 led, and stood still until long after; broker 1 lost what it had fetched and is back."""
 
-    def committed(by: int) -> History:
+    def committed(by: int, *, resent: bool = False) -> History:
         story = Story(committed_us=None).happens(steps.Elected(2, 1), 0)
         story.isr(5, 1, 2).end(1, 30, lossy=True).expires(2, 40)
         story.happens(steps.Elected(1, 2), 41)
         story.isr(41, 1).expires(1, 45).back(1, 50).registers(2, 60)
+        if resent:
+            story.commit(Batch(4, 5, 2, RECORD.first_id), 65, 1)
         return story.commit(RECORD, 70, by).history
 
     promised = mode("kip320").promise
     shown = Violation("exposed-loss", 99, "", frozenset((10, 11)))
     assert not Promise(committed(2), promised, unclean_election=False).covers(shown)
     assert Promise(committed(1), promised, unclean_election=False).covers(shown)
+    again = Promise(committed(2, resent=True), promised, unclean_election=False)
+    assert not again.covers(shown), "another copy was committed before broker 2 resumed"
 
 
 @pytest.mark.parametrize(("name", "inside"), [("hw", False), ("kip101", False), ("kip279", True), ("kip320", True)])
