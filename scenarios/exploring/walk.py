@@ -22,7 +22,7 @@ NEW_SHARE: Final = 0.9
 WARNED_SHARE: Final = 0.5
 """Share of the walks that begin where an earlier one met an early warning that does not end the search."""
 MOST_WARNED: Final = 1000
-"""Such beginnings that are kept: the first ones."""
+"""States with an early warning that are kept for later walks to begin at: the first ones."""
 S = TypeVar("S")
 Ways = dict[S, list[tuple["Action", S]]]
 """Seen states -> their successors."""

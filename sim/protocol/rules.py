@@ -823,9 +823,9 @@ class Rules:
     isr_response: Annotated[
         Literal["without-min-isr", "with-min-isr"],
         RuleSpec(
-            "What the response to AlterPartition has: the ISR, which the leader compares with the min.insync.replicas "
-            "that it has applied, perhaps a lower one than the controller's, which decides who is in the ELR; or also "
-            "the controller's min.insync.replicas, by which the leader goes until it has replayed the ISR.",
+            "Whether the response to AlterPartition has the controller's min.insync.replicas. Without it, the leader "
+            "compares the new ISR with the value that it has applied, which may be lower than the one by which the "
+            "controller chose the ELR. With it, the leader uses that value until it has replayed the ISR.",
             "ReplicationControlManager.alterPartition, Partition.handleAlterPartitionUpdate 3.9 to 4.4; no release",
             KRAFT,
         ),

@@ -138,9 +138,9 @@ CAUSES: Final[dict[str, Cause]] = {
     ),
     "isr_response": Cause(
         ("Partition#handleAlterPartitionUpdate", "PartitionChangeBuilder#maybePopulateTargetElr"),
-        "The controller compares the ISR with the min.insync.replicas of its metadata, and keeps a replica that leaves "
-        "a smaller ISR eligible. The leader adopts the ISR from the response to AlterPartition, which has no "
-        "min.insync.replicas, and compares it with the value that it has replayed. If that one is lower, the HW "
+        "If the ISR becomes smaller than the min.insync.replicas in the controller's metadata, the controller puts the "
+        "replica that leaves into the ELR. The leader adopts the ISR from the response to AlterPartition, which has "
+        "no min.insync.replicas, and compares it with the value that it has replayed. If that value is lower, the HW "
         "advances without the eligible replica, and acks=all is answered.",
         "We found no ticket. KIP-966 requires that the HW advances only if the ISR has min.insync.replicas members "
         "(KAFKA-15583, PR 14594); KAFKA-16540 removes values of single brokers, because brokers that disagree about "
@@ -150,7 +150,7 @@ CAUSES: Final[dict[str, Cause]] = {
         ("BrokerMetadataPublisher#onMetadataUpdate",),
         "It applies all changes of partitions (ReplicaManager#applyDelta) before those of configurations "
         "(DynamicConfigPublisher#onMetadataUpdate), also if the record of min.insync.replicas is the earlier one. "
-        "Partition#makeLeader adopts the smaller ISR, advances the HW and completes acks=all by the former value.",
+        "Partition#makeLeader adopts the smaller ISR, advances the HW and completes acks=all by the old value.",
         "We found no ticket. KIP-966 requires that the HW advances only if the ISR has min.insync.replicas members "
         "(KAFKA-15583, PR 14594).",
     ),

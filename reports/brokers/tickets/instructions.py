@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 LONG_US: Final = 1_000_000
 """Shorter times between two lines are left out."""
-CONTROL_PLANE: Final = "control"
-"""An end of a link: the controller, or ZooKeeper."""
 
 
 def instructions(story: Story) -> list[str]:
@@ -27,12 +25,13 @@ def instructions(story: Story) -> list[str]:
     control = "the controller" if story.mode.rules.control_plane == "kraft" else "ZooKeeper"
     found = [f"Create a topic of one partition with replicas on brokers {brokers}, and wait until all are in the ISR."]
     for line, at_us in zip(story.lines, story.times, strict=True):
-        said = _ACTIONS[line.do](line.params) if line.do in _ACTIONS else f"{line.do} {dict(line.params)}."
+        params = {name: control if value == "control" else value for name, value in line.params.items()}
+        said = _ACTIONS[line.do](params) if line.do in _ACTIONS else f"{line.do} {params}."
         if line.do == "power-loss":
             said = _lose_power(story, line.params["brokers"], at_us)
         parts = [_wait(line.when), _delay(line.after_us), said]
         if text := " ".join(filter(None, parts)):
-            found.append(text.replace(f" {CONTROL_PLANE}", f" {control}") if line.do in _LINKS else text)
+            found.append(text)
     return found
 
 
@@ -87,7 +86,7 @@ def _link(word: str) -> Callable[[Mapping[str, Any]], str]:
             return f"{word} all links."
         arrow = "and" if params.get("both_ways", True) else "to"
         late = f" by {params['by_ms']} ms" if "by_ms" in params else ""
-        ends = [end if end == CONTROL_PLANE else f"broker {end}" for end in (params["from"], params["to"])]
+        ends = [f"broker {end}" if isinstance(end, int) else end for end in (params["from"], params["to"])]
         return f"{word} the link {'between' if arrow == 'and' else 'from'} {ends[0]} {arrow} {ends[1]}{late}."
 
     return said
@@ -115,7 +114,6 @@ def _start_later(params: Mapping[str, Any]) -> str:
     return f" Start it {params['restart_ms'] / 1000:g} s later." if params.get("restart_ms") is not None else ""
 
 
-_LINKS: Final = ("cut", "slow", "heal")
 _ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "produce": _produce,
     "controlled-restart": lambda params: f"Stop broker {params['broker']} (SIGTERM)." + _start_later(params),
