@@ -15,7 +15,7 @@ SCRIPTED := $(filter-out $(DRAWN) canary forgotten-expansion-%,$(basename $(notd
 # What is compiled or lies beside it, and what makes it so.
 PACKED := pyproject.toml .ci/build_hook.py $(shell find sim faults scenarios reports highwater -type f ! -name '*.pyc')
 
-.PHONY: venv demo docs test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-reuse hunt-settings hunt-shrink hunt-catalogue hunt-stores hunt-rates marks walks attack fuzz claims explore distances oracle oracle-record audit-histories confirm clean
+.PHONY: venv demo docs test tests lint wheel fast plain test-browser pictures test-compiled test-s3 bench hunt hunt-reuse hunt-settings hunt-shrink hunt-catalogue hunt-stores hunt-rates marks attack fuzz claims explore distances oracle oracle-record audit-histories confirm clean
 
 venv: .venv/installed
 
@@ -116,7 +116,7 @@ bench: venv
 # violation inside that of kip320 explained by repairs; the independent checker on the failures; 32,000 plans with and
 # without elision; pairs of rules that decided nothing; 200 runs
 # and their copies; 200 failures without the faults outside their causal past; latencies of 1,000 plans
-# of which something is left out; seeds to the first hit of each known bug.
+# of which something is left out; seeds until each mutant and each bug of Kafka is found.
 hunt: venv
 	$(BIN)/python -m tests.verification.hunt.explained
 	$(BIN)/python -m tests.verification.hunt.reference
@@ -130,7 +130,7 @@ hunt: venv
 	$(BIN)/python -m tests.verification.hunt.copies
 	$(BIN)/python -m tests.verification.hunt.causal
 	$(BIN)/python -m tests.verification.hunt.latencies
-	$(BIN)/python -m tests.verification.hunt.finds
+	$(BIN)/highwater zoo hunt --all --seeds 0..30000 --seconds 60s --local 2
 
 # Some hours: rows that a sweep takes over from another mode, against those of runs, over eight pairs of modes, twenty changed
 # rules and seventeen values of a plug-in. ROWS= chooses how many (100,000), ONLY=plugins or ONLY=others which, FIRST= a seed,
@@ -145,17 +145,12 @@ hunt-reuse: build/compiled/done
 claims: build/compiled/done
 	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m highwater claims --seeds $(or $(SEEDS),0..2000)
 
-# Half an hour or more: CPU seconds until random runs find each known failure, compiled, in one process. ONLY= chooses cases by a
-# part of their names, SECONDS= bounds each of the five ranges of seeds.
+# Some hours: CPU seconds until each mutant and each bug of Kafka is found, in five ranges of seeds: those that walks hunt in
+# plain Python, the others with runs of the compiled build. ONLY= names some of them, SECONDS= bounds each range.
 marks: build/compiled/done
-	rm -rf build/compiled/tests
-	cp -r tests build/compiled
-	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m tests.verification.hunt.marks $(if $(ONLY),--only "$(ONLY)") $(if $(SECONDS),--seconds $(SECONDS)) $(if $(AT_DIFFERENCE),--at-difference)
-
-# Two minutes: CPU seconds until random walks of `highwater explore` find each known failure, in plain Python, in one process.
-# ONLY= and SECONDS= as for marks; REPAIRED=1 walks without the failures, and nothing may be found.
-walks: venv
-	$(BIN)/python -m tests.verification.hunt.walks $(if $(ONLY),--only "$(ONLY)") $(if $(SECONDS),--seconds $(SECONDS)) $(if $(REPAIRED),--repaired)
+	-$(BIN)/highwater zoo hunt --method walks $(HUNTED)
+	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/python -m highwater zoo hunt --method runs $(HUNTED)
+HUNTED = $(or $(ONLY),--all) --seeds 60000000..65000000 --ranges 5 --seconds $(or $(SECONDS),60)s --format markdown
 
 # Hours: 50,000 runs of drawn scenario files with drawn settings in clusters of any shape, of the compiled build, each in a
 # process of its own. None may end with an error, or take more than 30 s or 500 MB; histories are equal with and without

@@ -18,7 +18,6 @@ from reports.drawing.explanation import told
 from reports.drawing.observed_run import observe
 from reports.evidence import triage
 from reports.formatting import seconds
-from reports.hunt import known as findings
 from reports.hunt import scripts
 from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Trials
 from scenarios.shrinking.known_bugs import known as known_bug
@@ -26,6 +25,7 @@ from scenarios.shrinking.pairs import pairs
 from scenarios.shrinking.script_export import NotScriptedError, to_toml
 from scenarios.shrinking.shrink import shrink
 from scenarios.single.ended_run import replay_line
+from scenarios.zoo import findings
 from sim.errors import InputError
 from sim.protocol.modes import MODES, NO_RELEASE
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from reports.hunt.arms import Arm
-    from reports.hunt.known import KnownFinding
     from scenarios.shrinking.case import Case
     from scenarios.shrinking.cause import Repair
     from scenarios.shrinking.shrink import ShrunkCase
     from scenarios.single.result import RunResult
     from scenarios.single.rows import Row
+    from scenarios.zoo.findings import KnownFinding
     from sim.protocol.modes import Mode
 
 FINDING: Final = "finding"

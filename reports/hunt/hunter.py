@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reports.hunt.arms import Arm
-    from reports.hunt.known import KnownFinding
+    from scenarios.zoo.findings import KnownFinding
 
 SEEDS: Final = 100
 """Seeds of a step."""

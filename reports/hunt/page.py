@@ -9,10 +9,10 @@ from reports.hunt import acting, estimate
 from reports.hunt import state as states
 from reports.hunt.examining import FINDING, NO_PROGRESS, REPAIRED
 from reports.hunt.hunter import PLAN, SCRIPT, defects, new_causes
-from reports.hunt.known import FINDINGS
 from reports.review.document import Block, Commands, Heading, Items, Table, Text, to_html, to_markdown
 from scenarios import plugged
 from scenarios.version import build
+from scenarios.zoo.findings import FINDINGS
 from sim.plurals import counted
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from reports.hunt import acting, build, page
 from reports.hunt import state as states
 from reports.hunt.arms import arms
 from reports.hunt.hunter import Hunt
-from reports.hunt.known import known
 from scenarios.version import code_version
+from scenarios.zoo.findings import known
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -1,10 +1,11 @@
-"""Hunts: how many seeds, and how much CPU time, random runs need to find a mutant, or what a rule value repairs.
+"""Hunts: how many seeds, and how much CPU time, random runs or random walks need to find a mutant or a bug of Kafka.
 
 A seed finds it if its run has a violation inside the promise that its counterpart lacks: the run of the same plan
 without the mutant, or with the repair. The counterpart is run only for seeds that violate. With blows, a run that
 raises early warnings goes on with each blow after them. With blows at the difference, it goes on where it begins to
 differ from its counterpart: such a hunt knows where the bug is, which plain random runs do not, so figures of the two
-do not compare. Nothing is stored: a hunt is a function of target and seeds, except for its times.
+do not compare. Walks are those of `scenarios.zoo.walks`, and each counts as a seed. Nothing is stored: a hunt is a
+function of target and seeds, except for its times.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from scenarios.format.blow import parse
-from scenarios.format.catalogue import load
 from scenarios.single import recording
 from scenarios.single.run import (
     MutantsSeen,
@@ -29,62 +29,15 @@ from scenarios.single.run import (
     run_row,
 )
 from scenarios.sweep.workers import Workers
-from sim.config import shown
 from sim.protocol.modes import mode as mode_named
-from sim.protocol.mutants import named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from scenarios.format.scenario import Scenario
     from scenarios.single.rows import Row
-    from sim.config import Value
+    from scenarios.zoo.targets import Runs, Target
     from sim.protocol.modes import Mode
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What is hunted: one thing that is wrong in a mode.
-
-    Attributes:
-        name: a mutant, or the repair as ``RULE=VALUE``.
-        scenario: in which it is hunted.
-        base: the mode that rule values are laid over.
-        wrong: those of the runs.
-        right: those of their counterparts.
-        settings: laid over those of the scenario.
-        budget: the number of seeds within which it should be found; None: there is no such number.
-    """
-
-    name: str
-    scenario: str
-    base: str
-    wrong: tuple[tuple[str, str], ...] = ()
-    right: tuple[tuple[str, str], ...] = ()
-    settings: tuple[tuple[str, Value], ...] = ()
-    budget: int | None = None
-
-    def load(self) -> Scenario:
-        """The scenario with the settings."""
-        return load(self.scenario).with_settings(dict(self.settings))
-
-    @property
-    def modes(self) -> tuple[Mode, Mode]:
-        """The mode of the runs, and that of their counterparts."""
-        base = mode_named(self.base)
-        return base.override(dict(self.wrong)), base.override(dict(self.right))
-
-
-def mutant(name: str, scenario: str = "") -> Target:
-    """A mutant as target, in its own scenario or another one."""
-    spec = named(name)
-    wrong = (("mutant", name),)
-    return Target(name, scenario or spec.scenario, spec.mode, wrong, (), spec.settings, spec.budget)
-
-
-def repaired(mode: str, rule: str, value: str, scenario: str, settings: Mapping[str, Value]) -> Target:
-    """What a value of a rule repairs in a mode, as target."""
-    return Target(f"{rule}={value}", scenario, mode, (), ((rule, value),), tuple(settings.items()))
 
 
 NOT_FOUND: Final = -1
@@ -96,19 +49,22 @@ class Hunt:
 
     Attributes:
         target: what was hunted.
+        walked: whether with walks; then the range stands for as many walks from its first seed.
         first: the first seed of the range.
-        tried: number of seeds that were run.
+        tried: number of seeds that were run, or of walks.
         seconds: CPU time of this process, also of the counterparts.
-        took: in how many runs the mutated place was executed; for a rule, all runs.
-        differed: in how many runs the mutant decided otherwise; for a rule, in how many the repair would have.
+        took: in how many runs the mutated place was executed; for a rule, all runs; for walks, 0.
+        differed: in how many runs the mutant decided otherwise; for a rule, in how many the repair would have; 0 for
+            walks, and for a rule without blows at the difference.
         errors: how many runs ended with an error; they find nothing.
         seed: the seed that found it, `NOT_FOUND` if none did.
-        kinds: the violations that found it.
+        kinds: the violations that found it; with walks, early warnings, too.
         blow: the blow with which the seed found it; empty: without one.
         continued: number of further runs, with blows.
     """
 
     target: Target
+    walked: bool
     first: int
     tried: int
     seconds: float
@@ -127,7 +83,7 @@ class Hunt:
 
 
 def hunt(target: Target, seeds: range, seconds: float | None = None, blows: int = 0, at_difference: int = 0) -> Hunt:
-    """Hunt a target.
+    """Hunt a target with runs.
 
     Args:
         target: see there.
@@ -137,8 +93,9 @@ def hunt(target: Target, seeds: range, seconds: float | None = None, blows: int 
         at_difference: number of blows where the run differs from its counterpart.
     """
     prepare_process()
-    scenario = target.load()
-    wrong, right = target.modes
+    runs = target.runs
+    scenario = runs.load()
+    wrong, _ = runs.modes
     tried = took = differed = errors = continued = 0
     begun = time.process_time()
     found = NOT_FOUND
@@ -157,7 +114,7 @@ def hunt(target: Target, seeds: range, seconds: float | None = None, blows: int 
             rows = chain(rows, run_at_differences(scenario, wrong, seed, seen.differences, at_difference))
         for one in rows:
             continued += bool(one["blow"])
-            kinds = caused(scenario, one, wrong, right)
+            kinds = caused(runs, scenario, one)
             if kinds:
                 found, blow = seed, one["blow"]
                 break
@@ -166,12 +123,28 @@ def hunt(target: Target, seeds: range, seconds: float | None = None, blows: int 
         if seconds is not None and time.process_time() - begun > seconds:
             break
     spent = time.process_time() - begun
-    return Hunt(target, seeds.start, tried, spent, took, differed, errors, found, kinds, blow, continued)
+    return Hunt(target, False, seeds.start, tried, spent, took, differed, errors, found, kinds, blow, continued)
+
+
+def hunt_walking(target: Target, seeds: range, seconds: float | None = None) -> Hunt:
+    """Hunt a target with as many walks as there are seeds, which all follow from the first one.
+
+    Args:
+        target: one that walks hunt.
+        seeds: see above.
+        seconds: time after which no other walk begins.
+    """
+    assert target.walks is not None
+    begun = time.process_time()
+    found = target.walks.hunt(len(seeds), seeds.start, seconds)
+    spent = time.process_time() - begun
+    seed = seeds.start if found.stopped else NOT_FOUND
+    return Hunt(target, True, seeds.start, found.walks, spent, 0, 0, 0, seed, tuple(sorted(found.paths)))
 
 
 def _compared(target: Target, scenario: Scenario, seed: int) -> tuple[Row, MutantsSeen]:
     """A run, and where it differs from its counterpart."""
-    wrong, right = target.modes
+    wrong, right = target.runs.modes
     if wrong.rules.mutant == target.name:
         return run_mutated(scenario, wrong, seed)
     row, found = run_compared(scenario, wrong, right, seed)
@@ -179,13 +152,30 @@ def _compared(target: Target, scenario: Scenario, seed: int) -> tuple[Row, Mutan
     return row, MutantsSeen(names, names if found else frozenset(), found)
 
 
-def caused(scenario: Scenario, row: Row, wrong: Mode, right: Mode) -> tuple[str, ...]:
-    """Violations of a run in the mode `wrong` inside the promise that the same plan and batches lack in `right`."""
-    inside = _kinds(row["violations_inside"])
-    if not inside or row["verdict"] == "error":
+def caused(runs: Runs, scenario: Scenario, row: Row) -> tuple[str, ...]:
+    """Violations of a run that show what is hunted: those that count and that the same plan and batches lack in the
+    counterpart, and with each of the rule values that should cure them, but not with those that should not.
+    """
+    wrong, right = runs.modes
+    kinds = _counted(runs, row)
+    if not kinds or row["verdict"] == "error" or (runs.lossy_ends is not None and row["lossy_ends"] > runs.lossy_ends):
         return ()
-    without = run_row(same_plan(scenario, wrong, row), right, row["seed"])
-    return tuple(sorted(inside - _kinds(without["violations"]))) if without["verdict"] != "error" else ()
+    plan = same_plan(scenario, wrong, row)
+    base = mode_named(runs.base)
+    for cure in (right, *(base.override({rule: value}) for rule, value in runs.also_by)):
+        without = run_row(plan, cure, row["seed"]) if kinds else row
+        kinds = kinds - _kinds(without["violations"]) if without["verdict"] != "error" else set()
+    for rule, value in runs.not_by:
+        if kinds:
+            kinds &= _kinds(run_row(plan, base.override({rule: value}), row["seed"])["violations"])
+    return tuple(sorted(kinds))
+
+
+def _counted(runs: Runs, row: Row) -> set[str]:
+    """The violations of a row that count."""
+    inside = _kinds(row["violations_inside"])
+    kinds = inside if runs.is_promised else _kinds(row["violations"]) - inside
+    return kinds.intersection(runs.kinds) if runs.kinds else kinds
 
 
 def same_plan(scenario: Scenario, mode: Mode, row: Row) -> Scenario:
@@ -225,8 +215,13 @@ class Summary:
         return sum(one.found for one in self.hunts)
 
     @property
+    def walked(self) -> bool:
+        """Whether with walks."""
+        return self.hunts[0].walked
+
+    @property
     def runs(self) -> int:
-        """The number of runs without blows."""
+        """The number of runs without blows, or of walks."""
         return sum(one.tried for one in self.hunts)
 
     @property
@@ -270,13 +265,23 @@ class Summary:
 
     @property
     def within_budget(self) -> bool | None:
-        """Whether random runs find it within its budget; None if too few seeds were run to say so."""
+        """Whether it is found within its budget; None if too few seeds were run to say so."""
         seeds, budget = self.seeds, self.target.budget
         if budget is None:
             return True if seeds is not None else None
         if seeds is not None:
             return seeds <= budget
         return False if max(one.tried for one in self.hunts if not one.found) >= budget else None
+
+    @property
+    def keeps_mark(self) -> bool | None:
+        """Whether it is found within its mark; None if it has no mark, or the hunts ended too early to say so."""
+        mark, seconds = self.target.mark, self.seconds
+        if mark is None:
+            return None
+        if seconds is not None:
+            return seconds <= mark.seconds
+        return False if max(one.seconds for one in self.hunts if not one.found) >= mark.seconds else None
 
     @property
     def kinds(self) -> list[str]:
@@ -290,7 +295,7 @@ class Summary:
 
 
 def hunts(
-    targets: Sequence[Target],
+    targets: Sequence[tuple[Target, bool]],
     seeds: range,
     number: int = 1,
     seconds: float | None = None,
@@ -301,7 +306,7 @@ def hunts(
     """Hunt targets, each in the same disjoint ranges.
 
     Args:
-        targets: what to hunt.
+        targets: what to hunt, and whether with walks.
         seeds: all seeds.
         number: of ranges.
         seconds: CPU time of each range, see `hunt`.
@@ -312,20 +317,23 @@ def hunts(
     parts = ranges(seeds, number)
     how = seconds, blows, at_difference
     if processes == 1:
-        for target in targets:
-            yield Summary([hunt(target, part, *how) for part in parts])
+        for target, walks in targets:
+            yield Summary([_hunt(target, walks, part, *how) for part in parts])
         return
     with Workers(processes) as workers:
-        begun = [[workers.pool.submit(hunt, target, part, *how) for part in parts] for target in targets]
+        begun = [[workers.pool.submit(_hunt, one, walks, part, *how) for part in parts] for one, walks in targets]
         for tasks in begun:
             yield Summary([task.result() for task in tasks])
 
 
+def _hunt(target: Target, walks: bool, seeds: range, seconds: float | None, blows: int, at_difference: int) -> Hunt:
+    return hunt_walking(target, seeds, seconds) if walks else hunt(target, seeds, seconds, blows, at_difference)
+
+
 def replay(find: Hunt) -> str:
-    """The command that repeats the run that found its target."""
+    """The command that repeats what found its target."""
     target = find.target
-    program = "replay" if find.blow else "run"
-    words = [f"highwater {program} {target.scenario} --mode {target.base} --seed {find.seed}"]
-    words += [f"--rule {name}={value}" for name, value in target.wrong]
-    words += [f"--set {key}={shown(value)}" for key, value in target.settings]
-    return " ".join([*words, f"--blow {find.blow}"] if find.blow else words)
+    if find.walked:
+        assert target.walks is not None
+        return target.walks.command(find.tried, find.seed)
+    return target.runs.command(find.seed, find.blow)

@@ -47,13 +47,7 @@ class Mutant:
     mode: str
     settings: tuple[tuple[str, Value], ...] = ()
 
-    @property
-    def budget(self) -> int:
-        """Number of seeds within which random runs should find it."""
-        return _BUDGETS[self.tier]
 
-
-_BUDGETS: Final = {1: 10_000, 2: 1_000_000}
 _ELR: Final = ("elr-chaos", "elr-repaired")
 _ELR_CHAOS: Final = ("chaos", "elr-repaired")
 _OVERTAKING: Final = ("overtaking", "elr-repaired")
@@ -208,7 +202,8 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "KAFKA-1647, KAFKA-769",
             "ReplicaManager#getOrCreatePartition",
             2,
-            *_ZOOKEEPER,
+            "rolling",
+            "kip320-repaired",
         ),
         Mutant(
             "epoch-not-recorded-by-follower",

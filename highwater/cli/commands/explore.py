@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -12,35 +10,21 @@ import click
 from highwater.cli.options import PATH, Command, duration, json_option, rule_option, strict_option
 from reports import starts
 from scenarios import paths
+from scenarios.exploring.modes.subject import KRAFT, STATES_MAX, WALK_EVENTS, ZOOKEEPER, subject_of
 from sim import exit_codes
 from sim.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from highwater.cli.console import Ui
     from scenarios.exploring.cluster import Action, Cluster
-    from scenarios.exploring.search import Found, World
-    from sim.protocol.decisions import Decisions
-    from sim.protocol.rules import Rules
+    from scenarios.exploring.modes.subject import Subject
+    from scenarios.exploring.search import Found
 
-STATES_MAX: Final = 100_000_000
+MOST_STATES: Final = 100_000_000
 WALKS_MAX: Final = 1_000_000_000
-WALK_EVENTS: Final = 60
-KRAFT: Final = {
-    "isr": 2,
-    "losses": 1,
-    "stops": 0,
-    "fences": 1,
-    "lags": 0,
-    "elections": 0,
-    "records": 1,
-    "fixed-order": False,
-}
-"""Options of KRaft modes -> defaults: the bounds of the specification."""
-ZOOKEEPER: Final = {"brokers": 2, "epochs": 3, "records": 2, "stops": 0, "lags": 0, "deletions": 0}
-"""Options of ZooKeeper modes -> defaults."""
 _BOUND: Final = click.IntRange(0, 5)
 
 
@@ -48,27 +32,6 @@ def _bound(name: str, meaning: str, values: click.IntRange = _BOUND) -> Callable
     planes = ((KRAFT, "in KRaft"), (ZOOKEEPER, "in ZooKeeper modes"))
     defaults = ", ".join(f"{known[name]} {where}" for known, where in planes if name in known)
     return click.option(f"--{name}", metavar="N", type=values, help=f"{meaning}  [default: {defaults}]")
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What is searched.
-
-    Attributes:
-        world: the cluster.
-        decide: its rules.
-        event: an event in words.
-        state: a state in words.
-        violations: kinds that end the search.
-        meanings: what kinds mean.
-    """
-
-    world: World[Any]
-    decide: Decisions
-    event: Callable[[Any], str]
-    state: Callable[[Any], str]
-    violations: Collection[str]
-    meanings: Mapping[str, str]
 
 
 @click.command("explore", cls=Command)
@@ -89,8 +52,8 @@ class Subject:
 @click.option(
     "--most-states",
     metavar="N",
-    type=click.IntRange(1, STATES_MAX),
-    default=2_000_000,
+    type=click.IntRange(1, MOST_STATES),
+    default=STATES_MAX,
     show_default=True,
     help="Give up after N states (200 bytes each in KRaft).",
 )
@@ -186,53 +149,6 @@ def command(
     if found.stopped:
         return exit_codes.UNEXPECTED
     return exit_codes.EXPECTED if found.exhausted else exit_codes.INCONCLUSIVE
-
-
-def subject_of(word: str, overrides: Mapping[str, str], given: Mapping[str, int]) -> Subject:
-    """The cluster of a mode with these rules, within bounds given as options.
-
-    Raises:
-        InputError: an option is one of the other control plane.
-    """
-    from scenarios.format.catalogue import mode
-
-    rules = mode(word).rules.override(overrides)
-    is_kraft = rules.control_plane == "kraft"
-    known = KRAFT if is_kraft else ZOOKEEPER
-    for name in given:
-        if name not in known:
-            plane = "KRaft" if is_kraft else "ZooKeeper"
-            raise InputError(f"--{name} has no effect in {word}, a mode with {plane}")
-    bounds = {**known, **given}
-    return _kraft(rules, bounds) if is_kraft else _zookeeper(rules, bounds)
-
-
-def _kraft(rules: Rules, given: Mapping[str, int]) -> Subject:
-    from scenarios.exploring import wording
-    from scenarios.exploring.cluster import Bounds, Cluster
-    from scenarios.exploring.properties import KINDS, VIOLATIONS
-
-    numbers = {name: value for name, value in given.items() if name != "fixed-order"}
-    cluster = Cluster(rules, Bounds(**numbers, any_order=not given["fixed-order"]))
-    event, state = partial(wording.event, cluster), partial(wording.state, cluster)
-    return Subject(cluster, cluster.decide, event, state, VIOLATIONS, KINDS)
-
-
-def _zookeeper(rules: Rules, given: Mapping[str, int]) -> Subject:
-    from scenarios.exploring.zookeeper.world import KINDS, VIOLATIONS, Bounds, World
-
-    world = World(
-        rules,
-        Bounds(
-            replicas=given["brokers"],
-            records=given["records"],
-            epochs=given["epochs"],
-            crashes=given["stops"],
-            lags=given["lags"],
-            deletions=given["deletions"],
-        ),
-    )
-    return Subject(world, world.machine.decide, world.event, world.describe, VIOLATIONS, KINDS)
 
 
 def _words(options: Mapping[str, int | None]) -> list[str]:

@@ -1,13 +1,15 @@
-"""``highwater zoo``: mutants of the protocol, and how many seeds random runs need to find them."""
+"""``highwater zoo``: mutants and bugs of Kafka, and how many seeds random runs or walks need to find them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from highwater.cli.options import SuggestingGroup, duration, json_option, read_rules, set_option
 from highwater.cli.tables import Markdown, Terminal
+from scenarios.version import PLAIN, build
 from sim import exit_codes
 from sim.errors import InputError
 
@@ -15,9 +17,9 @@ if TYPE_CHECKING:
     from highwater.cli.console import Ui
     from scenarios.format.scenario import Scenario
     from scenarios.zoo.census import Census
-    from scenarios.zoo.hunt import Hunt, Summary, Target
+    from scenarios.zoo.hunt import Hunt, Summary
+    from scenarios.zoo.targets import Target
     from sim.config import Value
-    from sim.protocol.mutants import Mutant
 
 PROCESSES_MAX: Final = 1_024
 RANGES_MAX: Final = 1_000
@@ -26,49 +28,68 @@ BLOWS_MAX: Final = 100
 
 @click.group("zoo", cls=SuggestingGroup)
 def command() -> None:
-    """List mutants of the protocol, show one, hunt them with random runs, or count where they would act."""
+    """List mutants and bugs of Kafka, show one, hunt them with random runs and walks, or count where mutants act."""
 
 
 @command.command("list")
 @json_option
 @click.pass_obj
-def list_mutants(ui: Ui, as_json: bool) -> None:
-    """List the mutants."""
-    from sim.protocol.mutants import MUTANTS
+def list_targets(ui: Ui, as_json: bool) -> None:
+    """List the mutants and the bugs."""
+    from scenarios.zoo.targets import names, target
 
+    targets = [target(name) for name in names()]
     if as_json:
-        ui.json({"mutants": [_as_json(mutant) for mutant in MUTANTS.values()]})
+        ui.json({"targets": [_as_json(one) for one in targets]})
     else:
-        rows = [(one.name, one.tier, one.scenario, one.mode, one.sentence) for one in MUTANTS.values()]
-        ui.table(["mutant", "tier", "scenario", "mode", "what it does"], rows, numbers=["tier"])
+        rows = [(one.name, one.tier, _where(one, walks=one.walks is not None)[0], one.sentence) for one in targets]
+        ui.table(["mutant or bug", "tier", "hunted in", "what it does"], rows, numbers=["tier"])
 
 
 @command.command("show")
-@click.argument("mutant")
+@click.argument("name", metavar="MUTANT|BUG")
 @json_option
 @click.pass_obj
-def show(ui: Ui, mutant: str, as_json: bool) -> None:
-    """Show a mutant: what it does, its source, the place in Kafka's code, and where it is hunted."""
-    from sim.protocol.mutants import named
+def show(ui: Ui, name: str, as_json: bool) -> None:
+    """Show a mutant or a bug: what it does, its source, and where it is hunted."""
+    from scenarios.zoo.targets import target
 
-    chosen = named(mutant)
+    chosen = target(name)
     if as_json:
         ui.json(_as_json(chosen))
         return
     ui.line(chosen.sentence, style="bold")
     ui.line(f"Source: {chosen.source}")
-    ui.line(f"Place: {chosen.place}")
-    ui.line(f"Tier {chosen.tier}: to be found within {chosen.budget:,} seeds of {chosen.scenario} in {chosen.mode}")
-    ui.line(f"Run: highwater run {chosen.scenario} --mode {chosen.mode} --seed 0 --rule mutant={chosen.name}")
+    if chosen.place:
+        ui.line(f"Place: {chosen.place}")
+    runs, walks = chosen.runs, chosen.walks
+    if runs.right:
+        ui.line(f"Repair: {', '.join(f'{rule}={value}' for rule, value in runs.right)}")
+    of_walks = "" if walks is None else f", or walks in {walks.mode}"
+    ui.line(
+        f"Tier {chosen.tier}: to be found within {chosen.budget:,} seeds of {runs.scenario} in {runs.base}{of_walks}"
+    )
+    if chosen.mark is not None:
+        tlc = f"; TLC's random simulation needs {chosen.mark.tlc}" if chosen.mark.tlc else ""
+        ui.line(f"Mark: {chosen.mark.seconds:g} CPU s{tlc}")
+    ui.line(f"Run: {runs.command(0)}")
+    if walks is not None:
+        ui.line(f"Walk: {walks.command(1000, 0)}")
 
 
 @command.command("hunt")
-@click.argument("mutants", metavar="[MUTANT]...", nargs=-1)
-@click.option("--all", "hunts_all", is_flag=True, help="Hunt all mutants.")
+@click.argument("chosen", metavar="[MUTANT|BUG]...", nargs=-1)
+@click.option("--all", "hunts_all", is_flag=True, help="Hunt all mutants and bugs.")
 @click.option(
     "--seeds", metavar="A..B", default="0..10000", show_default=True, help="Seeds from A to B, B excluded, in order."
 )
-@click.option("--scenario", metavar="NAME", default="", help="Hunt in another random scenario than the mutant's own.")
+@click.option(
+    "--method",
+    type=click.Choice(["runs", "walks"]),
+    help="Hunt with random runs only, or with random walks as of 'explore --walks' only.  [default: with walks those "
+    "that they find sooner, if this build is plain Python]",
+)
+@click.option("--scenario", metavar="NAME", default="", help="Hunt with runs of this random scenario.")
 @click.option(
     "--ranges",
     metavar="N",
@@ -97,7 +118,7 @@ def show(ui: Ui, mutant: str, as_json: bool) -> None:
     metavar="RULE=VALUE",
     multiple=True,
     callback=read_rules,
-    help="Hunt what this value of a rule repairs in --mode, in place of a mutant.",
+    help="Hunt what this value of a rule repairs in --mode, with runs.",
 )
 @click.option("--mode", metavar="NAME", default="", help="The mode that --repair repairs.")
 @set_option
@@ -116,9 +137,10 @@ def show(ui: Ui, mutant: str, as_json: bool) -> None:
 @click.pass_obj
 def hunt(
     ui: Ui,
-    mutants: tuple[str, ...],
+    chosen: tuple[str, ...],
     hunts_all: bool,
     seeds: str,
+    method: str | None,
     scenario: str,
     ranges: int,
     blows: int,
@@ -131,43 +153,50 @@ def hunt(
     form: str,
     as_json: bool,
 ) -> int:
-    """Run seeds of each MUTANT's scenario until one finds it: a violation that the same plan lacks without the mutant.
+    """Run seeds of each one's scenario until a seed finds it: a violation that the same plan lacks without the MUTANT,
+    or with the repair of the BUG.
 
-    Nothing is stored. The violation has to be inside the promise of the mode. With --repair, the counterparts are runs
-    with that value of a rule.
+    Nothing is stored. The violation has to be inside the promise of the mode, if what is hunted is. Walks begin with
+    the first seed of a range, and each counts as a seed; an early warning counts as a violation, as TLC's invariants
+    do.
 
     With --blows-at-difference, a run goes on where it differs from its counterpart. The author of a change knows this
     place; plain random runs, and TLC's random simulation, do not. So do not compare their figures with those of such a
     hunt.
 
-    Exit 0 when each mutant was found within the budget of its tier, 1 when one was not, 3 when too few seeds were run.
+    Exit 0 when each one was found within the budget of its tier, 1 when one was not, 3 when too few seeds were run. A
+    missed mark does not change the exit code.
     """
     from highwater.requests import seed_range
     from scenarios.zoo.hunt import hunts, replay
 
-    targets = _targets(mutants, scenario, mode, repairs, settings, hunts_all=hunts_all)
-    chosen = seed_range(seeds)
-    if len(chosen) < ranges:
+    needs_runs = bool(scenario or repairs or blows or at_difference)
+    if method == "walks" and needs_runs:
+        raise InputError("--method walks: --scenario, --repair and blows are for runs")
+    targets = _targets(chosen, scenario, mode, repairs, settings, hunts_all=hunts_all)
+    ways = _ways(ui, targets, "runs" if needs_runs else method)
+    numbers = seed_range(seeds)
+    if len(numbers) < ranges:
         raise InputError(f"--seeds {seeds!r} has too few seeds for --ranges {ranges}")
     limit = None if seconds is None else duration("--seconds", seconds)
     summaries: list[Summary] = []
     interrupted = False
     try:
-        for summary in hunts(targets, chosen, ranges, limit, blows, at_difference, local):
+        for summary in hunts(ways, numbers, ranges, limit, blows, at_difference, local):
             summaries.append(summary)
             name = summary.target.name
-            ui.note(f"{len(summaries)} of {len(targets)}: {name} found in {summary.found} of {ranges} ranges")
+            ui.note(f"{len(summaries)} of {len(ways)}: {name} found in {summary.found} of {ranges} ranges")
     except KeyboardInterrupt:
         interrupted = True
     if as_json:
-        ui.json({"mutants": [_summary_as_json(summary) for summary in summaries]})
+        ui.json({"targets": [_summary_as_json(summary) for summary in summaries]})
     else:
         _show_hunts(Markdown(ui) if form == "markdown" else Terminal(ui), summaries, ranges)
         for summary in summaries:
             if summary.first_find is not None:
                 ui.line(f"    {replay(summary.first_find)}")
     if interrupted:
-        ui.warn(f"interrupted: {len(targets) - len(summaries)} targets were not hunted to the end")
+        ui.warn(f"interrupted: {len(ways) - len(summaries)} mutants and bugs were not hunted to the end")
         return exit_codes.INTERRUPTED
     answers = [summary.within_budget for summary in summaries]
     if False in answers:
@@ -235,7 +264,7 @@ def _census_as_json(one: Census) -> dict[str, Any]:
 
 
 def _targets(
-    mutants: tuple[str, ...],
+    chosen: tuple[str, ...],
     scenario: str,
     mode: str,
     repairs: dict[str, str],
@@ -243,65 +272,116 @@ def _targets(
     *,
     hunts_all: bool,
 ) -> list[Target]:
-    """What to hunt: mutants, or what a rule value repairs."""
+    """What to hunt: mutants and bugs, or what a rule value repairs."""
     from scenarios.format.catalogue import load
     from scenarios.format.catalogue import mode as mode_named
-    from scenarios.zoo.hunt import mutant, repaired
-    from sim.protocol.mutants import MUTANTS, named
+    from scenarios.zoo.targets import names, repaired, target
 
     if scenario:
         _check_random(f"--scenario {scenario}", load(scenario))
     if repairs:
-        if mutants or hunts_all or len(repairs) > 1 or not scenario or not mode:
-            raise InputError("--repair takes one rule, with --mode and --scenario, and no mutants")
+        if chosen or hunts_all or len(repairs) > 1 or not scenario or not mode:
+            raise InputError("--repair takes one rule, with --mode and --scenario, and no mutants or bugs")
         ((rule, value),) = repairs.items()
         mode_named(mode)
         return [repaired(mode, rule, value, scenario, settings)]
     if mode or settings:
-        raise InputError("--mode and --set go with --repair: a mutant has a mode and settings of its own")
-    if bool(mutants) == hunts_all:
-        raise InputError("give mutants to hunt, or --all ('highwater zoo list' lists them)")
-    return [mutant(name, scenario) for name in dict.fromkeys(named(name).name for name in mutants) or MUTANTS]
+        raise InputError("--mode and --set go with --repair: a mutant or bug has a mode and settings of its own")
+    if bool(chosen) == hunts_all:
+        raise InputError("give mutants or bugs to hunt, or --all ('highwater zoo list' lists them)")
+    targets = [target(name) for name in dict.fromkeys(chosen) or names()]
+    return [replace(one, runs=replace(one.runs, scenario=scenario)) for one in targets] if scenario else targets
+
+
+def _ways(ui: Ui, targets: list[Target], method: str | None) -> list[tuple[Target, bool]]:
+    """The targets, and whether each is hunted with walks; with `method` "walks", only those that walks hunt."""
+    walked = [one for one in targets if one.walks is not None]
+    if method == "walks":
+        if not walked:
+            raise InputError("--method walks: no bounds are known with which walks find this")
+        if len(walked) < len(targets):
+            ui.note(f"{len(targets) - len(walked)} are left out: no bounds are known with which walks find them")
+        return [(one, True) for one in walked]
+    walks = method is None and build() == PLAIN
+    if walked and method is None and not walks:
+        ui.note(f"random walks need plain Python, so {len(walked)} are hunted with runs in this compiled build")
+    return [(one, walks and one.walks is not None) for one in targets]
+
+
+def _where(target: Target, *, walks: bool) -> tuple[str, str]:
+    """What a target is hunted in, and the mode."""
+    if walks and target.walks is not None:
+        return "walks", target.walks.mode
+    return target.runs.scenario, target.runs.base
 
 
 def _show_hunts(shown: Terminal, summaries: list[Summary], ranges: int) -> None:
-    numbers = ["tier", "seeds", "CPU time", "runs", "continued", "took the place", "decided otherwise", "errors"]
-    headers = ["mutant", "tier", "found", *numbers[1:], "violations"]
-    shown.table("", headers, [_row(summary, ranges) for summary in summaries], numbers=numbers)
+    columns = [
+        column for column in _COLUMNS if column not in _IF_ANY or any(getattr(summary, column) for summary in summaries)
+    ]
+    rows = [[_cells(summary, ranges)[column] for column in columns] for summary in summaries]
+    shown.table("", columns, rows, numbers=[one for one in columns if one in _NUMBERS])
     if ranges > 1:
-        shown.text(
-            "Seeds and CPU time are medians over the ranges; '-' if half of them or more did not find the mutant."
-        )
+        shown.text("Seeds and CPU time are medians over the ranges; '-' if half of them or more found nothing.")
 
 
-def _row(summary: Summary, ranges: int) -> tuple[object, ...]:
+_COLUMNS: Final = (
+    "mutant or bug",
+    "tier",
+    "hunted in",
+    "found",
+    "seeds",
+    "CPU time",
+    "mark",
+    "TLC, CPU s",
+    "runs",
+    "continued",
+    "took the place",
+    "decided otherwise",
+    "errors",
+    "violations",
+)
+_IF_ANY: Final = ("continued", "errors")
+"""Columns that are shown if one of their numbers is not 0."""
+_NUMBERS: Final = {*_COLUMNS} - {"mutant or bug", "hunted in", "found", "mark", "TLC, CPU s", "violations"}
+
+
+def _cells(summary: Summary, ranges: int) -> dict[str, object]:
+    """Column -> what the table shows of a target there."""
     from reports.formatting import percent
-    from sim.protocol.mutants import named
 
     seeds, seconds = summary.seeds, summary.seconds
     target = summary.target
-    return (
-        target.name,
-        named(target.name).tier if target.budget else "-",
-        f"{summary.found} of {ranges}",
-        "-" if seeds is None else f"{seeds:,.0f}",
-        "-" if seconds is None else f"{seconds:.2f} s",
-        f"{summary.runs:,}",
-        f"{summary.continued:,}",
-        percent(summary.took / summary.runs),
-        percent(summary.differed / summary.runs),
-        summary.errors,
-        ", ".join(summary.kinds),
-    )
+    mark = target.mark
+    kept = {True: "kept", False: "missed", None: "open"}[summary.keeps_mark]
+    has_place = not summary.walked
+    return {
+        "mutant or bug": target.name,
+        "tier": target.tier or "-",
+        "hunted in": ", ".join(_where(target, walks=summary.walked)),
+        "found": f"{summary.found} of {ranges}",
+        "seeds": "-" if seeds is None else f"{seeds:,.0f}",
+        "CPU time": "-" if seconds is None else f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s",
+        "mark": "" if mark is None else f"{mark.seconds:g} s: {kept}",
+        "TLC, CPU s": "" if mark is None else mark.tlc or "not tried",
+        "runs": f"{summary.runs:,}",
+        "continued": f"{summary.continued:,}",
+        "took the place": percent(summary.took / summary.runs) if has_place else "-",
+        "decided otherwise": percent(summary.differed / summary.runs) if has_place else "-",
+        "errors": summary.errors,
+        "violations": ", ".join(summary.kinds),
+    }
 
 
 def _summary_as_json(summary: Summary) -> dict[str, Any]:
     return {
-        "mutant": summary.target.name,
+        "target": summary.target.name,
+        "walked": summary.walked,
         "found": summary.found,
         "median_seeds": summary.seeds,
         "median_seconds": summary.seconds,
         "within_budget": summary.within_budget,
+        "keeps_mark": summary.keeps_mark,
         "ranges": [_hunt_as_json(one) for one in summary.hunts],
     }
 
@@ -311,10 +391,12 @@ def _hunt_as_json(one: Hunt) -> dict[str, Any]:
 
     plain = asdict(one)
     del plain["target"]
-    return {"mutant": one.target.name, "scenario": one.target.scenario, **plain}
+    where, mode = _where(one.target, walks=one.walked)
+    return {"target": one.target.name, "scenario": where, "mode": mode, **plain}
 
 
-def _as_json(mutant: Mutant) -> dict[str, Any]:
+def _as_json(target: Target) -> dict[str, Any]:
     from dataclasses import asdict
 
-    return {**asdict(mutant), "budget": mutant.budget}
+    mark = target.mark
+    return {**asdict(target), "budget": target.budget, "mark": None if mark is None else asdict(mark)}

@@ -63,8 +63,8 @@ class Bounds:
             ISR, and receives the current state (KIP-101 tells its scenario 1 so).
         zombies: sessions of running processes may expire; they go on as they did, and register again at any time.
         lags: how often a follower may lag, so that the leader takes it out of the ISR.
-        deletions: how often a leader may delete records (DeleteRecords). A process that starts does not know of it:
-            its file with the log start is up to a minute old.
+        deletions: how often a leader may delete records (DeleteRecords, retention), up to its HW unless a mutant goes
+            on to its LEO. A process that starts does not know of it: its file with the log start is up to a minute old.
         prompt: decisions reach all brokers with a session at once.
         strays: messages may arrive while leader and follower are in different leader epochs, and requests after the
             follower has given them up.
@@ -327,7 +327,10 @@ class World:
                     step.run(broker, ("append", state.appended, count))
                     yield ("append", broker, state.appended, count), step.end()
             if state.deletions < bounds.deletions:
-                for offset in range(view.log_start + 1, view.hw + 1):
+                end = view.hw
+                if view.hw < len(view.records) and self.machine.decide.mutants.log_start_above_hw.differs():
+                    end = len(view.records)
+                for offset in range(view.log_start + 1, end + 1):
                     step = _Step(self, state)
                     step.delete(broker, offset)
                     yield ("delete", broker, offset), step.end()
@@ -521,9 +524,10 @@ class _Step:
             self.messages.append(Message(follower, leader, True, reply, False))
 
     def delete(self, broker: int, offset: int) -> None:
-        """A leader deletes the records below an offset."""
+        """A leader deletes the records below an offset. Losing the committed ones is no loss."""
         self.deletions += 1
-        gone = self.world.machine.views[self.snapshots[broker - 1]].records[:offset]
+        view = self.world.machine.views[self.snapshots[broker - 1]]
+        gone = view.records[: min(offset, view.hw)]
         self.deleted |= sum(1 << record[0] for record in gone if record is not None)
         self.run(broker, ("delete", offset))
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reports.hunt import examining, known
+from reports.hunt import examining
 from scenarios.shrinking.cause import Repair
 from scenarios.shrinking.criterion import Trials
+from scenarios.zoo import findings
 from sim.protocol.modes import MODES
 from tests.scenarios.shrinking.test_pairs import STUCK, masked
 
@@ -64,13 +65,13 @@ FAULTS = ("reassignment", "reassignment", "power-loss")
 
 
 def test_two_known_findings_in_one_run_are_recognised_behind_each_other() -> None:
-    together, name = examining._pair(known.known(), masked(), STUCK, FAULTS, Trials())
+    together, name = examining._pair(findings.known(), masked(), STUCK, FAULTS, Trials())
     assert name == "elr-outside-assignment and reassignment-stuck"
     assert len(together) == 2
 
 
 def test_a_pair_of_which_one_finding_is_hidden_is_new_and_named_by_both_repairs() -> None:
-    listed = known.known(["reassignment-stuck"])
+    listed = findings.known(["reassignment-stuck"])
     together, name = examining._pair(listed, masked(), STUCK, FAULTS, Trials())
     assert not name
     key, told, known_as = examining._named("no-progress", MODES["elr-4.3"], [], [], FAULTS, together)

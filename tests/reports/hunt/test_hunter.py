@@ -20,9 +20,9 @@ from reports.hunt import state as states
 from reports.hunt.arms import arms, next_arm
 from reports.hunt.examining import FINDING, FirstLook, Shrunk
 from reports.hunt.hunter import Clock, Hunt, Swept
-from reports.hunt.known import known
 from reports.hunt.request import HuntRequest
 from reports.hunt.state import ArmState, Cause, State
+from scenarios.zoo.findings import known
 from sim.errors import StorageError
 from sim.protocol.modes import mode
 from tests.places import ROOT

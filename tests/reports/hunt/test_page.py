@@ -9,8 +9,8 @@ import pytest
 from reports.hunt import page
 from reports.hunt import state as states
 from reports.hunt.hunter import Hunt
-from reports.hunt.known import known
 from reports.hunt.state import ArmState, Cause, State, Written
+from scenarios.zoo.findings import known
 from tests.reports.hunt.test_hunter import ABOUT, ARMS
 
 if TYPE_CHECKING:

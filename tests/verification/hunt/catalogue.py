@@ -31,8 +31,6 @@ from sim.config import NEVER
 from sim.hosts.control_plane import CONTROL
 from sim.protocol.modes import mode as mode_named
 from tests.places import FIXTURES
-from tests.verification.hunt.finds import BUGS as FINDS
-from tests.verification.hunt.finds import laid_over
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
     from sim.config import Value
 
 FOLDER: Final = FIXTURES / "explained"
-D6: Final = next(bug for bug in FINDS if bug.name.startswith("D6 "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +271,11 @@ BUGS: Final = (
             r"^Broker 3 is elected leader in leader epoch \d+; broker 3 lacks record 0",
         ),
         inside=False,
-        given=D6.given,
+        given={
+            "min.insync.replicas": 2,
+            "unclean.leader.election.enable": False,
+            "default.replication.factor": 3,
+        },
     ),
     Bug(
         "min ISR change",
@@ -296,7 +297,7 @@ BUGS: Final = (
 
 def found(bug: Bug) -> ShrunkCase:
     """Shrink the bug's seed."""
-    scenario, mode = laid_over(load(bug.scenario), bug.given), mode_named(bug.mode)
+    scenario, mode = load(bug.scenario).with_settings(bug.given), mode_named(bug.mode)
     result = Case(scenario, mode, bug.seed, bug.rules).run()
     case = Case(recording.of_run(scenario, result).scenario, mode, bug.seed, bug.rules)
     if bug.plan is not None:

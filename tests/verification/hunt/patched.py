@@ -35,9 +35,9 @@ from reports.brokers.kafka import releases
 from reports.hunt import state as states
 from reports.hunt.examining import FINDING
 from reports.hunt.hunter import ORACLE, changed_rules
-from reports.hunt.known import FINDINGS
 from reports.hunt.state import State
 from scenarios.version import code_version
+from scenarios.zoo.findings import FINDINGS
 from sim import exit_codes
 from sim.errors import InputError, UserError, did_you_mean
 from tests.places import ROOT

@@ -5,9 +5,9 @@ import pytest
 from faults.kinds.registry import KINDS
 from reports.hunt.arms import Arm
 from reports.hunt.examining import look
-from reports.hunt.known import FINDINGS, known
 from scenarios.format import catalogue
 from scenarios.shrinking import known_bugs
+from scenarios.zoo.findings import FINDINGS, known
 from sim.errors import InputError
 from sim.protocol.modes import mode
 

@@ -1,0 +1,1 @@
+"""The modes of both control planes, as clusters to explore."""

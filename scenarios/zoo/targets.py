@@ -1,0 +1,194 @@
+"""Targets: what a hunt looks for, a mutant or a bug of Kafka, and where: in runs of a random scenario, or in walks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from scenarios.format.catalogue import load
+from scenarios.format.scenario import Scenario
+from scenarios.zoo.bugs import BUGS, Bug
+from scenarios.zoo.walks import WALKS, Rules, Walks
+from sim.config import Value, shown
+from sim.errors import InputError, did_you_mean
+from sim.protocol.modes import Mode
+from sim.protocol.modes import mode as mode_named
+from sim.protocol.mutants import MUTANTS
+
+BUDGETS: Final = {1: 10_000, 2: 1_000_000}
+"""Tier -> number of seeds, or of walks, within which a target should be found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Runs in which a target is hunted.
+
+    Attributes:
+        scenario: a random scenario.
+        base: the mode that rule values are laid over.
+        wrong: those of the runs.
+        right: those of their counterparts.
+        settings: laid over those of the scenario.
+        kinds: the violations that count; empty: any.
+        is_promised: whether they have to be inside the promise of the mode, or outside.
+        also_by: rule values each of which has to cure them, too.
+        not_by: rule values none of which may cure them alone.
+        lossy_ends: most incarnations that may have ended with losses; None: any number.
+    """
+
+    scenario: str
+    base: str
+    wrong: Rules = ()
+    right: Rules = ()
+    settings: tuple[tuple[str, Value], ...] = ()
+    kinds: tuple[str, ...] = ()
+    is_promised: bool = True
+    also_by: Rules = ()
+    not_by: Rules = ()
+    lossy_ends: int | None = None
+
+    def load(self) -> Scenario:
+        """The scenario with the settings."""
+        return load(self.scenario).with_settings(dict(self.settings))
+
+    @property
+    def modes(self) -> tuple[Mode, Mode]:
+        """The mode of the runs, and that of their counterparts."""
+        base = mode_named(self.base)
+        return base.override(dict(self.wrong)), base.override(dict(self.right))
+
+    def command(self, seed: int, blow: str = "") -> str:
+        """The command that repeats the run of a seed, with a blow."""
+        words = [f"highwater {'replay' if blow else 'run'} {self.scenario} --mode {self.base} --seed {seed}"]
+        words += [f"--rule {name}={value}" for name, value in self.wrong]
+        words += [f"--set {key}={shown(value)}" for key, value in self.settings]
+        return " ".join([*words, f"--blow {blow}"] if blow else words)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """CPU time within which a target should be found.
+
+    Attributes:
+        seconds: that time.
+        tlc: what TLC's random simulation of the public specifications needs on the same kind of machine, in CPU
+            seconds; empty: not tried.
+    """
+
+    seconds: float
+    tlc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is hunted: one thing that is wrong in a mode.
+
+    Attributes:
+        name: that of a mutant or bug, or the repair as ``RULE=VALUE``.
+        sentence: what it does, or what goes wrong.
+        source: tickets, proposals or a page.
+        place: Kafka's class and method, of a mutant.
+        tier: see `BUDGETS`; 0: there is no budget.
+        runs: where runs hunt it.
+        walks: where walks hunt it; None: nowhere.
+    """
+
+    name: str
+    sentence: str
+    source: str
+    place: str
+    tier: int
+    runs: Runs
+    walks: Walks | None = None
+
+    @property
+    def budget(self) -> int | None:
+        """Number of seeds, or of walks, within which it should be found."""
+        return BUDGETS.get(self.tier)
+
+    @property
+    def mark(self) -> Mark | None:
+        """The CPU time within which it should be found; None: there is no such time."""
+        return MARKS.get(self.name)
+
+
+def target(name: str) -> Target:
+    """A mutant or a bug as target.
+
+    Raises:
+        InputError: neither has that name.
+    """
+    walks = WALKS.get(name)
+    if name in MUTANTS:
+        one = MUTANTS[name]
+        runs = Runs(one.scenario, one.mode, (("mutant", name),), (), one.settings)
+        return Target(name, one.sentence, one.source, one.place, one.tier, runs, walks)
+    if name in BUGS:
+        bug = BUGS[name]
+        return Target(name, bug.sentence, bug.source, "", bug.tier, _runs(bug), walks)
+    raise InputError(f"unknown mutant or bug {name!r}{did_you_mean(name, names())}")
+
+
+def _runs(bug: Bug) -> Runs:
+    return Runs(
+        bug.scenario,
+        bug.mode,
+        (),
+        bug.repair,
+        bug.settings,
+        bug.kinds,
+        bug.is_promised,
+        bug.also_by,
+        bug.not_by,
+        bug.lossy_ends,
+    )
+
+
+def repaired(mode: str, rule: str, value: str, scenario: str, settings: Mapping[str, Value]) -> Target:
+    """What a value of a rule repairs in a mode, as target."""
+    runs = Runs(scenario, mode, (), ((rule, value),), tuple(settings.items()))
+    return Target(f"{rule}={value}", "", "", "", 0, runs)
+
+
+def names() -> list[str]:
+    """The names of all mutants and bugs."""
+    return [*MUTANTS, *BUGS]
+
+
+_FINDING: Final = Mark(60)
+MARKS: Final[Mapping[str, Mark]] = {
+    "hw-truncation": Mark(0.1, "1.5-7.8"),
+    "kip101-divergence": Mark(0.4, "3.8-4.5"),
+    "kip279-join": Mark(1, "44 once, else missed in 51-113"),
+    "last-replica-standing": Mark(0.1, "3"),
+    "hw-ignores-min-isr": Mark(0.1, "1.2"),
+    "alter-partition-of-earlier-partition-epoch": Mark(0.5, "2.3"),
+    "join-below-epoch-start": Mark(0.4, "3.9"),
+    "unclean-registration-taken-for-clean": Mark(0.5, "33"),
+    "alter-partition-of-earlier-registration": Mark(3, "27, or missed in 57"),
+    "leo-from-earlier-leadership": Mark(3),
+    "stale-log-start": Mark(10),
+    **dict.fromkeys(
+        (
+            "forgotten-expansion",
+            "counted-after-removal",
+            "elr-cleared",
+            "elr-cleared-power-loss",
+            "removed-directory",
+            "offline-directory",
+            "throttled-move",
+            "directory-assignment",
+            "reassignment-back",
+            "reassignment-again",
+            "reassignment-shrinks-isr",
+            "reassignment-cancelled",
+            "reassignment-cancelled-power-loss",
+            "elr-outside-assignment",
+            "reassignment-stuck",
+            "reassignment-to-one",
+        ),
+        _FINDING,
+    ),
+}
+"""Mutant or bug -> its mark."""
