@@ -413,6 +413,12 @@ class ControllerQuorum(QuorumSessions):
         reply = BrokerHeartbeatResponse(heartbeat, NONE, is_caught_up=not starts, is_fenced=starts)
         channel.deliver_at(arrives_us, reply)
 
+    def fetch_metadata(self, fetch: tuple[int, int]) -> None:
+        """See `QuorumSessions.fetch_metadata`; the log is sent to registered brokers only."""
+        broker, first = fetch
+        if broker in self.sessions.brokers:
+            self.log.fetch(broker, first)
+
     def suspend_expiry(self, broker: int) -> None:
         self.sessions.suspended.add(broker)
 

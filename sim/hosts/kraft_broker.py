@@ -16,6 +16,7 @@ from sim.history import steps
 from sim.hosts.broker import NOT_REGISTERED, SHUTDOWN, Broker, Startup
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.hosted_replica import HostedReplica
+from sim.hosts.metadata_log import FETCH_TIMEOUT_US
 from sim.hosts.peers import QuorumSessions
 from sim.hosts.serving import DirectoryStall
 from sim.kernel.build import COMPILED
@@ -134,6 +135,7 @@ class KRaftBroker(Broker):
     __slots__ = (
         "_alter_request",
         "_assigning",
+        "_awaits_metadata",
         "_deleted",
         "_ending",
         "_lifecycle",
@@ -169,6 +171,8 @@ class KRaftBroker(Broker):
         self._log = log
         self._received = 0
         """Number of metadata records received without a gap."""
+        self._awaits_metadata = False
+        """Whether it is resuming, and its fetch of the metadata log has neither been answered nor timed out."""
         self._wants_shut_down = False
         self._ending = ""
         """Why it exits, once it has begun to."""
@@ -395,8 +399,29 @@ class KRaftBroker(Broker):
 
     # Metadata.
 
+    def thaw(self) -> None:
+        """See `Node.thaw`: the broker then fetches what was committed during the pause, all in one response.
+
+        Only a response that was in flight when the pause began may come before. It is dropped if its request has timed
+        out, because Kafka's Raft thread looks at the time before it gets to know of the response.
+        Kafka: KafkaRaftClient#poll, RequestManager#hasRequestTimedOut and #isResponseExpected.
+        """
+        self._awaits_metadata = self.kernel.now_us - self.frozen_us < FETCH_TIMEOUT_US
+        super().thaw()
+        if self.frozen or self.network.nodes.get(self.node) is not self:
+            return
+        channel: Channel[QuorumSessions] | None = self.reach(CONTROL)
+        assert channel is not None
+        arrives_us, controller = self.kernel.now_us + channel.usual_us, channel.target
+        fetch = IdleCall(controller.fetch_metadata, (self.node, self._received))
+        self.kernel.schedule(arrives_us, controller.life, fetch)
+
     def on_metadata_records(self, message: MetadataRecords) -> None:
         """Handle metadata records; all received records are applied together once the partition is usable."""
+        if self.frozen:  # It is resuming.
+            if not self._awaits_metadata:
+                return
+            self._awaits_metadata = False
         if message.first <= self._received:  # Otherwise earlier records were lost and will be sent again.
             self._received = max(self._received, message.end)
             self._publish()

@@ -2,10 +2,14 @@
 
 In Kafka brokers fetch the log; here each transaction is sent to every registered broker whose requests reach the
 controller. Lost records are sent again when the broker's fetch would have timed out and been repeated.
+
+A broker has one fetch at a time (KafkaRaftClient#maybeSendFetchToBestNode), so a paused one is sent nothing: when it
+resumes it fetches, and one response has all records that were committed meanwhile (`MetadataLog.fetch`).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Final
 
@@ -71,11 +75,29 @@ class MetadataLog:
                 self._send_delayed((broker, message))
 
     def _send_delayed(self, entry: tuple[int, MetadataRecords]) -> None:
-        """Send delayed records; a broker that has received them meanwhile ignores them."""
+        """Send delayed records; a broker that has received them meanwhile ignores them. A paused one fetches them when
+        it resumes.
+        """
         broker, message = entry
         channel = self._controller.out.get(broker) or self._controller.reach(broker)
-        if channel is not None:
+        if channel is not None and not channel.target.frozen:
             channel.send(message)
+
+    def fetch(self, broker: int, first: int) -> None:
+        """Answer the fetch of a broker that has resumed with one message: the log from a position on, except records
+        whose delay is not over.
+
+        Kafka: KafkaRaftClient#tryCompleteFetchRequest. The broker applies them together:
+        KafkaRaftClient#updateListenersProgress reads up to the high watermark, and MetadataLoader#handleCommit makes
+        one delta of it.
+        """
+        if first >= len(self.records):
+            return
+        self._schedule_resend(broker)
+        late_us = self._delays_us.get(broker, 0)
+        end = bisect_right(self._sent_us, self._kernel.now_us - late_us) if late_us else len(self.records)
+        if first < end and not self._controller.network.is_cut(broker, CONTROL):
+            self._send_delayed((broker, MetadataRecords(first, end, subject_of(self.records[first]))))
 
     def _schedule_resend(self, broker: int) -> None:
         """Schedule a check that resends lost records to a broker."""
@@ -85,17 +107,17 @@ class MetadataLog:
             self._kernel.schedule(due_us, self._controller.life, _FetchTimeout(self, broker))
 
     def resend_lost(self, broker: int) -> None:
-        """Resend records that a broker was sent long ago and has not replayed, unless it is paused."""
+        """Resend records that a broker was sent long ago and has not replayed, unless it is paused: it fetches then."""
         self._resend_scheduled.discard(broker)
         node = self._controller.network.nodes.get(broker)
         if node is None:
             return
         assert isinstance(node, ElidingBroker)
         replayed = node.metadata_offset
-        if replayed >= len(self.records):
+        if node.frozen or replayed >= len(self.records):
             return
         lost_us = FETCH_TIMEOUT_US + self._delays_us.get(broker, 0)
-        if node.frozen or self._sent_us[replayed] + lost_us > self._kernel.now_us:
+        if self._sent_us[replayed] + lost_us > self._kernel.now_us:
             self._schedule_resend(broker)
         else:
             self.send(broker, replayed)

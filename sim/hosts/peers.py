@@ -50,3 +50,7 @@ class QuorumSessions(ControlPlane):
     def deliver_response(self, heartbeat: BrokerHeartbeatRequest, arrives_us: int) -> None:
         """Schedule the response to an elided heartbeat, which arrives at that time."""
         raise NotImplementedError
+
+    def fetch_metadata(self, fetch: tuple[int, int]) -> None:
+        """Handle the fetch of the metadata log that a broker sends when it resumes: its id, and its position."""
+        raise NotImplementedError

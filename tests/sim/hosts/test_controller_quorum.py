@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sim.config import Value
+from sim.history.steps import REPLAYED_METADATA, Listener, Metadata
 from sim.hosts.controller_quorum import ControllerQuorum
 from sim.hosts.kraft_broker import KRaftBroker
 from sim.protocol.kraft.metadata import BrokerRegistration, PartitionRegistration
@@ -139,6 +140,148 @@ def test_a_broker_whose_requests_do_not_arrive_reads_nothing() -> None:
     world.run(5)
     assert process(world, 3).image.offset == before
     assert process(world, 1).image.offset > before
+
+
+class Replays(Listener):
+    """The numbers of records that each broker has replayed together so far, oldest first."""
+
+    def __init__(self, world: World) -> None:
+        self.counts: dict[int, list[int]] = {broker: [] for broker in world.cluster.running}
+        world.cluster.recorder.attach([self])
+
+    def on_metadata(self, step: Metadata) -> None:
+        if step.kind is REPLAYED_METADATA:
+            self.counts[step.broker].append(step.records)
+
+
+def commit(world: World, *values: int) -> None:
+    """Commit a record for each value, 10 ms apart."""
+    for value in values:
+        quorum(world).active.set("flush.ms", value)
+        world.run(0.01)
+
+
+@pytest.mark.parametrize("first_ms", [0, 300, 1_000])
+@pytest.mark.parametrize("paused_ms", [1_100, 1_900, 5_000])
+def test_a_broker_that_resumes_replays_together_what_was_committed_meanwhile(first_ms: int, paused_ms: int) -> None:
+    world = kraft().run(20)
+    replays = Replays(world)
+    world.cluster.pause(2)
+    world.run(first_ms / 1_000)
+    commit(world, 1, 2, 3)
+    end = len(quorum(world).log.records)
+    world.run((paused_ms - first_ms) / 1_000)
+    assert replays.counts == {1: [1, 1, 1], 2: [], 3: [1, 1, 1]}
+    world.cluster.resume(2)
+    world.run(0.0005)
+    assert replays.counts[2] == []  # The fetch takes a round trip.
+    world.run(0.1)
+    assert replays.counts[2] == [3]
+    assert process(world, 2).image.offset == end
+    commit(world, 4, 5)
+    assert replays.counts[2] == [3, 1, 1]
+
+
+@pytest.mark.parametrize(("paused_ms", "together"), [(100, [1, 2]), (1_999, [1, 2]), (2_000, [3])])
+def test_a_response_in_flight_when_a_pause_begins_is_read_first_unless_its_request_has_timed_out(
+    paused_ms: int, together: list[int]
+) -> None:
+    world = kraft().run(20)
+    replays = Replays(world)
+    quorum(world).active.set("flush.ms", 1)
+    world.cluster.pause(2)
+    world.run(0.01)
+    commit(world, 2, 3)
+    world.run((paused_ms - 30) / 1_000)
+    world.cluster.resume(2)
+    world.run(0.1)
+    assert replays.counts[2] == together
+
+
+def test_of_two_responses_in_flight_when_a_pause_begins_a_broker_reads_one() -> None:
+    world = kraft().run(20)
+    replays = Replays(world)
+    for value in (1, 2):
+        quorum(world).active.set("flush.ms", value)
+    world.cluster.pause(2)
+    world.run(1)
+    commit(world, 3)
+    world.cluster.resume(2)
+    world.run(0.1)
+    assert replays.counts[2] == [1, 2]
+
+
+def test_a_broker_fetches_when_the_last_of_its_pauses_ends() -> None:
+    world = kraft().run(20)
+    replays = Replays(world)
+    world.cluster.pause(2, "first")
+    commit(world, 1)
+    world.cluster.pause(2, "second")
+    world.cluster.resume(2, "first")
+    world.run(3)
+    assert replays.counts[2] == []
+    commit(world, 2)
+    world.cluster.resume(2, "second")
+    world.run(0.1)
+    assert replays.counts[2] == [2]
+
+
+def test_a_pause_that_begins_before_the_response_arrives_adds_to_the_one_before() -> None:
+    world = kraft().run(20)
+    replays = Replays(world)
+    world.cluster.pause(2)
+    commit(world, 1, 2)
+    world.cluster.resume(2)
+    world.run(0.0001)  # The fetch has not arrived.
+    world.cluster.pause(2)
+    commit(world, 3)
+    world.run(1)
+    world.cluster.resume(2)
+    world.run(0.1)
+    assert replays.counts[2] == [3]
+
+
+def test_a_broker_that_resumes_without_reaching_the_controller_fetches_later() -> None:
+    world = kraft().run(20)
+    replays = Replays(world)
+    world.cluster.pause(2)
+    commit(world, 1, 2)
+    world.cluster.links.cut(2, 0)
+    world.run(1)
+    world.cluster.resume(2)
+    world.run(1)
+    world.cluster.links.heal(2, 0)
+    assert replays.counts[2] == []
+    world.run(2)
+    assert replays.counts[2] == [2]
+
+
+def test_a_broker_with_late_metadata_that_resumes_gets_what_is_due() -> None:
+    world = kraft().run(20)
+    replays = Replays(world)
+    quorum(world).delay_metadata(2, 3_000_000)
+    world.cluster.pause(2)
+    commit(world, 1, 2)
+    world.run(2.5)
+    commit(world, 3)
+    world.run(1)
+    world.cluster.resume(2)
+    world.run(0.1)
+    assert replays.counts[2] == [2]
+    world.run(3)
+    assert replays.counts[2] == [2, 1]
+
+
+def test_the_successor_of_a_paused_process_reads_the_whole_log() -> None:
+    world = kraft().run(20)
+    world.cluster.pause(2)
+    commit(world, 1)
+    world.cluster.kill(2)
+    world.run(12)
+    world.cluster.start(2)
+    world.run(3)
+    assert process(world, 2).image.offset == len(quorum(world).log.records)
+    assert not process(world, 2).fenced
 
 
 def test_another_controller_has_the_log_and_begins_all_sessions_anew() -> None:
