@@ -102,7 +102,7 @@ FINDINGS: Final = (
     DocumentedBug(
         "skipped_epoch",
         "forgets-leo",
-        ("leo-of-skipped-epoch", "leo-of-skipped-epoch-zookeeper"),
+        ("leo-of-skipped-epoch", "leo-of-skipped-epoch-paused", "leo-of-skipped-epoch-zookeeper"),
         ("committed-loss", "exposed-loss"),
     ),
     DocumentedBug("newer_fetch", "refused", ("counted-after-removal",)),

@@ -404,7 +404,7 @@ class KRaftBroker(Broker):
 
         Only a response that was in flight when the pause began may come before. It is dropped if its request has timed
         out, because Kafka's Raft thread looks at the time before it gets to know of the response.
-        Kafka: KafkaRaftClient#poll, RequestManager#hasRequestTimedOut and #isResponseExpected.
+        Kafka: KafkaRaftClient#poll, RequestManager#hasRequestTimedOut, RequestManager#isResponseExpected.
         """
         self._awaits_metadata = self.kernel.now_us - self.frozen_us < FETCH_TIMEOUT_US
         super().thaw()

@@ -3,7 +3,7 @@
 In Kafka brokers fetch the log; here each transaction is sent to every registered broker whose requests reach the
 controller. Lost records are sent again when the broker's fetch would have timed out and been repeated.
 
-A broker has one fetch at a time (KafkaRaftClient#maybeSendFetchToBestNode), so a paused one is sent nothing: when it
+A broker has one fetch at a time (RequestManager#hasAnyInflightRequest), so a paused one is sent nothing: when it
 resumes it fetches, and one response has all records that were committed meanwhile (`MetadataLog.fetch`).
 """
 
@@ -87,9 +87,8 @@ class MetadataLog:
         """Answer the fetch of a broker that has resumed with one message: the log from a position on, except records
         whose delay is not over.
 
-        Kafka: KafkaRaftClient#tryCompleteFetchRequest. The broker applies them together:
-        KafkaRaftClient#updateListenersProgress reads up to the high watermark, and MetadataLoader#handleCommit makes
-        one delta of it.
+        The broker applies them together: KafkaRaftClient#updateListenersProgress reads up to the high watermark.
+        Kafka: KafkaRaftClient#tryCompleteFetchRequest (3.9-4.4), MetadataLoader#handleCommit (3.9-4.4).
         """
         if first >= len(self.records):
             return

@@ -20,6 +20,7 @@ def test_each_documented_finding_is_known_by_its_repair() -> None:
     assert named - set(FINDINGS) == {
         "forgotten-expansion-behind",
         "forgotten-expansion-fenced",
+        "leo-of-skipped-epoch-paused",
         "leo-of-skipped-epoch-zookeeper",
         "throttled-move-killed",
     }

@@ -84,6 +84,7 @@ ENTRIES: Final = tuple(
         ("elr-kept-after-unclean-shutdown", 2, ("4.1.2", "4.2.2", "4.3.1", "4.4.0")),
         ("min-isr-raised-late", 3, ("4.1.2", "4.2.2", "4.3.1", "4.4.0")),
         ("leo-of-skipped-epoch", 3, ("3.9.0", "4.1.2", "4.2.2", "4.3.1", "4.4.0")),
+        ("leo-of-skipped-epoch-paused", 1, ("3.9.0", "4.1.2", "4.2.2", "4.3.1", "4.4.0")),
         ("leo-of-skipped-epoch-zookeeper", 3, ("2.6.0",)),
         ("min-isr-applied-last", 2, ("4.1.2", "4.2.2", "4.3.1", "4.4.0")),
         ("counted-after-removal", 2, ("4.1.2", "4.2.2", "4.3.1", "4.4.0")),
