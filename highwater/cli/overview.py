@@ -30,7 +30,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "shrink": "Find the smallest run that fails for the same cause",
         "explore": "Try every order of events in a small KRaft cluster",
         "claims": "List what Kafka promises of data, and whether it holds",
-        "zoo": "List mutants of the protocol, or find them with random runs",
+        "zoo": "List mutants and bugs of Kafka, or hunt them at random",
         "hunt": "Hunt for new failures of a release or a build, overnight",
     },
     "Real brokers and this machine": {

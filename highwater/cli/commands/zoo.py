@@ -86,8 +86,8 @@ def show(ui: Ui, name: str, as_json: bool) -> None:
 @click.option(
     "--method",
     type=click.Choice(["runs", "walks"]),
-    help="Hunt with random runs only, or with random walks as of 'explore --walks' only.  [default: with walks those "
-    "that they find sooner, if this build is plain Python]",
+    help="Hunt with random runs of a scenario only, or only with random walks, as 'explore --walks' does.  [default: "
+    "with walks what they find sooner, if this build is plain Python]",
 )
 @click.option("--scenario", metavar="NAME", default="", help="Hunt with runs of this random scenario.")
 @click.option(
@@ -153,12 +153,13 @@ def hunt(
     form: str,
     as_json: bool,
 ) -> int:
-    """Run seeds of each one's scenario until a seed finds it: a violation that the same plan lacks without the MUTANT,
-    or with the repair of the BUG.
+    """Hunt each MUTANT or BUG, until a seed finds it: a violation that the same plan lacks without the mutant, or with
+    the repair of the bug.
 
-    Nothing is stored. The violation has to be inside the promise of the mode, if what is hunted is. Walks begin with
-    the first seed of a range, and each counts as a seed; an early warning counts as a violation, as TLC's invariants
-    do.
+    Nothing is stored. The violation has to be inside the promise of the mode, except for bugs that no promise covers.
+
+    Random walks begin with the first seed of a range, and each counts as a seed. An early warning counts as a
+    violation there, as TLC's invariants do.
 
     With --blows-at-difference, a run goes on where it differs from its counterpart. The author of a change knows this
     place; plain random runs, and TLC's random simulation, do not. So do not compare their figures with those of such a
