@@ -6,7 +6,8 @@ clean-shutdown marker with the broker epoch, which the controller can detect), o
 is excused if at some instant min.insync.replicas of the assigned replicas are damaged, where min.insync.replicas is its
 smallest effective value since the commit.
 
-Once the last log has lost the record, later ends excuse nothing. An end before the commit counts, too, if the broker
+Once the last log has lost the record, later ends excuse nothing; a log in a failed log directory that is never repaired
+has not lost it. An end before the commit counts, too, if the broker
 was in the persisted ISR or in the leader's ISR at the commit: the commit relied on it, because the leader knew its LEO
 but not its end. An end before the record was appended does not count. If a batch was appended twice, each copy is
 judged from its own commit on, by its own offsets.
@@ -44,6 +45,7 @@ class _Logs(steps.Listener):
         gone_us: first id -> the last time at which a log lost that batch, by an end or a truncation.
         dropped_us: the last time at which a replica was deleted.
         assignments: (time, replicas) of each change.
+        offline: brokers whose log is in a failed log directory.
     """
 
     def __init__(self) -> None:
@@ -52,9 +54,16 @@ class _Logs(steps.Listener):
         self.gone_us: dict[int, int] = {}
         self.dropped_us = 0
         self.assignments: list[tuple[int, tuple[int, ...]]] = []
+        self.offline: set[int] = set()
+        self._held: dict[int, set[int]] = {}
+
+    def holds_offline(self, first: int) -> bool:
+        """Whether a log that is in a failed log directory at the end has the batch with this first id."""
+        return any(first in self._held.get(broker, ()) for broker in self.offline)
 
     def on_append(self, step: steps.Append) -> None:
         self.made_us.setdefault(step.batch, step.at_us)
+        self._held.setdefault(step.broker, set()).add(step.batch.first_id)
         self._note_leo(step, step.batch.last_offset + 1)
 
     def on_truncate(self, step: steps.Truncate) -> None:
@@ -63,14 +72,18 @@ class _Logs(steps.Listener):
 
     def on_recovered(self, step: steps.Recovered) -> None:
         self._note_leo(step, step.leo)
+        self.offline.discard(step.broker)
 
     def on_deleted(self, step: steps.Deleted) -> None:
         self._note_leo(step, step.leo)
+        self._held.pop(step.broker, None)
         self.dropped_us = step.at_us
 
     def on_end(self, step: steps.End) -> None:
         if not step.was_down:
             self._note_leo(step, -1)
+        if step.kind is steps.DIRECTORY_FAILED:
+            self.offline.add(step.broker)
         self._note_lost(step, step.lost)
 
     def on_assigned(self, step: steps.Assigned) -> None:
@@ -82,8 +95,11 @@ class _Logs(steps.Listener):
         self.leos.setdefault(step.broker, []).append((step.at_us, leo))
 
     def _note_lost(self, step: steps.Step, batches: list[Batch]) -> None:
+        held = self._held.get(step.broker)
         for batch in batches:
             self.gone_us[batch.first_id] = step.at_us
+            if held is not None:
+                held.discard(batch.first_id)
 
 
 class _IsrLeos:
@@ -157,7 +173,8 @@ class Damage:
     def _is_excused(self, batch: Batch, logs: _Logs, ends: list[IncarnationEnd]) -> bool:
         commitments, first = self._commitments, batch.first_id
         committed_us = commitments.copies[batch]
-        gone_us = max(logs.gone_us.get(first, 0), logs.dropped_us) if first in self._lost else FOREVER_US
+        is_gone = first in self._lost and not logs.holds_offline(first)
+        gone_us = max(logs.gone_us.get(first, 0), logs.dropped_us) if is_gone else FOREVER_US
         isr = (*self._isr_at(committed_us), *commitments.isr.get(batch, ()))
         made_us = logs.made_us.get(batch, 0)
         spans = []

@@ -247,6 +247,21 @@ def test_ends_after_a_record_is_gone_excuse_nothing() -> None:
     assert lowered.inside == (1, 1)
 
 
+def test_a_log_in_a_failed_directory_that_nobody_repairs_has_not_lost_its_records() -> None:
+    def lost(*, repaired: bool) -> Story:
+        story = Story()
+        story.happens(steps.Append(2, log(RECORD), RECORD), 9)
+        story.end(1, 20, lossy=True)
+        story.happens(steps.End(2, steps.DIRECTORY_FAILED, [], unclean=False), 22)
+        if repaired:
+            story.reaches(2, 24, BEYOND)
+        story.lost_for_good("committed-loss", 10, 11).gone(25)
+        return story.end(2, 30)
+
+    assert lost(repaired=False).inside == (0, 1)
+    assert lost(repaired=True).inside == (1, 1)
+
+
 def test_damage_is_unknown_without_eligible_replicas() -> None:
     promise = Story().end(1, 20).promise("kraft")
     assert (promise.inside_unclean, promise.inside_lossy) == (UNKNOWN, UNKNOWN)
