@@ -53,7 +53,8 @@ class Hunt:
         first: the first seed of the range.
         tried: number of seeds that were run, or of walks.
         seconds: CPU time of this process, also of the counterparts.
-        took: in how many runs the mutated place was executed; for a rule, all runs; for walks, 0.
+        took: in how many runs the mutated place was executed; for a rule, all runs if there are blows at the difference;
+            0 for walks.
         differed: in how many runs the mutant decided otherwise; for a rule, in how many the repair would have; 0 for
             walks, and for a rule without blows at the difference.
         errors: how many runs ended with an error; they find nothing.
@@ -163,11 +164,12 @@ def caused(runs: Runs, scenario: Scenario, row: Row) -> tuple[str, ...]:
     plan = same_plan(scenario, wrong, row)
     base = mode_named(runs.base)
     for cure in (right, *(base.override({rule: value}) for rule, value in runs.also_by)):
-        without = run_row(plan, cure, row["seed"]) if kinds else row
-        kinds = kinds - _kinds(without["violations"]) if without["verdict"] != "error" else set()
+        without = run_row(plan, cure, row["seed"])
+        kinds -= _kinds(without["violations"])
+        if not kinds or without["verdict"] == "error":
+            return ()
     for rule, value in runs.not_by:
-        if kinds:
-            kinds &= _kinds(run_row(plan, base.override({rule: value}), row["seed"])["violations"])
+        kinds &= _kinds(run_row(plan, base.override({rule: value}), row["seed"])["violations"])
     return tuple(sorted(kinds))
 
 

@@ -355,7 +355,7 @@ def _cells(summary: Summary, ranges: int) -> dict[str, object]:
     target = summary.target
     mark = target.mark
     kept = {True: "kept", False: "missed", None: "open"}[summary.keeps_mark]
-    has_place = not summary.walked
+    has_place = bool(summary.took or (target.place and not summary.walked))
     return {
         "mutant or bug": target.name,
         "tier": target.tier or "-",
