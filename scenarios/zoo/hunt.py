@@ -53,8 +53,8 @@ class Hunt:
         first: the first seed of the range.
         tried: number of seeds that were run, or of walks.
         seconds: CPU time of this process, also of the counterparts.
-        took: in how many runs the mutated place was executed; for a rule, all runs if there are blows at the difference;
-            0 for walks.
+        took: in how many runs the mutated place was executed; for a rule, all runs with blows at the difference; 0 for
+            walks.
         differed: in how many runs the mutant decided otherwise; for a rule, in how many the repair would have; 0 for
             walks, and for a rule without blows at the difference.
         errors: how many runs ended with an error; they find nothing.
