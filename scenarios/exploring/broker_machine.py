@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from scenarios.exploring.freezing import Freezer
 from scenarios.exploring.host import UNSETTLED, RecordingHost
 from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, AlterPartitionManager
-from sim.protocol.kraft.metadata import BrokerRegistration, PartitionRegistration
+from sim.protocol.kraft.metadata import MIN_ISR, BrokerRegistration, ConfigRecord, PartitionRegistration
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochCheckpointFile, LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from sim.protocol.batch import Batch
     from sim.protocol.decisions import Decisions
     from sim.protocol.kraft.metadata import Record
+    from sim.protocol.replica.replica import Replica
 
 NAME: Final = "t-0"
 NOW_US: Final = 0
@@ -80,6 +81,14 @@ class Host(RecordingHost):
         self.manager = AlterPartitionManager(self)
         self.proposals: list[AlterPartitionItem] = []
         self.acked = 0
+        self.min_isr = 0
+
+    def hw_moved(self, replica: Replica, previous: int) -> None:
+        """Note as committed what a leader's HW passes, and the ``min.insync.replicas`` by which it does."""
+        super().hw_moved(replica, previous)
+        if self.committed:
+            assert isinstance(replica, Partition)
+            self.min_isr = min(replica.min_insync_replicas, self.min_isr or replica.min_insync_replicas)
 
     def answer_produce(self, request: ProduceRequest, error: str, base_offset: int) -> None:  # noqa: ARG002
         """Note acknowledged records; a refused write is not sent again."""
@@ -162,6 +171,8 @@ class View(NamedTuple):
         incarnation: of its process.
         clean_epoch: while it starts: the broker epoch in its clean-shutdown file, else -1.
         knows_metadata: while it starts: the controller has committed its registration.
+        min_isr: the effective ``min.insync.replicas`` by which it leads, 0 unless it leads.
+        answered_min_isr: that of an AlterPartition response whose ISR it has not replayed, 0 for none.
     """
 
     state: int
@@ -181,6 +192,8 @@ class View(NamedTuple):
     incarnation: int
     clean_epoch: int
     knows_metadata: bool
+    min_isr: int
+    answered_min_isr: int
 
 
 class Outcome(NamedTuple):
@@ -193,6 +206,7 @@ class Outcome(NamedTuple):
         proposal: payload of an AlterPartition request, -1 without one.
         committed: records that its HW passed while it led, as a bit set.
         acked: records that it acknowledged, as a bit set.
+        min_isr: with `committed`: the smallest ``min.insync.replicas`` by which it moved the HW, else 0.
     """
 
     snapshot: int
@@ -201,6 +215,7 @@ class Outcome(NamedTuple):
     proposal: int = -1
     committed: int = 0
     acked: int = 0
+    min_isr: int = 0
 
 
 class BrokerMachine:
@@ -210,15 +225,15 @@ class BrokerMachine:
         decide: the rules of all brokers.
         payloads: contents of messages.
         records: contents of metadata records.
-        min_isr: ``min.insync.replicas``.
+        min_isr_changes: whether ``min.insync.replicas`` may change.
     """
 
-    def __init__(self, decide: Decisions, payloads: Table, records: Table, min_isr: int) -> None:
+    def __init__(self, decide: Decisions, payloads: Table, records: Table, *, min_isr_changes: bool) -> None:
         self.decide = decide
         self.views: list[View] = []
         self._payloads = payloads
         self._records = records
-        self._min_isr = min_isr
+        self._keeps_answered = min_isr_changes and decide.adopts_answered_min_isr.answer
         constants = dict(CONSTANTS)
         if decide.rules.mutant != _FORMER_FOLLOWERS:
             constants["_former"] = {}
@@ -282,7 +297,7 @@ class BrokerMachine:
         assert len(host.proposals) <= 1
         proposal = self._payload((host.broker_epoch, host.proposals[0])) if host.proposals else -1
         requests = tuple([(leader, self._payload(request)) for leader, request in host.requests])
-        return Outcome(self._number(process), requests, reply, proposal, host.committed, host.acked)
+        return Outcome(self._number(process), requests, reply, proposal, host.committed, host.acked, host.min_isr)
 
     # Snapshots and messages.
 
@@ -322,7 +337,8 @@ class BrokerMachine:
             # Only a proposal reads these.
             partition.state.broker_epochs = {}
             partition.state.advances_hw = False
-        partition.answered_min_isr = 0  # min.insync.replicas does not change here.
+        if not self._keeps_answered:
+            partition.answered_min_isr = 0
         pending = host.manager.pending.get(NAME)
         frozen = (
             UP,
@@ -364,6 +380,8 @@ class BrokerMachine:
             host.incarnation,
             NO_BROKER_EPOCH,
             True,
+            partition.min_insync_replicas if leads else 0,
+            partition.answered_min_isr,
         )
 
     def _number_down(
@@ -404,6 +422,8 @@ class BrokerMachine:
             incarnation,
             clean_epoch,
             knows_metadata,
+            0,
+            0,
         )
         return self._add(frozen, view)
 
@@ -476,15 +496,17 @@ class BrokerMachine:
         """The first replay of metadata, with the broker's own registration, after `Storage.recover`."""
         _, broker, incarnation, batches, file, hw, _, broker_epoch, metadata = frozen
         freezer = self._freezer
-        registrations, record = metadata if metadata is not None else image
+        registrations, record, min_isr = metadata if metadata is not None else image
+        for number in numbers:  # The configuration at the start.
+            known = self.record(number)
+            if isinstance(known, ConfigRecord):
+                min_isr = known.value
         host = Host(broker, incarnation, broker_epoch, freezer.thaw(registrations, None), UNSETTLED)
         log = self._load(batches)
         decide = self.decide
         cache = LeaderEpochFileCache(freezer.thaw(file, None), strict=decide.records_epoch_at_election.answer)
         cache.truncate_from_end(log.leo)
-        partition = Partition(
-            broker, NAME, log, cache, hw, decide, host, min_insync_replicas=self._min_isr, lag_us=NOW_US
-        )
+        partition = Partition(broker, NAME, log, cache, hw, decide, host, min_insync_replicas=min_isr, lag_us=NOW_US)
         process = Process(host, partition, {})
         self._replay(process, (record, *numbers) if record >= 0 else numbers)
         return process
@@ -492,16 +514,25 @@ class BrokerMachine:
     # Metadata (`KRaftBroker._replay`).
 
     def _replay(self, process: Process, numbers: tuple[int, ...]) -> None:
-        state = None
+        state, min_isr = None, 0
         for number in numbers:
             record = self.record(number)
             if isinstance(record, BrokerRegistration):
                 process.host.registrations[record.broker] = record
+            elif isinstance(record, ConfigRecord):
+                assert record.key == MIN_ISR
+                assert isinstance(record.value, int)
+                min_isr = record.value
             else:
                 assert isinstance(record, PartitionRegistration)
                 state = record
+        last = bool(min_isr) and state is not None and self.decide.applies_configs_last.yes()
+        if min_isr and not last:
+            process.partition.set_min_isr(min_isr)
         if state is not None:
             self._apply(process, state)
+        if last:
+            process.partition.set_min_isr(min_isr)
 
     def _apply(self, process: Process, state: PartitionRegistration) -> None:
         """As `KRaftBroker._apply_decision`."""

@@ -17,7 +17,7 @@ from scenarios.exploring.controller_machine import ControllerMachine
 from scenarios.exploring.interning import Table
 from scenarios.exploring.properties import kinds_of
 from sim.protocol.decisions import Decisions
-from sim.protocol.kraft.metadata import BrokerRegistration, PartitionRegistration
+from sim.protocol.kraft.metadata import BrokerRegistration, ConfigRecord, PartitionRegistration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 
 REQUEST_OF_ANOTHER_PROCESS: Final = "registration-of-another-request"
 """The mutant to which a response to an ended process matters."""
-FAULTS: Final = frozenset({"expire", "lose", "stop", "kill", "lag", "elect"})
+FAULTS: Final = frozenset({"expire", "lose", "stop", "kill", "lag", "elect", "configure"})
 """Kinds of events that the bounds count."""
 Action = tuple[Any, ...]
+ALL: Final = -1
+"""All records, as a bit set."""
 _BITS: Final = 28
 _MASK: Final = (1 << _BITS) - 1
 
@@ -48,7 +50,8 @@ class Bounds:
         fences: sessions of running brokers that expire.
         lags: times that a leader finds a follower to lag.
         elections: preferred elections, each of a running ISR member.
-        min_isr: ``min.insync.replicas``.
+        min_isr: ``min.insync.replicas`` at first.
+        min_isr_changes: times that an administrator sets it to another value, from 1 to the number of brokers.
         brokers: brokers, all of them replicas.
         any_order: elections try the candidates in any order; otherwise in that of the assignment 1, 2, 3.
     """
@@ -61,6 +64,7 @@ class Bounds:
     lags: int = 0
     elections: int = 0
     min_isr: int = 2
+    min_isr_changes: int = 0
     brokers: int = 3
     any_order: bool = True
 
@@ -137,8 +141,10 @@ class Control(NamedTuple):
         appended: records that producers have sent.
         acked: records that were acknowledged, as a bit set.
         committed: records that a leader's HW has passed, as a bit set.
-        losses: see `Bounds`; so for `stops`, `fences`, `lags` and `elections`.
+        losses: see `Bounds`; so for `stops`, `fences`, `lags`, `elections` and `min_isr_changes`.
         kills: those of the stops that leave no clean-shutdown file.
+        smallest: by record: the smallest ``min.insync.replicas`` since a leader's HW passed it, 0 before that; empty if
+            that decides nothing: it does not change, or no process ends.
     """
 
     controller: int
@@ -153,6 +159,8 @@ class Control(NamedTuple):
     lags: int
     elections: int
     kills: int
+    min_isr_changes: int
+    smallest: tuple[int, ...]
 
 
 class Cluster:
@@ -170,7 +178,8 @@ class Cluster:
         self.brokers = tuple(range(1, bounds.brokers + 1))
         self.payloads = Table()
         self.records = Table()
-        self.machine = BrokerMachine(self.decide, self.payloads, self.records, bounds.min_isr)
+        changes = bounds.min_isr_changes > 0
+        self.machine = BrokerMachine(self.decide, self.payloads, self.records, min_isr_changes=changes)
         self.controller = ControllerMachine(self.decide, self.payloads, self.records, bounds.min_isr, self.brokers)
         self.reduced = reduced
         self.keeps_responses = not reduced or rules.mutant == REQUEST_OF_ANOTHER_PROCESS
@@ -195,7 +204,10 @@ class Cluster:
         controller = self.controller.create()
         image = self.controller.views[controller].image
         nobody = (0,) * len(self.brokers)
-        step = Step(self, down, Control(controller, (), nobody, *(0,) * 9), ())
+        smallest = (
+            (0,) * self.bounds.records if self.bounds.min_isr_changes and self.bounds.losses + self.bounds.stops else ()
+        )
+        step = Step(self, down, Control(controller, (), nobody, *(0,) * 10, smallest), ())
         for broker in self.brokers:
             step.local(broker, ("start",))
             step.local(broker, ("registered", 1, 1))
@@ -231,6 +243,7 @@ class Cluster:
         yield from self._deliveries(snapshots, control, flights)
         yield from self._replays(snapshots, control, flights)
         yield from self._sessions(snapshots, control, flights)
+        yield from self._administration(snapshots, control, flights)
         yield from self._leaders(snapshots, control, flights)
         yield from self._processes(snapshots, control, flights)
 
@@ -381,6 +394,11 @@ class Cluster:
                     step = Step(self, snapshots, control, flights)
                     step.commit(decided)
                     yield ("heartbeat", broker), step.end()
+
+    def _administration(
+        self, snapshots: tuple[int, ...], control: Control, flights: tuple[int, ...]
+    ) -> Iterator[tuple[Action, int]]:
+        known = self.controller.views[control.controller]
         if control.elections < self.bounds.elections:
             for decided in self.decisions(control.controller, ("elect",)):
                 elected = self.controller.views[decided.snapshot].leader
@@ -390,6 +408,15 @@ class Cluster:
                 step.elections += 1
                 step.commit(decided)
                 yield ("elect", elected), step.end()
+        if control.min_isr_changes < self.bounds.min_isr_changes:
+            for value in self.brokers:
+                if value == known.min_isr:
+                    continue
+                (decided,) = self.decisions(control.controller, ("configure", value))
+                step = Step(self, snapshots, control, flights)
+                step.min_isr_changes += 1
+                step.commit(decided)
+                yield ("configure", value), step.end()
 
     def _leaders(
         self, snapshots: tuple[int, ...], control: Control, flights: tuple[int, ...]
@@ -398,7 +425,7 @@ class Cluster:
             view = self.machine.views[snapshots[broker - 1]]
             if not view.leads:
                 continue
-            if control.appended < self.bounds.records and len(view.isr) >= self.bounds.min_isr:
+            if control.appended < self.bounds.records and len(view.isr) >= view.min_isr:
                 step = Step(self, snapshots, control, flights)
                 step.appended += 1
                 step.run(broker, ("append", control.appended))
@@ -443,7 +470,9 @@ class Cluster:
 
         A follower acts on another leader or leader epoch only, and needs the registrations when it leads, after
         replaying that. A leader does not ask for its own registration, and a record that it knows from an
-        AlterPartition response changes nothing with rule ``equal_partition_epoch=keeps-pending-isr``.
+        AlterPartition response changes nothing with rule ``equal_partition_epoch=keeps-pending-isr``, unless it ends
+        the use of the response's ``min.insync.replicas``. A follower needs that when it leads; with rule
+        ``config_replay=before-topics`` it does not matter whether it replays it before or with that.
         """
         if not self.reduced:
             return False
@@ -459,11 +488,15 @@ class Cluster:
     def _is_silent_record(self, view: View, broker: int, record: Record) -> bool:
         if isinstance(record, BrokerRegistration):
             return not view.leads or record.broker == broker
+        if isinstance(record, ConfigRecord):
+            return not view.leads and not self.decide.applies_configs_last.answer
         assert isinstance(record, PartitionRegistration)
         if record.leader_epoch != view.epoch:
             return False
         if not view.leads:
             return record.leader != broker
+        if record.partition_epoch == view.partition_epoch and view.answered_min_isr:
+            return False
         return record.partition_epoch <= view.partition_epoch and self.decide.keeps_pending_isr.answer
 
     def is_fault(self, kind: str) -> bool:
@@ -481,10 +514,18 @@ class Cluster:
             self.controller.views[control.controller],
             control.acked,
             control.committed,
-            min_isr=self.bounds.min_isr,
-            unclean=control.losses + control.kills,
-            remembers=self.decide.rules.last_known_elr == "ejected-members",
+            promised=self._promised(control),
+            remembers=self.decide.rules.last_known_elr == "ejected-members" and not control.min_isr_changes,
         )
+
+    def _promised(self, control: Control) -> int:
+        """The records that KIP-966 promises, as a bit set: fewer ends so far without a clean-shutdown file, lossy or
+        not, than the smallest ``min.insync.replicas`` since the record was committed.
+        """
+        unclean = control.losses + control.kills
+        if not control.smallest:
+            return ALL if unclean < self.bounds.min_isr else 0
+        return sum([1 << record for record, size in enumerate(control.smallest) if unclean < size])
 
 
 class Step:
@@ -503,6 +544,8 @@ class Step:
         "kills",
         "lags",
         "losses",
+        "min_isr_changes",
+        "smallest",
         "snapshots",
         "stops",
         "tail",
@@ -514,8 +557,8 @@ class Step:
         self._cluster = cluster
         self.snapshots = list(snapshots)
         self.flights = list(flights)
-        self.controller, self.tail, behind, self.appended, self.acked, self.committed, *counts = control
-        self.losses, self.stops, self.fences, self.lags, self.elections, self.kills = counts
+        self.controller, self.tail, behind, self.appended, self.acked, self.committed, *counts, self.smallest = control
+        self.losses, self.stops, self.fences, self.lags, self.elections, self.kills, self.min_isr_changes = counts
         self.behind = list(behind)
 
     def end(self) -> int:
@@ -540,6 +583,8 @@ class Step:
             self.lags,
             self.elections,
             self.kills,
+            self.min_isr_changes,
+            self.smallest,
         )
         return cluster.number(tuple(self.snapshots), control, tuple(sorted(self.flights)))
 
@@ -601,10 +646,19 @@ class Step:
         outcome = self.local(broker, event)
         self.acked |= outcome.acked
         self.committed |= outcome.committed
+        if outcome.committed and self.smallest:
+            self._note_smallest(outcome.min_isr, outcome.committed)
         if outcome.proposal >= 0:
             epoch = self._cluster.machine.views[outcome.snapshot].broker_epoch
             self.send(Alter(broker, epoch, outcome.proposal))
         return outcome
+
+    def _note_smallest(self, min_isr: int, committed: int) -> None:
+        """Note the ``min.insync.replicas`` at a commit: the leader's, or the controller's if smaller."""
+        size = min(min_isr, self._cluster.controller.views[self.controller].min_isr)
+        self.smallest = tuple(
+            [(known or size) if committed >> record & 1 else known for record, known in enumerate(self.smallest)]
+        )
 
     def _outdate(self, follower: int) -> None:
         """A follower no longer waits for what is in flight: requests become stale, responses are dropped."""
@@ -672,6 +726,9 @@ class Step:
     def commit(self, decided: Decided) -> None:
         """The controller has committed records, which every broker that has registered will replay."""
         self.controller = decided.snapshot
+        if self.smallest:
+            size = self._cluster.controller.views[decided.snapshot].min_isr
+            self.smallest = tuple([min(known, size) for known in self.smallest])
         if not decided.records:
             return
         self.tail += (decided.records,)

@@ -76,7 +76,8 @@ class ControllerView(NamedTuple):
         elr: eligible leader replicas.
         last_known_elr: fallback candidates.
         brokers: by id.
-        image: all registrations and the partition's record, for a broker that starts.
+        min_isr: ``min.insync.replicas``.
+        image: all registrations, the partition's record and `min_isr`, for a broker that starts.
     """
 
     leader: int
@@ -86,7 +87,8 @@ class ControllerView(NamedTuple):
     elr: tuple[int, ...]
     last_known_elr: tuple[int, ...]
     brokers: dict[int, Registered]
-    image: tuple[Any, int]
+    min_isr: int
+    image: tuple[Any, int, int]
 
 
 class Decided(NamedTuple):
@@ -112,7 +114,7 @@ class ControllerMachine:
         decide: the rules of the controller.
         payloads: contents of messages.
         records: contents of metadata records.
-        min_isr: ``min.insync.replicas``.
+        min_isr: ``min.insync.replicas`` at first.
         brokers: ids of the brokers.
     """
 
@@ -123,7 +125,7 @@ class ControllerMachine:
         self._decide = decide
         self._payloads = payloads
         self._records = records
-        self._config: Final = {MIN_ISR: min_isr}
+        self._min_isr: Final = min_isr
         self._brokers = brokers
         self._freezer = Freezer(decide, {})
         self._snapshots: list[Any] = []
@@ -133,7 +135,9 @@ class ControllerMachine:
     def create(self) -> int:
         """The snapshot of a new cluster: all brokers are registered and unfenced, the first one leads."""
         host = Host()
-        controller = self._controller(MetadataImage(), host)
+        image = MetadataImage()
+        image.settings[MIN_ISR] = self._min_isr
+        controller = self._controller(image, host)
         for broker in self._brokers:
             controller.register(broker, 1, -1)
             _canonical(controller.image)
@@ -150,7 +154,7 @@ class ControllerMachine:
         return known
 
     def _controller(self, image: MetadataImage, host: Host) -> QuorumController:
-        host.controller = controller = QuorumController(image, self._decide, host, self._config)
+        host.controller = controller = QuorumController(image, self._decide, host, {})
         controller.recovery = None
         return controller
 
@@ -171,6 +175,8 @@ class ControllerMachine:
             broker, incarnation, clean_epoch = details
             error = controller.register(broker, incarnation, clean_epoch).error
             reply = incarnation
+        elif kind == "configure":
+            error = controller.set(MIN_ISR, *details)
         else:
             assert kind == "alter"
             broker, payload = details
@@ -203,7 +209,8 @@ class ControllerMachine:
         return number
 
     def _view(self, image: MetadataImage) -> ControllerView:
-        state = image.partitions[NAME]
+        state, min_isr = image.partitions[NAME], image.settings[MIN_ISR]
+        assert isinstance(min_isr, int)
         return ControllerView(
             state.leader,
             state.leader_epoch,
@@ -212,7 +219,8 @@ class ControllerMachine:
             state.elr,
             state.last_known_elr,
             {broker: Registered(one.incarnation, one.fenced) for broker, one in image.brokers.items()},
-            (self._freezer.freeze(image.brokers), self._record(state)),
+            min_isr,
+            (self._freezer.freeze(image.brokers), self._record(state), min_isr),
         )
 
 
@@ -223,6 +231,8 @@ def _canonical(image: MetadataImage) -> MetadataImage:
     offset is compared with that of the registration, which every running broker has replayed.
     """
     image.offset = 0
+    for name, cleared in image.cleared_elr.items():
+        image.cleared_elr[name] = tuple(sorted(cleared))  # Only the number of times that each is in it matters.
     for broker, known in image.brokers.items():
         image.brokers[broker] = _renumbered(known)
     return image

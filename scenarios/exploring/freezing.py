@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from scenarios.version import PLAIN, build
 from sim.errors import InputError
 from sim.protocol.batch import Batch
+from sim.protocol.kraft.metadata import ConfigRecord
 from sim.protocol.replica.partition import Partition
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ class Freezer:
             return {key: thaw(one, host, partition) if type(one) is tuple else one for key, one in frozen[1:]}
         if cls is set:
             return set(frozen[1:])
+        if cls is ConfigRecord:  # Its attributes cannot be set.
+            return ConfigRecord(*frozen[1:])
         fresh: Any = object.__new__(cls)
         kept, fixed, hosted = self._plan(cls)
         for name, value in zip(kept, frozen[1:], strict=True):

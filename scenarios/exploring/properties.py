@@ -39,8 +39,7 @@ def kinds_of(
     acked: int,
     committed: int,
     *,
-    min_isr: int,
-    unclean: int,
+    promised: int,
     remembers: bool,
 ) -> tuple[str, ...]:
     """The kinds that a state shows.
@@ -50,25 +49,26 @@ def kinds_of(
         known: the controller.
         acked: acknowledged records, as a bit set.
         committed: records that a leader's HW has passed, as a bit set.
-        min_isr: ``min.insync.replicas``.
-        unclean: ends without a clean-shutdown file so far, lossy or not. With ``min.insync.replicas`` of them, KIP-966
-            promises no record.
-        remembers: rule ``last_known_elr`` is ``ejected-members``.
+        promised: records that KIP-966 promises, as a bit set.
+        remembers: rule ``last_known_elr`` is ``ejected-members``, and ``min.insync.replicas`` was never changed.
     """
-    needed = acked | committed
     found = []
+    needed = acked | committed
     if needed:
-        if unclean < min_isr:
-            found += _incomplete(views, known, acked, committed)
-            if acked & ~_union(views):
+        if promised:
+            found += _incomplete(views, known, acked & promised, committed & promised)
+            if acked & promised & ~_union(views):
                 found.append("global-loss")
-        found += _mismatches(views)
+        mismatches = _mismatches(views)
+        if needed & ~promised:  # Replicas may differ, but not once they have confirmed their logs.
+            mismatches = [kind for kind in mismatches if kind in VIOLATIONS]
+        found += mismatches
     for view in views:
-        if view.leads and view.epoch == known.epoch and len(view.isr) >= min_isr:
+        if view.leads and view.epoch == known.epoch and len(view.isr) >= view.min_isr:
             if not view.maximal_isr.issuperset(known.isr) or not view.maximal_isr.issuperset(known.elr):
                 found.append("quorum-not-superset")
             break
-    if remembers and not known.isr and not known.elr and len(known.last_known_elr) != min_isr:
+    if remembers and not known.isr and not known.elr and len(known.last_known_elr) != known.min_isr:
         found.append("recovery-quorum")
     return tuple(found)
 

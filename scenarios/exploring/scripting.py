@@ -15,6 +15,7 @@ from scenarios.exploring import wording
 from scenarios.exploring.cluster import Alter, Altered, Fetch, Fetched, Register
 from scenarios.exploring.properties import KINDS, VIOLATIONS
 from sim.history.steps import APPEND, ELECTED, FOLLOW, HW, ISR, LEAD, REGISTERED, TRUNCATE, UNFENCED
+from sim.protocol.kraft.metadata import MIN_ISR
 from sim.protocol.messages import ListOffsetsRequest
 
 if TYPE_CHECKING:
@@ -249,6 +250,8 @@ class _Script:
             self._add("release-messages", broker=details[0], message=HEARTBEAT)
         elif kind in ENDS:
             self._restart(str(kind), details[0], before)
+        elif kind == "configure":
+            self._add("set-config", config={MIN_ISR: details[0]})
         elif kind == "elect":
             raise NotScriptedError("no line elects a broker without another assignment before it")
         elif kind != "replay":
@@ -398,7 +401,7 @@ def _text(cluster: Cluster, lines: Sequence[Line], wanted: Wanted, expected: str
     parts = [
         _table("", about),
         f'brokers.count = {len(cluster.brokers)}\ncontrol = "real"\n',
-        _table("\n[config]", {**CONFIG, "min.insync.replicas": cluster.bounds.min_isr}),
+        _table("\n[config]", {**CONFIG, MIN_ISR: cluster.bounds.min_isr}),
     ]
     note = ""
     for place, line in enumerate(lines):

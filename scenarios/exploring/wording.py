@@ -25,6 +25,7 @@ def event(cluster: Cluster, action: Action) -> str:
         "lag": "broker {0} finds that broker {1} lags",
         "expire": "the session of broker {0} expires: it is fenced",
         "heartbeat": "a heartbeat of broker {0} arrives: it is unfenced",
+        "configure": "an administrator sets min.insync.replicas to {0}",
         "elect": "a preferred election: broker {0} is elected",
         "lose": "broker {0} loses power, and starts again with {1} records",
         "kill": "broker {0} is killed, and starts again",
@@ -80,6 +81,8 @@ def state(cluster: Cluster, number: int) -> str:
     parts = [f"leader {known.leader or 'none'} in {known.epoch}, ISR {_list(known.isr)}"]
     if known.elr:
         parts[0] += f", ELR {_list(known.elr)}"
+    if cluster.bounds.min_isr_changes:
+        parts[0] += f", min ISR {known.min_isr}"
     for broker, snapshot in zip(cluster.brokers, snapshots, strict=True):
         view = cluster.machine.views[snapshot]
         log = " ".join(f"r{one}@{epoch}" for one, epoch in view.records)
@@ -89,6 +92,8 @@ def state(cluster: Cluster, number: int) -> str:
             role = "starts"
         elif view.leads:
             role = f"leads in {view.epoch}"
+            if view.min_isr != known.min_isr:
+                role += f" by min ISR {view.min_isr}"
         else:
             role = f"follows {view.follows} in {view.epoch}" if view.follows else f"waits in {view.epoch}"
         fenced = " fenced" if known.brokers[broker].fenced else ""

@@ -29,6 +29,8 @@ KRAFT: Final = {
     "fences": 1,
     "lags": 0,
     "elections": 0,
+    "min-isr": 2,
+    "min-isr-changes": 0,
     "records": 1,
     "fixed-order": False,
 }
@@ -82,7 +84,7 @@ def _kraft(rules: Rules, given: Mapping[str, int]) -> Subject:
     from scenarios.exploring.cluster import Bounds, Cluster
     from scenarios.exploring.properties import KINDS, VIOLATIONS
 
-    numbers = {name: value for name, value in given.items() if name != "fixed-order"}
+    numbers = {name.replace("-", "_"): value for name, value in given.items() if name != "fixed-order"}
     cluster = Cluster(rules, Bounds(**numbers, any_order=not given["fixed-order"]))
     event, state = partial(wording.event, cluster), partial(wording.state, cluster)
     return Subject(cluster, cluster.decide, event, state, VIOLATIONS, KINDS)

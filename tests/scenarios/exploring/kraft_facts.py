@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from scenarios.exploring.broker_machine import UP
@@ -20,6 +20,10 @@ NO_FAULTS: Final = Bounds(losses=0, fences=0)
 TWO_FENCES: Final = Bounds(records=2, isr=3, losses=0, fences=2)
 ONE_ELECTION: Final = Bounds(isr=3, losses=0, fences=0, elections=1)
 TWO_ELECTIONS: Final = Bounds(isr=3, losses=0, fences=0, elections=2)
+MIN_ISR_CHANGE: Final = Bounds(losses=0, fences=0, min_isr_changes=1)
+AND_LAG: Final = replace(MIN_ISR_CHANGE, isr=3, lags=1)
+AND_FENCE: Final = replace(MIN_ISR_CHANGE, isr=3, fences=1)
+AND_LOSS: Final = replace(MIN_ISR_CHANGE, losses=1, fences=1)
 WALK_EVENTS: Final = 60
 
 
@@ -32,6 +36,7 @@ class Fact:
         bounds: how much may happen.
         kinds: violations and early warnings of the first state that shows any; none: no state does.
         mutant: the mutant that is on.
+        rules: other rule values than the mode's.
         differs: whether its place decides otherwise within the bounds.
         walks: random walks of at most `WALK_EVENTS` events instead of a search of all; 0: search.
     """
@@ -42,17 +47,17 @@ class Fact:
     mutant: str = "none"
     differs: bool = True
     walks: int = 0
+    rules: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> str:
         """For readers."""
-        return " ".join(
-            word for word in (self.mode, self.mutant, f"({self.bounds.sentence or 'specification'})") if word
-        )
+        rules = [f"{rule}={value}" for rule, value in self.rules]
+        return " ".join([self.mode, self.mutant, *rules, f"({self.bounds.sentence or 'specification'})"])
 
     def search(self, *, most_states: int | None = None, time_limit: float | None = None) -> tuple[Cluster, Found[int]]:
         """Search until the first violation or early warning."""
-        cluster = Cluster(mode(self.mode).rules.override({"mutant": self.mutant}), self.bounds)
+        cluster = Cluster(mode(self.mode).rules.override({"mutant": self.mutant, **dict(self.rules)}), self.bounds)
         if self.walks:
             return cluster, walk(
                 cluster,
@@ -102,13 +107,29 @@ def _projections(cluster: Cluster) -> set[object]:
         if any(view.state != UP for view in views):
             ahead += [after for _, after in cluster.successors(state)]
             continue
-        brokers = tuple((view.leads, view.epoch, view.records, view.hw) for view in views)
-        shown.add((known.leader, known.epoch, known.isr, known.elr, control.acked, control.committed, brokers))
+        brokers = tuple((view.leads, view.epoch, view.records, view.hw, view.min_isr) for view in views)
+        partition = known.leader, known.epoch, known.isr, known.elr, known.min_isr
+        shown.add((partition, control.acked, control.committed, brokers))
         ahead += [after for _, after in cluster.successors(state)]
     return shown
 
 
 _CANDIDATE: Final = ("candidate-incomplete",)
+_QUORUM: Final = ("quorum-not-superset",)
+_LEADER: Final = ("leader-incomplete", "candidate-incomplete")
+_CONFIGS_LAST: Final = (("config_replay", "after-topics"),)
+MIN_ISR: Final[tuple[Fact, ...]] = (
+    Fact("elr-repaired", MIN_ISR_CHANGE),
+    Fact("elr-repaired", AND_LAG),
+    Fact("elr-4.3", MIN_ISR_CHANGE),
+    Fact("elr-4.3", AND_LAG, _QUORUM),
+    Fact("elr-4.3", AND_FENCE, _CANDIDATE),
+    Fact("elr-repaired", AND_LAG, _QUORUM, rules=(("isr_response", "without-min-isr"),)),
+    Fact("elr-repaired", AND_FENCE, _CANDIDATE, rules=_CONFIGS_LAST),
+    Fact("elr-repaired", replace(MIN_ISR_CHANGE, fences=1), _QUORUM, rules=(("min_isr_change", "keeps-elr"),)),
+    Fact("elr-repaired", AND_LOSS, _LEADER, rules=(("min_isr_change", "clears-elr"),), walks=10_000),
+)
+"""Changes of min.insync.replicas, at bounds that take seconds."""
 BOUNDED: Final[tuple[Fact, ...]] = (
     Fact("elr-repaired", NO_FAULTS),
     Fact("elr-repaired", ONE_FENCE),
@@ -121,6 +142,10 @@ BOUNDED: Final[tuple[Fact, ...]] = (
     Fact("elr-repaired", TWO_ELECTIONS),
     Fact("elr-4.3", ONE_ELECTION),
     Fact("elr-4.3", TWO_ELECTIONS, _CANDIDATE),
+    *MIN_ISR,
+    Fact("elr-repaired", replace(MIN_ISR_CHANGE, fences=1)),
+    Fact("elr-repaired", replace(AND_FENCE, fences=1)),
+    Fact("elr-repaired", replace(MIN_ISR_CHANGE, losses=1)),
 )
 MARKS: Final[tuple[Fact, ...]] = (
     Fact("elr-repaired", ONE_FENCE, _CANDIDATE, "join-below-hw"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import pytest
 
 from scenarios.exploring import wording
@@ -10,7 +13,19 @@ from scenarios.exploring.properties import KINDS, VIOLATIONS
 from scenarios.exploring.search import Found, search
 from sim.protocol.modes import mode
 from tests.plain import needs_sources
-from tests.scenarios.exploring.kraft_facts import NO_FAULTS, ONE_ELECTION, ONE_FENCE, reductions_hide_nothing
+from tests.scenarios.exploring.kraft_facts import (
+    AND_LAG,
+    MIN_ISR,
+    MIN_ISR_CHANGE,
+    NO_FAULTS,
+    ONE_ELECTION,
+    ONE_FENCE,
+    Fact,
+    reductions_hide_nothing,
+)
+
+if TYPE_CHECKING:
+    from scenarios.exploring.cluster import Control
 
 pytestmark = needs_sources
 
@@ -55,9 +70,84 @@ def test_a_mutant_is_found(mutant: str, kind: str) -> None:
     assert cluster.decide.mutants.by_name[mutant].differed
 
 
-@pytest.mark.parametrize("mode_name", ["kraft", "elr-repaired"])
-def test_reductions_hide_nothing(mode_name: str) -> None:
-    assert reductions_hide_nothing(mode_name, NO_FAULTS)
+@pytest.mark.parametrize(
+    ("mode_name", "bounds"),
+    [
+        ("kraft", NO_FAULTS),
+        ("elr-repaired", NO_FAULTS),
+        ("elr-4.3", replace(MIN_ISR_CHANGE, records=0)),
+        ("elr-repaired", replace(AND_LAG, records=0)),
+    ],
+)
+def test_reductions_hide_nothing(mode_name: str, bounds: Bounds) -> None:
+    assert reductions_hide_nothing(mode_name, bounds)
+
+
+@pytest.mark.parametrize("fact", MIN_ISR, ids=lambda fact: fact.name)
+def test_changes_of_min_insync_replicas(fact: Fact) -> None:
+    _, found = fact.search()
+    assert tuple(found.paths) == fact.kinds
+    assert found.exhausted == (not fact.kinds)
+
+
+def test_a_leader_goes_by_the_min_insync_replicas_that_it_has_replayed() -> None:
+    cluster, found = Fact("elr-4.3", AND_LAG).search()
+    (path,) = found.paths.values()
+    told = [f"{wording.event(cluster, action)}. {wording.state(cluster, after)}" for action, after in path]
+    assert told[0].startswith(
+        "an administrator sets min.insync.replicas to 3. leader 1 in 0, ISR [1, 2, 3], min ISR 3;"
+    )
+    assert "ISR [1, 3], ELR [2], min ISR 3; 1 leads in 0 by min ISR 2 [] HW 0" in told[-1]
+
+
+def test_a_record_is_promised_by_the_smallest_min_insync_replicas_since_its_commit() -> None:
+    bounds = replace(MIN_ISR_CHANGE, losses=1)
+    cluster = Cluster(mode("elr-repaired").rules, bounds)
+    replicated = [
+        "broker 1 appends r0",
+        "broker 1 serves the fetch of broker 2 at offset 0 in leader epoch 0",
+        "broker 2 receives r0 and HW 0 from broker 1",
+        "broker 1 serves the fetch of broker 2 at offset 1 in leader epoch 0",
+    ]
+    lowers, raises = (f"an administrator sets min.insync.replicas to {value}" for value in (1, 3))
+    loses = "broker 1 loses power, and starts again with 0 records"
+    assert followed(cluster, [*replicated, loses]).smallest == (2,)
+    assert followed(cluster, [*replicated, lowers, loses]).smallest == (1,)
+    assert followed(cluster, [*replicated, raises, loses]).smallest == (2,)
+    replays = "broker 1 replays metadata transactions: 1"
+    assert followed(cluster, [lowers, *replicated]).smallest == (1,)
+    assert followed(cluster, [raises, *replicated]).smallest == (2,)  # The leader's own value is 2 still.
+    # It waits for as many ISR members as it has replayed.
+    assert followed(cluster, [replicated[0], raises, replays, *replicated[1:]]).smallest == (0,)
+
+
+def test_a_leader_that_committed_alone_and_lost_it_breaks_no_promise() -> None:
+    events = [
+        "broker 1 appends r0",
+        "an administrator sets min.insync.replicas to 2",
+        "broker 1 loses power, and starts again with 0 records",
+    ]
+    alone = replace(MIN_ISR_CHANGE, isr=1, losses=1)
+    for min_isr, appended in ((1, 1), (2, 0)):
+        cluster = Cluster(mode("elr-repaired").rules, replace(alone, min_isr=min_isr))
+        assert len([one for one, _ in cluster.successors(cluster.first()) if one[0] == "append"]) == appended
+    cluster = Cluster(mode("elr-repaired").rules, replace(alone, min_isr=1))
+    control = followed(cluster, events)
+    assert (control.acked, control.losses, control.smallest) == (1, 1, (1,))
+    assert cluster.findings(reached(cluster, events)) == ()
+
+
+def reached(cluster: Cluster, events: list[str]) -> int:
+    """The state after these events."""
+    state = cluster.first()
+    for event in events:
+        state = next(after for action, after in cluster.successors(state) if wording.event(cluster, action) == event)
+    return state
+
+
+def followed(cluster: Cluster, events: list[str]) -> Control:
+    """The controller's part of the state after these events."""
+    return cluster.parts(reached(cluster, events))[1]
 
 
 def test_each_event_and_state_is_told() -> None:
