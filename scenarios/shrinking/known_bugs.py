@@ -112,7 +112,7 @@ FINDINGS: Final = (
     DocumentedBug("lagging_future_log", "keeps-log", ("throttled-move", "throttled-move-killed")),
     DocumentedBug("reported_directory", "excluded", ("leader-in-failed-directory",), ("no-progress",)),
     DocumentedBug("skipped_log", "used", ("skipped-log",), ("stuck-replica",)),
-    DocumentedBug("epoch_recorded_at", "first-append", ("stale-log-start",), ("divergence",)),
+    DocumentedBug("log_start_checkpoint", "at-once", ("stale-log-start",), ("divergence",)),
 )
 """The findings, by repair."""
 

@@ -165,7 +165,7 @@ BUGS: Final[dict[str, Bug]] = {
         _finding("skipped-log", "directories"),
         _finding("leader-in-failed-directory", "directories"),
         _finding("isr-with-failed-directory", "directories"),
-        _finding("stale-log-start", "operations", mode="elr-repaired"),
+        _finding("stale-log-start", "operations"),
         _finding("reassignment-back", "reassignments", lossy_ends=0),
         _finding("reassignment-again", "reassignments"),
         _finding("reassignment-shrinks-isr", "reassignments"),

@@ -230,7 +230,7 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
         KnownFinding(
             "stale-log-start",
             ("divergence",),
-            ("epoch_recorded_at", "first-append"),
+            ("log_start_checkpoint", "at-once"),
             ((frozenset({"record-deletion", "retention"}), 1), (_DEPARTURES, 1)),
         ),
     )

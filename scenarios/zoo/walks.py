@@ -28,19 +28,16 @@ class Walks:
         bounds: see there.
         is_strict: whether an early warning counts, too, as TLC's invariants do: a member of the ISR that lacks a
             committed record violates StrongIsr or LeaderCandidateCompletenessProperty of the public specifications.
-        without: bounds with which the bug cannot happen, if no rule value decides on it.
     """
 
     mode: str
     wrong: Rules
     bounds: Bounds
     is_strict: bool = True
-    without: Bounds = ()
 
     def subject(self, *, repaired: bool = False) -> Subject:
         """The cluster, as it is wrong or without what is wrong."""
-        bounds = (*self.bounds, *self.without) if repaired else self.bounds
-        return subject_of(self.mode, {} if repaired else dict(self.wrong), dict(bounds))
+        return subject_of(self.mode, {} if repaired else dict(self.wrong), dict(self.bounds))
 
     def hunt(self, walks: int, seed: int, seconds: float | None = None, *, repaired: bool = False) -> Found[Any]:
         """Walk until the bug is found.
@@ -130,9 +127,8 @@ WALKS: Final[dict[str, Walks]] = {
     ),
     "stale-log-start": Walks(
         "kip320-repaired",
-        (),
+        (("log_start_checkpoint", "periodic"),),
         (("brokers", 2), ("epochs", 4), ("records", 3), ("stops", 2), ("deletions", 1)),
-        without=(("deletions", 0),),
     ),
     "forgotten-expansion": Walks(
         "elr-repaired",

@@ -391,13 +391,19 @@ class Storage:
         copy.log_start_file.content = copy._log_start_entry = self._log_start_entry
         return copy
 
-    def log_start_moved(self, now_us: int) -> None:
+    def log_start_moved(self, now_us: int, *, written: bool = False) -> None:
         """Note that the log start or first segment moved; data below it stays on disk until `delete_segments`.
+
+        Args:
+            now_us: the time.
+            written: whether the file is written now, too (rule ``log_start_checkpoint``).
 
         Kafka: UnifiedLog#updateLogStartOffset (3.9-4.4), LogManager#checkpointLogStartOffsets (1.1-4.4).
         """
         self.log_start_file.catch_up(self._log_start_entry, now_us)
         self._note_log_start()
+        if written:
+            self.log_start_file.content = self._log_start_entry
         if self.recovery_point < self.log.log_start:
             self._move_recovery_point(self.log.log_start, now_us)
             self._unflushed = self.log.leo - self.recovery_point

@@ -329,7 +329,7 @@ class HostedReplica(PartitionHost):
         broker = self.broker
         broker.end_elision()
         self.partition.note_change()
-        self.storage.log_start_moved(broker.kernel.now_us)
+        self.storage.log_start_moved(broker.kernel.now_us, written=broker.decide.writes_log_start_at_once.yes())
         self.recorder.record(steps.LogStart(broker.node, replica.log.log_start))
         broker.network.note_broker_change()  # Responses about the ends of epochs may differ now.
 

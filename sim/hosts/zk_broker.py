@@ -86,6 +86,7 @@ class ZooKeeperBroker(Broker):
     __slots__ = (
         "_controller_epoch",
         "_decided_by",
+        "_deleted_epochs",
         "_isr_announced_us",
         "_isr_changed_us",
         "_isr_changes",
@@ -107,6 +108,8 @@ class ZooKeeperBroker(Broker):
         self._metadata_sent = (0, 0)
         self._decided_by: dict[str, int] = {}
         """Partition -> epoch of the controller that made the decision which it has adopted."""
+        self._deleted_epochs: dict[str, int] = {}
+        """Partition -> highest leader epoch known of the replica that it deleted last."""
         self._isr_changes: dict[str, None] = {}
         """The partitions whose ISRs it has changed since the last ISR change notification."""
         self._isr_changed_us = -1
@@ -330,6 +333,7 @@ class ZooKeeperBroker(Broker):
         if is_older and self.decide.checks_stop_replica.yes():
             return FENCED_LEADER_EPOCH
         if delete:
+            self._deleted_epochs[replica.name] = max(replica.partition.leader_epoch, state.leader_epoch)
             replica.delete()
         else:
             self.stop_fetching(replica.name)
@@ -365,7 +369,10 @@ class ZooKeeperBroker(Broker):
         for decision in decisions:
             known = self.replica(decision.name)
             leader_epoch = -1 if known is None else known.partition.leader_epoch
-            if decision.leader_epoch <= leader_epoch or self.node not in decision.replicas:
+            is_outdated = decision.leader_epoch <= leader_epoch
+            if not is_outdated and decision.leader_epoch <= self._deleted_epochs.get(decision.name, -1):
+                is_outdated = self.decide.keeps_epoch_of_deleted.yes()
+            if is_outdated or self.node not in decision.replicas:
                 self.reached(probes.DECISION_OUTDATED)
             else:
                 newer.append((self._create_replica(decision.name) if known is None else known, decision))

@@ -110,6 +110,7 @@ class Decisions:
         self.truncates_on_error = self._on(rules.epoch_request_error == "high-watermark")
         self.fences_truncation = self._on(rules.truncation_fencing == "yes")
         self.drops_epochs_at_leo = self._on(rules.truncate_at_leo == "drops-epochs")
+        self.writes_log_start_at_once = self._on(rules.log_start_checkpoint == "at-once")
         self.records_epoch_at_election = self._on(rules.epoch_recorded_at == "election")
         # Fetching.
         self.fetcher_restart = self._of("fetcher_restart")
@@ -155,6 +156,7 @@ class Decisions:
         self.starts_with_all_replicas = self._on(rules.controller_startup == "all-replicas")
         self.takes_last_sent_metadata = self._on(rules.broker_metadata == "last-sent")
         self.checks_stop_replica = self._on(rules.stop_replica == "checked")
+        self.keeps_epoch_of_deleted = self._on(rules.deleted_replica == "keeps-epoch")
         # Clients.
         self.guards_list_offsets = self._on(rules.list_offsets_guard == "yes")
         self.fences_clients = self._on(rules.list_offsets_fencing == "yes")

@@ -119,6 +119,7 @@ _HW: Final = Rules(
     epoch_request_error="retries",
     truncation_fencing="no",
     truncate_at_leo="keeps-epochs",
+    log_start_checkpoint="periodic",
     epoch_recorded_at="first-append",
     fetcher_restart="leader-id-changed",
     fetch_fencing="no",
@@ -157,6 +158,7 @@ _HW: Final = Rules(
     last_isr_member="leaves-if-unclean",
     broker_metadata="last-arrived",
     stop_replica="unchecked",
+    deleted_replica="forgets-epoch",
     list_offsets_guard="no",
     list_offsets_fencing="no",
     client_metadata="latest-received",
@@ -254,6 +256,8 @@ _REPAIRED: Final = _KIP320.override(
         "missed_bounce": "noticed",
         "broker_metadata": "last-sent",
         "skipped_epoch": "forgets-leo",
+        "log_start_checkpoint": "at-once",
+        "deleted_replica": "keeps-epoch",
     }
 )
 
@@ -325,6 +329,7 @@ _ELR_REPAIRED: Final = _ELR_4_3.override(
         "recreated_reply": "dropped",
         "newer_fetch": "refused",
         "skipped_epoch": "forgets-leo",
+        "log_start_checkpoint": "at-once",
     }
 )
 _ELR_RECOVERY: Final = _ELR.override(
@@ -463,6 +468,7 @@ MODES: Final[dict[str, Mode]] = {
                     "lagging_future_log": "keeps-log",
                     "skipped_log": "used",
                     "skipped_epoch": "forgets-leo",
+                    "log_start_checkpoint": "at-once",
                 }
             ),
             _KEEPS_ALL_SHOWN,

@@ -129,6 +129,15 @@ class Rules:
             "Log.truncateTo; KAFKA-10706 (2.6.1, 2.7)",
         ),
     ]
+    log_start_checkpoint: Annotated[
+        Literal["periodic", "at-once"],
+        RuleSpec(
+            "When a broker writes log-start-offset-checkpoint: every log.flush.start.offset.checkpoint.interval.ms, so "
+            "that a process that ends before has deleted records again, whose leader epochs are gone; or as soon as "
+            "the log start moves.",
+            "LogManager.checkpointLogStartOffsets (to 4.4); no release",
+        ),
+    ]
     epoch_recorded_at: Annotated[
         Literal["first-append", "election"],
         RuleSpec(
@@ -465,6 +474,16 @@ class Rules:
         RuleSpec(
             "Whether a broker refuses a StopReplica with an older leader epoch.",
             "KIP-570 (2.6), KAFKA-9539",
+            ZOOKEEPER,
+        ),
+    ]
+    deleted_replica: Annotated[
+        Literal["forgets-epoch", "keeps-epoch"],
+        RuleSpec(
+            "What a broker knows of a replica that it has deleted: nothing, so that a late copy of an earlier "
+            "LeaderAndIsr, left in an abandoned connection, creates it again, even as leader; or its leader epoch, up "
+            "to which it ignores LeaderAndIsr.",
+            "ReplicaManager.stopReplicas, ReplicaManager.becomeLeaderOrFollower (2.6 to 3.9); no release",
             ZOOKEEPER,
         ),
     ]

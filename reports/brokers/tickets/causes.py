@@ -188,7 +188,7 @@ CAUSES: Final[dict[str, Cause]] = {
         "epoch rises by more than one truncates again. The public TLA+ specification of KIP-966 keeps the LEOs of ISR "
         "members there, too, in a line marked CHECK.",
     ),
-    "epoch_recorded_at": Cause(
+    "log_start_checkpoint": Cause(
         ("UnifiedLog#maybeIncrementLogStartOffset", "LeaderEpochFileCache#endOffsetFor"),
         "DeleteRecords removes entries below the new log start from the epoch cache and its file at once, but the log "
         "start is written once a minute. After a kill, the log begins at its former start, and the cache does not. "

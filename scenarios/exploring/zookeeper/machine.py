@@ -257,7 +257,9 @@ class Machine:
 
     def _number_down(self, broker: int, log: Log, checkpoint: LeaderEpochCheckpointFile, hw: int) -> int:
         batches = [*log.below, *log.batches]
-        frozen = ("down", broker, self._freezer.freeze(batches), self._freezer.freeze(checkpoint), hw, log.segments[0])
+        first = log.segments[0]
+        start = log.log_start if self.rules.log_start_checkpoint == "at-once" else first
+        frozen = ("down", broker, self._freezer.freeze(batches), self._freezer.freeze(checkpoint), hw, first, start)
         number = self._snapshot_numbers.get(frozen)
         if number is None:
             records, ids = self._records(log)
@@ -294,22 +296,23 @@ class Machine:
         return self._number_down(partition.broker, log, checkpoint, min(partition.hw, log.leo))
 
     def _start(self, frozen: Any, hw: int) -> Broker:
-        """The process loads its log, with a checkpointed HW (`Storage.recover`). The file with the log start is older
-        than any deletion, so deleted records are back.
+        """The process loads its log, with a checkpointed HW (`Storage.recover`). If the file with the log start is
+        written periodically, it is older than any deletion, so deleted records are back.
         """
-        _, number, batches, checkpoint, _, first = frozen
+        _, number, batches, checkpoint, _, first, start = frozen
         host = Host()
         log = Log(check_first_offset=self.rules.append_check == "first-offset", log_start=first)
         log.batches = self._freezer.thaw(batches, host)
         log.lasts = [batch.last_offset for batch in log.batches]
         log.reload()
+        log.advance_start(start)
         cache = LeaderEpochFileCache(
             self._freezer.thaw(checkpoint, host), strict=self.rules.epoch_recorded_at == "election"
         )
         cache.truncate_from_end(log.leo)
-        cache.truncate_from_start(first)
+        cache.truncate_from_start(start)
         partition = Partition(
-            number, NAME, log, cache, max(hw, first), self.decide, host, min_insync_replicas=1, lag_us=LAG_US
+            number, NAME, log, cache, max(hw, start), self.decide, host, min_insync_replicas=1, lag_us=LAG_US
         )
         return Broker(host, partition, {})
 

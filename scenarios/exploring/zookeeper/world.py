@@ -64,7 +64,8 @@ class Bounds:
         zombies: sessions of running processes may expire; they go on as they did, and register again at any time.
         lags: how often a follower may lag, so that the leader takes it out of the ISR.
         deletions: how often a leader may delete records (DeleteRecords, retention), up to its HW unless a mutant goes
-            on to its LEO. A process that starts does not know of it: its file with the log start is up to a minute old.
+            on to its LEO. With rule ``log_start_checkpoint`` periodic, a process that starts does not know of it: its
+            file with the log start is up to a minute old.
         prompt: decisions reach all brokers with a session at once.
         strays: messages may arrive while leader and follower are in different leader epochs, and requests after the
             follower has given them up.

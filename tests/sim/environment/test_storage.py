@@ -62,7 +62,7 @@ class Machine(PartitionHost):
         self.storage.hw_file.catch_up(previous, self.now_us)
 
     def log_start_moved(self, replica: Replica) -> None:
-        self.storage.log_start_moved(self.now_us)
+        self.storage.log_start_moved(self.now_us, written=self.decide.writes_log_start_at_once.yes())
 
     def reached(self, probe: int) -> None:
         pass
@@ -204,6 +204,17 @@ def test_what_lay_in_deleted_segments_does_not_come_back(start: int, left: int) 
     machine.kill()
     machine.start()
     assert (machine.replica.log.log_start, machine.bases) == (left, [2, 4, 6])
+
+
+def test_a_log_start_that_is_written_at_once_brings_no_deleted_record_back() -> None:
+    machine = Machine(KIP101.override({"log_start_checkpoint": "at-once"}))
+    for _ in range(3):
+        machine.write(seconds=0)
+    machine.replica.set_hw(3)
+    machine.replica.advance_log_start(2)
+    machine.lose_power()
+    machine.start()
+    assert (machine.replica.log.log_start, machine.bases) == (2, [])
 
 
 def test_a_log_start_at_a_segment_is_not_written() -> None:

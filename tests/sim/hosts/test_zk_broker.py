@@ -151,6 +151,23 @@ def test_older_stop_requests_are_refused_for_their_partition_alone() -> None:
     assert not process.is_fetching_from(1, TOPIC)
 
 
+@pytest.mark.parametrize(("rule", "leads"), [("forgets-epoch", True), ("keeps-epoch", False)])
+def test_a_late_decision_about_a_deleted_replica_counts_unless_its_epoch_is_remembered(rule: str, leads: bool) -> None:
+    world = World("kip320", rules={"deleted_replica": rule}, config=QUIET).ready()
+    process, state = world.process(2), states(world)[TOPIC]
+
+    def decide(leader: int, later: int, replicas: tuple[int, ...] = (1, 2, 3)) -> LeaderAndIsr:
+        return LeaderAndIsr(
+            TOPIC, leader, state.leader_epoch + later, replicas, state.partition_epoch + later, replicas
+        )
+
+    stop = StopReplicaRequest(1, process.broker_epoch, (decide(1, 2, (1, 3)),), delete=True)
+    assert process.stop_replica(stop) == NONE
+    for decision, is_leader in ((decide(2, 1), leads), (decide(2, 3), True)):
+        process.become_leader_or_follower(LeaderAndIsrRequest(1, process.broker_epoch, (decision,)))
+        assert process.replicas[TOPIC].partition.is_leader is is_leader
+
+
 # The lock of one partition.
 
 
