@@ -499,7 +499,7 @@ class BrokerMachine:
         registrations, record, min_isr = metadata if metadata is not None else image
         for number in numbers:  # The configuration at the start.
             known = self.record(number)
-            if isinstance(known, ConfigRecord):
+            if isinstance(known, ConfigRecord) and known.key == MIN_ISR:
                 min_isr = known.value
         host = Host(broker, incarnation, broker_epoch, freezer.thaw(registrations, None), UNSETTLED)
         log = self._load(batches)
@@ -520,9 +520,9 @@ class BrokerMachine:
             if isinstance(record, BrokerRegistration):
                 process.host.registrations[record.broker] = record
             elif isinstance(record, ConfigRecord):
-                assert record.key == MIN_ISR
-                assert isinstance(record.value, int)
-                min_isr = record.value
+                if record.key == MIN_ISR:
+                    assert isinstance(record.value, int)
+                    min_isr = record.value
             else:
                 assert isinstance(record, PartitionRegistration)
                 state = record

@@ -17,7 +17,13 @@ from scenarios.exploring.controller_machine import ControllerMachine
 from scenarios.exploring.interning import Table
 from scenarios.exploring.properties import kinds_of
 from sim.protocol.decisions import Decisions
-from sim.protocol.kraft.metadata import BrokerRegistration, ConfigRecord, PartitionRegistration
+from sim.protocol.kraft.metadata import (
+    ELR_FEATURE,
+    MIN_ISR,
+    BrokerRegistration,
+    ConfigRecord,
+    PartitionRegistration,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
 
 REQUEST_OF_ANOTHER_PROCESS: Final = "registration-of-another-request"
 """The mutant to which a response to an ended process matters."""
-FAULTS: Final = frozenset({"expire", "lose", "stop", "kill", "lag", "elect", "configure"})
+FAULTS: Final = frozenset({"expire", "lose", "stop", "kill", "lag", "elect", "configure", "feature"})
 """Kinds of events that the bounds count."""
 Action = tuple[Any, ...]
 ALL: Final = -1
@@ -52,6 +58,7 @@ class Bounds:
         elections: preferred elections, each of a running ISR member.
         min_isr: ``min.insync.replicas`` at first.
         min_isr_changes: times that an administrator sets it to another value, from 1 to the number of brokers.
+        feature_changes: times that an administrator disables or enables feature ``eligible.leader.replicas.version``.
         brokers: brokers, all of them replicas.
         any_order: elections try the candidates in any order; otherwise in that of the assignment 1, 2, 3.
     """
@@ -65,6 +72,7 @@ class Bounds:
     elections: int = 0
     min_isr: int = 2
     min_isr_changes: int = 0
+    feature_changes: int = 0
     brokers: int = 3
     any_order: bool = True
 
@@ -141,10 +149,12 @@ class Control(NamedTuple):
         appended: records that producers have sent.
         acked: records that were acknowledged, as a bit set.
         committed: records that a leader's HW has passed, as a bit set.
-        losses: see `Bounds`; so for `stops`, `fences`, `lags`, `elections` and `min_isr_changes`.
+        losses: see `Bounds`; so for `stops`, `fences`, `lags`, `elections`, `min_isr_changes` and `feature_changes`.
         kills: those of the stops that leave no clean-shutdown file.
         smallest: by record: the smallest ``min.insync.replicas`` since a leader's HW passed it, 0 before that; empty if
             that decides nothing: it does not change, or no process ends.
+        alone: with `feature_changes`: a process ended uncleanly, and before it registered again there was a time when
+            no other member of the ISR was running and unfenced.
     """
 
     controller: int
@@ -160,7 +170,9 @@ class Control(NamedTuple):
     elections: int
     kills: int
     min_isr_changes: int
+    feature_changes: int
     smallest: tuple[int, ...]
+    alone: bool
 
 
 class Cluster:
@@ -207,7 +219,7 @@ class Cluster:
         smallest = (
             (0,) * self.bounds.records if self.bounds.min_isr_changes and self.bounds.losses + self.bounds.stops else ()
         )
-        step = Step(self, down, Control(controller, (), nobody, *(0,) * 10, smallest), ())
+        step = Step(self, down, Control(controller, (), nobody, *(0,) * 11, smallest, False), ())
         for broker in self.brokers:
             step.local(broker, ("start",))
             step.local(broker, ("registered", 1, 1))
@@ -412,11 +424,19 @@ class Cluster:
             for value in self.brokers:
                 if value == known.min_isr:
                     continue
-                (decided,) = self.decisions(control.controller, ("configure", value))
+                (decided,) = self.decisions(control.controller, ("configure", MIN_ISR, value))
                 step = Step(self, snapshots, control, flights)
                 step.min_isr_changes += 1
                 step.commit(decided)
                 yield ("configure", value), step.end()
+        if control.feature_changes < self.bounds.feature_changes:
+            level = 1 - known.elr_level
+            (decided,) = self.decisions(control.controller, ("configure", ELR_FEATURE, level))
+            if not decided.error:
+                step = Step(self, snapshots, control, flights)
+                step.feature_changes += 1
+                step.commit(decided)
+                yield ("feature", level), step.end()
 
     def _leaders(
         self, snapshots: tuple[int, ...], control: Control, flights: tuple[int, ...]
@@ -489,6 +509,8 @@ class Cluster:
         if isinstance(record, BrokerRegistration):
             return not view.leads or record.broker == broker
         if isinstance(record, ConfigRecord):
+            if record.key == ELR_FEATURE:
+                return True  # Brokers do not act on it.
             return not view.leads and not self.decide.applies_configs_last.answer
         assert isinstance(record, PartitionRegistration)
         if record.leader_epoch != view.epoch:
@@ -515,14 +537,19 @@ class Cluster:
             control.acked,
             control.committed,
             promised=self._promised(control),
-            remembers=self.decide.rules.last_known_elr == "ejected-members" and not control.min_isr_changes,
+            remembers=self.decide.rules.last_known_elr == "ejected-members"
+            and not (control.min_isr_changes or control.feature_changes),
         )
 
     def _promised(self, control: Control) -> int:
         """The records that KIP-966 promises, as a bit set: fewer ends so far without a clean-shutdown file, lossy or
         not, than the smallest ``min.insync.replicas`` since the record was committed.
+
+        Without the feature no eligible replicas are kept. So another ISR member has to be there while one is damaged.
         """
         unclean = control.losses + control.kills
+        if control.feature_changes and (control.alone or unclean > 1):
+            return 0
         if not control.smallest:
             return ALL if unclean < self.bounds.min_isr else 0
         return sum([1 << record for record, size in enumerate(control.smallest) if unclean < size])
@@ -534,11 +561,13 @@ class Step:
     __slots__ = (
         "_cluster",
         "acked",
+        "alone",
         "appended",
         "behind",
         "committed",
         "controller",
         "elections",
+        "feature_changes",
         "fences",
         "flights",
         "kills",
@@ -557,8 +586,19 @@ class Step:
         self._cluster = cluster
         self.snapshots = list(snapshots)
         self.flights = list(flights)
-        self.controller, self.tail, behind, self.appended, self.acked, self.committed, *counts, self.smallest = control
-        self.losses, self.stops, self.fences, self.lags, self.elections, self.kills, self.min_isr_changes = counts
+        (
+            self.controller,
+            self.tail,
+            behind,
+            self.appended,
+            self.acked,
+            self.committed,
+            *counts,
+            self.smallest,
+            self.alone,
+        ) = control
+        self.losses, self.stops, self.fences, self.lags, self.elections, self.kills, *changes = counts
+        self.min_isr_changes, self.feature_changes = changes
         self.behind = list(behind)
 
     def end(self) -> int:
@@ -584,9 +624,28 @@ class Step:
             self.elections,
             self.kills,
             self.min_isr_changes,
+            self.feature_changes,
             self.smallest,
+            self.alone or self._is_alone(),
         )
         return cluster.number(tuple(self.snapshots), control, tuple(sorted(self.flights)))
+
+    def _is_alone(self) -> bool:
+        """Whether a process has ended uncleanly and not registered yet while no other ISR member is running."""
+        cluster = self._cluster
+        if not (cluster.bounds.feature_changes and self.losses + self.kills):
+            return False
+        known = cluster.controller.views[self.controller]
+        views = [cluster.machine.views[snapshot] for snapshot in self.snapshots]
+        running = {
+            member
+            for member in known.isr or known.elr
+            if views[member - 1].state == UP and not known.brokers[member].fenced
+        }
+        return any(
+            view.state == STARTING and not view.knows_metadata and view.clean_epoch < 0 and not running - {broker}
+            for broker, view in zip(cluster.brokers, views, strict=True)
+        )
 
     def _drop_refused(self) -> None:
         """Drop stale requests of a leader epoch below the receiver's: they are refused, and no sender waits."""

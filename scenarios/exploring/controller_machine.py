@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from scenarios.exploring.broker_machine import NAME
 from scenarios.exploring.freezing import Freezer
 from sim.protocol.kraft.alter_partition_manager import Result
-from sim.protocol.kraft.metadata import MIN_ISR, BrokerRegistration, MetadataImage, PartitionRegistration
+from sim.protocol.kraft.metadata import (
+    ELR_FEATURE,
+    MIN_ISR,
+    BrokerRegistration,
+    MetadataImage,
+    PartitionRegistration,
+)
 from sim.protocol.kraft.partition_change_builder import PREFERRED
 from sim.protocol.kraft.quorum_controller import QuorumController
 
@@ -77,6 +83,7 @@ class ControllerView(NamedTuple):
         last_known_elr: fallback candidates.
         brokers: by id.
         min_isr: ``min.insync.replicas``.
+        elr_level: of feature ``eligible.leader.replicas.version``.
         image: all registrations, the partition's record and `min_isr`, for a broker that starts.
     """
 
@@ -88,6 +95,7 @@ class ControllerView(NamedTuple):
     last_known_elr: tuple[int, ...]
     brokers: dict[int, Registered]
     min_isr: int
+    elr_level: int
     image: tuple[Any, int, int]
 
 
@@ -137,6 +145,7 @@ class ControllerMachine:
         host = Host()
         image = MetadataImage()
         image.settings[MIN_ISR] = self._min_isr
+        image.settings[ELR_FEATURE] = int(self._decide.elr.answer)
         controller = self._controller(image, host)
         for broker in self._brokers:
             controller.register(broker, 1, -1)
@@ -176,7 +185,7 @@ class ControllerMachine:
             error = controller.register(broker, incarnation, clean_epoch).error
             reply = incarnation
         elif kind == "configure":
-            error = controller.set(MIN_ISR, *details)
+            error = controller.set(*details)
         else:
             assert kind == "alter"
             broker, payload = details
@@ -209,8 +218,9 @@ class ControllerMachine:
         return number
 
     def _view(self, image: MetadataImage) -> ControllerView:
-        state, min_isr = image.partitions[NAME], image.settings[MIN_ISR]
+        state, min_isr, level = image.partitions[NAME], image.settings[MIN_ISR], image.settings[ELR_FEATURE]
         assert isinstance(min_isr, int)
+        assert isinstance(level, int)
         return ControllerView(
             state.leader,
             state.leader_epoch,
@@ -220,6 +230,7 @@ class ControllerMachine:
             state.last_known_elr,
             {broker: Registered(one.incarnation, one.fenced) for broker, one in image.brokers.items()},
             min_isr,
+            level,
             (self._freezer.freeze(image.brokers), self._record(state), min_isr),
         )
 

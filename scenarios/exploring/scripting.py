@@ -15,7 +15,7 @@ from scenarios.exploring import wording
 from scenarios.exploring.cluster import Alter, Altered, Fetch, Fetched, Register
 from scenarios.exploring.properties import KINDS, VIOLATIONS
 from sim.history.steps import APPEND, ELECTED, FOLLOW, HW, ISR, LEAD, REGISTERED, TRUNCATE, UNFENCED
-from sim.protocol.kraft.metadata import MIN_ISR
+from sim.protocol.kraft.metadata import ELR_FEATURE, MIN_ISR
 from sim.protocol.messages import ListOffsetsRequest
 
 if TYPE_CHECKING:
@@ -252,6 +252,8 @@ class _Script:
             self._restart(str(kind), details[0], before)
         elif kind == "configure":
             self._add("set-config", config={MIN_ISR: details[0]})
+        elif kind == "feature":
+            self._add("set-config", config={ELR_FEATURE: details[0]})
         elif kind == "elect":
             raise NotScriptedError("no line elects a broker without another assignment before it")
         elif kind != "replay":

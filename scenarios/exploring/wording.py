@@ -26,6 +26,7 @@ def event(cluster: Cluster, action: Action) -> str:
         "expire": "the session of broker {0} expires: it is fenced",
         "heartbeat": "a heartbeat of broker {0} arrives: it is unfenced",
         "configure": "an administrator sets min.insync.replicas to {0}",
+        "feature": "an administrator sets feature eligible.leader.replicas.version to {0}",
         "elect": "a preferred election: broker {0} is elected",
         "lose": "broker {0} loses power, and starts again with {1} records",
         "kill": "broker {0} is killed, and starts again",
@@ -83,6 +84,8 @@ def state(cluster: Cluster, number: int) -> str:
         parts[0] += f", ELR {_list(known.elr)}"
     if cluster.bounds.min_isr_changes:
         parts[0] += f", min ISR {known.min_isr}"
+    if not known.elr_level and cluster.bounds.feature_changes:
+        parts[0] += ", feature disabled"
     for broker, snapshot in zip(cluster.brokers, snapshots, strict=True):
         view = cluster.machine.views[snapshot]
         log = " ".join(f"r{one}@{epoch}" for one, epoch in view.records)

@@ -47,6 +47,7 @@ def _bound(name: str, meaning: str, values: click.IntRange = _BOUND) -> Callable
 @_bound("elections", "Preferred elections of running brokers.")
 @_bound("min-isr", "min.insync.replicas at first.", click.IntRange(1, 3))
 @_bound("min-isr-changes", "Times that an administrator sets min.insync.replicas to another value.")
+@_bound("feature-changes", "Times that feature eligible.leader.replicas.version is disabled or enabled.")
 @_bound("isr", "Members of the first ISR.", click.IntRange(1, 3))
 @_bound("brokers", "Brokers; in KRaft there are three.", click.IntRange(2, 3))
 @_bound("epochs", "Leader epochs.", click.IntRange(1, 5))

@@ -31,6 +31,7 @@ KRAFT: Final = {
     "elections": 0,
     "min-isr": 2,
     "min-isr-changes": 0,
+    "feature-changes": 0,
     "records": 1,
     "fixed-order": False,
 }

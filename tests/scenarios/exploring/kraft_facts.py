@@ -24,6 +24,7 @@ MIN_ISR_CHANGE: Final = Bounds(losses=0, fences=0, min_isr_changes=1)
 AND_LAG: Final = replace(MIN_ISR_CHANGE, isr=3, lags=1)
 AND_FENCE: Final = replace(MIN_ISR_CHANGE, isr=3, fences=1)
 AND_LOSS: Final = replace(MIN_ISR_CHANGE, losses=1, fences=1)
+FEATURE: Final = Bounds(losses=0, fences=0, feature_changes=1)
 WALK_EVENTS: Final = 60
 
 
@@ -130,6 +131,14 @@ MIN_ISR: Final[tuple[Fact, ...]] = (
     Fact("elr-repaired", AND_LOSS, _LEADER, rules=(("min_isr_change", "clears-elr"),), walks=10_000),
 )
 """Changes of min.insync.replicas, at bounds that take seconds."""
+_KEPT: Final = (("min_isr_change_while_disabled", "keeps-elr"),)
+_LEFT: Final = (("unclean_shutdown_while_disabled", "keeps-elr"),)
+FEATURES: Final[tuple[Fact, ...]] = (
+    Fact("elr-repaired", replace(FEATURE, feature_changes=2, min_isr_changes=1)),
+    Fact("elr-repaired", replace(FEATURE, fences=1, min_isr_changes=1), _QUORUM, rules=_KEPT),
+    Fact("elr-repaired", replace(FEATURE, fences=1, losses=1), _CANDIDATE, rules=_LEFT, walks=10_000),
+)
+"""Changes of feature eligible.leader.replicas.version, at bounds that take seconds."""
 BOUNDED: Final[tuple[Fact, ...]] = (
     Fact("elr-repaired", NO_FAULTS),
     Fact("elr-repaired", ONE_FENCE),
@@ -146,6 +155,9 @@ BOUNDED: Final[tuple[Fact, ...]] = (
     Fact("elr-repaired", replace(MIN_ISR_CHANGE, fences=1)),
     Fact("elr-repaired", replace(AND_FENCE, fences=1)),
     Fact("elr-repaired", replace(MIN_ISR_CHANGE, losses=1)),
+    *FEATURES,
+    Fact("elr-repaired", replace(FEATURE, losses=1)),
+    Fact("elr-repaired", replace(FEATURE, fences=1, isr=3, feature_changes=2)),
 )
 MARKS: Final[tuple[Fact, ...]] = (
     Fact("elr-repaired", ONE_FENCE, _CANDIDATE, "join-below-hw"),

@@ -15,6 +15,8 @@ from sim.protocol.modes import mode
 from tests.plain import needs_sources
 from tests.scenarios.exploring.kraft_facts import (
     AND_LAG,
+    FEATURE,
+    FEATURES,
     MIN_ISR,
     MIN_ISR_CHANGE,
     NO_FAULTS,
@@ -77,14 +79,15 @@ def test_a_mutant_is_found(mutant: str, kind: str) -> None:
         ("elr-repaired", NO_FAULTS),
         ("elr-4.3", replace(MIN_ISR_CHANGE, records=0)),
         ("elr-repaired", replace(AND_LAG, records=0)),
+        ("elr-repaired", replace(FEATURE, records=0, lags=1, isr=3)),
     ],
 )
 def test_reductions_hide_nothing(mode_name: str, bounds: Bounds) -> None:
     assert reductions_hide_nothing(mode_name, bounds)
 
 
-@pytest.mark.parametrize("fact", MIN_ISR, ids=lambda fact: fact.name)
-def test_changes_of_min_insync_replicas(fact: Fact) -> None:
+@pytest.mark.parametrize("fact", [*MIN_ISR, *FEATURES], ids=lambda fact: fact.name)
+def test_changes_of_an_administrator(fact: Fact) -> None:
     _, found = fact.search()
     assert tuple(found.paths) == fact.kinds
     assert found.exhausted == (not fact.kinds)
@@ -119,6 +122,24 @@ def test_a_record_is_promised_by_the_smallest_min_insync_replicas_since_its_comm
     assert followed(cluster, [raises, *replicated]).smallest == (2,)  # The leader's own value is 2 still.
     # It waits for as many ISR members as it has replayed.
     assert followed(cluster, [replicated[0], raises, replays, *replicated[1:]]).smallest == (0,)
+
+
+def test_while_the_feature_was_disabled_a_record_needs_another_isr_member() -> None:
+    disables = "an administrator sets feature eligible.leader.replicas.version to 0"
+    fenced = "the session of broker 2 expires: it is fenced"
+    loses = "broker 1 loses power, and starts again with 0 records"
+    registered = "the controller registers broker 1 after an unclean stop"
+    cluster = Cluster(mode("elr-repaired").rules, replace(FEATURE, losses=1, fences=1))
+    assert followed(cluster, [disables, fenced, loses]).alone
+    assert followed(cluster, [fenced, loses, disables]).alone
+    assert followed(cluster, [disables, loses, fenced]).alone
+    assert not followed(cluster, [disables, loses, registered, fenced]).alone
+    assert wording.state(cluster, reached(cluster, [disables])).startswith(
+        "leader 1 in 0, ISR [1, 2], feature disabled;"
+    )
+    # Modes without it have nothing to disable.
+    kraft = Cluster(mode("kraft").rules, FEATURE)
+    assert "feature" not in [action[0] for action, _ in kraft.successors(kraft.first())]
 
 
 def test_a_leader_that_committed_alone_and_lost_it_breaks_no_promise() -> None:
