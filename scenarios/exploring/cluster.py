@@ -153,6 +153,7 @@ class Control(NamedTuple):
         kills: those of the stops that leave no clean-shutdown file.
         smallest: by record: the smallest ``min.insync.replicas`` since a leader's HW passed it, 0 before that; empty if
             that decides nothing: it does not change, or no process ends.
+        lowest: the smallest ``min.insync.replicas`` so far; 0 if `smallest` is empty.
         alone: with `feature_changes`: a process ended uncleanly, and before it registered again there was a time when
             no other member of the ISR was running and unfenced.
     """
@@ -172,6 +173,7 @@ class Control(NamedTuple):
     min_isr_changes: int
     feature_changes: int
     smallest: tuple[int, ...]
+    lowest: int
     alone: bool
 
 
@@ -219,7 +221,12 @@ class Cluster:
         smallest = (
             (0,) * self.bounds.records if self.bounds.min_isr_changes and self.bounds.losses + self.bounds.stops else ()
         )
-        step = Step(self, down, Control(controller, (), nobody, *(0,) * 11, smallest, False), ())
+        step = Step(
+            self,
+            down,
+            Control(controller, (), nobody, *(0,) * 11, smallest, self.bounds.min_isr if smallest else 0, False),
+            (),
+        )
         for broker in self.brokers:
             step.local(broker, ("start",))
             step.local(broker, ("registered", 1, 1))
@@ -573,6 +580,7 @@ class Step:
         "kills",
         "lags",
         "losses",
+        "lowest",
         "min_isr_changes",
         "smallest",
         "snapshots",
@@ -595,6 +603,7 @@ class Step:
             self.committed,
             *counts,
             self.smallest,
+            self.lowest,
             self.alone,
         ) = control
         self.losses, self.stops, self.fences, self.lags, self.elections, self.kills, *changes = counts
@@ -626,6 +635,7 @@ class Step:
             self.min_isr_changes,
             self.feature_changes,
             self.smallest,
+            self.lowest,
             self.alone or self._is_alone(),
         )
         return cluster.number(tuple(self.snapshots), control, tuple(sorted(self.flights)))
@@ -706,15 +716,21 @@ class Step:
         self.acked |= outcome.acked
         self.committed |= outcome.committed
         if outcome.committed and self.smallest:
-            self._note_smallest(outcome.min_isr, outcome.committed)
+            self._note_smallest(broker, outcome.min_isr, outcome.committed)
         if outcome.proposal >= 0:
             epoch = self._cluster.machine.views[outcome.snapshot].broker_epoch
             self.send(Alter(broker, epoch, outcome.proposal))
         return outcome
 
-    def _note_smallest(self, min_isr: int, committed: int) -> None:
-        """Note the ``min.insync.replicas`` at a commit: the leader's, or the controller's if smaller."""
-        size = min(min_isr, self._cluster.controller.views[self.controller].min_isr)
+    def _note_smallest(self, broker: int, min_isr: int, committed: int) -> None:
+        """Note the ``min.insync.replicas`` at a commit: the leader's, or the controller's if smaller.
+
+        A commit by a deposed leader counts from when it was deposed (`faults.promise.commitments`).
+        """
+        known = self._cluster.controller.views[self.controller]
+        epoch = self._cluster.machine.views[self.snapshots[broker - 1]].epoch
+        leads = known.leader == broker and known.epoch == epoch and not known.brokers[broker].fenced
+        size = min(min_isr, known.min_isr if leads else self.lowest)
         self.smallest = tuple(
             [(known or size) if committed >> record & 1 else known for record, known in enumerate(self.smallest)]
         )
@@ -788,6 +804,7 @@ class Step:
         if self.smallest:
             size = self._cluster.controller.views[decided.snapshot].min_isr
             self.smallest = tuple([min(known, size) for known in self.smallest])
+            self.lowest = min(self.lowest, size)
         if not decided.records:
             return
         self.tail += (decided.records,)

@@ -122,6 +122,11 @@ def test_a_record_is_promised_by_the_smallest_min_insync_replicas_since_its_comm
     assert followed(cluster, [raises, *replicated]).smallest == (2,)  # The leader's own value is 2 still.
     # It waits for as many ISR members as it has replayed.
     assert followed(cluster, [replicated[0], raises, replays, *replicated[1:]]).smallest == (0,)
+    # A deposed leader shows late what it committed.
+    cluster = Cluster(mode("elr-repaired").rules, replace(bounds, fences=1, min_isr_changes=2))
+    deposes, raises = "the session of broker 1 expires: it is fenced", "an administrator sets min.insync.replicas to 2"
+    assert followed(cluster, [*replicated[:3], deposes, lowers, raises, replicated[3]]).smallest == (1,)
+    assert followed(cluster, [*replicated, deposes]).smallest == (2,)
 
 
 def test_while_the_feature_was_disabled_a_record_needs_another_isr_member() -> None:
