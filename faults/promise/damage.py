@@ -54,7 +54,7 @@ class _Logs(steps.Listener):
         self.gone_us: dict[int, int] = {}
         self.dropped_us = 0
         self.assignments: list[tuple[int, tuple[int, ...]]] = []
-        self.offline: set[int] = set()
+        self.offline: dict[int, None] = {}
         self._held: dict[int, set[int]] = {}
 
     def holds_offline(self, first: int) -> bool:
@@ -72,7 +72,7 @@ class _Logs(steps.Listener):
 
     def on_recovered(self, step: steps.Recovered) -> None:
         self._note_leo(step, step.leo)
-        self.offline.discard(step.broker)
+        self.offline.pop(step.broker, None)
 
     def on_deleted(self, step: steps.Deleted) -> None:
         self._note_leo(step, step.leo)
@@ -83,7 +83,7 @@ class _Logs(steps.Listener):
         if not step.was_down:
             self._note_leo(step, -1)
         if step.kind is steps.DIRECTORY_FAILED:
-            self.offline.add(step.broker)
+            self.offline[step.broker] = None
         self._note_lost(step, step.lost)
 
     def on_assigned(self, step: steps.Assigned) -> None:
