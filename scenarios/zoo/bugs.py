@@ -56,7 +56,7 @@ class Bug:
         """What goes wrong: in a few words, or as the title of the scripted scenario that shows it."""
         known = KNOWN.get(self.repair[0])
         text = load(self.name).title if known is None or self.name in FINDINGS else known.name
-        return f"{text[0].upper()}{text[1:]}."
+        return f"{text if '.' in text.split()[0] else text[0].upper() + text[1:]}."
 
 
 def _historical(

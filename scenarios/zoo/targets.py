@@ -11,7 +11,7 @@ from scenarios.format.scenario import Scenario
 from scenarios.zoo.bugs import BUGS, Bug
 from scenarios.zoo.walks import WALKS, Rules, Walks
 from sim.config import Value, shown
-from sim.errors import InputError, did_you_mean
+from sim.errors import InputError, did_you_mean, nearest
 from sim.protocol.modes import Mode
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.mutants import MUTANTS
@@ -127,7 +127,8 @@ def target(name: str) -> Target:
     if name in BUGS:
         bug = BUGS[name]
         return Target(name, bug.sentence, bug.source, "", bug.tier, _runs(bug), walks)
-    raise InputError(f"unknown mutant or bug {name!r}{did_you_mean(name, names())}")
+    near = did_you_mean(name, names()) if nearest(name, names()) else "; 'highwater zoo list' lists them"
+    raise InputError(f"unknown mutant or bug {name!r}{near}")
 
 
 def _runs(bug: Bug) -> Runs:

@@ -1,7 +1,7 @@
 """Random walks of `scenarios.exploring`, in which mutants and bugs are hunted: the bounds of each.
 
-Walks are not told where the bug is. Their bounds are chosen for each bug, as those of a specification's configuration
-are, so that they allow little that it does not need.
+Nothing guides walks to a bug, but their bounds are small and chosen for each one, as those of a specification's
+configuration are: they allow little that it does not need.
 """
 
 from __future__ import annotations
@@ -114,6 +114,11 @@ WALKS: Final[dict[str, Walks]] = {
         (("brokers", 3), ("epochs", 4), ("records", 2), ("stops", 1)),
     ),
     "hw-ignores-min-isr": _mutant("hw-ignores-min-isr", losses=0),
+    "hw-without-joining-members": _mutant("hw-without-joining-members", losses=0, fences=1),
+    "hw-without-leaving-members": _mutant("hw-without-leaving-members", losses=0, fences=1, isr=3, lags=1),
+    "join-without-fetch": _mutant("join-without-fetch", losses=0),
+    "join-below-hw": _mutant("join-below-hw", losses=0),
+    "elr-kept-at-min-isr": _mutant("elr-kept-at-min-isr", losses=0),
     "alter-partition-of-earlier-partition-epoch": _mutant("alter-partition-of-earlier-partition-epoch", fences=0),
     "join-below-epoch-start": _mutant("join-below-epoch-start", losses=0),
     "unclean-registration-taken-for-clean": _mutant("unclean-registration-taken-for-clean", fences=0),

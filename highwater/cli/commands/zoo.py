@@ -51,7 +51,7 @@ def list_targets(ui: Ui, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def show(ui: Ui, name: str, as_json: bool) -> None:
-    """Show a mutant or a bug: what it does, its source, and where it is hunted."""
+    """Show a mutant or a bug."""
     from scenarios.zoo.targets import target
 
     chosen = target(name)
@@ -63,8 +63,11 @@ def show(ui: Ui, name: str, as_json: bool) -> None:
     if chosen.place:
         ui.line(f"Place: {chosen.place}")
     runs, walks = chosen.runs, chosen.walks
-    if runs.right:
-        ui.line(f"Repair: {', '.join(f'{rule}={value}' for rule, value in runs.right)}")
+    for label, rules in (("Repair", runs.right), ("Also cured by each of", runs.also_by), ("Not by", runs.not_by)):
+        if rules:
+            ui.line(f"{label}: {', '.join(f'{rule}={value}' for rule, value in rules)}")
+    if runs.kinds:
+        ui.line(f"Violations: {', '.join(runs.kinds)}{'' if runs.is_promised else ', outside the promise'}")
     of_walks = "" if walks is None else f", or walks in {walks.mode}"
     ui.line(
         f"Tier {chosen.tier}: to be found within {chosen.budget:,} seeds of {runs.scenario} in {runs.base}{of_walks}"
@@ -72,7 +75,7 @@ def show(ui: Ui, name: str, as_json: bool) -> None:
     if chosen.mark is not None:
         tlc = f"; TLC's random simulation needs {chosen.mark.tlc}" if chosen.mark.tlc else ""
         ui.line(f"Mark: {chosen.mark.seconds:g} CPU s{tlc}")
-    ui.line(f"Run: {runs.command(0)}")
+    ui.line(f"Hunt: highwater zoo hunt {chosen.name}")
     if walks is not None:
         ui.line(f"Walk: {walks.command(1000, 0)}")
 
@@ -153,10 +156,11 @@ def hunt(
     form: str,
     as_json: bool,
 ) -> int:
-    """Hunt each MUTANT or BUG, until a seed finds it: a violation that the same plan lacks without the mutant, or with
-    the repair of the bug.
+    """Hunt mutants and bugs.
 
-    Nothing is stored. The violation has to be inside the promise of the mode, except for bugs that no promise covers.
+    Each MUTANT or BUG is hunted until a seed finds it: a violation that does not occur with the same faults without the
+    mutant, or with the repair of the bug. The violation has to be inside the promise of the mode, except for bugs that
+    no promise covers. Nothing is stored.
 
     Random walks begin with the first seed of a range, and each counts as a seed. An early warning counts as a
     violation there, as TLC's invariants do.
@@ -175,7 +179,7 @@ def hunt(
     if method == "walks" and needs_runs:
         raise InputError("--method walks: --scenario, --repair and blows are for runs")
     targets = _targets(chosen, scenario, mode, repairs, settings, hunts_all=hunts_all)
-    ways = _ways(ui, targets, "runs" if needs_runs else method)
+    ways = _ways(ui, targets, "runs" if needs_runs else method, hunts_all=hunts_all)
     numbers = seed_range(seeds)
     if len(numbers) < ranges:
         raise InputError(f"--seeds {seeds!r} has too few seeds for --ranges {ranges}")
@@ -190,8 +194,8 @@ def hunt(
     except KeyboardInterrupt:
         interrupted = True
     if as_json:
-        ui.json({"targets": [_summary_as_json(summary) for summary in summaries]})
-    else:
+        ui.json({"targets": [_summary_as_json(summary) for summary in summaries], "interrupted": interrupted})
+    elif summaries:
         _show_hunts(Markdown(ui) if form == "markdown" else Terminal(ui), summaries, ranges)
         for summary in summaries:
             if summary.first_find is not None:
@@ -216,10 +220,11 @@ def hunt(
 @json_option
 @click.pass_obj
 def count(ui: Ui, scenarios: tuple[str, ...], seeds: str, form: str, as_json: bool) -> None:
-    """Count the runs of each SCENARIO in which a mutant would decide otherwise; without one, of those hunted in.
+    """Count where mutants would act.
 
-    The runs are without mutants and without their settings, in the modes in which mutants are hunted. A mutant that
-    would never decide otherwise cannot be found there.
+    Counts the runs of each SCENARIO in which a mutant would decide otherwise; without one, of those hunted in. The runs
+    are without mutants and without their settings, in the modes in which mutants are hunted. A mutant that would never
+    decide otherwise cannot be found there.
     """
     from highwater.requests import seed_range
     from scenarios.format.catalogue import load
@@ -294,14 +299,15 @@ def _targets(
     return [replace(one, runs=replace(one.runs, scenario=scenario)) for one in targets] if scenario else targets
 
 
-def _ways(ui: Ui, targets: list[Target], method: str | None) -> list[tuple[Target, bool]]:
-    """The targets, and whether each is hunted with walks; with `method` "walks", only those that walks hunt."""
+def _ways(ui: Ui, targets: list[Target], method: str | None, *, hunts_all: bool) -> list[tuple[Target, bool]]:
+    """The targets, and whether each is hunted with walks; with `method` "walks", of all only those that walks hunt."""
     walked = [one for one in targets if one.walks is not None]
     if method == "walks":
-        if not walked:
-            raise InputError("--method walks: no bounds are known with which walks find this")
-        if len(walked) < len(targets):
-            ui.note(f"{len(targets) - len(walked)} are left out: no bounds are known with which walks find them")
+        others = [one.name for one in targets if one.walks is None]
+        if others and not hunts_all:
+            raise InputError(f"--method walks: walks are not known to find {', '.join(others)}")
+        if others:
+            ui.note(f"walks are not known to find {len(others)} of {len(targets)}, which are not hunted")
         return [(one, True) for one in walked]
     walks = method is None and build() == PLAIN
     if walked and method is None and not walks:
@@ -317,10 +323,13 @@ def _where(target: Target, *, walks: bool) -> tuple[str, str]:
 
 
 def _show_hunts(shown: Terminal, summaries: list[Summary], ranges: int) -> None:
+    all_cells = [_cells(summary, ranges) for summary in summaries]
     columns = [
-        column for column in _COLUMNS if column not in _IF_ANY or any(getattr(summary, column) for summary in summaries)
+        column
+        for column in _COLUMNS
+        if column not in _IF_ANY or any(cells[column] not in ("", "-", "0") for cells in all_cells)
     ]
-    rows = [[_cells(summary, ranges)[column] for column in columns] for summary in summaries]
+    rows = [[cells[column] for column in columns] for cells in all_cells]
     shown.table("", columns, rows, numbers=[one for one in columns if one in _NUMBERS])
     if ranges > 1:
         shown.text("Seeds and CPU time are medians over the ranges; '-' if half of them or more found nothing.")
@@ -335,19 +344,19 @@ _COLUMNS: Final = (
     "CPU time",
     "mark",
     "TLC, CPU s",
-    "runs",
+    "tried",
     "continued",
     "took the place",
     "decided otherwise",
     "errors",
     "violations",
 )
-_IF_ANY: Final = ("continued", "errors")
-"""Columns that are shown if one of their numbers is not 0."""
+_IF_ANY: Final = ("mark", "TLC, CPU s", "continued", "took the place", "decided otherwise", "errors")
+"""Columns that are shown if one of their cells is not empty and not 0."""
 _NUMBERS: Final = {*_COLUMNS} - {"mutant or bug", "hunted in", "found", "mark", "TLC, CPU s", "violations"}
 
 
-def _cells(summary: Summary, ranges: int) -> dict[str, object]:
+def _cells(summary: Summary, ranges: int) -> dict[str, str]:
     """Column -> what the table shows of a target there."""
     from reports.formatting import percent
 
@@ -358,18 +367,18 @@ def _cells(summary: Summary, ranges: int) -> dict[str, object]:
     has_place = bool(summary.took or (target.place and not summary.walked))
     return {
         "mutant or bug": target.name,
-        "tier": target.tier or "-",
+        "tier": str(target.tier or "-"),
         "hunted in": ", ".join(_where(target, walks=summary.walked)),
         "found": f"{summary.found} of {ranges}",
         "seeds": "-" if seeds is None else f"{seeds:,.0f}",
         "CPU time": "-" if seconds is None else f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s",
         "mark": "" if mark is None else f"{mark.seconds:g} s: {kept}",
-        "TLC, CPU s": "" if mark is None else mark.tlc or "not tried",
-        "runs": f"{summary.runs:,}",
+        "TLC, CPU s": "" if mark is None else mark.tlc,
+        "tried": f"{summary.runs:,}",
         "continued": f"{summary.continued:,}",
         "took the place": percent(summary.took / summary.runs) if has_place else "-",
         "decided otherwise": percent(summary.differed / summary.runs) if has_place else "-",
-        "errors": summary.errors,
+        "errors": f"{summary.errors:,}",
         "violations": ", ".join(summary.kinds),
     }
 

@@ -70,7 +70,6 @@ ELSEWHERE = (
 """What needs a cluster or its files, a network, or a minute, and has tests of its own."""
 CODES: dict[tuple[str, ...], int] = {
     ("run", "canary", "--rule", "follower_truncation=leader-epoch"): exit_codes.UNEXPECTED,
-    ("zoo", "hunt", "join-below-hw", "--seeds", "0..2000"): exit_codes.INCONCLUSIVE,
     ("explore", "--mode", "elr-4.3", "--strict", "--losses", "0"): exit_codes.UNEXPECTED,
     (
         *("explore", "--mode", "elr-4.3", "--strict", "--losses", "0"),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from scenarios.version import PLAIN, build
 from scenarios.zoo.targets import names
+from scenarios.zoo.walks import WALKS
 from sim.protocol.mutants import MUTANTS
 from tests.plain import needs_sources
 
@@ -30,7 +31,7 @@ def test_a_mutant_is_shown(highwater: Callable[..., Call]) -> None:
         "Partition#isFollowerInSync",
         "1,000,000 seeds of chaos in elr-repaired, or walks in elr-repaired",
         "Mark: 0.4 CPU s; TLC's random simulation needs 3.9",
-        "Run: highwater run chaos --mode elr-repaired --seed 0 --rule mutant=join-below-epoch-start",
+        "Hunt: highwater zoo hunt join-below-epoch-start\n",
         "Walk: highwater explore --mode elr-repaired --rule mutant=join-below-epoch-start --losses 0 --strict",
     ):
         assert words in out
@@ -43,7 +44,8 @@ def test_a_bug_is_shown_with_its_repair(highwater: Callable[..., Call]) -> None:
         "A fetch of a former epoch is served.",
         "Source: KAFKA-6880, KIP-320",
         "Repair: fetch_fencing=leader-epoch",
-        "Run: highwater run chaos --mode kip279 --seed 0\n",
+        "Not by: fetcher_restart=epoch-missed",
+        "Violations: committed-loss, exposed-loss, divergence\n",
     ):
         assert words in out
     assert "Place" not in out
@@ -63,7 +65,7 @@ def test_a_run_takes_a_mutant(highwater: Callable[..., Call]) -> None:
 
 
 def test_a_hunt_stops_at_the_seed_that_finds_the_mutant(highwater: Callable[..., Call]) -> None:
-    words = ("zoo", "hunt", "join-below-hw", "--seeds", "30000130..30000150")
+    words = ("zoo", "hunt", "join-below-hw", "--method", "runs", "--seeds", "30000130..30000150")
     call = highwater(*words)
     assert call.code == 0
     assert "highwater run elr-chaos --mode elr-repaired --seed 30000134 --rule mutant=join-below-hw" in call.out
@@ -93,13 +95,14 @@ def test_a_hunt_walks_where_walks_find_sooner(highwater: Callable[..., Call]) ->
 
 
 @needs_sources
-def test_a_hunt_with_walks_leaves_out_what_they_do_not_find(highwater: Callable[..., Call]) -> None:
+def test_walks_hunt_only_what_they_are_known_to_find(highwater: Callable[..., Call]) -> None:
     words = ("zoo", "hunt", "--method", "walks", "--seeds", "100..101")
-    call = highwater(*words, "hw-truncation", "join-below-hw", "--json")
-    assert "1 are left out: no bounds are known with which walks find them" in call.err
-    assert [one["target"] for one in call.json["targets"]] == ["hw-truncation"]
+    call = highwater(*words, "--all", "--seconds", "1s", "--json")
+    assert f"walks are not known to find {len(names()) - len(WALKS)} of {len(names())}" in call.err
+    assert {one["target"] for one in call.json["targets"]} == set(WALKS)
+    assert call.json["interrupted"] is False
     for more, problem in (
-        (("join-below-hw",), "no bounds are known with which walks find this"),
+        (("hw-truncation", "missed-epoch"), "walks are not known to find missed-epoch"),
         (("hw-truncation", "--blows", "2"), "--scenario, --repair and blows are for runs"),
         (("hw-truncation", "--scenario", "chaos"), "--scenario, --repair and blows are for runs"),
     ):
@@ -109,7 +112,7 @@ def test_a_hunt_with_walks_leaves_out_what_they_do_not_find(highwater: Callable[
 
 
 def test_a_hunt_with_processes_finds_the_same(highwater: Callable[..., Call]) -> None:
-    words = ("zoo", "hunt", "join-below-hw", "--seeds", "30000130..30000140", "--json")
+    words = ("zoo", "hunt", "join-below-hw", "--method", "runs", "--seeds", "30000130..30000140", "--json")
     one, two = (highwater(*words, *more).json["targets"][0]["ranges"] for more in ((), ("--local", "2")))
     assert [{**part, "seconds": 0} for part in one] == [{**part, "seconds": 0} for part in two]
 
@@ -121,7 +124,7 @@ def test_a_hunt_takes_another_scenario(highwater: Callable[..., Call]) -> None:
 
 
 def test_a_hunt_that_ran_too_few_seeds_is_inconclusive(highwater: Callable[..., Call]) -> None:
-    call = highwater("zoo", "hunt", "join-below-hw", "--seeds", "30000133")
+    call = highwater("zoo", "hunt", "join-below-hw", "--method", "runs", "--seeds", "30000133")
     assert call.code == 3
     assert "0 of 1" in call.out
 
