@@ -81,7 +81,7 @@ CODES: dict[tuple[str, ...], int] = {
     ): exit_codes.UNEXPECTED,
     ("explore", "--mode", "hw", "--stops", "1"): exit_codes.UNEXPECTED,
 }
-"""Commands that do not exit with 0; a hunt finds nothing in the few seeds that it is given here."""
+"""Commands that do not exit with 0."""
 STUB = """\
 #!/bin/sh
 printf '%d\\0' "$#" >> calls
