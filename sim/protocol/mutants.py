@@ -275,7 +275,8 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "KAFKA-10471, KAFKA-15375",
             "LogManager#shutdown",
             1,
-            *_ELR_CHAOS,
+            "power",
+            "elr-repaired",
         ),
         Mutant(
             "epoch-0-not-recovered",
