@@ -97,6 +97,7 @@ FINDINGS: Final = (
     DocumentedBug("offline_replica", "refused", ("isr-with-failed-directory",), ("no-progress",)),
     DocumentedBug("min_isr_change_while_disabled", "clears-if-enough", ("elr-kept-while-disabled",)),
     DocumentedBug("unclean_shutdown_while_disabled", "leaves-elr", ("elr-kept-after-unclean-shutdown",)),
+    DocumentedBug("controller_min_isr", "own", ("min-isr-of-first-partition",)),
     DocumentedBug("isr_response", "with-min-isr", ("min-isr-raised-late",)),
     DocumentedBug("config_replay", "before-topics", ("min-isr-applied-last",)),
     DocumentedBug(

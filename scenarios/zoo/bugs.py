@@ -154,6 +154,7 @@ BUGS: Final[dict[str, Bug]] = {
         _finding("elr-enabled", "operations"),
         _finding("elr-kept-while-disabled", "operations"),
         _finding("elr-kept-after-unclean-shutdown", "operations"),
+        _finding("min-isr-of-first-partition", "topics"),
         _finding("min-isr-raised-late", "messages"),
         _finding("min-isr-applied-last", "operations"),
         _finding("forgotten-expansion", "operations", mode="kraft"),

@@ -162,6 +162,12 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
             ((frozenset({"feature-change"}), 1), (_LOSSY_ENDS, 1)),
         ),
         KnownFinding(
+            "min-isr-of-first-partition",
+            LOSS,
+            ("controller_min_isr", "own"),
+            _MOVED_ONCE,
+        ),
+        KnownFinding(
             "min-isr-raised-late",
             LOSS,
             ("isr_response", "with-min-isr"),

@@ -174,7 +174,7 @@ class ControllerQuorum(QuorumSessions):
             self.log.append(record)
             if isinstance(record, PartitionRegistration):
                 self._note_partition(record)
-                min_isr = self.active.min_isr(record) if elr_enabled else 0
+                min_isr = self.active.own_min_isr(record) if elr_enabled else 0
                 recorder = self._recorder.of(record.name)
                 recorder.record(steps.PartitionChanged(record, min_isr, unclean, remembers=remembers))
             elif isinstance(record, BrokerRegistration):
@@ -256,13 +256,13 @@ class ControllerQuorum(QuorumSessions):
         """Note the effective ``min.insync.replicas`` of the first partition, and of others for which it changed."""
         state, active, noted = self.state, self.active, self._min_isrs_noted
         if isinstance(state, PartitionRegistration):
-            self._recorder.record(steps.MinIsr(active.min_isr(state)))
+            self._recorder.record(steps.MinIsr(active.own_min_isr(state)))
         if not self.further:
             return
         changed = any(isinstance(record, ConfigRecord) for record in records)
         for other in self.further.values() if changed else records:
             if isinstance(other, PartitionRegistration) and other.name in self.further:
-                min_isr = active.min_isr(other)
+                min_isr = active.own_min_isr(other)
                 if noted.get(other.name) != min_isr:
                     noted[other.name] = min_isr
                     self._recorder.of(other.name).record(steps.MinIsr(min_isr))

@@ -190,6 +190,7 @@ class Decisions:
         self.last_known_must_be_unfenced = self._on(rules.last_known_leader == "unfenced")
         self.reads_clean_shutdown = self._on(rules.clean_shutdown == "checked")
         self.marks_unloaded_clean = self._on(rules.clean_shutdown_file == "always")
+        self.caps_by_first_partition = self._on(rules.controller_min_isr == "first-partition")
         self.min_isr_change = self._of("min_isr_change")
         self.clears_disabled_elr = self._on(rules.min_isr_change_while_disabled == "clears-if-enough")
         self.leaves_disabled_elr = self._on(rules.unclean_shutdown_while_disabled == "leaves-elr")

@@ -88,6 +88,12 @@ def topic_of(name: str) -> str:
     return name.rpartition("-")[0]
 
 
+def first_partition(name: str) -> str:
+    """The first partition, of number 0, of the topic of a partition."""
+    _, mark, number = name.partition(TOPIC_ID)
+    return f"{topic_of(name)}-0{mark}{number}"
+
+
 class ProduceRequest(Message):
     """A batch sent to the leader: records ``first_id ..``, `acks` 0, 1 or -1 (all).
 

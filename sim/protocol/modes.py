@@ -187,6 +187,7 @@ _HW: Final = Rules(
     last_known_leader="fenced-too",
     clean_shutdown="ignored",
     clean_shutdown_file="always",
+    controller_min_isr="first-partition",
     min_isr_change="keeps-elr",
     min_isr_change_while_disabled="keeps-elr",
     unclean_shutdown_while_disabled="keeps-elr",
@@ -320,6 +321,7 @@ _ELR_REPAIRED: Final = _ELR_4_3.override(
         "elr_outside_assignment": "dropped",
         "disabled_elr": "kept",
         "last_candidate": "remembered",
+        "controller_min_isr": "own",
         "min_isr_change": "clears-if-enough",
         "min_isr_change_while_disabled": "clears-if-enough",
         "unclean_shutdown_while_disabled": "leaves-elr",
@@ -338,6 +340,7 @@ _ELR_RECOVERY: Final = _ELR.override(
         "directory_assignment": "keeps-elr",
         "elr_outside_assignment": "dropped",
         "last_known_elr": "ejected-members",
+        "controller_min_isr": "own",
         "min_isr_change": "clears-if-enough",
         "unclean_recovery": "log-inspection",
     }

@@ -750,6 +750,16 @@ class Rules:
             KRAFT,
         ),
     ]
+    controller_min_isr: Annotated[
+        Literal["first-partition", "own"],
+        RuleSpec(
+            "Whose replicas cap min.insync.replicas where the controller decides who is in the ELR: those of the first "
+            "partition of the topic, so that a partition with more replicas gets a smaller ELR than its leader's "
+            "acknowledgements need; or its own, as in the leader.",
+            "ReplicationControlManager.getTopicEffectiveMinIsr (3.9 to 4.4); no release",
+            ELR,
+        ),
+    ]
     min_isr_change: Annotated[
         Literal["keeps-elr", "clears-elr", "clears-if-enough"],
         RuleSpec(

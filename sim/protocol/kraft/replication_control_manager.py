@@ -53,6 +53,7 @@ from sim.protocol.messages import (
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_VERSION,
+    first_partition,
 )
 from sim.protocol.replica.partition import NO_LEADER
 from sim.protocol.rules import RULES
@@ -153,11 +154,34 @@ class ReplicationControlManager:
         return bool(self.config_value(UNCLEAN_ELECTION, False))
 
     def min_isr(self, state: PartitionRegistration) -> int:
-        """``min.insync.replicas``, capped by replicas. Kafka: ReplicationControlManager#getTopicEffectiveMinIsr."""
+        """``min.insync.replicas`` by which the controller decides who is in the ELR.
+
+        It is capped by the number of replicas: of the partition, or, by rule ``controller_min_isr``, of the first
+        partition of its topic.
+        Kafka: ReplicationControlManager#getTopicEffectiveMinIsr.
+        """
+        own = self.own_min_isr(state)
+        image = self.image
+        if len(image.partitions) == 1 or not self._decide.elr.answer:
+            return own
+        first = image.partitions.get(first_partition(state.name))
+        if first is None or first is state or len(first.replicas) == len(state.replicas):
+            return own
+        of_first = min(self._min_isr_setting(state), len(first.replicas))
+        return of_first if of_first != own and self._decide.caps_by_first_partition.yes() else own
+
+    def own_min_isr(self, state: PartitionRegistration) -> int:
+        """``min.insync.replicas``, capped by the partition's replicas, as its leader has it.
+
+        Kafka: Partition#effectiveMinIsr.
+        """
+        return min(self._min_isr_setting(state), len(state.replicas))
+
+    def _min_isr_setting(self, state: PartitionRegistration) -> int:
         own: Value | None = self._min_isrs.get(state.name)
         min_isr = self.config_value(MIN_ISR, 1) if own is None else own
         assert isinstance(min_isr, int)
-        return min(min_isr, len(state.replicas))
+        return min_isr
 
     def config_value(self, key: str, default: Value) -> Value:
         """A dynamic configuration value, else the static one. Kafka: ConfigurationControlManager#getTopicConfig."""
@@ -261,7 +285,7 @@ class ReplicationControlManager:
                 self._host.reached(probes.ALTER_ELECTS)
                 results[name] = _refused(NEW_LEADER_ELECTED)
             else:
-                results[name] = (NONE, after.isr, after.partition_epoch, after.leader_epoch, self.min_isr(after))
+                results[name] = (NONE, after.isr, after.partition_epoch, after.leader_epoch, self.own_min_isr(after))
         self._commit(records)
         return NONE, results
 

@@ -93,6 +93,7 @@ RULES_DECIDE: Final = {
     "offline_replica": ("isr-with-failed-directory", "elr-4.3", 0, "refused"),
     "min_isr_change_while_disabled": ("elr-kept-while-disabled", "elr-4.3", 0, "clears-if-enough"),
     "unclean_shutdown_while_disabled": ("elr-kept-after-unclean-shutdown", "elr-4.3", 0, "leaves-elr"),
+    "controller_min_isr": ("min-isr-of-first-partition", "elr-4.3", 0, "own"),
     "isr_response": ("min-isr-raised-late", "elr-4.3", 0, "with-min-isr"),
     "config_replay": ("min-isr-applied-last", "elr-4.3", 0, "before-topics"),
     "last_known_elr": ("all-min-isr-unclean", "elr", 0, "ejected-members"),

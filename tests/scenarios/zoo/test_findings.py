@@ -62,6 +62,8 @@ def test_stories_are_made_of_kinds_of_faults() -> None:
         ("elr-kept-while-disabled", ["controlled-restart", "feature-change"], False),
         ("elr-kept-after-unclean-shutdown", ["power-loss", "feature-change"], True),
         ("elr-kept-after-unclean-shutdown", ["controlled-restart", "feature-change"], False),
+        ("min-isr-of-first-partition", ["reassignment", "controlled-restart", "power-loss"], True),
+        ("min-isr-of-first-partition", ["controlled-restart", "power-loss"], False),
         ("min-isr-raised-late", ["metadata-lag", "min-isr-change"], True),
         ("min-isr-raised-late", ["controlled-restart", "min-isr-change"], False),
         ("min-isr-applied-last", ["controlled-restart", "min-isr-change"], True),

@@ -478,6 +478,50 @@ def test_an_elr_that_outlives_its_feature_loses_who_registers_uncleanly() -> Non
     assert quorum.lists() == (2, (2,), (), ())
 
 
+@pytest.mark.parametrize(("value", "elr"), [("first-partition", ()), ("own", (2,))], ids=["as in Kafka", "repaired"])
+@pytest.mark.parametrize("suffix", ["", "@2"], ids=["first topic", "another topic of its name"])
+def test_whose_replicas_cap_min_isr(value: str, elr: tuple[int, ...], suffix: str) -> None:
+    """Partition 0 has one replica, so by it one member of the ISR is enough."""
+    quorum = QuorumHost(ELR.override({"controller_min_isr": value}))
+    quorum.create(1, name=f"t-0{suffix}").create(1, 2, 3, name=f"t-1{suffix}")
+    quorum.create(1, 2, 3, name="other-0")
+    of_second = quorum.image.partitions[f"t-1{suffix}"]
+    assert quorum.controller.own_min_isr(of_second) == 2
+    assert quorum.controller.min_isr(of_second) == (2 if elr else 1)
+    quorum.fence(3, 2)
+    second, alone = quorum.image.partitions[f"t-1{suffix}"], quorum.image.partitions["other-0"]
+    assert (second.isr, second.elr) == ((1,), elr)
+    assert (alone.isr, alone.elr) == ((1,), (2,))
+    assert f"controller_min_isr={value}" in quorum.probes
+
+
+def test_the_first_partition_counts_as_it_is_at_the_time() -> None:
+    quorum = QuorumHost(ELR)
+    quorum.create(1, 2, 3, name="t-0").create(1, 2, 3, name="t-1")
+    second = quorum.image.partitions["t-1"]
+    assert quorum.controller.min_isr(second) == 2
+    assert "controller_min_isr=first-partition" not in quorum.probes
+    assert quorum.controller.reassign("t-0", (1,)) == NONE
+    assert quorum.image.partitions["t-0"].replicas == (1,)
+    assert quorum.controller.min_isr(second) == 1
+    assert quorum.controller.own_min_isr(second) == 2
+
+
+def test_a_first_partition_with_more_replicas() -> None:
+    """The leader of a partition with one replica acknowledges alone, but the controller takes two for needed."""
+    quorum = QuorumHost(ELR)
+    quorum.create(1, 2, 3, name="t-0").create(1, name="t-1")
+    second = quorum.image.partitions["t-1"]
+    assert (quorum.controller.min_isr(second), quorum.controller.own_min_isr(second)) == (2, 1)
+
+
+def test_without_elr_the_first_partition_does_not_count() -> None:
+    quorum = QuorumHost(KRAFT)
+    quorum.create(1, name="t-0").create(1, 2, 3, name="t-1")
+    assert quorum.controller.min_isr(quorum.image.partitions["t-1"]) == 2
+    assert "controller_min_isr=first-partition" not in quorum.probes
+
+
 @pytest.mark.parametrize(
     ("value", "elr"), [("keeps-elr", (3,)), ("clears-if-enough", ())], ids=["as in Kafka", "repaired"]
 )
