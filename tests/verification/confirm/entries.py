@@ -104,7 +104,7 @@ WITHOUT: Final = {
     "min-isr-of-first-partition": (
         "`confirm` observes the first partition only; "
         "`python -m tests.verification.confirm.min_isr_of_first_partition` runs it: m1 was lost on "
-        "4.3.1 and 4.4.0, in 3 of 3 runs each ([finding](FINDINGS.md))"
+        "4.1.2, 4.2.2, 4.3.1 and 4.4.0, in 3 of 3 runs each ([finding](FINDINGS.md))"
     ),
     "mixed-versions": "brokers of several releases in one cluster have no counterpart",
     "returning-leader": "a broker would have to stand still between its registration and its first answer",
