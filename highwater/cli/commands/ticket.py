@@ -24,7 +24,8 @@ def command(ui: Ui, story: str, confirmed: Path | None, output: Path | None) -> 
     """Write STORY, a scenario that was performed on real brokers, as a ticket for Kafka's developers.
 
     Affected releases are those whose brokers were tried. The shell script repeats the story with Kafka's own tools on
-    a fresh cluster on loopback, where they suffice. The ticket of recreated-topic is written by hand.
+    a fresh cluster on loopback, where they suffice. The tickets of recreated-topic and min-isr-of-first-partition are
+    written by hand.
     """
     from reports.brokers.tickets.ticket import read_confirmed, ticket
     from reports.starts import TICKET

@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from sim.protocol.rules import RULES
 from tests.places import ROOT
 from tests.verification.oracle import names
 
-RECREATED = ROOT / "tests/verification/confirm/recreated_topic.jsonl"
+CONFIRM = ROOT / "tests/verification/confirm"
 FINDINGS = (
     *("reassignment-back", "reassignment-cancelled", "reassignment-to-one", "reassignment-again"),
     *("reassignment-shrinks-isr", "reassignment-cancelled-power-loss", "elr-outside-assignment", "reassignment-stuck"),
@@ -181,7 +182,7 @@ def test_what_kafkas_tools_cannot_do_is_said() -> None:
 
 
 def test_a_ticket_that_is_written_by_hand_is_given_whole() -> None:
-    assert handwritten() == ["recreated-topic"]
+    assert handwritten() == ["min-isr-of-first-partition", "recreated-topic"]
     written = ticket("recreated-topic")
     assert written.files == {
         name: (WRITTEN / name).read_text(encoding="utf-8") for name in ("recreated-topic.md", "RecreatedTopicTest.java")
@@ -191,11 +192,19 @@ def test_a_ticket_that_is_written_by_hand_is_given_whole() -> None:
         ticket("recreated-topic", {"scenario": "recreated-topic"})
 
 
-def test_a_ticket_written_by_hand_has_the_recorded_runs() -> None:
-    runs = [json.loads(line) for line in RECREATED.read_text(encoding="utf-8").splitlines()]
+@pytest.mark.parametrize(
+    ("name", "outcome"),
+    [
+        ("recreated-topic", {"lost": ["m2"], "diverged": True}),
+        ("min-isr-of-first-partition", {"lost": ["m1"]}),
+    ],
+)
+def test_a_ticket_written_by_hand_has_the_recorded_runs(name: str, outcome: dict[str, Any]) -> None:
+    file = CONFIRM / f"{name.replace('-', '_')}.jsonl"
+    runs = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     runs = [run for run in runs if run["variant"] == "scenario" and re.fullmatch(r"[\d.]+", run["release"])]
-    lost = Counter(run["release"] for run in runs if run["lost"] == ["m2"] and run["diverged"])
-    text = ticket("recreated-topic").files["recreated-topic.md"]
+    lost = Counter(run["release"] for run in runs if outcome.items() <= run.items())
+    text = ticket(name).files[f"{name}.md"]
     rows = re.findall(r"^\| ([\d.]+) \| (\d+) of (\d+) \| \*\*", text, re.MULTILINE)
     assert {release: (int(agreed), int(count)) for release, agreed, count in rows} == {
         release: (lost[release], count) for release, count in Counter(run["release"] for run in runs).items()
