@@ -69,7 +69,7 @@ def matches(pattern: Pattern, step: Shown, batches: Mapping[str, int]) -> bool:
         return False
     for name in LISTS:
         brokers = getattr(pattern, name)
-        if brokers is not None and tuple(step.get(name, ())) != brokers:
+        if brokers is not None and sorted(step.get(name, ())) != sorted(brokers):
             return False
     plain = {name: getattr(pattern, name) for name in ("broker", "offset", "leader_epoch", "rounds")}
     return all(wanted is None or step.get(name) == wanted for name, wanted in plain.items())

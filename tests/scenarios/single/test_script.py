@@ -44,6 +44,7 @@ def test_an_isr_is_matched_as_a_whole() -> None:
     step = {"t": 5, "step": "isr", "isr": [1, 2], "leader_epoch": 3}
     assert matches(Pattern("isr", isr=(1, 2)), step, {})
     assert not matches(Pattern("isr", isr=(1,)), step, {})
+    assert matches(Pattern("isr", isr=(2, 1)), step, {})
 
 
 def test_rounds_of_a_settled_follower_are_matched() -> None:
