@@ -66,12 +66,11 @@ def _historical(
     repair: tuple[str, str],
     scenario: str,
     *,
-    tier: int = 1,
     settings: tuple[tuple[str, Value], ...] = (),
     not_by: Rules = (),
 ) -> Bug:
     """A bug that a later release repaired."""
-    return Bug(name, KNOWN[repair].ticket, mode, kinds, (repair,), scenario, tier, settings, not_by=not_by)
+    return Bug(name, KNOWN[repair].ticket, mode, kinds, (repair,), scenario, 1, settings, not_by=not_by)
 
 
 def _finding(
