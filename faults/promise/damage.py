@@ -7,10 +7,9 @@ is excused if at some instant min.insync.replicas of the assigned replicas are d
 smallest effective value since the commit.
 
 Once the last log has lost the record, later ends excuse nothing; a log in a failed log directory that is never repaired
-has not lost it. An end before the commit counts, too, if the broker
-was in the persisted ISR or in the leader's ISR at the commit: the commit relied on it, because the leader knew its LEO
-but not its end. An end before the record was appended does not count. If a batch was appended twice, each copy is
-judged from its own commit on, by its own offsets.
+has not lost it. An end before the commit counts, too, if the broker was in the persisted ISR or in the leader's ISR at
+the commit: the commit relied on it, because the leader knew its LEO but not its end. An end before the record was
+appended does not count. If a batch was appended twice, each copy is judged from its own commit on, by its own offsets.
 """
 
 from __future__ import annotations
