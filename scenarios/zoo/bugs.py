@@ -12,10 +12,9 @@ from typing import Final
 from scenarios.format.catalogue import load
 from scenarios.shrinking.known_bugs import KNOWN
 from scenarios.zoo.findings import FINDINGS, LOSS
+from scenarios.zoo.runs import Rules, Runs
 from sim.config import Value
 
-Rules = tuple[tuple[str, str], ...]
-"""Rules with their values."""
 _FINDINGS_PAGE: Final = "reports/brokers/confirm/FINDINGS.md"
 
 
@@ -26,35 +25,19 @@ class Bug:
     Attributes:
         name: what the zoo calls it; that of the scripted scenario that shows it, if its repair is in no release.
         source: tickets and proposals, or the page that documents it.
-        mode: a mode that has it.
-        kinds: the violations that it leads to.
-        repair: rule values that cure it.
-        scenario: the random scenario in which it is hunted.
         tier: 1: random runs should find it within 10,000 seeds; 2: within 1,000,000.
-        settings: laid over those of the scenario.
-        is_promised: whether the violation has to be inside the promise of the mode, or outside.
-        also_by: rule values each of which cures it, too.
-        not_by: rule values none of which cures it alone.
-        lossy_ends: most incarnations of brokers that may have ended with losses; None: any number.
+        runs: where runs hunt it, in a mode that has it, with its repair as counterpart.
     """
 
     name: str
     source: str
-    mode: str
-    kinds: tuple[str, ...]
-    repair: Rules
-    scenario: str
     tier: int
-    settings: tuple[tuple[str, Value], ...] = ()
-    is_promised: bool = True
-    also_by: Rules = ()
-    not_by: Rules = ()
-    lossy_ends: int | None = None
+    runs: Runs
 
     @property
     def sentence(self) -> str:
         """What goes wrong: in a few words, or as the title of the scripted scenario that shows it."""
-        known = KNOWN.get(self.repair[0])
+        known = KNOWN.get(self.runs.right[0])
         text = load(self.name).title if known is None or self.name in FINDINGS else known.name
         return f"{text if '.' in text.split()[0] else text[0].upper() + text[1:]}."
 
@@ -70,7 +53,8 @@ def _historical(
     not_by: Rules = (),
 ) -> Bug:
     """A bug that a later release repaired."""
-    return Bug(name, KNOWN[repair].ticket, mode, kinds, (repair,), scenario, 1, settings, not_by=not_by)
+    runs = Runs(scenario, mode, right=(repair,), settings=settings, kinds=kinds, not_by=not_by)
+    return Bug(name, KNOWN[repair].ticket, 1, runs)
 
 
 def _finding(
@@ -84,18 +68,16 @@ def _finding(
 ) -> Bug:
     """A bug that was found with this testbed; `also_by` adds to what its finding says."""
     one = FINDINGS[name]
-    return Bug(
-        name,
-        _FINDINGS_PAGE,
-        mode,
-        one.kinds,
-        (one.repair,),
+    runs = Runs(
         scenario,
-        tier,
+        mode,
+        right=(one.repair,),
+        kinds=one.kinds,
         also_by=(*one.also_by, *also_by),
         not_by=one.not_by,
         lossy_ends=lossy_ends,
     )
+    return Bug(name, _FINDINGS_PAGE, tier, runs)
 
 
 _DIVERGENCE: Final = ("divergence",)
@@ -138,12 +120,14 @@ BUGS: Final[dict[str, Bug]] = {
         Bug(
             "last-replica-standing",
             "KIP-966",
-            "kraft",
-            ("committed-loss",),
-            (("elr", "on"), ("clean_shutdown", "checked")),
-            "elr-chaos",
             1,
-            is_promised=False,
+            Runs(
+                "elr-chaos",
+                "kraft",
+                right=(("elr", "on"), ("clean_shutdown", "checked")),
+                kinds=("committed-loss",),
+                is_promised=False,
+            ),
         ),
         _finding("directory-assignment", "elr-chaos", tier=1, mode="elr"),
         _finding("elr-cleared", "elr-chaos", tier=1),

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
     from scenarios.format.scenario import Scenario
     from scenarios.single.rows import Row
-    from scenarios.zoo.targets import Runs, Target
+    from scenarios.zoo.runs import Runs
+    from scenarios.zoo.targets import Target
     from sim.protocol.modes import Mode
 
 

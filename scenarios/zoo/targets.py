@@ -6,64 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from scenarios.format.catalogue import load
-from scenarios.format.scenario import Scenario
-from scenarios.zoo.bugs import BUGS, Bug
-from scenarios.zoo.walks import WALKS, Rules, Walks
-from sim.config import Value, shown
+from scenarios.zoo.bugs import BUGS
+from scenarios.zoo.runs import Runs
+from scenarios.zoo.walks import WALKS, Walks
+from sim.config import Value
 from sim.errors import InputError, did_you_mean, nearest
-from sim.protocol.modes import Mode
-from sim.protocol.modes import mode as mode_named
 from sim.protocol.mutants import MUTANTS
 
 BUDGETS: Final = {1: 10_000, 2: 1_000_000}
 """Tier -> number of seeds, or of walks, within which a target should be found."""
-
-
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """Runs in which a target is hunted.
-
-    Attributes:
-        scenario: a random scenario.
-        base: the mode that rule values are laid over.
-        wrong: those of the runs.
-        right: those of their counterparts.
-        settings: laid over those of the scenario.
-        kinds: the violations that count; empty: any.
-        is_promised: whether they have to be inside the promise of the mode, or outside.
-        also_by: rule values each of which has to cure them, too.
-        not_by: rule values none of which may cure them alone.
-        lossy_ends: most incarnations that may have ended with losses; None: any number.
-    """
-
-    scenario: str
-    base: str
-    wrong: Rules = ()
-    right: Rules = ()
-    settings: tuple[tuple[str, Value], ...] = ()
-    kinds: tuple[str, ...] = ()
-    is_promised: bool = True
-    also_by: Rules = ()
-    not_by: Rules = ()
-    lossy_ends: int | None = None
-
-    def load(self) -> Scenario:
-        """The scenario with the settings."""
-        return load(self.scenario).with_settings(dict(self.settings))
-
-    @property
-    def modes(self) -> tuple[Mode, Mode]:
-        """The mode of the runs, and that of their counterparts."""
-        base = mode_named(self.base)
-        return base.override(dict(self.wrong)), base.override(dict(self.right))
-
-    def command(self, seed: int, blow: str = "") -> str:
-        """The command that repeats the run of a seed, with a blow."""
-        words = [f"highwater {'replay' if blow else 'run'} {self.scenario} --mode {self.base} --seed {seed}"]
-        words += [f"--rule {name}={value}" for name, value in self.wrong]
-        words += [f"--set {key}={shown(value)}" for key, value in self.settings]
-        return " ".join([*words, f"--blow {blow}"] if blow else words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,24 +77,9 @@ def target(name: str) -> Target:
         return Target(name, one.sentence, one.source, one.place, one.tier, runs, walks)
     if name in BUGS:
         bug = BUGS[name]
-        return Target(name, bug.sentence, bug.source, "", bug.tier, _runs(bug), walks)
+        return Target(name, bug.sentence, bug.source, "", bug.tier, bug.runs, walks)
     near = did_you_mean(name, names()) if nearest(name, names()) else "; 'highwater zoo list' lists them"
     raise InputError(f"unknown mutant or bug {name!r}{near}")
-
-
-def _runs(bug: Bug) -> Runs:
-    return Runs(
-        bug.scenario,
-        bug.mode,
-        (),
-        bug.repair,
-        bug.settings,
-        bug.kinds,
-        bug.is_promised,
-        bug.also_by,
-        bug.not_by,
-        bug.lossy_ends,
-    )
 
 
 def repaired(mode: str, rule: str, value: str, scenario: str, settings: Mapping[str, Value]) -> Target:

@@ -12,8 +12,8 @@ from typing import Any, Final
 from scenarios.exploring.modes.subject import STATES_MAX, WALK_EVENTS, Subject, subject_of
 from scenarios.exploring.search import Found
 from scenarios.exploring.walk import walk
+from scenarios.zoo.runs import Rules
 
-Rules = tuple[tuple[str, str], ...]
 Bounds = tuple[tuple[str, int], ...]
 """Options of `highwater explore` with their values."""
 
@@ -69,16 +69,16 @@ class Walks:
         right = self.subject(repaired=True)
         kinds = self._until(right)
         states = {right.world.first()}
-        for path in found.paths.values():
-            for action, _ in path:
-                wanted = subject.event(action)
-                following = set()
-                for state in states:
-                    after = {after for event, after in right.world.successors(state) if right.event(event) == wanted}
-                    following |= after or {state}
-                if any(not kinds.isdisjoint(right.world.findings(state)) for state in following):
-                    return True
-                states = following
+        path = next(iter(found.paths.values()))  # All kinds that a walk shows have the same path.
+        for action, _ in path:
+            wanted = subject.event(action)
+            following = set()
+            for state in states:
+                after = {after for event, after in right.world.successors(state) if right.event(event) == wanted}
+                following |= after or {state}
+            if any(not kinds.isdisjoint(right.world.findings(state)) for state in following):
+                return True
+            states = following
         return False
 
     def command(self, walks: int, seed: int) -> str:

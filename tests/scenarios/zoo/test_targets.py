@@ -33,9 +33,9 @@ def test_a_target_is_hunted_in_a_random_scenario_against_another_mode(name: str)
 
 @pytest.mark.parametrize("name", BUGS)
 def test_each_rule_value_that_tells_a_bug_apart_changes_its_mode(name: str) -> None:
-    bug = BUGS[name]
-    base = target(name).runs.modes[0]
-    for rule, value in (*bug.also_by, *bug.not_by):
+    runs = target(name).runs
+    base = runs.modes[0]
+    for rule, value in (*runs.also_by, *runs.not_by):
         assert base.override({rule: value}).rules != base.rules
 
 
