@@ -14,7 +14,7 @@ from reports.brokers.confirm import files, wire
 from reports.brokers.confirm.clients import Send
 from reports.brokers.confirm.cluster import TOPIC
 from reports.brokers.confirm.history import MetadataHistory
-from tests.verification.confirm.performed import Performance, Program
+from tests.verification.confirm.program import BrokerRun, Program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +53,7 @@ class SecondHistory(MetadataHistory):
         return name, fields
 
 
-class Run(Performance):
+class Run(BrokerRun):
     """One run.
 
     Attributes:

@@ -16,7 +16,7 @@ from reports.brokers.confirm.clients import Send
 from reports.brokers.confirm.cluster import TOPIC
 from sim.config import integer
 from sim.history.steps import APPEND
-from tests.verification.confirm.performed import NotBroughtError, Performance, Program
+from tests.verification.confirm.program import BrokerRun, NotBroughtError, Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,7 +58,7 @@ class Logged:
         return f"{self.name}@{self.leader_epoch}"
 
 
-class Run(Performance):
+class Run(BrokerRun):
     """One run.
 
     Attributes:

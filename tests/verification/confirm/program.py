@@ -36,7 +36,7 @@ class NotBroughtError(Exception):
     """The brokers could not be brought to the situation; the message says what was missing."""
 
 
-class Performance:
+class BrokerRun:
     """One run of a scenario on a cluster of its own.
 
     Args:
@@ -144,7 +144,7 @@ class Program:
         module: its name in this folder.
         about: what it does.
         variants: variant -> what happens in it.
-        performance: makes a run of a variant.
+        new_run: makes a run of a variant.
         text: an outcome as text.
         pace: of the brokers' start, for the archive of their classes.
         shows: the key of an outcome that is true if Kafka fails.
@@ -153,14 +153,14 @@ class Program:
     module: str
     about: str | None
     variants: Mapping[str, str]
-    performance: Callable[[Release, JavaProcesses, str], Performance]
+    new_run: Callable[[Release, JavaProcesses, str], BrokerRun]
     text: Callable[[dict[str, Any]], str]
     pace: int
     shows: str
 
     def run(self, release: Release, variant: str, keep: Path | None) -> dict[str, Any]:
         """One run on a cluster of its own; what failed if it was not brought to the situation."""
-        with closing(JavaProcesses(keep)) as processes, closing(self.performance(release, processes, variant)) as one:
+        with closing(JavaProcesses(keep)) as processes, closing(self.new_run(release, processes, variant)) as one:
             try:
                 outcome = one.act()
             except (NotBroughtError, TimeoutError) as error:
