@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field
 
 from scenarios import paths
-from scenarios.format.validation import Table, validated
+from scenarios.format.validation import OneLine, Table, validated
 from sim.errors import InputError, UserError, did_you_mean
 from sim.protocol.modes import MODES, NO_RELEASE, Mode
 
@@ -40,7 +40,7 @@ def _as_written(value: object) -> object:
 class _File(Table):
     version: Annotated[Literal[1], Field(alias="schema")]
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
-    title: Annotated[str, Field(min_length=1, max_length=200)]
+    title: Annotated[OneLine, Field(max_length=200)]
     base: Annotated[str, Field(min_length=1)]
     description: str = ""
     sources: tuple[str, ...] = Field(default=(), strict=False)

@@ -30,7 +30,7 @@ from scenarios.format import fields, json_parts
 from scenarios.format.actions import ACTIONS, Action
 from scenarios.format.cluster_checks import check_as_kafka, check_control_plane
 from scenarios.format.scenario import SCENARIO_VERSION, Scenario, from_json
-from scenarios.format.validation import InSchema, OneOf, OpenTable, Table, checked, validated
+from scenarios.format.validation import InSchema, OneLine, OneOf, OpenTable, Table, checked, validated
 from sim.config import DIRECTORIES_MAX
 from sim.errors import InputError
 from sim.history.steps import ACK, APPEND, ELR, ISR, READ, SETTLED, STEPS
@@ -367,7 +367,7 @@ class _File(Table):
         _check(fields.scenario_name),
         InSchema(maxLength=paths.NAME_MAX, pattern="^[a-z0-9.-]*[a-z0-9-][a-z0-9.-]*$"),
     ]
-    title: Words
+    title: OneLine
     description: str = ""
     brokers: Annotated[_Brokers, BeforeValidator(checked(fields.sections)), WithJsonSchema(_BROKERS)]
     control: Annotated[str, _word("control plane", ("real", "scripted"))]

@@ -5,10 +5,20 @@ The parser (`scenarios.paths`) has bounded depth and numbers. Never used on the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationError,
+    ValidationInfo,
+)
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from scenarios.format import problems
@@ -56,6 +66,24 @@ class OneOf:
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {**handler(core), "enum": self._words}
+
+
+_CONTROLS: Final = r"\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069"
+"""Characters that end a line or change how the rest of it reads: controls, separators, changes of direction."""
+_CONTROL: Final = re.compile(f"[{_CONTROLS}]")
+
+
+def _one_line(text: str) -> str:
+    """Refuse control characters: titles stand in comments of scripts, where an end of line would begin a command."""
+    if found := _CONTROL.search(text):
+        raise ValueError(
+            f"one line without control characters is needed, and character {found.start() + 1} is {found[0]!a}"
+        )
+    return text
+
+
+OneLine = Annotated[str, Field(min_length=1), AfterValidator(_one_line), InSchema(pattern=f"^[^{_CONTROLS}]*$")]
+"""A text of one line."""
 
 
 def checked(check: Callable[[Any, Any], object]) -> Callable[[Any, ValidationInfo], object]:

@@ -75,7 +75,8 @@ def command(
     code = exits.worst(run["exit_code"] for run in runs)
     if as_json:
         found = asked.found
-        told = {"scenario": asked.scenario.name, "kafka": found.name, "source": found.source, "mode": asked.mode.name}
+        told = {"scenario": asked.scenario.name, "scenario_hash": asked.scenario.scenario_hash()}
+        told |= {"kafka": found.name, "source": found.source, "mode": asked.mode.name}
         ui.json({"schema_version": CONFIRM_VERSION, **told, "runs": runs, "exit_code": code})
     return code
 

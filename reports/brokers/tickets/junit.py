@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reports.brokers.tickets.story import listed
+from reports.brokers.tickets.story import in_properties, listed
+from reports.brokers.tickets.templates import filled, java_comment, java_string
 from sim.config import integer
 from sim.errors import InputError
 from sim.history import steps
@@ -45,7 +45,7 @@ def junit(story: Story) -> tuple[str, str]:
     name = "".join(part.capitalize() for part in story.scenario.name.split("-"))
     values = {
         "name": story.scenario.name,
-        "title": story.scenario.title,
+        "title": java_comment(story.scenario.title),
         "class": f"{name}Test",
         "method": f"test{name}",
         "min_isr": str(integer(story.result.settings, "min.insync.replicas")),
@@ -53,9 +53,7 @@ def junit(story: Story) -> tuple[str, str]:
         "replicas": listed(range(1, story.replicas + 1)),
         "checks": "\n".join(_CHECKS[rule] for rule in rules),
     }
-    text = Path(__file__).with_name("head.java").read_text(encoding="utf-8")
-    for key, value in values.items():
-        text = text.replace(f"@{key}@", value)
+    text = filled("head.java", values)
     calls = "".join(f"        {call};\n" for call in _calls(story))
     return f"{name}Test", f"{text}{calls}    }}\n}}\n"
 
@@ -76,7 +74,8 @@ def _asked(line: ScriptLine) -> list[str]:
         case "controlled-restart":
             return [f"stop({line.params['broker']})"]
         case "set-config":
-            return [f'setConfig("{key}", "{value}")' for key, value in line.params["config"].items()]
+            pairs = line.params["config"].items()
+            return [f"setConfig({java_string(key)}, {java_string(in_properties(value))})" for key, value in pairs]
     return []
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from reports.brokers.tickets.causes import CAUSES
 from reports.brokers.tickets.instructions import instructions
 from reports.brokers.tickets.story import in_properties
+from reports.brokers.tickets.templates import prose
 from reports.evidence.markdown import escaped
 from sim.plurals import counted
 from sim.protocol.kraft.metadata import ELR_FEATURE
@@ -56,7 +57,7 @@ def _lines(story: Story, confirmed: Mapping[str, Any] | None, files: Mapping[str
     scenario = story.scenario
     yield f"# {escaped(scenario.title)}"
     yield from ("", f"<!-- Written by highwater ticket {scenario.name} -->", "")
-    yield " ".join(scenario.description.partition("\n\n")[0].split())
+    yield prose(scenario.description.partition("\n\n")[0])
     yield from ("", "## Affected releases", "")
     yield "Brokers of each release went through these steps, and agreed with the simulation in as many runs as stated."
     yield from ("", "| Kafka | runs that agreed | outcome | last run |", "|---|---|---|---|")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from faults.kind import node_of
 from reports.brokers.confirm.proxy import CONTROL
 from reports.brokers.tickets.story import in_properties
+from reports.brokers.tickets.templates import filled, in_here_document, shell_comment, shell_text
 from sim.errors import InputError
 from sim.history import steps
 from sim.protocol.kraft.metadata import ELR_FEATURE
@@ -63,29 +64,29 @@ class _Writer:
         paused = self._paused is not None
         elr = story.mode.rules.elr == "on"
         values = {
-            "title": story.scenario.title,
+            "title": shell_comment(story.scenario.title),
             "release": story.release,
-            "name": story.scenario.name,
+            "name": quote(story.scenario.name),
             "brokers": " ".join(map(str, ids)),
             "servers": ",".join(f"127.0.0.1:$((base + {one}))" for one in ids),
-            "session_ms": LONG_MS if paused else SESSION_MS,
-            "lag_ms": 4 * LONG_MS if paused else _LAG_MS,
-            "properties": "\n".join(f"{key}={in_properties(found)}" for key, found in own.items()),
-            "feature": f"--feature {ELR_FEATURE}={settings[ELR_FEATURE]} " if elr else "",
+            "session_ms": str(LONG_MS if paused else SESSION_MS),
+            "lag_ms": str(4 * LONG_MS if paused else _LAG_MS),
+            "properties": "\n".join(in_here_document(f"{key}={in_properties(found)}") for key, found in own.items()),
+            "feature": f"--feature {quote(f'{ELR_FEATURE}={settings[ELR_FEATURE]}')} " if elr else "",
             "assignment": ":".join(map(str, range(1, story.replicas + 1))),
             "topic_configs": self._topic_configs(settings["min.insync.replicas"]),
             "isr": " ".join(map(str, range(1, story.replicas + 1))),
-            "judged": " ".join([] if self._deleted else story.batches),
+            "judged": " ".join([] if self._deleted else map(quote, story.batches)),
         }
-        foot = _part("foot", values) + (_part("divergence", values) if self._deleted else "") + _END
-        return _part("head", values) + "\n".join(filter(None, body)) + "\n" + foot
+        foot = filled("foot.sh", values) + (filled("divergence.sh", values) if self._deleted else "") + _END
+        return filled("head.sh", values) + "\n".join(filter(None, body)) + "\n" + foot
 
     def _topic_configs(self, min_isr: Value) -> str:
         """Options that give the topic min.insync.replicas, unless the script sets it: brokers have it by default."""
         key = "min.insync.replicas"
         if any(line.do == "set-config" and key in line.params["config"] for line in self._story.lines):
             return ""
-        return f"--config {key}={in_properties(min_isr)} "
+        return f"--config {quote(f'{key}={in_properties(min_isr)}')} "
 
     def _line(self, line: ScriptLine, at_us: int) -> str:
         self._now_us = at_us
@@ -129,7 +130,7 @@ class _Writer:
         record = story.batches[batch]
         if not any(step["step"] == steps.ACK.name and step["record"] == record for step in story.trace):
             return []
-        return [f'note "produce {batch}, acks={acks}"', f"produce {batch} {acks}"]
+        return [f"note {shell_text(f'produce {batch}, acks={acks}')}", f"produce {quote(batch)} {quote(acks)}"]
 
     def stop(self, params: Mapping[str, Any]) -> list[str]:
         """Stop the broker by SIGTERM, a controlled shutdown, and start it again if the script says so."""
@@ -191,7 +192,7 @@ class _Writer:
         brokers = list(params["brokers"])
         first = next(iter(self._story.batches))
         self._emptied.update(one for one in brokers if self._story.lost_from(one, self._now_us) == first)
-        ends = " ".join(f"{one}:{self._story.lost_from(one, self._now_us)}" for one in brokers)
+        ends = " ".join(quote(f"{one}:{self._story.lost_from(one, self._now_us)}") for one in brokers)
         ids = " ".join(map(str, brokers))
         return [f'note "brokers {ids} lose power, and what they have not flushed"', f"lose_power {ends}"]
 
@@ -205,10 +206,10 @@ class _Writer:
         said = []
         for key, found in params["config"].items():
             if key == ELR_FEATURE:
-                level = f"{'upgrade' if found else 'downgrade'} {key}={found}"
-                said += [f'note "{level}"', f"set_feature {level}"]
+                level = f"{'upgrade' if found else 'downgrade'} {quote(f'{key}={found}')}"
+                said += [f"note {shell_text(level)}", f"set_feature {level}"]
             else:
-                said.append(f"set_topic {key}={in_properties(found)}")
+                said.append(f"set_topic {quote(f'{key}={in_properties(found)}')}")
         return said
 
     def delete(self, params: Mapping[str, Any]) -> list[str]:
@@ -256,11 +257,3 @@ _TOOLS_HAVE: Final = ("directory-move", "move-throttle", "preferred-election")
 """Actions that kafka-reassign-partitions (`--replica-alter-log-dirs-throttle`) and kafka-leader-election perform, and
 no script does so far.
 """
-
-
-def _part(name: str, values: Mapping[str, object]) -> str:
-    """A part of all scripts, with this story's values."""
-    text = Path(__file__).with_name(f"{name}.sh").read_text(encoding="utf-8")
-    for key, value in values.items():
-        text = text.replace(f"@{key}@", str(value))
-    return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from sim.protocol.modes import Mode
 
 CONFIRMED: Final = Path(__file__).with_name("confirmed.json")
-"""Recorded runs on brokers: scenario -> release -> how many agreed with the simulation, of how many, the last day."""
+"""Recorded runs on brokers: scenario -> hash of its file, and release -> how many agreed with the simulation, of how
+many, the last day.
+"""
 
 
 @dataclass(frozen=True)
@@ -118,26 +121,29 @@ def in_properties(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def read_tried() -> dict[str, dict[str, list[Any]]]:
-    """The recorded runs: scenario -> release -> ``[agreed, runs, day]``."""
-    found: dict[str, dict[str, list[Any]]] = json.loads(CONFIRMED.read_text(encoding="utf-8"))["scenarios"]
+def read_tried() -> dict[str, dict[str, Any]]:
+    """Scenario -> ``file``, its `file_hash`, and its recorded ``releases``: release -> ``[agreed, runs, day]``."""
+    found: dict[str, dict[str, Any]] = json.loads(CONFIRMED.read_text(encoding="utf-8"))["scenarios"]
     return found
 
 
-def tell(name: str) -> Story:
-    """The story of a scenario.
+def file_hash(text: str) -> str:
+    """Hash of a scenario file: runs of another file of the same name are not runs of this one."""
+    return sha256(text.encode("utf-8")).hexdigest()[:12]
+
+
+def tell(word: str) -> Story:
+    """The story of a scenario, a name or file.
 
     Raises:
-        InputError: there is no such scenario, no run on brokers is recorded, or no release fails.
+        InputError: there is no such scenario, no run of its file on brokers is recorded, or no release fails.
     """
-    scenario = catalogue.load(name)
+    scenario = catalogue.load(word)
     if scenario.drawn or not scenario.script:
         raise InputError(f"{scenario.name} has no script: a ticket needs a story (see 'highwater shrink')")
-    recorded = read_tried().get(scenario.name, {})
+    recorded = _recorded(scenario.name, file_hash(catalogue.text(word)))
     tried = [_tried(scenario, release, *recorded[release]) for release in sorted(recorded, key=_place)]
     failing = [one for one in tried if one.fails and one.agreed]
-    if not tried:
-        raise InputError(f"{scenario.name}: no run on brokers is recorded; known are {', '.join(sorted(read_tried()))}")
     if not failing:
         raise InputError(f"{scenario.name}: no recorded release of Kafka fails in it")
     newest = failing[-1]
@@ -147,6 +153,25 @@ def tell(name: str) -> Story:
     expected = [line for line in scenario.story if force.fit(line.rules, line.pattern.broker)]
     result = run(scenario, newest.mode, 0, {}, trace=True)
     return Story(scenario, newest.mode, newest.release, result, lines, expected, tried)
+
+
+def _recorded(name: str, file: str) -> dict[str, list[Any]]:
+    """The recorded runs of the file with this hash.
+
+    Raises:
+        InputError: there is none.
+    """
+    known = read_tried()
+    for about in known.values():
+        if about["file"] == file:
+            releases: dict[str, list[Any]] = about["releases"]
+            return releases
+    if name in known:
+        raise InputError(
+            f"{name}: no run of this file on brokers is recorded. Those of the scenario {name} are of another file "
+            f"(hash {known[name]['file']}, and this one's is {file})"
+        )
+    raise InputError(f"{name}: no run on brokers is recorded; known are {', '.join(sorted(known))}")
 
 
 def _tried(scenario: Scenario, release: str, agreed: int, runs: int, day: str) -> Tried:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from reports.brokers.tickets.junit import junit
 from reports.brokers.tickets.markdown import markdown
 from reports.brokers.tickets.shell import shell
 from reports.brokers.tickets.story import tell
+from scenarios import paths
+from scenarios.format.validation import OpenTable, validated
 from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scenarios.format.scenario import Scenario
 
 SCRIPT: Final = "Shell script, with Kafka's own tools on a fresh cluster on loopback"
 TEST: Final = (
@@ -44,15 +50,15 @@ def ticket(name: str, confirmed: dict[str, Any] | None = None) -> Ticket:
         confirmed: what ``highwater confirm --json`` printed of it.
 
     Raises:
-        InputError: there is no such story, it fails on no release, or the run is of another scenario.
+        InputError: there is no such story, it fails on no release, or the run is of another scenario or settings.
     """
     if (text := _by_hand(name)) is not None:
         if confirmed is not None:
             raise InputError(f"{name}: 'highwater confirm' does not perform it, so --confirmed does not fit")
         return _handwritten(name, text)
     story = tell(name)
-    if confirmed is not None and confirmed["scenario"] != story.scenario.name:
-        raise InputError(f"the run is of {confirmed['scenario']}, not of {story.scenario.name}")
+    if confirmed is not None:
+        _check_same(confirmed, story.scenario)
     files: dict[str, str] = {}
     named: dict[str, str] = {}
     notes: list[str] = []
@@ -75,6 +81,14 @@ def ticket(name: str, confirmed: dict[str, Any] | None = None) -> Ticket:
     return Ticket({f"{story.scenario.name}.md": markdown(story, confirmed, named), **files}, notes)
 
 
+def _check_same(confirmed: Mapping[str, Any], scenario: Scenario) -> None:
+    """Refuse a run of another scenario, also of one with the same name."""
+    if confirmed["scenario"] != scenario.name:
+        raise InputError(f"the run is of {confirmed['scenario']}, not of {scenario.name}")
+    if confirmed["scenario_hash"] != scenario.scenario_hash():
+        raise InputError(f"the run is of a {scenario.name} with another script, other faults or other settings")
+
+
 def handwritten() -> list[str]:
     """The stories whose tickets are written by hand."""
     return sorted(path.stem for path in WRITTEN.glob("*.md") if BY_HAND in path.read_text(encoding="utf-8"))
@@ -91,16 +105,37 @@ def _handwritten(name: str, text: str) -> Ticket:
     return Ticket({f"{name}.md": text, **tests}, [f"{name}: this ticket is written by hand, because {why}"])
 
 
+class _Row(OpenTable):
+    what: str
+    simulated: str
+    real: str
+
+
+class _Run(OpenTable):
+    agrees: bool
+    rows: list[_Row]
+
+
+class _Confirmed(OpenTable):
+    scenario: str
+    scenario_hash: str
+    kafka: str
+    runs: list[_Run]
+
+
 def read_confirmed(path: Path) -> dict[str, Any]:
     """What ``highwater confirm --json`` printed.
 
     Raises:
         InputError: the file is something else.
+        StorageError: it cannot be read.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        found = None
-    if not isinstance(found, dict) or not {"scenario", "kafka", "runs"} <= found.keys() or not found["runs"]:
-        raise InputError(f"--confirmed {path} is not what 'highwater confirm --json' prints")
+        found = validated(_Confirmed, paths.parse_json(paths.read(path, paths.JSON_BYTES))).model_dump()
+        if not found["runs"]:
+            raise InputError("'runs' is empty")
+    except InputError as error:
+        raise InputError(
+            f"--confirmed {path} is not what 'highwater confirm --json' prints: {error.problems[0]}"
+        ) from None
     return found

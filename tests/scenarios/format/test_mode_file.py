@@ -54,6 +54,7 @@ def test_mode_files_may_be_based_on_one_another(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         (f'{HEAD}base = "elr-4.9"\n', "base = 'elr-4.9': no such mode; did you mean 'elr-4.3'?"),
+        (HEAD.replace("would", r"w\nould") + 'base = "elr"\n', "one line without control characters is needed"),
         (f'{HEAD}base = "mine.toml"\n', "is based on itself: mine.toml -> mine.toml"),
         (f'{HEAD}base = "none.toml"\n', "none.toml: cannot be read"),
         (f'{HEAD}base = "elr"\n[rules]\nelr = true\n', "rule elr has no value 'true'; one of: off, on"),

@@ -379,6 +379,16 @@ def test_a_wrong_script_line(text: str, problem: str) -> None:
         ('name = "a"', 'name = "A b"', "name = 'A b': string should match pattern '^[a-z0-9.-]+$'"),
         ('title = "t"', 'titel = "t"', "unknown key 'titel'; did you mean 'title'?"),
         ('title = "t"', "", "'title' is missing"),
+        (
+            'title = "t"',
+            r'title = "t\nrm"',
+            r"title = 't\nrm': one line without control characters is needed, and character 2 is '\n'",
+        ),
+        (
+            'title = "t"',
+            r'title = "\u202Et"',
+            r"title = '\u202et': one line without control characters is needed, and character 1 is '\u202e'",
+        ),
         ("schema = 1", "", "'schema' is missing"),
         ("schema = 1", "schema = 0", "schema = 0: input should be 1"),
         ("schema = 1", "schema = 2", "schema = 2 is newer than this version reads (1)"),

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.brokers.tickets.story import CONFIRMED
+from reports.brokers.tickets.story import CONFIRMED, file_hash
 from tests.places import ROOT
 from tests.verification.confirm.entries import ENTRIES, WITHOUT, Entry
 
@@ -102,16 +102,13 @@ def main() -> int:
 
 def harness() -> str:
     """Digest of the harness's sources."""
-    return _digest(*sorted((ROOT / "reports" / "brokers" / "confirm").glob("*.py")))
+    sources = sorted((ROOT / "reports" / "brokers" / "confirm").glob("*.py"))
+    return sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
 
 def file_of(scenario: str) -> str:
-    """Digest of a scenario's file."""
-    return _digest(ROOT / "scenarios" / "files" / f"{scenario}.toml")
-
-
-def _digest(*paths: Path) -> str:
-    return sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12]
+    """Hash of a scenario's file."""
+    return file_hash((ROOT / "scenarios" / "files" / f"{scenario}.toml").read_text(encoding="utf-8"))
 
 
 def is_present(run: Mapping[str, Any]) -> bool:
@@ -176,14 +173,15 @@ def table(lines: Iterable[Mapping[str, Any]]) -> str:
 
 
 def confirmed(lines: Iterable[Mapping[str, Any]]) -> str:
-    """What tickets need of the runs: scenario -> release -> how many agreed, of how many, and the last day."""
+    """What tickets need of the runs: scenario -> hash of its file, and release -> agreed, runs, the last day."""
     found: dict[str, dict[str, list[Any]]] = {}
     for line in lines:
         if is_present(line):
             entry = found.setdefault(line["scenario"], {}).setdefault(line["release"], [0, 0, ""])
             entry[:] = [entry[0] + (line["code"] == 0), entry[1] + 1, max(entry[2], line["day"])]
-    texts = [f" {json.dumps(scenario)}: {json.dumps(releases)}" for scenario, releases in sorted(found.items())]
-    return '{"schema_version": 1, "scenarios": {\n' + ",\n".join(texts) + "\n}}\n"
+    about = {scenario: {"file": file_of(scenario), "releases": releases} for scenario, releases in found.items()}
+    texts = [f" {json.dumps(scenario)}: {json.dumps(one)}" for scenario, one in sorted(about.items())]
+    return '{"schema_version": 2, "scenarios": {\n' + ",\n".join(texts) + "\n}}\n"
 
 
 def renewed(page: str, new: str) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
+
+from scenarios.format.catalogue import text as text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,3 +36,14 @@ def test_a_story_that_is_none(highwater: Callable[..., Call]) -> None:
     call = highwater("ticket", "reassignment-bakc")
     assert call.code == 2
     assert "did you mean 'reassignment-back'" in call.err
+
+
+def test_a_title_with_a_command_is_refused(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    text = re.sub(
+        "^title = .*$", r'title = "harmless\\ntouch PWNED #"', text_of("reassignment-back"), flags=re.MULTILINE
+    )
+    (tmp_path / "reassignment-back.toml").write_text(text, encoding="utf-8")
+    call = highwater("ticket", str(tmp_path / "reassignment-back.toml"), "--output", str(tmp_path / "out"))
+    assert call.code == 2
+    assert r"title = 'harmless\ntouch PWNED #': one line without control characters is needed" in call.err
+    assert not (tmp_path / "out").exists()

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ import pytest
 from reports.brokers.tickets.causes import CAUSES
 from reports.brokers.tickets.instructions import instructions
 from reports.brokers.tickets.junit import junit
+from reports.brokers.tickets.markdown import markdown
 from reports.brokers.tickets.shell import shell
 from reports.brokers.tickets.story import read_tried, tell
+from reports.brokers.tickets.templates import filled, in_here_document, java_string, shell_text
 from reports.brokers.tickets.ticket import WRITTEN, handwritten, read_confirmed, ticket
+from scenarios.format import catalogue
 from sim.errors import InputError
 from sim.protocol.rules import RULES
 from tests.places import ROOT
@@ -226,16 +230,82 @@ def test_a_story_without_a_failure_on_brokers(name: str, said: str) -> None:
 
 def test_the_brokers_transcript_is_that_of_a_run(tmp_path: Path) -> None:
     row = {"what": "partition 1", "simulated": "leader 1", "real": "leader 2", "agrees": False, "compared": True}
-    run = {"scenario": "reassignment-back", "kafka": "4.4.0", "runs": [{"agrees": False, "rows": [row]}]}
-    text = ticket("reassignment-back", run).files["reassignment-back.md"]
+    run = {
+        "scenario": "reassignment-back",
+        "scenario_hash": catalogue.load("reassignment-back").scenario_hash(),
+        "kafka": "4.4.0",
+        "runs": [{"agrees": False, "rows": [row]}],
+    }
+    (tmp_path / "run.json").write_text(json.dumps(run), encoding="utf-8")
+    text = ticket("reassignment-back", read_confirmed(tmp_path / "run.json")).files["reassignment-back.md"]
     assert "| partition 1 | leader 1 | leader 2 |" in text
     assert "brokers of 4.4.0 DIFFER" in text
     with pytest.raises(InputError, match="the run is of reassignment-back, not of reassignment-again"):
         ticket("reassignment-again", run)
-    (tmp_path / "run.json").write_text("[]", encoding="utf-8")
-    with pytest.raises(InputError, match=r"run\.json is not what 'highwater confirm --json' prints"):
+    with pytest.raises(InputError, match="the run is of a reassignment-back with another script"):
+        ticket("reassignment-back", {**run, "scenario_hash": "0" * 16})
+
+
+@pytest.mark.parametrize(
+    "changed", [{"runs": []}, {"runs": [1]}, {"runs": [{"agrees": True, "rows": [1]}]}, {"kafka": None}]
+)
+def test_a_file_that_confirm_did_not_print(changed: dict[str, Any], tmp_path: Path) -> None:
+    run = {"scenario": "reassignment-back", "scenario_hash": "0" * 16, "kafka": "4.4.0", "runs": []}
+    (tmp_path / "run.json").write_text(json.dumps(run | changed), encoding="utf-8")
+    with pytest.raises(InputError, match=r"run\.json is not what 'highwater confirm --json' prints: "):
         read_confirmed(tmp_path / "run.json")
 
 
+def _file(tmp_path: Path, old: str = "", new: str = "") -> str:
+    """A copy of the file of `reassignment-back`, in which a text is replaced."""
+    file = tmp_path / "reassignment-back.toml"
+    file.write_text(catalogue.text("reassignment-back").replace(old, new, 1), encoding="utf-8")
+    return str(file)
+
+
+def test_runs_of_another_file_of_that_name_are_not_claimed(tmp_path: Path) -> None:
+    assert tell(_file(tmp_path)).tried == tell("reassignment-back").tried
+    with pytest.raises(InputError, match=r"reassignment-back: no run of this file on brokers is recorded\. .*another"):
+        tell(_file(tmp_path, "after_ms = ", "after_ms = 1"))
+
+
+HOSTILE = ('a*/ \\u002a/ @properties@ @checks@ $(touch PWNED) `touch PWNED` "; touch PWNED #', "x</code><img src=x>")
+
+
+@pytest.mark.parametrize("title", HOSTILE)
+def test_a_title_stays_in_its_comment(title: str, tmp_path: Path) -> None:
+    story = tell("reassignment-back")
+    hostile = replace(story, scenario=replace(story.scenario, title=title, description=f"{title} [x](y) ![x](y)"))
+    assert set(shell(hostile).splitlines()) - set(shell(story).splitlines()) == {f"# {title}"}
+    (_, java), (_, plain) = junit(hostile), junit(story)
+    added = set(java.splitlines()) - set(plain.splitlines())
+    assert len(added) == 1
+    assert not re.search(r"\*/|\\u|[<>]|@", added.pop())
+    text = markdown(hostile, None, {})
+    assert not re.search(r"(?<!\\)<img|(?<!\\)\]\(y\)", text)
+
+
+def test_values_are_filled_in_once() -> None:
+    values = dict.fromkeys(("name", "title", "release", "brokers", "servers", "session_ms", "lag_ms"), "@isr@")
+    values |= dict.fromkeys(("properties", "feature", "assignment", "topic_configs", "isr"), "@name@")
+    text = filled("head.sh", values)
+    assert "# @isr@\n" in text
+    assert re.search('^await 60 "the ISR is @name@"', text, re.MULTILINE)
+    with pytest.raises(KeyError):
+        filled("head.sh", {})
+
+
+@pytest.mark.parametrize("text", ["m1", 'a"b', "a$b", "a`touch PWNED`", "$(touch PWNED)", "a\\", "a\\$HOME", "*"])
+def test_values_are_quoted_for_the_shell(text: str, tmp_path: Path) -> None:
+    script = f"printf '%s\\n' {shell_text(text)}\ncat <<END\nkey={in_here_document(text)}\nEND\n"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout == f"{text}\nkey={text}\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_values_are_quoted_for_java() -> None:
+    assert java_string('a"b\\u0022\n') == r'"a\"b\\u0022\n"'
+
+
 def test_recorded_runs_name_scenarios_and_releases() -> None:
-    assert {"4.3.1", "4.4.0"} <= read_tried()["reassignment-back"].keys()
+    assert {"4.3.1", "4.4.0"} <= read_tried()["reassignment-back"]["releases"].keys()
