@@ -130,12 +130,11 @@ def read_confirmed(path: Path) -> dict[str, Any]:
         InputError: the file is something else.
         StorageError: it cannot be read.
     """
+    what = f"--confirmed {path} is not what 'highwater confirm --json' prints"
     try:
         found = validated(_Confirmed, paths.parse_json(paths.read(path, paths.JSON_BYTES))).model_dump()
-        if not found["runs"]:
-            raise InputError("'runs' is empty")
     except InputError as error:
-        raise InputError(
-            f"--confirmed {path} is not what 'highwater confirm --json' prints: {error.problems[0]}"
-        ) from None
+        raise InputError(f"{what}: {error.problems[0]}") from None
+    if not found["runs"]:
+        raise InputError(f"{what}: it has no runs")
     return found
