@@ -11,7 +11,6 @@ from typing import ClassVar
 from faults.kind import BROKER, DISTURBED, PERMILLE, Amount, Duration, FaultKind, Targets
 from faults.plan import Fault
 from sim.history import steps
-from sim.hosts.client import PRODUCER
 from sim.hosts.cluster import Cluster
 
 
@@ -27,7 +26,7 @@ class Duplicate(FaultKind):
     duration: ClassVar[Duration | None] = DISTURBED
 
     def strike(self, cluster: Cluster, fault: Fault, target: int) -> bool:
-        """Duplicate requests of the producer and of other brokers, one of which is the controller."""
+        """Duplicate requests of producers and of other brokers, one of which is the controller."""
         for source in _senders(cluster, target):
             cluster.links.worsen(steps.RESENT, source, target, fault.value, fault)
         return True
@@ -39,4 +38,4 @@ class Duplicate(FaultKind):
 
 
 def _senders(cluster: Cluster, target: int) -> list[int]:
-    return [PRODUCER, *(broker for broker in cluster.settings if broker != target)]
+    return [*cluster.producers, *(broker for broker in cluster.settings if broker != target)]

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from faults.kind import STALLED, THE_CONTROLLER
+from faults.kinds.message_faults import MessageFault
 from faults.kinds.registry import KINDS, LINKS
 from faults.plan import (
     CONTROLLER,
@@ -36,7 +37,7 @@ def is_always_undone(kind: str) -> bool:
 @dataclass(init=False, slots=True, unsafe_hash=True)
 class RealisedFault:
     """A fault that struck one target (or a link, from the first node to the second, perhaps both ways), at a time, and
-    whether it took effect.
+    whether it took effect; one that waits for a message takes effect if it meets one.
     """
 
     kind: str
@@ -86,6 +87,9 @@ class Injection:
         """Sequence -> number of its last planned fault."""
         self._kept_back: dict[int, list[int]] = {}
         """Number of a planned fault -> numbers of those that wait until it has struck."""
+        self._without_message: dict[object, RealisedFault] = {}
+        """Fault and target -> the fault, as long as it has met no message."""
+        cluster.links.struck = self._message_struck
 
     def schedule(self, plan: Plan) -> None:
         """Schedule all faults of a plan at their times, or for the steps that they wait for."""
@@ -172,16 +176,26 @@ class Injection:
         kind = KINDS[fault.kind]
         process = self._cluster.running.get(target) if kind.duration is STALLED else None
         effective = kind.strike(self._cluster, fault, target)
-        if not effective:
+        waits = effective and isinstance(kind, MessageFault)
+        if waits or not effective:
             coverage.without_effect(before)
         struck = fault.targets if fault.kind in LINKS else (target,)
-        self.realised.append(RealisedFault(fault.kind, struck, kernel.now_us, effective))
+        self.realised.append(RealisedFault(fault.kind, struck, kernel.now_us, effective and not waits))
+        if waits:
+            self._without_message[entry] = self.realised[-1]
         self._struck = target if target > 0 and effective else self._struck
         number = len(self.realised)
         if effective or is_always_undone(fault.kind):
             self._in_force[number] = fault, target, process
         if fault.lasts_us >= 0:
             kernel.call_at(kernel.now_us + fault.lasts_us, ALWAYS, self._undo, number)
+
+    def _message_struck(self, by: object) -> None:
+        """A fault has met the message that it waited for."""
+        realised = self._without_message.pop(by, None)
+        if realised is not None:
+            realised.effective = True
+            self._cluster.recorder.coverage.strikes(realised.kind)
 
     def _state(self, partition: str) -> LeaderAndIsr:
         """The state of the partition by whose roles a fault strikes; if it is gone, that of the first."""

@@ -29,7 +29,7 @@ _MESSAGE: Final = Amount(
 
 
 class MessageFault(FaultKind):
-    """See the module. The fault waits for its message until it is undone."""
+    """See the module. The fault waits for its message until it is undone, and has no effect without it."""
 
     effect: ClassVar[Effect]
     targets: ClassVar[Targets] = BROKER
@@ -42,7 +42,7 @@ class MessageFault(FaultKind):
         message = MESSAGES[name]
         if self.effect is Effect.COPY and not message.is_resent:
             return False
-        cluster.links.intercept(self.effect, name, message.links(target, cluster.settings), (fault, target))
+        cluster.links.intercept(self.effect, name, message.links(target, cluster.settings, cluster.producers), (fault, target))
         return True
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:

@@ -218,7 +218,8 @@ class Script:
         links, broker, name = self._cluster.links, params["broker"], params["message"]
         by = "hold-messages", broker, name
         if action == "hold-messages":
-            links.hold(name, MESSAGES[name].links(broker, self._cluster.settings), by)
+            cluster = self._cluster
+            links.hold(name, MESSAGES[name].links(broker, cluster.settings, cluster.producers), by)
             return
         if action == "deliver-message":
             peer = node_of(params["peer"]) if "peer" in params else ANY_PEER

@@ -165,7 +165,7 @@ class Cluster:
             self.partitions.append(ClusterPartition(other, place, clients, idle=idle))
         self.producer, self.consumer = self.partitions[0].producer, self.partitions[0].consumer
         setup_of_clients = self.partitions[0].setup
-        self.topics = Topics(topics, self.partitions, self.control, self.recorder, setup_of_clients, self._min_isrs)
+        self.topics = Topics(topics, self.partitions, self.control, self.recorder, setup_of_clients, self._min_isrs, self.links)
 
     def _keep_one_directory(self, rules: Mapping[int, Rules], decide: Decisions) -> None:
         """Give one log directory to brokers that know none, or whose controller knows none (KRaft before 3.7)."""
@@ -212,6 +212,7 @@ class Cluster:
         self.dispose_ended()
         self.control.ended = self.control.changed = None
         self.topics.dispose()
+        self.links.struck = None
         self.control.dispose()
         del self._supervisor, self.machines
         self.recorder.dispose()
@@ -237,6 +238,11 @@ class Cluster:
     def replicas(self) -> tuple[int, ...]:
         """The assignment."""
         return self.control.state.replicas
+
+    @property
+    def producers(self) -> list[int]:
+        """The nodes of all partitions' producers."""
+        return [partition.producer_node for partition in self.partitions]
 
     # Processes.
 

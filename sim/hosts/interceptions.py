@@ -1,6 +1,6 @@
 """Types of messages of which a fault can strike a single one: lose it, hold it back, or deliver it twice.
 
-A broker exchanges them with the control plane, with other brokers, or with the producer.
+A broker exchanges them with the control plane, with other brokers, or with the producers of all partitions.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from sim.hosts.client import PRODUCER
 from sim.hosts.control_plane import CONTROL
 from sim.kernel.message import Message
 from sim.protocol import messages
 from sim.protocol.kraft import quorum_messages
 
 _BROKERS: Final = -1
+_PRODUCERS: Final = -2
 
 
 class Interceptable:
@@ -34,9 +34,12 @@ class Interceptable:
         self.is_sent = is_sent
         self.is_resent = is_resent
 
-    def links(self, broker: int, brokers: Iterable[int]) -> list[tuple[int, int]]:
-        """The directed links on which the broker sends or receives it; `brokers` are all brokers."""
-        peers = [other for other in brokers if other != broker] if self._peer == _BROKERS else [self._peer]
+    def links(self, broker: int, brokers: Iterable[int], producers: Iterable[int]) -> list[tuple[int, int]]:
+        """The directed links on which the broker sends or receives it; `brokers` and `producers` are all of them."""
+        if self._peer == _BROKERS:
+            peers = [other for other in brokers if other != broker]
+        else:
+            peers = list(producers) if self._peer == _PRODUCERS else [self._peer]
         return [(broker, peer) if self.is_sent else (peer, broker) for peer in peers]
 
 
@@ -52,8 +55,8 @@ MESSAGES: Final[dict[str, Interceptable]] = {
         Interceptable(quorum_messages.BrokerHeartbeatResponse, CONTROL, is_sent=False),
         Interceptable(quorum_messages.BrokerRegistrationRequest, CONTROL, is_sent=True, is_resent=True),
         Interceptable(quorum_messages.BrokerRegistrationResponse, CONTROL, is_sent=False),
-        Interceptable(messages.ProduceRequest, PRODUCER, is_sent=False, is_resent=True),
-        Interceptable(messages.ProduceResponse, PRODUCER, is_sent=True),
+        Interceptable(messages.ProduceRequest, _PRODUCERS, is_sent=False, is_resent=True),
+        Interceptable(messages.ProduceResponse, _PRODUCERS, is_sent=True),
         Interceptable(messages.ControllerRequestBatch, _BROKERS, is_sent=False, is_resent=True),
         Interceptable(messages.ControlResponse, _BROKERS, is_sent=True),
         Interceptable(messages.OffsetsForLeaderEpochRequest, _BROKERS, is_sent=True),

@@ -26,6 +26,8 @@ class Links:
         self._cuts: list[tuple[int, int, object]] = []
         self._worse: list[tuple[steps.StepKind, int, int, int, object]] = []
         self._intercepted: list[tuple[object, list[tuple[int, int]], Interception, str]] = []
+        self.struck: Callable[[object], None] | None = None
+        """Called with the `by` of an interception, for each message that it strikes."""
 
     def cut(self, source: int, target: int, by: object = None) -> None:
         """Cut the link from `source` to `target`."""
@@ -65,12 +67,12 @@ class Links:
 
     def intercept(self, effect: Effect, name: str, ends: Sequence[tuple[int, int]], by: object = None) -> None:
         """Strike the next message of a type of `sim.hosts.interceptions.MESSAGES` on any of these directed links."""
-        interception = Interception(MESSAGES[name].type, effect, self._noted(_STEPS[effect], name))
+        interception = Interception(MESSAGES[name].type, effect, self._noted(_STEPS[effect], name, by))
         self._add(interception, name, ends, by)
 
     def hold(self, name: str, ends: Sequence[tuple[int, int]], by: object) -> None:
         """Hold back every message of a type of `sim.hosts.interceptions.MESSAGES` on these links, until `deliver`."""
-        held = HeldMessages(MESSAGES[name].type, self._noted(steps.MESSAGE_HELD, name))
+        held = HeldMessages(MESSAGES[name].type, self._noted(steps.MESSAGE_HELD, name, by))
         self._add(held, name, ends, by)
 
     def _add(self, interception: Interception, name: str, ends: Sequence[tuple[int, int]], by: object) -> None:
@@ -78,9 +80,23 @@ class Links:
             self._network.intercept(source, target, interception)
         self._intercepted.append((by, list(ends), interception, name))
 
-    def _noted(self, step: steps.StepKind, name: str) -> Callable[[int, int], None]:
-        recorder = self._recorder
-        return lambda source, target: recorder.record(steps.MessageStruck(step, source, target, name))
+    def _noted(self, step: steps.StepKind, name: str, by: object) -> Callable[[int, int], None]:
+        def note(source: int, target: int) -> None:
+            self._recorder.record(steps.MessageStruck(step, source, target, name))
+            if self.struck is not None:
+                self.struck(by)
+
+        return note
+
+    def include(self, client: int, like: int) -> None:
+        """Extend the faults in force on the links of a client, `like`, to a client of the same kind that is new."""
+        for step, source, target, value, by in list(self._worse):
+            if like in (source, target):
+                self.worsen(step, *_in_place((source, target), like, client), value, by)
+        for _, ends, interception, _ in self._intercepted:
+            for link in [link for link in ends if like in link]:
+                ends.append(_in_place(link, like, client))
+                self._network.intercept(*ends[-1], interception)
 
     def release(self, by: object = None) -> bool:
         """Undo `intercept`: a held message or a copy arrives. False if it was undone already."""
@@ -124,3 +140,9 @@ class Links:
         for source, target, by in list(self._cuts):
             if not ends or {source, target} == set(ends):
                 self.heal(source, target, by)
+
+
+def _in_place(link: tuple[int, int], like: int, client: int) -> tuple[int, int]:
+    """The link between the same broker and another client."""
+    source, target = link
+    return (client, target) if source == like else (source, client)

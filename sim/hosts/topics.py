@@ -15,6 +15,7 @@ from sim.history.recorder import Recorder
 from sim.hosts.client import CONSUMER, PRODUCER, VALIDATOR, ClientSetup
 from sim.hosts.consumer import Consumer
 from sim.hosts.control_plane import ControlPlane, PartitionSetup
+from sim.hosts.links import Links
 from sim.hosts.producer import Producer
 from sim.protocol.batch import Batch
 from sim.protocol.messages import TOPIC_ID
@@ -88,7 +89,7 @@ class ClusterPartition:
     def producer(self) -> Producer:
         """Its producer, which an idle partition gets when it is needed."""
         if self._producer is None:
-            self._producer = Producer(PRODUCER + CLIENTS_EACH * self.place, self.setup)
+            self._producer = Producer(self.producer_node, self.setup)
         return self._producer
 
     @property
@@ -108,10 +109,15 @@ class ClusterPartition:
         """Number of objects that its producer keeps."""
         return 0 if self._producer is None else self._producer.size
 
+    @property
+    def producer_node(self) -> int:
+        """The node of its producer."""
+        return PRODUCER + CLIENTS_EACH * self.place
+
     def join(self) -> None:
         """Connect producer and consumer, unless they are."""
         network = self.setup.network
-        if PRODUCER + CLIENTS_EACH * self.place not in network.nodes:
+        if self.producer_node not in network.nodes:
             network.join(self.producer)
             network.join(self.consumer)
 
@@ -140,6 +146,7 @@ class Topics:
         recorder: that of the first partition.
         first: the first partition's client setup.
         min_isrs: ``min.insync.replicas`` by partition, for brokers and controllers.
+        links: the cluster's links: faults of those between brokers and producers are also those of new producers.
 
     Attributes:
         added: called with each new partition, before anything is recorded of it.
@@ -154,7 +161,9 @@ class Topics:
         recorder: Recorder,
         first: ClientSetup,
         min_isrs: dict[str, int],
+        links: Links,
     ) -> None:
+        self._links = links
         self._topics = {topic.name: topic for topic in topics}
         self._partitions = partitions
         self._control = control
@@ -235,6 +244,7 @@ class Topics:
                 name, len(self._partitions), replace(self._setup, topic=name, recorder=recorder), idle=topic.idle
             )
             self._partitions.append(partition)
+            self._links.include(partition.producer_node, PRODUCER)
             if self.added is not None:
                 self.added(partition)
             self._recorder.catch_up(recorder)
