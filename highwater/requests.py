@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -52,6 +52,7 @@ class RunRequest:
     strict: bool = False
     blow: str = ""
     without_faults: Sequence[str] = ()
+    partition: str | None = None
 
     def origin(self) -> Origin:
         """Scenario, seed and overrides of the run.
@@ -59,6 +60,12 @@ class RunRequest:
         Raises:
             InputError: the request is not valid.
         """
+        from scenarios.format import selection
+
+        found = self._origin()
+        return replace(found, scenario=selection.showing(found.scenario, self.partition))
+
+    def _origin(self) -> Origin:
         from reports.evidence import replay
 
         laid = self.rules, self.settings

@@ -42,7 +42,9 @@ class MessageFault(FaultKind):
         message = MESSAGES[name]
         if self.effect is Effect.COPY and not message.is_resent:
             return False
-        cluster.links.intercept(self.effect, name, message.links(target, cluster.settings, cluster.producers), (fault, target))
+        cluster.links.intercept(
+            self.effect, name, message.links(target, cluster.settings, cluster.producers), (fault, target)
+        )
         return True
 
     def undo(self, cluster: Cluster, fault: Fault, target: int) -> None:

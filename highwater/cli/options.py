@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from highwater.cli.console import Ui
     from scenarios.format.scenario import Scenario
+    from scenarios.single.result import RunResult
     from sim.config import Value
     from sim.protocol.modes import Mode
 
@@ -255,6 +256,10 @@ without_option = click.option(
     help="Draw the same faults, but without those of this kind; repeatable.",
 )
 """--without-fault, repeatable; the command receives the kinds."""
+partition_option = click.option(
+    "--partition", metavar="TOPIC-N", help="Show this partition; by default that of the first violation, or the first."
+)
+"""--partition, of commands that show a run."""
 all_modes_option = click.option("--all-modes", is_flag=True, help="Run every mode.")
 
 
@@ -326,12 +331,13 @@ def failed_run_options(verb: str) -> Callable[[F], F]:
 
 one_run_options = together(
     run_options(seed="Seed, decimal or 0x; a scripted scenario and a plan need none."),
+    partition_option,
     rule_option,
     set_option,
     without_option,
     strict_option,
 )
-"""Options of a command about one run, with --rule, --set, --without-fault and --strict."""
+"""Options of a command about one run, with --partition, --rule, --set, --without-fault and --strict."""
 
 
 def evidence_options(part: str) -> Callable[[F], F]:
@@ -343,6 +349,19 @@ def evidence_options(part: str) -> Callable[[F], F]:
         help=f"Gets {part}/<seed>-<mode>/; by default the sweep's folder, or store/SCENARIO here.",
     )
     return together(rule_option, set_option, without_option, strict_option, output, json_option)
+
+
+def check_shown(scenario: Scenario, result: RunResult) -> None:
+    """Check that a run has the partition to show.
+
+    Raises:
+        InputError: the topic does not exist in this run, or has fewer partitions.
+    """
+    if scenario.shown and result.shown not in ("", scenario.shown):
+        raise InputError(
+            f"--partition {scenario.shown!r}: there is no such partition in this run of {scenario.name}, "
+            f"mode {result.row['mode']}, seed {result.row['seed']}"
+        )
 
 
 def tell_idle(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +11,7 @@ from scenarios.format.scenario import Scenario
 from scenarios.single.result import RunResult
 from scenarios.single.run import run
 from sim.history.trace import Shown
+from sim.hosts.client import CLIENTS_EACH, PRODUCER, like_first
 from sim.hosts.cluster import Cluster
 from sim.kernel import message
 from sim.kernel.scheduler import ObservedEvent, Watcher
@@ -82,7 +83,8 @@ class ObservedRun:
     """A run with everything that was observed of it.
 
     Attributes:
-        messages: in the order of their arrival.
+        messages: in the order of their arrival; clients are those of the partition that is shown, numbered as the first
+            partition's.
         concerned: ids of the records that violations are about.
         first_of: kind of violation -> ids of the records that its first violation is about.
         isr: the ISR with which the topic is created.
@@ -147,7 +149,9 @@ def observe(
         first_of.setdefault(violation.kind, frozenset(violation.ids))
     control = ZOOKEEPER if mode.rules.control_plane == "zookeeper" else "controller"
     made_in = _made_in(watcher)
-    messages, causes = list(_messages(watcher, made_in)), _causes(watcher, made_in, observations)
+    producer = next(one.producer_node for one in clusters[0].partitions if one.name == clusters[0].shown)
+    clients = range(producer, producer + CLIENTS_EACH)
+    messages, causes = list(_messages(watcher, made_in, clients)), _causes(watcher, made_in, observations)
     return ObservedRun(result, observations, messages, concerned, first_of, created[0], control, causes)
 
 
@@ -191,16 +195,19 @@ def _causes(
     return found
 
 
-def _messages(watcher: Watcher, sent_in: Mapping[int, ObservedEvent]) -> Iterator[DrawnMessage]:
-    """The calls that were delivered over a connection."""
+def _messages(
+    watcher: Watcher, sent_in: Mapping[int, ObservedEvent], clients: Container[int]
+) -> Iterator[DrawnMessage]:
+    """The calls that were delivered over a connection, but for those of other partitions' clients."""
     dropped = {call.number for call in watcher.dropped}
     for call in sorted([*watcher.calls, *watcher.dropped], key=_noticed):
-        if isinstance(call.event, message.Message):
+        ends = call.gate.source, call.gate.owner
+        if isinstance(call.event, message.Message) and all(end < PRODUCER or end in clients for end in ends):
             sender = sent_in.get(call.number)
             yield DrawnMessage(
                 name_of(call.event),
-                call.gate.source,
-                call.gate.owner,
+                like_first(call.gate.source),
+                like_first(call.gate.owner),
                 call.at_us if sender is None else sender.made_us,
                 max(call.at_us, call.made_us),
                 call.number in dropped,

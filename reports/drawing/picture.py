@@ -20,7 +20,7 @@ from reports.formatting import seconds
 from scenarios.single.execution import CLIENTS_BEGIN_US
 from sim.history import steps
 from sim.history.steps import Lane, Shown, StepKind, kind_of
-from sim.hosts.client import CONSUMER, PRODUCER
+from sim.hosts.client import CONSUMER, PRODUCER, like_first
 from sim.hosts.control_plane import CONTROL
 from sim.plurals import counted
 
@@ -197,7 +197,7 @@ def node_of(step: Shown) -> int:
     if lane is Lane.PRODUCER:
         return PRODUCER
     if lane is Lane.CONSUMER:
-        return int(step.get("consumer", CONSUMER))
+        return like_first(int(step.get("consumer", CONSUMER)))
     return int(step["broker"]) if lane is Lane.BROKER else -1
 
 

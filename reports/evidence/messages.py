@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sim.hosts.client import CONSUMER, PRODUCER, VALIDATOR
+from sim.hosts.client import CONSUMER, PRODUCER, VALIDATOR, like_first
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.zk_messages import (
     Ping,
@@ -71,8 +71,8 @@ def name_of(message: Message) -> str:
 
 
 def node(number: int) -> str:
-    """The name of a sender or receiver."""
-    return CLIENTS.get(number) or (f"broker {number}" if number != CONTROL else "control plane")
+    """The name of a sender or receiver; clients of all partitions are called alike."""
+    return CLIENTS.get(like_first(number)) or (f"broker {number}" if number != CONTROL else "control plane")
 
 
 def about(message: Message) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from reports.evidence.messages import node
 from reports.formatting import seconds
 from scenarios.single.script import VALIDATION_IDS
-from sim.history.steps import Shown, kind_of
+from sim.history.steps import CLIENTS, Shown, kind_of
 from sim.plurals import counted
 
 
@@ -23,11 +24,6 @@ def sentence(step: Shown, **words: str) -> str:
     return f"{said[0].upper()}{said[1:]}"
 
 
-def node(number: int) -> str:
-    """Name a broker or the control plane."""
-    return f"broker {number}" if number else "the control plane"
-
-
 def records(first: int, count: int) -> str:
     """Name records with successive ids."""
     if first >= VALIDATION_IDS:
@@ -35,11 +31,16 @@ def records(first: int, count: int) -> str:
     return f"record {first}" if count == 1 else f"records {first} to {first + count - 1}"
 
 
+def _node(number: int) -> str:
+    """Name the end of a link, or the broker of a step."""
+    return node(number) if 0 < number < CLIENTS else f"the {node(number)}"
+
+
 def _words(step: Shown) -> dict[str, Any]:
-    words: dict[str, Any] = {**step, "who": node(step.get("broker", 0)), "whole": "log"}
-    words |= {end: node(step[end]) for end in ("source", "target") if end in step}
-    words["elected"] = node(step["broker"]) if step.get("broker") else "no"
-    words["leader"] = node(step["leader"]) if step.get("leader") else "no leader"
+    words: dict[str, Any] = {**step, "who": _node(step.get("broker", 0)), "whole": "log"}
+    words |= {end: _node(step[end]) for end in ("source", "target") if end in step}
+    words["elected"] = _node(step["broker"]) if step.get("broker") else "no"
+    words["leader"] = _node(step["leader"]) if step.get("leader") else "no leader"
     words["duration"] = seconds(step.get("value", 0))
     words["batches"] = counted(step["removed"], "batch", "batches") if step.get("removed") else "nothing"
     words["deleted"] = counted(step.get("deleted", 0), "record")

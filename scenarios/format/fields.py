@@ -338,6 +338,11 @@ def partition(name: str, facts: Facts) -> str:
     return name
 
 
+def further_partition(name: str | None, facts: Facts) -> str | None:
+    """The partition of a step or log; None if it is the first, whose steps name none."""
+    return None if facts.topics and name == f"{facts.topics[0]}-0" else name
+
+
 def other_topic(name: str, facts: Facts) -> str:
     """A topic that may be deleted."""
     if facts.topics[:1] == (name,):

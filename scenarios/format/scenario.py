@@ -234,6 +234,8 @@ class Scenario:
         recorded: a recorded run, the only one of this scenario; it has its own file.
         without_faults: kinds of fault that the user excludes: a seed's plan is drawn as before, and they do not strike.
         blows: blows of one run, which each follow an early warning (`scenarios.format.blow`); never stored.
+        shown: the partition that results show, if the run has it (``--partition``); empty: that of the first violation.
+            Never stored.
     """
 
     name: str
@@ -264,6 +266,7 @@ class Scenario:
     without_faults: tuple[str, ...] = ()
     recorded: Recorded | None = None
     blows: tuple[Blow, ...] = ()
+    shown: str = ""
 
     def with_settings(self, settings: Mapping[str, Value]) -> Scenario:
         """A copy with overridden settings, which are not drawn then. If acks is one of them, all batches of a random
@@ -299,7 +302,7 @@ class Scenario:
     def to_json(self) -> dict[str, Any]:
         """Plain data with `schema_version`; `from_json` reads it."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(replace(self, recorded=None))))
-        del plain["recorded"], plain["blows"]
+        del plain["recorded"], plain["blows"], plain["shown"]
         if self.topology is None:
             del plain["topology"]
         if not self.topics:

@@ -156,6 +156,7 @@ ModeName = Annotated[str, OneOf(_mode, MODES)]
 
 Directory = Annotated[int, _check(fields.directory), InSchema(minimum=1, maximum=DIRECTORIES_MAX)]
 PartitionName = Annotated[str, _check(fields.partition)]
+FurtherPartition = Annotated[PartitionName | None, _check(fields.further_partition)]
 PARAMS: Final[dict[str, Any]] = {
     "batch": Annotated[Name, _check(fields.new_batch)],
     "sent": Annotated[Name, _check(fields.batch)],
@@ -298,7 +299,7 @@ class _Pattern(Table):
     elr: Annotated[AnyReplicas, _only_for(*ONLY_FOR["elr"])] | None = None
     last_known_elr: Annotated[AnyReplicas, _only_for(*ONLY_FOR["last_known_elr"])] | None = None
     rounds: Annotated[Natural, _only_for(*ONLY_FOR["rounds"])] | None = None
-    partition: PartitionName | None = None
+    partition: FurtherPartition = None
 
 
 class _StoryLine(_Pattern):
@@ -309,7 +310,7 @@ class _FinalLog(Table):
     broker: Broker
     batches: list[Annotated[str, _check(fields.batch)]]
     leo: Natural | None = None
-    partition: PartitionName | None = None
+    partition: FurtherPartition = None
     rules: RuleValues = {}
 
 

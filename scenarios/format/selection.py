@@ -11,6 +11,8 @@ from scenarios.format.scenario import Scenario
 from scenarios.properties.releases import Release
 from sim.config import KEYS, Value, parse
 from sim.errors import InputError, did_you_mean, parse_pairs
+from sim.hosts.cluster import TOPIC
+from sim.protocol.messages import topic_partition
 from sim.protocol.modes import MODES, Mode
 
 
@@ -63,6 +65,23 @@ def _check_without(scenario: Scenario, without: Collection[str]) -> None:
                 f"--without-fault {kind!r}: {scenario.name} has no such kind of fault"
                 f"{did_you_mean(kind, scenario.faults.kinds)}"
             )
+
+
+def showing(scenario: Scenario, partition: str | None) -> Scenario:
+    """A scenario whose results show this partition; None: as the scenario is.
+
+    Raises:
+        InputError: it has no topic with that partition, which may be created while the cluster runs.
+    """
+    if partition is None:
+        return scenario
+    topic, dash, number = topic_partition(partition).rpartition("-")
+    names = [f"{one.name}-{place}" for one in scenario.topics for place in range(one.partitions)] or [TOPIC]
+    if partition not in names and not (dash and number.isdecimal() and topic in {one.name for one in scenario.topics}):
+        raise InputError(
+            f"--partition {partition!r}: {scenario.name} has no such partition{did_you_mean(partition, names)}"
+        )
+    return replace(scenario, shown=partition)
 
 
 def check_settings(scenario: Scenario, overrides: Mapping[str, Value], later: Container[str] = ()) -> None:

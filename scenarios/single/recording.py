@@ -114,7 +114,8 @@ def _sends(sends: Sequence[PlannedSend]) -> list[dict[str, int]]:
 
 def of_run(scenario: Scenario, result: RunResult) -> Recording:
     """The recording of a random run."""
-    return _recording(json.loads(json.dumps(to_json(scenario, result))), ())
+    found = _recording(json.loads(json.dumps(to_json(scenario, result))), ())
+    return replace(found, scenario=replace(found.scenario, shown=scenario.shown))
 
 
 def to_text(data: Mapping[str, Any]) -> str:

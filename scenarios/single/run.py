@@ -351,8 +351,9 @@ def run(
 ) -> RunResult:
     """Run; return everything, as `run_row` does, and every step if `trace`.
 
-    Of several partitions it shows the one with the first violation, if there is any. A fresh kernel may break ties in
-    another way. `watch` is called with the cluster before it starts, and returns an observer of steps.
+    Of several partitions it shows `Scenario.shown`, else the one with the first violation, if there is any. A fresh
+    kernel may break ties in another way. `watch` is called with the cluster before it starts, and returns an observer
+    of steps.
     """
     steps: list[Shown] = []
     shown = ""
@@ -367,8 +368,10 @@ def run(
 
 
 def _to_show(run: Execution) -> str:
-    """The partition that a run of several is shown from: that of its first violation, else the first."""
-    cluster = run.cluster
+    """The partition that a run of several is shown from: the scenario's, that of its first violation, or the first."""
+    cluster, wanted = run.cluster, run.scenario.shown
+    if any(partition.name == wanted for partition in cluster.partitions):
+        return wanted
     found = [violation.partition for violation in cluster.recorder.history.findings.violations]
     return found[0] or cluster.name if found else cluster.name
 

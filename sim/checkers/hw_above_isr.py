@@ -143,11 +143,11 @@ class HwAboveIsr(Checker):
 
     def on_read(self, step: steps.Read) -> None:
         if step.other > self._floor and step.epoch >= self._since:
-            self._compare(step.consumer, step.other, self._isr, "is shown records", step.at_us)
+            self._compare(step.consumer, step.other, self._isr, "is shown records below offset", step.at_us)
 
     def on_end_offset(self, step: steps.EndOffset) -> None:
         if step.offset > self._floor and step.epoch >= self._since:
-            self._compare(0, step.offset, self._isr, "is told", step.at_us)
+            self._compare(0, step.offset, self._isr, "is told end offset", step.at_us)
 
     def dispose(self) -> None:
         self._logs.clear()
@@ -187,23 +187,25 @@ class HwAboveIsr(Checker):
             if leading is not None and leo < leading.hw and leading.broker != broker:
                 self._report(leading.broker, leading.hw, broker, "leads with HW", now_us)
 
-    def _compare(self, broker: int, hw: int, members: Iterable[int], what: str, now_us: int) -> None:
+    def _compare(self, node: int, hw: int, members: Iterable[int], what: str, now_us: int) -> None:
+        """Compare an HW of a broker, or of a consumer: its node, or 0 where the step names none."""
         self.decided = True
         floor = hw
         for member in members:
             had = self._had(member)
             if had < hw:
-                self._report(broker, hw, member, what, now_us)
+                self._report(node, hw, member, what, now_us)
             if had < floor:
                 floor = had
         if floor > self._floor:
             self._floor = floor
 
-    def _report(self, broker: int, hw: int, member: int, what: str, now_us: int) -> None:
-        key = broker, member, self._epoch
+    def _report(self, node: int, hw: int, member: int, what: str, now_us: int) -> None:
+        key = node, member, self._epoch
         if key in self._reported:
             return
         self._reported.add(key)
         had = self._had(member)
-        detail = f"broker {broker} {what} {hw}, while broker {member} of the ISR {sorted(self._isr)} has LEO {had}"
+        who = f"broker {node}" if 0 < node < steps.CLIENTS else "a consumer"
+        detail = f"{who} {what} {hw}, while broker {member} of the ISR {sorted(self._isr)} has LEO {had}"
         self._warns("hw-above-isr", now_us, detail, self._history.commits.ids_between(had, hw), (member,))

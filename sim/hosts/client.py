@@ -18,7 +18,14 @@ from sim.protocol.replica.partition import NO_LEADER
 PRODUCER: Final = 1001
 CONSUMER: Final = 1002
 VALIDATOR: Final = 1003
-"""Nodes of the clients."""
+"""Nodes of the first partition's clients; those of the other partitions follow, in the same order."""
+CLIENTS_EACH: Final = 3
+"""Clients of a partition: producer, consumer, validator."""
+
+
+def like_first(node: int) -> int:
+    """The client of the first partition that corresponds to a client; another node is returned as it is."""
+    return node if node < PRODUCER else PRODUCER + (node - PRODUCER) % CLIENTS_EACH
 
 
 @dataclass(slots=True)

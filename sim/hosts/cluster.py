@@ -165,7 +165,9 @@ class Cluster:
             self.partitions.append(ClusterPartition(other, place, clients, idle=idle))
         self.producer, self.consumer = self.partitions[0].producer, self.partitions[0].consumer
         setup_of_clients = self.partitions[0].setup
-        self.topics = Topics(topics, self.partitions, self.control, self.recorder, setup_of_clients, self._min_isrs, self.links)
+        self.topics = Topics(
+            topics, self.partitions, self.control, self.recorder, setup_of_clients, self._min_isrs, self.links
+        )
 
     def _keep_one_directory(self, rules: Mapping[int, Rules], decide: Decisions) -> None:
         """Give one log directory to brokers that know none, or whose controller knows none (KRaft before 3.7)."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from sim.history import steps
 from sim.history.recorder import Recorder
-from sim.hosts.client import CONSUMER, PRODUCER, VALIDATOR, ClientSetup
+from sim.hosts.client import CLIENTS_EACH, CONSUMER, PRODUCER, VALIDATOR, ClientSetup
 from sim.hosts.consumer import Consumer
 from sim.hosts.control_plane import ControlPlane, PartitionSetup
 from sim.hosts.links import Links
@@ -20,8 +20,6 @@ from sim.hosts.producer import Producer
 from sim.protocol.batch import Batch
 from sim.protocol.messages import TOPIC_ID
 
-CLIENTS_EACH: Final = 3
-"""Clients of a partition: producer, consumer, validator. Their nodes follow those of the partition before."""
 MOST_PARTITIONS: Final = 400
 """Most partitions that a run may create, including deleted ones."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from highwater.cli import options
 from highwater.cli.options import PATH, Command, one_run_options
 from reports import starts
 from scenarios import paths
@@ -52,6 +53,7 @@ def command(
     file = output or Path(f"{run.name(chosen)}{suffix}")
     starts.check_file("--output", file, start)
     observed = observe(run.scenario, chosen, run.seed, run.rules)
+    options.check_shown(run.scenario, observed.result)
     shown = picture(observed, list(head(observed.result.row)), everything=everything)
     paths.write(file, to_svg(shown) if form == "svg" else to_perfetto(shown), start)
     ui.line(f"{shown.title[0]}")

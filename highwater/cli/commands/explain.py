@@ -11,7 +11,13 @@ import click
 
 from highwater.cli import options
 from highwater.cli.commands.shrink import progress
-from highwater.cli.options import Command, evidence_options, failed_run_options, keep_cluster_option
+from highwater.cli.options import (
+    Command,
+    evidence_options,
+    failed_run_options,
+    keep_cluster_option,
+    partition_option,
+)
 from reports.evidence import folder as evidence
 from reports.formatting import seconds
 from scenarios import plugged
@@ -42,6 +48,7 @@ EXPLAIN_VERSION: Final = 1
 @click.option("--all", "everything", is_flag=True, help="All sentences; history.txt contains all steps.")
 @click.option("--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="Text or Markdown.")
 @keep_cluster_option
+@partition_option
 @evidence_options("shrunk")
 @click.pass_obj
 def command(
@@ -90,6 +97,7 @@ def command(
     trials = Trials(lambda: time.monotonic() - begin > limit)
     explained = explain(case, found.symptom, trials, sentences)
     result = explained.observed.result
+    options.check_shown(case.scenario, result)
     evidence.write(place, case.scenario, result, past(explained.observed), everything=everything)
     if as_json:
         told = {
@@ -146,6 +154,7 @@ def _tell_script(
     case = Case(origin.scenario, mode, origin.seed, origin.rules)
     observed = observe(case.scenario, mode, case.seed, case.rules, trace=True)
     result = observed.result
+    options.check_shown(case.scenario, result)
     fails = bool(result.row["violations"]) or kind is not None
     tried = newer_modes(case, symptom(result.row, kind)) if fails else []
     story = told(observed, kind or "", most)

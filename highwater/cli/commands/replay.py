@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from highwater.cli import options, outcome
-from highwater.cli.options import Command, evidence_options, run_options
+from highwater.cli.options import Command, evidence_options, partition_option, run_options
 from reports import exits
 from reports.evidence import folder as evidence
 
@@ -28,6 +28,7 @@ REPLAY_VERSION: Final = 1
 @click.option(
     "--all", "everything", is_flag=True, help="history.txt contains all steps, not only those before violations."
 )
+@partition_option
 @evidence_options("seeds")
 @click.pass_obj
 def command(
@@ -57,6 +58,7 @@ def command(
     done = []
     for one, place in zip(modes, places, strict=True):
         observed = observe(origin.scenario, one, number, origin.rules, trace=True)
+        options.check_shown(origin.scenario, observed.result)
         evidence.write(place, origin.scenario, observed.result, past(observed), everything=everything)
         done.append(replay.Replayed(observed.result, place.path, expected.get(one.name)))
     code = exits.worst(replayed.exit_code for replayed in done)

@@ -61,6 +61,7 @@ RUN_VERSION: Final = 1
 @without_option
 @cluster_options
 @strict_option
+@options.partition_option
 @click.option(
     "--last-failed", is_flag=True, help="Run again what was not as expected last time (of SCENARIO, if given)."
 )
@@ -81,6 +82,7 @@ def command(
     without_faults: tuple[str, ...],
     cluster: Cluster,
     strict: bool,
+    partition: str | None,
     last_failed: bool,
     junit_xml: Path | None,
     trace: Path | None,
@@ -108,6 +110,7 @@ def command(
             cluster.files,
             cluster.release,
             strict,
+            partition,
             *single_run.values(),
         )
         if seed is not None or any(own):
@@ -129,6 +132,7 @@ def command(
                 strict=strict,
                 release=cluster.release,
                 without=without_faults,
+                partition=partition,
             )
             for name in names or (None,)
         ]
@@ -186,11 +190,13 @@ class _Job:
         strict: bool,
         release: Release | None = None,
         without: tuple[str, ...] = (),
+        partition: str | None = None,
     ) -> _Job:
         """Read the scenario or recorded run, and check the modes."""
         from scenarios.format import selection
 
         origin = _origin(word, plan, settings, strict=strict, release=release, without=without)
+        origin = replace(origin, scenario=selection.showing(origin.scenario, partition))
         names = mode.split(",") if mode is not None else ()
         own = [origin.mode] if origin.mode is not None else ()
         modes = selection.modes(origin.scenario, names, everyone=all_modes, own=own)
@@ -281,6 +287,7 @@ def _run(ui: Ui, job: _Job, trace: Path | None, page: Path | None, *, shows: boo
     results: list[RunResult] = []
     for one in modes:
         results.append(run(chosen, one, number, rules, trace=trace is not None))
+        options.check_shown(chosen, results[-1])
         _show(ui, chosen, results, trace, shows=shows)
     if page is not None:
         _write_page(ui, page, Case(chosen, modes[0], number, rules))

@@ -47,6 +47,8 @@ def command(
     file = output or Path(f"{run.name(chosen)}.html")
     starts.check_file("--output", file, starts.FILM)
     films = of_cases(cases, kind, None if everything else narrative.SENTENCES, limit)
+    for one in films:
+        options.check_shown(run.scenario, one.observed.result)
     paths.write(file, page(films), starts.FILM)
     for one in films:
         ui.line(next(one.heads))

@@ -150,6 +150,11 @@ def test_answers_to_consumers() -> None:
     world.checker.on_read(made(steps.Read, consumer=1001, epoch=0, other=5, at_us=7))
     world.checker.on_end_offset(made(steps.EndOffset, epoch=0, offset=5, at_us=7))
     assert world.found == FOUND * 2
+    while_it_lacks_one = ", while broker 3 of the ISR [1, 2, 3] has LEO 4"
+    assert [warning.detail for warning in world.history.findings.warnings] == [
+        f"a consumer is shown records below offset 5{while_it_lacks_one}",
+        f"a consumer is told end offset 5{while_it_lacks_one}",
+    ]
 
 
 def test_a_leader_that_begins_with_an_hw_above_a_member() -> None:
