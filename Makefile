@@ -171,7 +171,7 @@ hunt-shrink: venv
 hunt-catalogue: venv
 	$(BIN)/python -m tests.verification.hunt.catalogue
 
-# 5,000 strange command lines, scenario files, plans and stores: some minutes.
+# 5,000 strange command lines, scenario files, plans, stores and metadata logs: some minutes.
 fuzz: venv
 	$(BIN)/python -m tests.verification.hunt.fuzz --cases 5000
 

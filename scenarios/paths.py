@@ -17,7 +17,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from sim.errors import InputError, StorageError, UserError
 
@@ -118,6 +118,20 @@ def told(path: Path) -> Iterator[None]:
 # Files.
 
 
+def regular(path: Path) -> BinaryIO:
+    """Open an outside file; no pipe or device, which may never end.
+
+    Raises:
+        InputError: it is no regular file.
+        OSError: it cannot be opened.
+    """
+    file = os.fdopen(os.open(path, _FILE), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise InputError("it is no regular file")
+    return file
+
+
 def read(path: Path, most: int) -> bytes:
     """Read an outside file that the user named.
 
@@ -126,10 +140,10 @@ def read(path: Path, most: int) -> bytes:
         StorageError: it cannot be read.
     """
     try:
-        with os.fdopen(os.open(path, _FILE), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise InputError("cannot be read: it is no regular file")
+        with regular(path) as file:
             content = file.read(most + 1)
+    except InputError as error:
+        raise InputError(f"cannot be read: {error.problems[0]}") from None
     except OSError as error:
         raise of_os(error, "cannot be read") from None
     except ValueError:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from reports.audit.explanations import Explanation
     from reports.audit.image import Key
+    from reports.audit.notes import Notes
     from reports.audit.records import MetadataBatch, MetadataRecord
     from reports.audit.risks import Risk
     from sim.protocol.modes import Mode
@@ -75,7 +76,8 @@ class Audit:
         happened: see `Happened`.
         histories: by partition; empty unless asked for.
         at_risk: by partition, the first `KEPT` records at which a risk of a loss begins or ends.
-        notes: what is missing in the log.
+        notes: what is missing or strange in the log or text.
+        gaps: those of the notes after which the final state is not known for certain.
         is_moment: whether only one moment is known, by ``kafka-topics.sh --describe``.
         batches: how many were read.
         first_offset: of the first record; -1 for one moment.
@@ -95,24 +97,10 @@ class Audit:
     histories: dict[Key, PartitionHistory] = field(default_factory=dict)
     at_risk: dict[Key, list[RiskBegins]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    gaps: list[str] = field(default_factory=list)
     is_moment: bool = False
     batches: int = 0
     first_offset: int = -1
-
-    def against_restart(self, broker: int) -> dict[Key, list[str]]:
-        """Reasons against a clean restart of a broker, by partition.
-
-        Raises:
-            InputError: the broker is not registered.
-        """
-        if broker not in self.image.brokers:
-            known = ", ".join(map(str, sorted(self.image.brokers)))
-            raise InputError(f"--before-restart {broker}: no such broker is registered; one of: {known or 'none'}")
-        found = {
-            key: risks.restart_reasons(self.image, key, self.facts.get(key), self.rules, broker)
-            for key in sorted(self.image.partitions, key=self.image.order)
-        }
-        return {key: reasons for key, reasons in found.items() if reasons}
 
 
 def audit(
@@ -141,7 +129,6 @@ def audit(
         image, notes = describe.read(paths[0])
         image.static = dict(static or {})
         found = _begun(image, release)
-        found.notes = notes
         found.is_moment = True
     else:
         log = open_log(paths)
@@ -150,10 +137,11 @@ def audit(
         found = _begun(image, release)
         batches = log.read(image.next_offset)
         _read(found, batches, explain=explain, given=release is not None, keep_histories=keep_histories)
-        found.notes, found.batches, found.first_offset = log.notes, log.batches, log.first_offset
+        notes, found.batches, found.first_offset = log.notes, log.batches, log.first_offset
         if not found.batches and not image.partitions:
             raise InputError(f"{paths[0]}: no record of a metadata log in it")
-    _note_unknown(found)
+    _note_unknown(image, notes)
+    found.notes, found.gaps = notes.all, notes.gaps
     for key in sorted(image.partitions, key=image.order):
         if at_risk := risks.risks_of(image, key, found.facts.get(key), found.rules):
             found.risks[key] = at_risk
@@ -220,9 +208,11 @@ def _replay(found: Audit, record: MetadataRecord, batch: MetadataBatch) -> None:
     """Apply a record to the image, and note what it tells about the replicas of its partition."""
     image = found.image
     if not record.is_known or record.type not in (CREATION, CHANGE):
+        is_removal = record.is_known and record.type == "REMOVE_TOPIC_RECORD"
+        removed = image.numbered(record.fields["topicId"]) if is_removal else ()
         image.replay(record)
-        if record.type == "REMOVE_TOPIC_RECORD":
-            found.facts = {key: facts for key, facts in found.facts.items() if key in image.partitions}
+        for key in removed:
+            found.facts.pop(key, None)
         return
     key = record.fields["topicId"], record.fields["partitionId"]
     old = image.partitions.get(key)
@@ -295,11 +285,11 @@ CONTROLLER_BUGS: Final = (
 """Rules of the controller whose historical values are known bugs."""
 
 
-def _note_unknown(found: Audit) -> None:
-    for (kind, version), count in sorted(found.image.counts.items()):
+def _note_unknown(image: ClusterImage, notes: Notes) -> None:
+    for (kind, version), count in sorted(image.counts.items()):
         is_ = ("is", "was") if count == 1 else ("are", "were")
         records = counted(count, "record")
-        found.notes.append(f"{records} of {kind}, version {version}, {is_[0]} not modelled and {is_[1]} not applied")
+        notes.gap(f"{records} of {kind}, version {version}, {is_[0]} not modelled and {is_[1]} not applied")
 
 
 def recognised_release(image: ClusterImage) -> str:

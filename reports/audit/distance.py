@@ -24,6 +24,8 @@ MOST_EVENTS: Final = 4
 """Longest story that is looked for, without `--most-events`."""
 MOST_ASKED: Final = 40_000
 """Most events that the controller functions handle for one search; some seconds."""
+USUAL_REPLICAS: Final = 5
+"""Replicas, and spare brokers, up to which a search may handle that many."""
 
 Costs = tuple[int, int]
 
@@ -142,6 +144,7 @@ class _Search:
         self._model = Model(settings)
         self._most_events = most_events
         self._most_asked = most_asked
+        self._left = most_asked
         self._labels: dict[Situation, list[Costs]] = {}
         self._queue: list[tuple[int, int, int, Situation]] = []
         self._came: dict[tuple[Situation, Costs], tuple[Situation, Costs, Step] | None] = {}
@@ -150,15 +153,21 @@ class _Search:
 
     def run(self, start: Situation) -> Distance:
         start = self._model.after_acknowledgement(start)
+        # An event takes longer with more replicas.
+        self._left = self._most_asked * USUAL_REPLICAS // max(USUAL_REPLICAS, len(start.replicas))
         self._push(start, (0, 0), None)
         within = self._most_events
         while self._queue:
             events, unclean, _, situation = heapq.heappop(self._queue)
-            if self._model.asked >= self._most_asked:
+            self._expand(situation, (unclean, events - unclean))
+            if self._is_over:
                 within = events - 1
                 break
-            self._expand(situation, (unclean, events - unclean))
         return Distance(_sorted(self._loss), _sorted(self._leaderless), within)
+
+    @property
+    def _is_over(self) -> bool:
+        return self._model.asked >= self._left
 
     def _expand(self, situation: Situation, costs: Costs) -> None:
         if costs not in self._labels[situation]:
@@ -172,6 +181,8 @@ class _Search:
             total = costs[0] + step.costs[0], costs[1] + step.costs[1]
             if sum(total) <= self._most_events and not _is_beaten(self._loss, total):
                 self._push(after, total, (situation, costs, step))
+            if self._is_over:
+                return
 
     def _push(self, situation: Situation, costs: Costs, came: tuple[Situation, Costs, Step] | None) -> None:
         labels = self._labels.setdefault(situation, [])

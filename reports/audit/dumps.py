@@ -2,65 +2,33 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import json
-import lzma
 import re
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from reports.audit.records import CorruptRecordError, MetadataBatch, from_json
+from reports.audit.files import lines, shortened
+from reports.audit.notes import Notes
+from reports.audit.records import CorruptRecordError, MetadataBatch, MetadataRecord, from_json
+from scenarios import paths
 from sim.errors import InputError, StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-_BATCH: Final = re.compile(
-    r"baseOffset: (?P<base>\d+) lastOffset: (?P<last>\d+) count: (?P<count>\d+).*"
-    r" partitionLeaderEpoch: (?P<epoch>-?\d+).* isControl: (?P<control>true|false)"
-    r".* CreateTime: (?P<time>-?\d+).* compresscodec: (?P<codec>\w+)(?:.* isvalid: (?P<valid>true|false))?"
-)
-_RECORD: Final = re.compile(r"\| (?:offset: (?P<offset>\d+) .*?)?payload: (?P<payload>\{.*)")
-_UNREADABLE: Final = re.compile(r"\| .*Error at (?P<offset>\d+), skipping")
-_SNAPSHOT: Final = re.compile(r"Snapshot end offset: (\d+)")
+_BEGIN: Final = "baseOffset:"
+_HEADER_MOST: Final = 2_000
+"""Characters of the line of a batch that are read: twice what Kafka prints."""
+_INT64_MAX: Final = (1 << 63) - 1
+_RECORD: Final = re.compile(r"\| (?:offset: (?P<offset>\d{1,19}) )?")
+_PAYLOAD: Final = "payload: {"
+_UNREADABLE: Final = re.compile(r"Error at (?P<offset>\d{1,19}), skipping")
+_SNAPSHOT: Final = re.compile(r"Snapshot end offset: (\d{1,18})")
 _BEGINS: Final = "Dumping "
 _BOOTSTRAP: Final = "KRaft bootstrap snapshot"
 NO_SNAPSHOT: Final = -1
 """Of the batches of a segment."""
 _NOT_READ: Final = -2
 """Of the batches of ``bootstrap.checkpoint``, which are no part of the log."""
-_PACKED: Final[dict[bytes, Callable[[Path], Any]]] = {
-    b"\x1f\x8b": gzip.GzipFile,
-    b"BZh": bz2.BZ2File,
-    b"\xfd7zXZ": lzma.LZMAFile,
-}
-"""First bytes of a compressed file -> its reader."""
-
-
-LONGEST: Final = 1 << 24
-"""Bytes of a line, of which Kafka's tools write at most some thousand."""
-
-
-def opened(path: Path) -> IO[bytes]:
-    """Open a text file that may be compressed with gzip, bzip2 or xz."""
-    with path.open("rb") as file:
-        first = file.read(6)
-    return next((unpack(path) for magic, unpack in _PACKED.items() if first.startswith(magic)), None) or path.open("rb")
-
-
-def lines(path: Path, file: IO[bytes]) -> Iterator[tuple[int, str]]:
-    """The numbered lines of an open text file.
-
-    Raises:
-        InputError: a line is too long for text.
-    """
-    number = 0
-    while raw := file.readline(LONGEST):
-        number += 1
-        if len(raw) == LONGEST:
-            raise InputError(f"{path}, line {number}: longer than {LONGEST:,} bytes; this is no text")
-        yield number, raw.decode(errors="replace").rstrip("\r\n")
 
 
 def parts(path: Path) -> tuple[int | None, list[int]]:
@@ -73,18 +41,14 @@ def parts(path: Path) -> tuple[int | None, list[int]]:
     first: int | None = None
     snapshots: set[int] = set()
     section = NO_SNAPSHOT
-    try:
-        with opened(path) as file:
-            for _, line in lines(path, file):
-                if line.startswith(("| ", "baseOffset:")):
-                    if section == NO_SNAPSHOT and first is None and (found := _BATCH.match(line)):
-                        first = int(found["base"])
-                else:
-                    section = _section(line, section)
-                    if section >= 0:
-                        snapshots.add(section)
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        raise StorageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    for number, line in lines(path):
+        if line.startswith(("| ", _BEGIN)):
+            if section == NO_SNAPSHOT and first is None and line.startswith(_BEGIN):
+                first = _batch(path, number, line).base_offset
+        else:
+            section = _section(line, section)
+            if section >= 0:
+                snapshots.add(section)
     return first, sorted(snapshots)
 
 
@@ -98,7 +62,7 @@ def _section(line: str, before: int) -> int:
     return int(found[1]) if found else before
 
 
-def read_dump(path: Path, notes: list[str], snapshot: int = NO_SNAPSHOT) -> Iterator[MetadataBatch]:
+def read_dump(path: Path, notes: Notes, snapshot: int = NO_SNAPSHOT) -> Iterator[MetadataBatch]:
     """Read the batches of a dump's segments, or of one of its snapshots. Lines that are missing in a batch are reported
     in `notes`.
 
@@ -109,46 +73,73 @@ def read_dump(path: Path, notes: list[str], snapshot: int = NO_SNAPSHOT) -> Iter
     batch: MetadataBatch | None = None
     expected = 0
     section = NO_SNAPSHOT
-    try:
-        with opened(path) as file:
-            for number, line in lines(path, file):
-                if not line.startswith(("| ", "baseOffset:")):
-                    section = _section(line, section)
-                elif section != snapshot:
-                    continue
-                elif found := _BATCH.match(line):
-                    yield from _complete(path, batch, expected, notes)
-                    if found["codec"].lower() != "none":
-                        raise InputError(
-                            f"{path}, line {number}: the batch is compressed ({found['codec']}); "
-                            "Kafka does not compress its metadata log"
-                        )
-                    if found["valid"] == "false":
-                        raise StorageError(f"{path}, line {number}: the batch is corrupt, says Kafka (isvalid: false)")
-                    base = int(found["base"])
-                    batch = MetadataBatch(base, int(found["last"]) + 1, int(found["time"]), int(found["epoch"]), [])
-                    expected = 0 if found["control"] == "true" else int(found["count"])
-                elif batch is not None and expected and (said := _RECORD.match(line)):
-                    offset = int(said["offset"] or batch.base_offset + len(batch.records))
-                    batch.records.append(_record(path, number, offset, said["payload"]))
-                elif unread := _UNREADABLE.match(line):
-                    notes.append(f"{path}: Kafka could not decode record {unread['offset']}")
-        yield from _complete(path, batch, expected, notes)
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        raise StorageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    for number, line in lines(path):
+        if not line.startswith(("| ", _BEGIN)):
+            section = _section(line, section)
+        elif section != snapshot:
+            continue
+        elif line.startswith(_BEGIN):
+            yield from _complete(path, batch, expected, notes)
+            batch = _batch(path, number, line)
+            expected = 0 if batch.is_control else batch.next_offset - batch.base_offset
+        elif batch is not None and expected and (at := line.find(_PAYLOAD)) >= 0:
+            if len(batch.records) == expected:
+                raise InputError(f"{path}, line {number}: the batch at offset {batch.base_offset} has no more records")
+            named = _RECORD.match(line)
+            offset = int((named and named["offset"]) or batch.base_offset + len(batch.records))
+            batch.records.append(_record(path, number, offset, line[at + len(_PAYLOAD) - 1 :]))
+        elif unread := _UNREADABLE.search(line):
+            notes.gap(f"{path}: Kafka could not decode record {unread['offset']}")
+    yield from _complete(path, batch, expected, notes)
 
 
-def _record(path: Path, number: int, offset: int, payload: str) -> Any:
+def _batch(path: Path, number: int, line: str) -> MetadataBatch:
+    """The batch that a line begins, without its records.
+
+    Raises:
+        InputError: it is no line of a batch that Kafka prints, or the batch is compressed.
+        StorageError: Kafka found it corrupt.
+    """
+    where = f"{path}, line {number}"
+    words = line[:_HEADER_MOST].split(" ")
+    fields = dict(zip(words[::2], words[1::2], strict=False))
+    base, last, count, epoch, time_ms = (
+        _int64(where, fields, name)
+        for name in ("baseOffset:", "lastOffset:", "count:", "partitionLeaderEpoch:", "CreateTime:")
+    )
+    codec = fields.get("compresscodec:", "none")
+    if codec.lower() != "none":
+        raise InputError(
+            f"{where}: the batch is compressed ({shortened(codec)}); Kafka does not compress its metadata log"
+        )
+    if fields.get("isvalid:") == "false":
+        raise StorageError(f"{where}: the batch is corrupt, says Kafka (isvalid: false)")
+    if base < 0 or count != last - base + 1 or count < 1:
+        raise StorageError(f"{where}: the batch is corrupt: {count} records from offset {base} to {last}")
+    return MetadataBatch(base, last + 1, time_ms, epoch, [], is_control=fields.get("isControl:") == "true")
+
+
+def _int64(where: str, fields: Mapping[str, str], name: str) -> int:
+    text = fields.get(name, "")
+    if not text.removeprefix("-").isascii() or not text.removeprefix("-").isdigit() or len(text) > 20:
+        raise InputError(f"{where}: {name} {shortened(text)} is no number: this is no batch that Kafka prints")
+    found = int(text)
+    if abs(found) > _INT64_MAX:
+        raise InputError(f"{where}: {name} {text} is beyond 64 bits")
+    return found
+
+
+def _record(path: Path, number: int, offset: int, payload: str) -> MetadataRecord:
     try:
-        return from_json(offset, json.loads(payload))
-    except (ValueError, CorruptRecordError, AttributeError) as error:
+        return from_json(offset, paths.parse_json(payload.encode()))
+    except (CorruptRecordError, InputError) as error:
         raise InputError(f"{path}, line {number}: no metadata record: {error}") from None
 
 
-def _complete(path: Path, batch: MetadataBatch | None, expected: int, notes: list[str]) -> Iterator[MetadataBatch]:
+def _complete(path: Path, batch: MetadataBatch | None, expected: int, notes: Notes) -> Iterator[MetadataBatch]:
     if batch is None:
         return
     if len(batch.records) < expected:
         missing = expected - len(batch.records)
-        notes.append(f"{path}: {missing} of {expected} records of the batch at offset {batch.base_offset} are missing")
+        notes.gap(f"{path}: {missing} of {expected} records of the batch at offset {batch.base_offset} are missing")
     yield batch

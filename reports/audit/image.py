@@ -7,6 +7,7 @@ settings, and with log directories by id. Of the configuration, only the modelle
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import count, takewhile
 from typing import TYPE_CHECKING, Final
 
 from reports.audit.records import LEADER_UNCHANGED
@@ -143,6 +144,10 @@ class ClusterImage:
         """The partitions of a topic; of all topics if the name is empty."""
         return (key for key in self.partitions if name in ("", self.topics.get(key[0])))
 
+    def numbered(self, topic: str) -> list[Key]:
+        """The partitions of a topic id, which Kafka numbers from 0 on."""
+        return list(takewhile(self.partitions.__contains__, ((topic, number) for number in count())))
+
     def setting(self, key: Key, name: str) -> str | None:
         """A setting of a partition's topic, of the cluster, or of the server properties; None if none sets it.
 
@@ -210,7 +215,7 @@ class ClusterImage:
     def _remove_topic(self, fields: Fields, _: int) -> None:
         topic = fields["topicId"]
         self.settings.pop((TOPIC, self.topics.pop(topic, "")), None)
-        for key in [key for key in self.partitions if key[0] == topic]:
+        for key in self.numbered(topic):
             del self.partitions[key]
 
     def _partition(self, fields: Fields, offset: int) -> None:

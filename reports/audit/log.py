@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from reports.audit import dumps, segments
 from reports.audit.image import ClusterImage
+from reports.audit.notes import Notes
+from scenarios.paths import read
 from sim.errors import InputError, StorageError
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 LOG: Final = "__cluster_metadata-0"
 """Name of the folder of a metadata log, in a broker's or controller's log directory."""
 _META: Final = "meta.properties"
+_META_MOST: Final = 1 << 16
+"""Bytes of such a file."""
 _UNKNOWN: Final = -1
 """Offset of a record that only a snapshot holds."""
 _CLUSTER_ID: Final = re.compile(r"^cluster\.id=(\S+)", re.MULTILINE)
@@ -33,7 +37,7 @@ class MetadataLog:
         snapshots: files that state all that holds before the first segment, in the order in which they are read.
         files: segments, or dumps, in order of their offsets.
         dumped: instead of `snapshots`, a dump and the offset after the snapshot that it has.
-        notes: sentences about what is missing or strange.
+        notes: what is missing or strange.
         first_offset: of the first record of `files`; before it only the state is known, not how it came about.
         batches: how many were read.
     """
@@ -41,7 +45,7 @@ class MetadataLog:
     files: list[Path]
     snapshots: list[Path] = field(default_factory=list)
     dumped: tuple[Path, int] | None = None
-    notes: list[str] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
     first_offset: int = -1
     batches: int = 0
 
@@ -58,7 +62,7 @@ class MetadataLog:
                     image.replay(record._replace(offset=_UNKNOWN))
             image.next_offset = offset
         if self.files and image.partitions:
-            self.notes.append(
+            self.notes.note(
                 f"history begins at the snapshot before record {image.next_offset}: which replicas had left the "
                 "assignment, or had fallen behind, is unknown"
             )
@@ -77,7 +81,7 @@ class MetadataLog:
                 if batch.next_offset <= next_offset:
                     continue  # In the snapshot, or twice among the files.
                 if batch.controller_epoch < controller_epoch:
-                    self.notes.append(
+                    self.notes.gap(
                         f"{path}: at record {batch.base_offset} the controller epoch goes back from {controller_epoch} "
                         f"to {batch.controller_epoch}: these are parts of different logs"
                     )
@@ -85,7 +89,7 @@ class MetadataLog:
                 if self.first_offset < 0:
                     self.first_offset = batch.base_offset
                 if batch.base_offset > next_offset and self.batches + bool(self.snapshots) + next_offset:
-                    self.notes.append(
+                    self.notes.gap(
                         f"{path}: records {next_offset} to {batch.base_offset - 1} are missing; "
                         "what follows is applied to the state before them"
                     )
@@ -127,8 +131,8 @@ def _refuse_mixture(files: Sequence[Path]) -> None:
     of: dict[str, Path] = {}
     for file in files:
         for folder in file.absolute().parents[:2]:
-            with suppress(OSError):
-                if found := _CLUSTER_ID.search((folder / _META).read_text(encoding="utf-8", errors="replace")):
+            with suppress(InputError, StorageError):
+                if found := _CLUSTER_ID.search(read(folder / _META, _META_MOST).decode(errors="replace")):
                     of.setdefault(found[1], file)
                     break
     if len(of) > 1:
@@ -145,27 +149,27 @@ def _of_folder(folder: Path) -> MetadataLog:
         raise InputError(f"{folder}: {_what_instead(folder)}")
     if folder.name != LOG and not _is_metadata(files or snapshots):
         raise InputError(f"{folder}: this is the log of another topic; a metadata log is in a folder {LOG}")
-    log = MetadataLog(files, notes=[])
+    log = MetadataLog(files)
     log.snapshots = _needed(files, snapshots, log.notes)
     return log
 
 
-def _needed(files: list[Path], snapshots: list[Path], notes: list[str]) -> list[Path]:
+def _needed(files: list[Path], snapshots: list[Path], notes: Notes) -> list[Path]:
     chosen = _chosen(_offset(files[0]) if files else None, [(_offset(path), path) for path in snapshots], notes)
     return [] if chosen is None else [chosen[1]]
 
 
-def _chosen(first: int | None, snapshots: list[tuple[int, Path]], notes: list[str]) -> tuple[int, Path] | None:
+def _chosen(first: int | None, snapshots: list[tuple[int, Path]], notes: Notes) -> tuple[int, Path] | None:
     """The snapshot from which the segments go on, by its offset: the oldest one that joins up with them."""
     if first is None:
         if snapshots:
-            notes.append("there are no segments: only the state of the newest snapshot is known")
+            notes.gap("there are no segments: only the state of the newest snapshot is known")
         return max(snapshots, default=None)
     if first == 0:
         return min((one for one in snapshots if one[0] == 0), default=None)
     joining = [one for one in snapshots if one[0] >= first]
     if not joining:
-        notes.append(f"no snapshot holds the state before record {first}, the first one: it is unknown")
+        notes.gap(f"no snapshot holds the state before record {first}, the first one: it is unknown")
     return min(joining, default=None)
 
 
@@ -196,7 +200,7 @@ def _of_files(paths: list[Path]) -> MetadataLog:
     return log
 
 
-def _batches(path: Path, notes: list[str]) -> Iterator[MetadataBatch]:
+def _batches(path: Path, notes: Notes) -> Iterator[MetadataBatch]:
     return segments.read_batches(path) if segments.SEGMENT.fullmatch(path.name) else dumps.read_dump(path, notes)
 
 

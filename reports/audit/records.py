@@ -8,9 +8,14 @@ other types, and newer versions of these, are counted by name and never guessed.
 from __future__ import annotations
 
 import base64
+import re
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from reports.audit.files import shortened
+from sim.protocol.kraft.metadata import MIN_ISR
+from sim.protocol.kraft.replication_control_manager import UNCLEAN_ELECTION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,6 +54,7 @@ class MetadataBatch:
         time_ms: when the controller appended it; -1 if the source does not say.
         controller_epoch: epoch of the active controller; -1 if the source does not say.
         records: its metadata records; none in control batches.
+        is_control: whether it is a control batch, as at the election of a controller.
     """
 
     base_offset: int
@@ -56,6 +62,7 @@ class MetadataBatch:
     time_ms: int
     controller_epoch: int
     records: list[MetadataRecord]
+    is_control: bool = False
 
 
 class CorruptRecordError(ValueError):
@@ -296,7 +303,7 @@ def decode(offset: int, data: bytes) -> MetadataRecord:
         return MetadataRecord(offset, OTHERS.get(number, f"type {number}"), version, {}, number in OTHERS)
     if version > schema.newest:
         return MetadataRecord(offset, schema.type, version, {}, is_known=False)
-    return MetadataRecord(offset, schema.type, version, _fields(cursor, schema, version))
+    return MetadataRecord(offset, schema.type, version, _checked(offset, schema, _fields(cursor, schema, version)))
 
 
 def _fields(cursor: Cursor, schema: _Schema, version: int) -> Fields:
@@ -325,7 +332,9 @@ def from_json(offset: int, payload: Mapping[str, Any]) -> MetadataRecord:
     Raises:
         CorruptRecordError: a field that every version has is missing.
     """
-    kind, version, data = str(payload.get("type")), int(payload.get("version", 0)), payload.get("data") or {}
+    kind, version, data = payload.get("type"), payload.get("version", 0), payload.get("data") or {}
+    if not isinstance(kind, str) or not _is_int(version, 16) or version < 0 or not isinstance(data, dict):
+        raise CorruptRecordError(f"record {offset} has no type, version and data")
     schema = BY_TYPE.get(kind)
     if schema is None or version > schema.newest:
         return MetadataRecord(offset, kind, version, {}, schema is None and kind in OTHERS.values())
@@ -335,4 +344,67 @@ def from_json(offset: int, payload: Mapping[str, Any]) -> MetadataRecord:
     ]
     if missing:
         raise CorruptRecordError(f"record {offset} has no field {missing[0]}")
-    return MetadataRecord(offset, kind, version, fields)
+    return MetadataRecord(offset, kind, version, _checked(offset, schema, fields))
+
+
+# Limits, the same for each form of a log.
+
+MEMBERS_MOST: Final = 250
+"""Replicas of a partition, or log directories of a broker. Checks compare each with each."""
+_UUID: Final = re.compile(r"[\w-]{22}", re.ASCII)
+_NULLABLE: Final = ("rack", "value")
+"""Fields of all versions that may be null."""
+
+
+def _is_int(value: object, bits: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -(1 << bits - 1) <= value < 1 << bits - 1
+
+
+def _is_list(value: object, is_member: Callable[[object], bool]) -> bool:
+    return isinstance(value, list) and len(value) <= MEMBERS_MOST and all(map(is_member, value))
+
+
+_IS: Final[Mapping[str, Callable[[object], bool]]] = {
+    "bool": lambda value: isinstance(value, bool),
+    "int8": lambda value: _is_int(value, 8),
+    "int16": lambda value: _is_int(value, 16),
+    "int32": lambda value: _is_int(value, 32),
+    "int64": lambda value: _is_int(value, 64),
+    "string": lambda value: isinstance(value, str),
+    "uuid": lambda value: isinstance(value, str) and _UUID.fullmatch(value) is not None,
+    "[]int32": lambda value: _is_list(value, _IS["int32"]),
+    "[]uuid": lambda value: _is_list(value, _IS["uuid"]),
+    "[]end_point": lambda value: isinstance(value, list),
+    "[]feature": lambda value: isinstance(value, list),
+}
+"""Type of a field -> whether a value is of it."""
+
+
+def _checked(offset: int, schema: _Schema, fields: Fields) -> Fields:
+    """The fields of a record.
+
+    Raises:
+        CorruptRecordError: one of them is of another type, or no Kafka writes such a value.
+    """
+    for field in schema.fields:
+        value = fields[field.name]
+        absent = value is None and (field.default is None and (field.tag is not None or field.since > 0))
+        if not absent and not (value is None and field.name in _NULLABLE) and not _IS[field.type](value):
+            most = f", or more than {MEMBERS_MOST:,}" if isinstance(value, list) else ""
+            raise CorruptRecordError(f"record {offset}: {field.name} = {shortened(value)} is no {field.type}{most}")
+    if "replicas" in fields and fields["replicas"] is not None and not fields["replicas"]:
+        raise CorruptRecordError(f"record {offset} has no replicas")
+    if (
+        schema.type == "CONFIG_RECORD"
+        and fields["value"] is not None
+        and not is_setting(fields["name"], fields["value"])
+    ):
+        raise CorruptRecordError(f"record {offset}: {fields['name']} = {shortened(fields['value'])} is no value of it")
+    return fields
+
+
+def is_setting(key: str, value: str) -> bool:
+    """Whether a text is a value of a key, if an audit uses the key."""
+    if key == MIN_ISR:
+        return value.isascii() and value.isdigit() and len(value) <= 10 and 0 < int(value) < 1 << 31
+    return key != UNCLEAN_ELECTION or value in ("true", "false")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports.audit.audit import AUDIT_VERSION, anonymous
 from reports.audit.controller import listed
+from reports.audit.restart import told as told_cause
 from reports.audit.risks import ORDER, Severity
 from sim.plurals import counted
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from reports.audit.distance import Distance, Nearest
     from reports.audit.explanations import Explanation
     from reports.audit.image import Key, PartitionState
+    from reports.audit.restart import Restart
     from reports.audit.situations import Story
 
 SEVERITIES: Final = {
@@ -28,6 +30,7 @@ SEVERITIES: Final = {
 }
 """Severity -> words of its heading."""
 
+_YEAR_10000_MS: Final = 253_402_300_800_000
 NOTHING_LOST: Final = "The brokers' logs show no loss of committed records"
 
 
@@ -50,8 +53,8 @@ class Named:
 
 def when(time_ms: int) -> str:
     """A time stamp for readers."""
-    if time_ms < 0:
-        return "-"
+    if not 0 <= time_ms < _YEAR_10000_MS:
+        return "-" if time_ms < 0 else f"{time_ms} ms"
     return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
@@ -79,12 +82,45 @@ def summary(audit: Audit) -> list[str]:
     return lines
 
 
-def restart_answer(audit: Audit, broker: int, reasons: Mapping[Key, Sequence[str]]) -> str:
-    """Whether a broker can be restarted, in one sentence."""
-    if not audit.image.is_active(broker):
-        return f"Broker {broker} is down, fenced or shutting down already: a start harms nothing"
-    no = f"No: {len(reasons)} of {counted(len(audit.image.partitions), 'partition')}"
-    return f"Can broker {broker} be restarted now? {no if reasons else 'Yes'}"
+def restart_answer(audit: Audit, found: Restart) -> str:
+    """Whether a broker can be restarted, in one sentence that names what it is about."""
+    image = audit.image
+    source = "text" if audit.is_moment else "log"
+    scope = (
+        f"{counted(len(image.partitions), 'partition')} of the {counted(len(image.topics), 'topic')} in this {source}"
+    )
+    if not found.is_active and audit.is_moment:
+        return (
+            f"Broker {found.broker} leads nothing and is in no ISR, in the {scope}: it is down or lags behind, and a "
+            "restart harms nothing"
+        )
+    if not found.is_active:
+        return f"Broker {found.broker} is down, fenced or shutting down already: a start harms nothing"
+    question = f"Can broker {found.broker} be restarted now?"
+    if found.reasons:
+        return f"{question} No: {len(found.reasons)} of the {scope}"
+    return f"{question} Yes, as far as the {scope} show ({found.replicas} with a replica on it)"
+
+
+def restart_causes(found: Restart, name: Named) -> list[dict[str, Any]]:
+    """What speaks against a restart, by cause."""
+    causes = []
+    for (cause, brokers), keys in found.by_cause().items():
+        text, advice = told_cause(cause, brokers, len(keys), found.broker)
+        partitions = [name(key) for key in keys]
+        causes.append(
+            {"cause": cause, "brokers": list(brokers), "text": text, "advice": advice, "partitions": partitions}
+        )
+    return causes
+
+
+def _restart(found: Restart, name: Named) -> dict[str, Any]:
+    return {
+        "broker": found.broker,
+        "replicas": found.replicas,
+        "causes": restart_causes(found, name),
+        "reasons": {name(key): [one.text for one in reasons] for key, reasons in found.reasons.items()},
+    }
 
 
 def risk_rows(audit: Audit, severity: Severity, name: Named) -> list[tuple[str, str, str, str, str]]:
@@ -269,8 +305,7 @@ def _shown(state: PartitionState, field: str) -> str:
 def as_json(
     audit: Audit,
     name: Named,
-    broker: int | None,
-    reasons: dict[Key, list[str]],
+    restart: Restart | None,
     distances: Mapping[Key, tuple[Distance, Nearest | None]],
     logs: BrokerLogs | None,
 ) -> dict[str, Any]:
@@ -321,9 +356,7 @@ def as_json(
             "lost": _rows(("partition", "offsets", "time", "text"), iter(lost_rows(logs, name))),
             "high_watermarks": {name.of_name(one): hw for one, hw in sorted(logs.high_watermarks.items())},
         },
-        "before_restart": None
-        if broker is None
-        else {"broker": broker, "reasons": {name(key): texts for key, texts in reasons.items()}},
+        "before_restart": None if restart is None else _restart(restart, name),
     }
 
 

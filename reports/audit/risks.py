@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from reports.audit.controller import listed, outcome, shut_down
+from reports.audit.controller import listed
 from reports.audit.facts import ReplicaFacts
 from reports.audit.records import NO_LEADER
 from sim.plurals import counted
@@ -270,32 +270,3 @@ CHECKS: Final[tuple[Callable[[View], Iterable[Risk]], ...]] = (
     _reassignment,
     _small_isr,
 )
-
-
-def restart_reasons(image: ClusterImage, key: Key, facts: ReplicaFacts | None, rules: Rules, broker: int) -> list[str]:
-    """Reasons against a clean restart of a broker now, as far as this partition is concerned; empty: none."""
-    state = image.partitions[key]
-    if broker not in (*state.replicas, state.leader) or not image.is_active(broker):
-        return []  # What is down already is only started.
-    known = facts or ReplicaFacts()
-    states = outcome(image, key, state, rules, shut_down(broker))
-    after = states[0] if states else state
-    reasons = []
-    leader = after.leader
-    if leader == NO_LEADER and state.leader != NO_LEADER:
-        reasons.append("it would have no leader until the broker is back")
-    if leader not in (NO_LEADER, state.leader) and leader in known.emptied:
-        reasons.append(
-            f"broker {leader} would be elected, whose log is deleted or old, as it left the assignment: loss"
-        )
-    elif leader not in (NO_LEADER, state.leader) and leader in known.behind:
-        reasons.append(f"broker {leader} would be elected, which may lack acknowledged records: loss")
-    elif leader not in (NO_LEADER, state.leader) and leader not in state.isr:
-        reasons.append(f"broker {leader} would be elected from outside the ISR")
-    remaining = [other for other in after.isr if other != broker]
-    min_isr = image.min_isr(key)
-    if broker in state.isr and len(remaining) < min_isr <= len(state.isr):
-        reasons.append(f"its ISR would have {counted(len(remaining), 'member')}, below min.insync.replicas {min_isr}")
-    if broker not in state.isr and broker in state.adding:
-        reasons.append("the broker is being added by a reassignment")
-    return reasons

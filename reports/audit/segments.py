@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from google_crc32c import value as crc32c
 
-from reports.audit.records import CorruptRecordError, Cursor, MetadataBatch, decode
+from reports.audit.files import opened
+from reports.audit.records import CorruptRecordError, Cursor, MetadataBatch, MetadataRecord, decode
 from sim.errors import InputError, StorageError
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ sequence, number of records."""
 _MAGIC: Final = 2
 _CHECKED: Final = 9
 """The checksum, CRC-32C, covers a batch from this byte of `_HEADER` on: its attributes and all after."""
-_LARGEST: Final = 1 << 30
+_LARGEST: Final = 1 << 24
+"""Bytes of a batch, of which Kafka's controllers write 8 MB at most. Kafka: KafkaRaftClient#MAX_BATCH_SIZE_BYTES."""
+_OFFSET_MAX: Final = (1 << 63) - 2
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 _CONTROL: Final = 0x20
 _CODEC: Final = 0x07
@@ -43,22 +46,19 @@ def read_batches(path: Path) -> Iterator[MetadataBatch]:
         InputError: this is no metadata log.
         StorageError: the file cannot be read, or a batch in it is corrupt.
     """
-    try:
-        with path.open("rb") as file:
-            position = 0
-            while len(overhead := file.read(_OVERHEAD.size)) == _OVERHEAD.size:
-                base_offset, length = _OVERHEAD.unpack(overhead)
-                if length == 0 and base_offset == 0:
-                    return  # The unused end of a preallocated file.
-                if not _HEADER.size <= length <= _LARGEST or base_offset < 0:
-                    raise StorageError(f"{path}: no batch of records at byte {position}")
-                data = file.read(length)
-                if len(data) < length:
-                    return
-                yield _batch(path, base_offset, data)
-                position += _OVERHEAD.size + length
-    except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}") from None
+    with opened(path) as file:
+        position = 0
+        while len(overhead := file.read(_OVERHEAD.size)) == _OVERHEAD.size:
+            base_offset, length = _OVERHEAD.unpack(overhead)
+            if length == 0 and base_offset == 0:
+                return  # The unused end of a preallocated file.
+            if not _HEADER.size <= length <= _LARGEST or base_offset < 0:
+                raise StorageError(f"{path}: no batch of records at byte {position}")
+            data = file.read(length)
+            if len(data) < length:
+                return
+            yield _batch(path, base_offset, data)
+            position += _OVERHEAD.size + length
 
 
 def _batch(path: Path, base_offset: int, data: bytes) -> MetadataBatch:
@@ -68,27 +68,31 @@ def _batch(path: Path, base_offset: int, data: bytes) -> MetadataBatch:
         raise InputError(f"{where} has format {magic}; metadata logs have format {_MAGIC}")
     if crc32c(data[_CHECKED:]) != checksum:
         raise StorageError(f"{where} is corrupt: its checksum is not that of its bytes")
-    if count != last_delta + 1:
+    if count != last_delta + 1 or count < 1 or base_offset + last_delta > _OFFSET_MAX:
         raise StorageError(f"{where} is corrupt: {count} records up to offset {base_offset + last_delta}")
     if attributes & _CODEC:
         codec = _CODECS[attributes & _CODEC] if attributes & _CODEC < len(_CODECS) else "an unknown codec"
         raise InputError(f"{where} is compressed ({codec}); Kafka does not compress its metadata log")
-    batch = MetadataBatch(base_offset, base_offset + last_delta + 1, first_ms, epoch, [])
-    if attributes & _CONTROL:
+    is_control = bool(attributes & _CONTROL)
+    batch = MetadataBatch(base_offset, base_offset + last_delta + 1, first_ms, epoch, [], is_control)
+    if is_control:
         return batch
     cursor = Cursor(data, _HEADER.size)
     try:
-        for _ in range(count):
-            end = cursor.zigzag()
-            end += cursor.at
-            cursor.take(1)
-            cursor.zigzag()
-            delta = cursor.zigzag()
-            cursor.take(max(cursor.zigzag(), 0))
-            value = cursor.take(max(cursor.zigzag(), 0))
-            batch.records.append(decode(base_offset + delta, value))
-            cursor.at = end
+        for number in range(count):
+            batch.records.append(_record(cursor, base_offset, number))
     except (CorruptRecordError, struct.error) as error:
         problem = f"{where} holds no metadata records: {error}"
         raise InputError(problem) if base_offset == 0 else StorageError(problem) from None
     return batch
+
+
+def _record(cursor: Cursor, base_offset: int, number: int) -> MetadataRecord:
+    """The next record of a batch; raises CorruptRecordError."""
+    record = Cursor(cursor.take(cursor.zigzag()))
+    record.take(1)
+    record.zigzag()
+    if (delta := record.zigzag()) != number:
+        raise CorruptRecordError(f"record {base_offset + number} has offset {base_offset + delta}")
+    record.take(max(record.zigzag(), 0))
+    return decode(base_offset + number, record.take(max(record.zigzag(), 0)))

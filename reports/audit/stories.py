@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports.audit.image import PartitionState
 from reports.audit.situations import Kind, Machine, Model, Replica, Situation, Step, canonical, renamed
+from reports.formatting import plain
 from scenarios.shrinking.script_export import pairs
 from sim.history.steps import ACK, FOLLOW, SESSION_END, SHUTDOWN, UNFENCED
 
@@ -67,7 +68,7 @@ def scenario(name: str, approach: Approach, story: Story, settings: Settings, mo
     head = {
         "schema": 1,
         "name": name,
-        "title": f"{about}: {'a loss' if loses else 'no leader'} after {len(told)} events",
+        "title": f"{' '.join(plain(about).split())}: {'a loss' if loses else 'no leader'} after {len(told)} events",
         "description": f"Brokers of the cluster and of this scenario: {names}. Events: {'; '.join(told)}.",
         "brokers.count": len(start.replicas),
         "control": "real",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from reports.audit.broker_logs import BrokerLogs
     from reports.audit.distance import AuditDistances, Distance, Nearest
     from reports.audit.image import Key
+    from reports.audit.restart import Restart
     from reports.audit.results import Named
 
 SHOWN: Final = 20
@@ -44,7 +45,7 @@ Measured = dict["Key", tuple["Distance", "Nearest | None"]]
     "broker",
     metavar="BROKER",
     type=click.IntRange(0),
-    help="Whether this broker can be restarted now. Exit 1: no.",
+    help="Whether this broker can be restarted now. Exit 1: no. Exit 2: what is given does not suffice.",
 )
 @click.option(
     "--broker-log",
@@ -110,11 +111,13 @@ def command(
     --describe' (one moment), compressed or not. Nothing is written to it.
 
     Exit 0 when no partition is at risk of a loss or without a leader, each record has an explanation and no broker's
-    log shows a loss; 1 otherwise. With --before-restart, 0 for yes and 1 for no.
+    log shows a loss; 1 otherwise. With --before-restart, 0 for yes, 1 for no, and 2 if a part of the log or text, or
+    min.insync.replicas, is missing.
     """
     from reports.audit.audit import audit
     from reports.audit.broker_logs import read_broker_logs
     from reports.audit.distance import AuditDistances
+    from reports.audit.restart import check
     from reports.audit.results import Named
     from reports.audit.results import as_json as results_as_json
 
@@ -129,19 +132,19 @@ def command(
     logs = read_broker_logs(broker_logs) if broker_logs else None
     measured = AuditDistances(found, most_events) if distance else None
     distances = {} if measured is None else _distances(found, measured, partitions)
-    reasons = {} if broker is None else found.against_restart(broker)
+    restart = None if broker is None else check(found, broker, name)
     if as_json:
-        ui.json(results_as_json(found, name, broker, reasons, distances, logs))
+        ui.json(results_as_json(found, name, restart, distances, logs))
     else:
         shown = Markdown(ui) if form == "markdown" else Terminal(ui)
-        if broker is None:
+        if restart is None:
             _show(shown, found, name, most)
             if logs is not None:
                 _show_lost(shown, logs, name, most)
             if measured is not None:
                 _show_distances(shown, distances, name, most)
         else:
-            _show_restart(shown, found, name, broker, reasons, most)
+            _show_restart(shown, found, name, restart, most)
         ui.caution([*found.notes, *([] if logs is None else logs.notes)])
     if stories is not None and measured is not None:
         ui.note(_write_stories(stories, measured, distances, name, most))
@@ -149,7 +152,7 @@ def command(
         from reports.page.audit import audit_page
 
         _write_page(ui, output, audit_page(found, paths, name, distances, logs))
-    return _exit_code(found, broker, reasons, logs)
+    return _exit_code(found, restart, logs)
 
 
 def _check_output(output: Path | None, broker: int | None) -> None:
@@ -172,12 +175,12 @@ def _write_page(ui: Ui, output: Path, text: str) -> None:
 
 def _setting(key: str, value: str) -> str:
     from reports.audit.image import CLUSTER_KEYS
+    from reports.audit.records import is_setting
     from sim.errors import did_you_mean
 
     if key not in CLUSTER_KEYS:
         raise InputError(f"--static {key} is not used by an audit{did_you_mean(key, CLUSTER_KEYS)}")
-    is_valid = value in ("true", "false") if key != CLUSTER_KEYS[0] else value.isdigit() and int(value) > 0
-    if not is_valid:
+    if not is_setting(key, value):
         raise InputError(f"--static {key}={value}: this is no value of {key}")
     return value
 
@@ -254,11 +257,11 @@ def _write_stories(folder: Path, measured: AuditDistances, distances: Measured, 
     return f"{counted(written, 'story', 'stories')} written to {folder}{missing}"
 
 
-def _exit_code(found: Audit, broker: int | None, reasons: dict[Key, list[str]], logs: BrokerLogs | None) -> int:
+def _exit_code(found: Audit, restart: Restart | None, logs: BrokerLogs | None) -> int:
     from reports.audit.risks import Severity
 
-    if broker is not None:
-        return exit_codes.UNEXPECTED if reasons else exit_codes.EXPECTED
+    if restart is not None:
+        return exit_codes.UNEXPECTED if restart.reasons else exit_codes.EXPECTED
     serious = any(risk.severity != Severity.MARGIN for risks in found.risks.values() for risk in risks)
     has_lost = logs is not None and len(logs.lost) > 0
     return exit_codes.UNEXPECTED if serious or found.unexplained or has_lost else exit_codes.EXPECTED
@@ -298,12 +301,17 @@ def _more(shown: Terminal, number: int, most: int) -> None:
         shown.items([f"and {number - most} more (--most, --json)"])
 
 
-def _show_restart(
-    shown: Terminal, found: Audit, name: Named, broker: int, reasons: dict[Key, list[str]], most: int
-) -> None:
+def _show_restart(shown: Terminal, found: Audit, name: Named, restart: Restart, most: int) -> None:
     from reports.audit import results
 
-    shown.title(results.restart_answer(found, broker, reasons))
+    shown.title(results.restart_answer(found, restart))
     shown.items(results.summary(found))
-    shown.items(f"{name(key)}: {'; '.join(texts)}." for key, texts in list(reasons.items())[:most])
-    _more(shown, len(reasons), most)
+    for one in results.restart_causes(restart, name):
+        partitions = one["partitions"]
+        shown.text(f"{one['text'][:1].upper()}{one['text'][1:]}.")
+        shown.items([f"Do: {one['advice']}.", f"{', '.join(partitions[:most])}."])
+        _more(shown, len(partitions), most)
+    shown.items(
+        f"{name(key)}: {'; '.join(one.text for one in texts)}." for key, texts in list(restart.reasons.items())[:most]
+    )
+    _more(shown, len(restart.reasons), most)

@@ -9,6 +9,8 @@ from reports.audit.audit import audit, rules_of
 from reports.audit.explanations import Explainer
 from reports.audit.image import ClusterImage
 from reports.audit.records import from_json
+from reports.audit.restart import check
+from reports.audit.results import Named, restart_causes
 from reports.audit.segments import read_batches
 from sim.errors import InputError
 from sim.protocol.modes import MODES
@@ -158,25 +160,84 @@ def test_topics_and_brokers_may_go(tmp_path: Path) -> None:
 # Restarts.
 
 
+def against(found: Audit, broker: int) -> dict[str, list[str]]:
+    """What speaks against a restart."""
+    restart = check(found, broker, found.image.name)
+    return {found.image.name(key): [one.text for one in reasons] for key, reasons in restart.reasons.items()}
+
+
+def causes(found: Audit, broker: int) -> list[tuple[str, list[int], list[str]]]:
+    name = Named(found, hides=False)
+    told = restart_causes(check(found, broker, name), name)
+    return [(one["cause"], one["brokers"], one["partitions"]) for one in told]
+
+
 def test_restarts_that_leave_enough_members_are_possible(tmp_path: Path) -> None:
     found = audited(begun(), tmp_path)
-    assert [found.against_restart(broker) for broker in (1, 2, 3)] == [{}, {}, {}]
+    assert [against(found, broker) for broker in (1, 2, 3)] == [{}, {}, {}]
     with pytest.raises(InputError, match="--before-restart 4: no such broker is registered; one of: 1, 2, 3"):
-        found.against_restart(4)
+        against(found, 4)
 
 
 def test_reasons_against_a_restart(tmp_path: Path) -> None:
     found = audited(stopped(begun()), tmp_path / "small")
-    assert [*found.against_restart(2).values()] == [["its ISR would have 1 member, below min.insync.replicas 2"]]
-    assert found.against_restart(3) == {}
+    assert against(found, 2) == {"orders-0": ["its ISR would have 1 member, below min.insync.replicas 2"]}
+    assert causes(found, 2) == [("replicas-out-of-isr", [3], ["orders-0"])]
+    assert against(found, 3) == {}
     log = stopped(begun(min_isr=1))
     log.add(change(isr=[1]), fenced(2, 4))
-    assert [*audited(log, tmp_path / "alone").against_restart(1).values()] == [
-        [
+    found = audited(log, tmp_path / "alone")
+    assert against(found, 1) == {
+        "orders-0": [
             "it would have no leader until the broker is back",
             "its ISR would have 0 members, below min.insync.replicas 1",
         ]
+    }
+    assert causes(found, 1) == [("replicas-out-of-isr", [2, 3], ["orders-0"])]
+
+
+def test_a_restart_where_the_isr_is_too_small_already(tmp_path: Path) -> None:
+    log = begun(min_isr=3)
+    log.add(change(isr=[1, 2]), fenced(3, 5))
+    text = "its ISR has 2 members, which is below min.insync.replicas 3 already, and would have 1 member"
+    assert against(audited(log, tmp_path), 2) == {"orders-0": [text]}
+
+
+def test_partitions_that_can_spare_no_replica_are_named_apart(tmp_path: Path) -> None:
+    log = begun(min_isr=2)
+    log.add(partition([1, 2], 1), partition([2], 2), change(0, isr=[1, 2]), fenced(3, 5))
+    found = audited(log, tmp_path)
+    assert causes(found, 2) == [
+        ("replicas-out-of-isr", [3], ["orders-0"]),
+        ("only-replica", [], ["orders-2"]),
+        ("min-isr-of-all-replicas", [], ["orders-1"]),
     ]
+    told = restart_causes(check(found, 2, found.image.name), Named(found, hides=True))
+    assert told[0]["text"] == "broker 3 is out of 1 ISR"
+    assert told[0]["advice"] == "start broker 3 if down, wait until broker 3 is in this ISR, and ask again"
+    assert told[2]["text"] == "min.insync.replicas of 1 partition equals the number of replicas"
+    assert "orders" not in str(told)
+
+
+def test_an_unknown_min_isr_is_asked_for(tmp_path: Path) -> None:
+    log = begun()
+    log.add(config("min.insync.replicas", None))
+    place = log.segment(tmp_path)
+    with pytest.raises(
+        InputError, match=r"before-restart 2 has no answer, because min\.insync\.replicas of 1 partition"
+    ):
+        against(audit([place]), 2)
+    assert against(audit([place], static={"min.insync.replicas": "2"}), 2) == {}
+    log.add(fenced(2, 4))
+    assert not check(audit([log.segment(tmp_path)]), 2, str).is_active, "a start needs no answer"
+
+
+def test_a_log_with_gaps_answers_nothing_about_restarts(tmp_path: Path) -> None:
+    log = begun()
+    file = next(log.segment(tmp_path).iterdir())
+    file.write_bytes(file.read_bytes() + logs.batch(log.offset + 5, [logs.encoded(*change(isr=[1, 2, 3]))]))
+    with pytest.raises(InputError, match=rf"has no answer, because something is missing: .*records {log.offset} to"):
+        against(audit([tmp_path]), 2)
 
 
 # Explanations.

@@ -14,6 +14,7 @@ import pytest
 
 from reports.audit.audit import audit
 from reports.audit.log import LOG
+from reports.audit.restart import check
 from reports.audit.segments import SNAPSHOT
 from tests.places import ROOT
 
@@ -50,10 +51,11 @@ def risks(found: Audit) -> dict[str, list[Risk]]:
 
 
 def restarts(found: Audit) -> dict[int, dict[str, list[str]]]:
-    return {
-        broker: {found.image.name(key): texts for key, texts in found.against_restart(broker).items()}
-        for broker in sorted(found.image.brokers)
-    }
+    def of(broker: int) -> dict[str, list[str]]:
+        name = found.image.name
+        return {name(key): [one.text for one in told] for key, told in check(found, broker, name).reasons.items()}
+
+    return {broker: of(broker) for broker in sorted(found.image.brokers)}
 
 
 def test_the_log_holds_what_the_forms_are_compared_by() -> None:

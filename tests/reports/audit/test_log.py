@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reports.audit.audit import audit
-from reports.audit.dumps import LONGEST
+from reports.audit.files import LONGEST
 from reports.audit.records import BY_TYPE, CorruptRecordError, decode, from_json
 from reports.audit.results import summary
 from sim.errors import InputError, StorageError
@@ -187,7 +187,7 @@ def test_a_description_shows_one_moment(tmp_path: Path) -> None:
     assert "the newest one: a description does not show it" in " ".join(summary(found))
     assert list(found.image.partitions) == sorted(found.image.partitions, key=found.image.order)
     file.write_text(DESCRIPTION.replace("Leader: 1", "Leader: one"))
-    with pytest.raises(InputError, match="line 2: no description of a partition"):
+    with pytest.raises(InputError, match="line 2: no description of a topic or partition: 'one' is no number"):
         audit([file])
 
 
@@ -230,7 +230,7 @@ def device(_: Path) -> Path:
         (zookeeper, "this is ZooKeeper's transaction log"),
         (other_topic, "this is the log of another topic"),
         (packed, r"is compressed \(snappy\); Kafka does not compress"),
-        (endless, "longer than 16,777,216 bytes; this is no text"),
+        (endless, "longer than 4,194,304 bytes; this is no text"),
         (device, "/dev/zero: neither a file nor a folder"),
         (text, "no record of a metadata log in it"),
     ],

@@ -1,4 +1,4 @@
-"""`make fuzz`: strange command lines, scenario files, plans and stores.
+"""`make fuzz`: strange command lines, scenario files, plans, stores and metadata logs.
 
 Whatever the command line is given, it ends with an exit code that README lists and not with an internal error, shows
 no traceback and no secret, writes and removes nothing outside the folders that it was given, and ends soon. Most cases
@@ -11,15 +11,19 @@ run may become is another question.
 from __future__ import annotations
 
 import argparse
+import bz2
 import contextlib
+import gzip
 import io
 import json
+import lzma
 import os
 import random
 import re
 import shlex
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -28,11 +32,13 @@ from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from google_crc32c import value as crc32c
 
 from highwater.cli import last_failed
 from highwater.cli.main import COMMANDS, main
@@ -415,7 +421,143 @@ def command_line(folder: Path, chance: random.Random) -> list[str]:
     return words
 
 
-KINDS: tuple[Callable[[Path, random.Random], list[str]], ...] = (scenario_file, plan_file, store, command_line)
+@cache
+def audited() -> dict[str, bytes]:
+    """A dump, a segment and a description of one metadata log."""
+    forms = ROOT / "tests" / "fixtures" / "metadata" / "three-forms-4.3.1"
+    segments = [path.read_bytes() for path in sorted((forms / "__cluster_metadata-0").glob("*.log"))[:2]]
+    return {
+        "dump": lzma.decompress((forms / "dump.txt.xz").read_bytes()),
+        "segment": b"".join(segments),
+        "description": (forms / "topics.txt").read_bytes(),
+    }
+
+
+def dump(chance: random.Random) -> bytes:
+    """A dump of which some records have other fields, or fields of other types, or some lines are damaged."""
+    lines = audited()["dump"].decode().splitlines()
+    begin = chance.randrange(len(lines) - 200)
+    lines = lines[: chance.choice((60, begin, len(lines)))]
+    told = [place for place, line in enumerate(lines) if "payload: {" in line and '"NO_OP_RECORD"' not in line]
+    for place in chance.sample(told, min(len(told), chance.choice((1, 1, 3, 20)))):
+        head, _, payload = lines[place].partition("payload: ")
+        record = json.loads(payload)
+        record = sound(record, chance) if chance.random() < 0.6 else mutated(record, chance, (*VALUES, *AUDIT_VALUES))
+        text = json.dumps(record)
+        if chance.random() < 0.02:
+            text = chance.choice(('{"a":' + "[" * 200_000, '{"a":' + "9" * 5_000 + "}"))
+        lines[place] = f"{head}payload: {text}"
+    for _ in range(chance.choice((0, 0, 0, 0, 0, 1, 3))):
+        place = chance.randrange(len(lines))
+        lines[place] = damaged_line(lines[place], chance)
+    return ("\n".join(lines) + "\n").encode("utf-8", "surrogatepass")
+
+
+AUDIT_VALUES: Final = (
+    *("PARTITION_RECORD", "PARTITION_CHANGE_RECORD", "CONFIG_RECORD", "min.insync.replicas", "abc", "-5"),
+    *([1, 2, 3], [1] * 300, [-1], [2**31], "AAAAAAAAAAAAAAAAAAAAAQ", ["AAAAAAAAAAAAAAAAAAAAAQ"] * 3, 2**31 - 1),
+)
+"""Further values of fields of metadata records."""
+
+
+def sound(record: Any, chance: random.Random) -> Any:
+    """A metadata record with another value of the right type, which its controller would not have written."""
+    data = record["data"]
+    if data:
+        name = chance.choice(sorted(data))
+        value = data[name]
+        if isinstance(value, list):
+            data[name] = chance.choices(value or [1, 2, 3], k=chance.choice((0, 1, 2, 3)))
+            if not value or isinstance(value[0], int):
+                data[name] = chance.choices((-1, 0, 1, 2, 3, 4, 5), k=chance.choice((0, 1, 2, 3, 5)))
+        elif isinstance(value, bool):
+            data[name] = not value
+        elif isinstance(value, int):
+            data[name] = chance.choice((-3, -2, -1, 0, 1, 2, 3, 4, 5, value + 1))
+        elif isinstance(value, str):
+            data[name] = chance.choice((value[::-1], "min.insync.replicas", "3", "true", value))
+    return record
+
+
+def damaged_line(line: str, chance: random.Random) -> str:
+    """A line of a dump or description with another number, a field less, twice, repeated without end, or cut."""
+    how = chance.randrange(6)
+    words = re.split(r"([\s,]+)", line)
+    place = chance.randrange(len(words))
+    if how == 0:
+        return re.sub(r"\d+", lambda _: chance.choice(NUMBERS), line, count=chance.choice((1, 2, 5)))
+    if how == 1:
+        return "".join(words[:place] + words[place + 1 :])
+    if how == 2:
+        return "".join([*words[:place], chance.choice(WORDS), *words[place + 1 :]])
+    if how == 3:
+        return line * chance.choice((2, 50, 1 + 165_000 // (len(line) + 1)))
+    if how == 4:
+        return "".join([*words[:place], words[place] * chance.choice((2, 100_000)), *words[place:]])
+    return line[: chance.randrange(len(line) + 1)]
+
+
+def segment(chance: random.Random) -> bytes:
+    """A segment with other bytes; mostly with the checksums that fit them, so that its records are decoded."""
+    data, batches = audited()["segment"], []
+    while data:
+        length = 12 + struct.unpack_from(">i", data, 8)[0]
+        batches.append(bytearray(data[:length]))
+        data = data[length:]
+    long = [batch for batch in batches if len(batch) > 80]
+    for batch in chance.sample(long, chance.choice((1, 1, 3))):
+        for _ in range(chance.choice((1, 1, 2, 8))):
+            place = chance.randrange(len(batch)) if chance.random() < 0.2 else chance.randrange(61, len(batch))
+            batch[place] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, batch[place] ^ 1 << chance.randrange(8)))
+        if chance.random() < 0.9:
+            struct.pack_into(">I", batch, 17, crc32c(bytes(batch[21:])))
+    whole = b"".join(batches)
+    return whole if chance.random() < 0.9 else whole[: chance.randrange(len(whole))]
+
+
+def audit_of(folder: Path, chance: random.Random) -> list[str]:
+    """An audit of a damaged dump, segment or description, which may be compressed, a pipe or a device."""
+    form = chance.choice(("dump", "dump", "segment", "segment", "description"))
+    path = folder / f"{form}.txt"
+    if form == "segment":
+        path = folder / "__cluster_metadata-0" / f"{0:020}.log"
+        path.parent.mkdir()
+        content = segment(chance)
+    elif form == "dump":
+        content = dump(chance)
+    else:
+        lines = audited()["description"].decode().splitlines()
+        for _ in range(chance.choice((1, 1, 3))):
+            place = chance.randrange(len(lines))
+            lines[place : place + 1] = chance.choice(([], [damaged_line(lines[place], chance)], [lines[place]] * 2))
+        content = ("\n".join(lines) + "\n").encode("utf-8", "surrogatepass")
+    if form != "segment" and chance.random() < 0.2:
+        packed = bytearray(chance.choice((gzip.compress, bz2.compress, lzma.compress))(content))
+        packed[chance.randrange(len(packed))] ^= 1 << chance.randrange(8)
+        content = bytes(packed)
+    put(path, content, chance)
+    options = (
+        *(
+            ["--before-restart", "1"],
+            ["--distance", "--most-events", "2"],
+            ["--no-explain"],
+            ["--anonymous"],
+            ["--json"],
+        ),
+        *(["--release", "3.9.0"], ["--format", "markdown"], ["--output", "out/page.html"], ["--broker-log", str(path)]),
+        ["--static", f"min.insync.replicas={chance.choice(NUMBERS)}"],
+    )
+    asked = [word for option in chance.sample(options, chance.choice((0, 1, 1, 2))) for word in option]
+    return ["audit", str(path.parent if form == "segment" and chance.random() < 0.5 else path), *asked]
+
+
+KINDS: tuple[Callable[[Path, random.Random], list[str]], ...] = (
+    scenario_file,
+    plan_file,
+    store,
+    command_line,
+    audit_of,
+)
 
 
 # Running.
@@ -511,8 +653,8 @@ def case(seed: int, root: Path, report: Report) -> None:
         report.findings.append(Finding(seed, words, ", ".join(why), out[-300:] + err))
 
 
-def fuzz(first: int, cases: int, verbose: bool = False) -> Report:
-    """Run cases of consecutive seeds in a new folder."""
+def fuzz(first: int, cases: int, verbose: bool = False, only: str | None = None) -> Report:
+    """Run cases of consecutive seeds in a new folder; `only` those of one kind."""
     report = Report()
     back = Path.cwd()
     templates()
@@ -522,7 +664,8 @@ def fuzz(first: int, cases: int, verbose: bool = False) -> Report:
         for name in kept:
             (root / name).mkdir()
             os.environ[name] = str(root / name)
-        for seed in range(first, first + cases):
+        seeds = (seed for seed in count(first) if only in (None, KINDS[seed % len(KINDS)].__name__))
+        for seed in islice(seeds, cases):
             case(seed, root, report)
             if verbose and report.findings and report.findings[-1].seed == seed:
                 sys.stdout.write(f"{report.findings[-1]}\n\n")
@@ -544,12 +687,13 @@ def cli() -> int:
     parser.add_argument("--cases", type=int, default=5_000)
     parser.add_argument("--seed", type=int, default=0, help="of the first case")
     parser.add_argument("--only", type=int, help="seed of the one case to run")
+    parser.add_argument("--kind", choices=[kind.__name__ for kind in KINDS], help="cases of this kind only")
     options = parser.parse_args()
     try:
         if options.only is not None:
             report = fuzz(options.only, 1, verbose=True)
         else:
-            report = fuzz(options.seed, options.cases, verbose=True)
+            report = fuzz(options.seed, options.cases, verbose=True, only=options.kind)
     finally:
         shutil.rmtree(templates(), ignore_errors=True)
     codes = ", ".join(f"{count} with {code}" for code, count in sorted(report.codes.items()))

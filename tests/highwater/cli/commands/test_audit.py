@@ -50,13 +50,77 @@ def test_a_rolling_restart_can_ask(highwater: Callable[..., Call], tmp_path: Pat
     log.add(change(isr=[1, 2]), fenced(3, 5))
     place = log.segment(tmp_path / "small")
     yes = highwater("audit", healthy, "--before-restart", 2)
-    assert (yes.code, yes.out.splitlines()[0]) == (0, "Can broker 2 be restarted now? Yes")
+    scope = "1 partition of the 1 topic in this log"
+    answer = f"Can broker 2 be restarted now? Yes, as far as the {scope} show (1 with a replica on it)"
+    assert (yes.code, yes.out.splitlines()[0]) == (0, answer)
     no = highwater("audit", place, "--before-restart", 2)
-    assert (no.code, no.out.splitlines()[0]) == (1, "Can broker 2 be restarted now? No: 1 of 1 partition")
+    assert (no.code, no.out.splitlines()[0]) == (1, f"Can broker 2 be restarted now? No: 1 of the {scope}")
+    assert "Broker 3 is out of 1 ISR.\nDo: start broker 3 if down, wait until broker 3 is in this ISR" in no.out
     assert "below min.insync.replicas 2" in no.out
     shown = json.loads(highwater("audit", place, "--before-restart", 2, "--json").out)
     assert shown["before_restart"]["broker"] == 2
     assert list(shown["before_restart"]["reasons"]) == ["orders-0"]
+    assert shown["before_restart"]["causes"][0]["partitions"] == ["orders-0"]
+
+
+def described(partitions: int, brokers: str = "4,5,6", isr: str = "4,6", min_isr: int = 2) -> list[str]:
+    """What kafka-topics.sh --describe prints of a topic."""
+    head = f"Topic: orders\tTopicId: zgf6HJciR8eg93g0qO1O6Q\tPartitionCount: {partitions}\tReplicationFactor: 3\t"
+    row = "\tTopic: orders\tPartition: {}\tLeader: 4\tReplicas: {}\tIsr: {}\tElr: \tLastKnownElr: "
+    rows = [row.format(place, brokers, isr if place < 15 else brokers) for place in range(partitions)]
+    return [f"{head}Configs: min.insync.replicas={min_isr},segment.bytes=1024", *rows]
+
+
+def test_a_text_that_is_incomplete_answers_nothing_about_restarts(
+    highwater: Callable[..., Call], tmp_path: Path
+) -> None:
+    file = tmp_path / "topics.txt"
+    lines = described(20)
+
+    def asked(text: list[str], *words: object) -> Call:
+        file.write_text("\n".join(text) + "\n", encoding="utf-8")
+        return highwater("audit", file, "--before-restart", 4, *words)
+
+    whole = asked(lines)
+    first = "Can broker 4 be restarted now? No: 15 of the 20 partitions of the 1 topic in this text"
+    assert (whole.code, whole.out.splitlines()[0]) == (exit_codes.UNEXPECTED, first)
+    assert "Broker 5 is out of 15 ISRs.\nDo: start broker 5 if down, wait until broker 5 is in these ISRs" in whole.out
+    without = [line.replace("min.insync.replicas=2,", "") for line in lines]
+    for text, problem in (
+        ([line for line in lines if "PartitionCount" not in line], "1 topic without the line that has PartitionCount"),
+        (lines[:3], "line 1: PartitionCount of 'orders' is 20, and the text has 2 partitions of it: it is incomplete"),
+        ([*lines, lines[-1]], "line 22: no description of a topic or partition: line 21 is about the same partition"),
+        ([lines[0], *lines], "line 2: no description of a topic or partition: line 1 is about the same topic"),
+        (without, "min.insync.replicas of 20 partitions is unknown (the first: orders-0)"),
+    ):
+        call = asked(text)
+        assert (call.code, call.out) == (exit_codes.BAD_INPUT, "")
+        assert problem in call.err
+    assert asked(without, "--static", "min.insync.replicas=2").out.splitlines()[0] == first
+    assert asked(without, "--static", "min.insync.replicas=1").code == exit_codes.EXPECTED
+    other = highwater("audit", file, "--before-restart", 7)
+    assert other.code == exit_codes.BAD_INPUT
+    assert "no partition of this text has a replica on it; one of: 4, 5, 6" in other.err
+    hidden = highwater("audit", file, "--before-restart", 4, "--anonymous")
+    assert "orders" not in hidden.out + hidden.err
+
+
+def test_a_text_of_single_partitions_says_what_it_lacks(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    file = tmp_path / "under-replicated.txt"
+    file.write_text("\n".join(described(2)[1:]) + "\n", encoding="utf-8")
+    call = highwater("audit", file)
+    assert call.code == exit_codes.EXPECTED
+    assert "which of their partitions are missing, and their settings, is unknown" in " ".join(call.err.split())
+
+
+def test_a_broker_in_no_isr_of_a_text(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    file = tmp_path / "topics.txt"
+    file.write_text("\n".join(described(2)) + "\n", encoding="utf-8")
+    call = highwater("audit", file, "--before-restart", 5)
+    assert call.code == exit_codes.EXPECTED
+    assert call.out.startswith(
+        "Broker 5 leads nothing and is in no ISR, in the 2 partitions of the 1 topic in this text"
+    )
 
 
 def test_a_broker_that_is_down_is_not_refused_a_start(highwater: Callable[..., Call], tmp_path: Path) -> None:
