@@ -13,7 +13,7 @@ from reports.brokers.confirm.request import ATTEMPTS, LIMIT_SECONDS, PACE, Confi
 from sim import exit_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from highwater.cli.console import Ui
     from reports.brokers.confirm.request import Confirmation
@@ -96,9 +96,24 @@ def _show(ui: Ui, asked: Confirmation, run: Mapping[str, Any], number: int) -> N
     ui.line()
     cells = [(row["what"], row["simulated"], row["real"], _word(row)) for row in run["rows"]]
     ui.table(["what", "simulation", f"Kafka {kafka}", ""], cells)
+    ui.line()
+    ui.lines(_remarks(run, kafka))
 
 
 def _word(row: Mapping[str, Any]) -> str:
     if not row["compared"]:
-        return ""
-    return "=" if row["agrees"] else "DIFFERS"
+        return "not compared"
+    if not row["agrees"]:
+        return "DIFFERS"
+    return f"agrees: {row['why']}" if row["why"] else "="
+
+
+def _remarks(run: Mapping[str, Any], kafka: str) -> Iterator[str]:
+    """What the table does not show, or shows otherwise."""
+    simulated, real = (" ".join(map(str, epochs)) or "-" for epochs in run["leader_epochs"].values())
+    yield (
+        "Leader epochs are compared by their order: the table numbers them from 0 in the partition's states, in logs "
+        f"and in each epoch cache. The epochs were {simulated} in the simulation, and {real} on Kafka {kafka}."
+    )
+    if any(row["what"].startswith("HW checkpoint") for row in run["rows"]):
+        yield "HW checkpoints are not compared: both runs end at other phases of the interval between two writes."

@@ -6,11 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from faults.kind import node_of
-from reports.brokers.confirm.clients import Send
 from reports.brokers.confirm.cluster import TOPIC
 from reports.brokers.confirm.further_partitions import alter_log_directory
 from reports.brokers.confirm.observer import SEEN
+from reports.brokers.confirm.producer import REQUEST, RESPONSE, Send
 from reports.brokers.confirm.proxy import CONTROL, EVERYTHING, HEARTBEAT
+from scenarios.single.script import HOLDS
 from sim.config import integer
 from sim.history import steps as kinds
 from sim.hosts.settings import acks_number
@@ -284,6 +285,11 @@ ACTIONS: Final[dict[str, Action]] = {
     "end-offsets": lambda actor, _params: actor.clients.ask_end_offset(),
     "pause-consumer": lambda actor, _params: actor.clients.pause(),
     "resume-consumer": lambda actor, _params: actor.clients.resume(),
+    "hold-messages": lambda actor, params: actor.clients.producer.hold(params["message"], params["broker"]),
+    "deliver-message": lambda actor, params: actor.clients.producer.deliver(
+        params["message"], params["broker"], newest=params.get("newest", False)
+    ),
+    "release-messages": lambda actor, params: actor.clients.producer.release(params["message"], params["broker"]),
     "elect": lambda actor, params: actor.decide(params["broker"], params["isr"]),
     "isr": lambda actor, params: actor.decide(actor.cluster.leader, params["isr"]),
 }
@@ -320,6 +326,11 @@ def missing(scenario: Scenario, lines: Iterable[ScriptLine], release: Release) -
     for line in lines:
         if line.params.get("partition", "") not in first and line.do not in OF_PARTITIONS:
             found.append(f"do = {line.do!r} has no counterpart for another partition than the first")
+        if line.do in HOLDS and (line.params["message"] not in (REQUEST, RESPONSE) or scenario.partitions > 1):
+            found.append(
+                f"do = {line.do!r}, message = {line.params['message']!r} has no counterpart: only {REQUEST} and "
+                f"{RESPONSE} of a scenario with one partition are held"
+            )
         if line.do not in ACTIONS:
             found.append(f"do = {line.do!r} has no counterpart")
         elif release.number < SINCE.get(line.do, ()):

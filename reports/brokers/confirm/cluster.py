@@ -109,6 +109,7 @@ class KafkaNode:
         command: arguments of Java.
         incarnation: number of starts, the last at `started_s`; the last kill was at `ended_s`.
         stopped: whether it was stopped on purpose; otherwise it must run.
+        silent: whether its machine went down with it, so that clients must not notice its end by their connections.
         sizes: segment -> (time, size) at each observed change of size.
         directories: number of its log directories, from 1 on.
         failed: number of a log directory that has failed -> where its contents are.
@@ -127,6 +128,7 @@ class KafkaNode:
     started_s: float = 0.0
     ended_s: float = 0.0
     stopped: bool = True
+    silent: bool = False
     paused: bool = False
     sizes: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
     directories: int = 1
@@ -437,15 +439,16 @@ class KafkaCluster:
         node.incarnation += 1
         node.process = self._processes.java(node.command, node.output)
         node.started_s = time.monotonic()
-        node.stopped = False
+        node.stopped = node.silent = False
 
     # Ends.
 
-    def kill(self, numbers: Iterable[int]) -> None:
-        """Kill processes simultaneously."""
+    def kill(self, numbers: Iterable[int], *, silently: bool = False) -> None:
+        """Kill processes simultaneously; `silently`: see `KafkaNode.silent`."""
         nodes = [self.node(number) for number in numbers]
         for node in nodes:
             node.stopped = True
+            node.silent = silently
             node.ended_s = time.monotonic()
             if node.alive:
                 assert node.process is not None
@@ -492,7 +495,7 @@ class KafkaCluster:
         Kafka fsyncs checkpoint files as it writes them.
         """
         numbers = list(numbers)
-        self.kill(numbers)
+        self.kill(numbers, silently=True)
         now_s = self.time_s
         self.look_at_disks(now_s)
         for number in numbers:
@@ -524,7 +527,7 @@ class KafkaCluster:
 
     def replace_disk(self, number: int) -> None:
         """Kill a process and replace its disk with an empty one."""
-        self.kill([number])
+        self.kill([number], silently=True)
         node = self.node(number)
         for place in range(1, node.directories + 1):
             shutil.rmtree(node.contents(place), ignore_errors=True)
@@ -599,6 +602,12 @@ class KafkaCluster:
         """The leader according to the control plane; 0 for none."""
         states = self.history.states
         return max(states[-1].leader, 0) if states else 0
+
+
+def longer_ms(config: Mapping[str, Value], pace: int) -> dict[str, int]:
+    """The durations that brokers cannot keep at a pace: those that they have instead, as durations of the scenario."""
+    given = {key: integer(config, key) for key in _FLOORS_MS}
+    return {key: pace * floor_ms for key, floor_ms in _FLOORS_MS.items() if floor_ms <= given[key] < pace * floor_ms}
 
 
 def _controller_properties(port: int, data: Path) -> dict[str, object]:

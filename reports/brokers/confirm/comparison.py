@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
@@ -31,6 +32,7 @@ class ComparedItem:
     Attributes:
         compared: whether both must be equal.
         equal: whether both are equal; None: if their texts are.
+        why: why they count as equal although their texts are not.
     """
 
     what: str
@@ -38,6 +40,7 @@ class ComparedItem:
     real: str
     compared: bool = True
     equal: bool | None = None
+    why: str = ""
 
     @property
     def agrees(self) -> bool:
@@ -48,7 +51,8 @@ class ComparedItem:
     def as_json(self) -> dict[str, Any]:
         """The row as plain data."""
         told = {"what": self.what, "simulated": self.simulated, "real": self.real}
-        return {**told, "agrees": self.agrees, "compared": self.compared}
+        why = self.why if self.agrees and self.simulated != self.real else ""
+        return {**told, "agrees": self.agrees, "compared": self.compared, "why": why}
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +197,14 @@ def compare(
     ]
 
 
+def epochs_used(result: RunResult, acted: RealRun) -> tuple[list[int], list[int]]:
+    """The leader epochs of both runs, of which the comparison shows ranks."""
+    assert result.trace is not None
+    lists = (kinds.ELECTED.name, kinds.ISR.name, kinds.LEAD.name)
+    simulated = {step["leader_epoch"] for step in result.trace if step["step"] in lists}
+    return sorted(simulated), sorted({state.leader_epoch for state in acted.states})
+
+
 def _story(result: RunResult, acted: RealRun) -> Iterator[ComparedItem]:
     for line, (seen, at_us) in zip(result.story, acted.met, strict=True):
         real = _came(at_us) if seen else "cannot be seen"
@@ -210,7 +222,8 @@ def _changes(result: RunResult, acted: RealRun, end_us: int, *, elr: bool) -> It
     free = orders_of_joining(simulated, real)
     for number, changes in enumerate(zip_longest(simulated, real)):
         one, other = ("-" if change is None else change.to_text() for change in changes)
-        yield ComparedItem(f"partition {number + 1}", one, other, equal=True if number in free else None)
+        equal = True if number in free else None
+        yield ComparedItem(f"partition {number + 1}", one, other, equal=equal, why="order of joining")
 
 
 def orders_of_joining(simulated: Sequence[DecidedChange], real: Sequence[DecidedChange]) -> set[int]:
@@ -258,6 +271,20 @@ def early_exit_from_isr(simulated: Sequence[DecidedChange], states: Sequence[Par
             return ""
         return f"the ISR shrank from {_listed(before.isr)} to {_listed(after.isr)} under leader {after.leader}"
     return ""
+
+
+def order_of_retries(rows: Iterable[ComparedItem], retried: Sequence[str]) -> str:
+    """Batches whose order explains how rows differ, if it may: `retried` were sent again beside one another, without
+    sequences. Kafka's producer puts the one that is refused last before the others.
+    """
+    differing = [row.what for row in rows if not row.agrees]
+    if not retried or not all(_ORDERED.fullmatch(what) for what in differing):
+        return ""
+    return f"{', '.join(retried)} were sent again together: the order of refusals decides the order of records"
+
+
+_ORDERED: Final = re.compile(r"log of .*|epoch cache of .*|.* acknowledged at|consumer read")
+"""Rows that depend on the order in which batches are sent."""
 
 
 def _joins(before: DecidedChange, after: DecidedChange) -> bool:
@@ -346,7 +373,7 @@ def _clients(result: RunResult, acted: RealRun, names: Mapping[int, str], end_us
     both = min(len(reads), len(acted.shown))
     equal = reads[:both] == acted.shown[:both]
     told = [_runs([(*one, "") for one in shown], names) for shown in (reads, acted.shown)]
-    yield ComparedItem("consumer read", told[0], told[1], equal=equal)
+    yield ComparedItem("consumer read", told[0], told[1], equal=equal, why="as far as both read")
     if ends or acted.end_offsets:
         yield ComparedItem("end offsets", _listed(ends), _listed(acted.end_offsets))
 

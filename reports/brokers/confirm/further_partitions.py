@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from reports.brokers.confirm.clients import KafkaAdminClient, KafkaClients, Send
+    from reports.brokers.confirm.clients import KafkaAdminClient, KafkaClients
     from reports.brokers.confirm.cluster import KafkaCluster, KafkaNode
     from reports.brokers.confirm.observer import Observer
+    from reports.brokers.confirm.producer import Send
     from scenarios.format.scenario import Topic
     from sim.config import Value
 
@@ -100,7 +101,7 @@ class FurtherPartitions:
 
     def _produce(self, clients: KafkaClients, send: Send) -> None:
         topic, _, number = self.log_of(send.partition).rpartition("-")
-        request = clients.request(send, topic, int(number))
+        request = clients.producer.request(send, topic, int(number))
         end_s = time.monotonic() + self._cluster.paced_ms(integer(self._config, "delivery.timeout.ms")) / 1000
         while time.monotonic() < end_s and not self._closed.is_set():
             for broker in self.replicas[send.partition]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from reports.brokers.confirm.comparison import DecidedChange, simulated_changes, times_us
 from reports.brokers.confirm.files import Disk
 from reports.brokers.confirm.observer import SEEN
-from sim.history.steps import SHUTDOWN, TRUNCATE
+from sim.history.steps import ACK, SHUTDOWN, TRUNCATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -81,6 +81,7 @@ class Milestone:
     Attributes:
         changes: states of the partition before the line.
         told: number of expected steps that had occurred, among those observable on real brokers.
+        acked: first records of the batches that had been acknowledged.
         disks: least contents of the running brokers' disks before it, with the HW files that their next end finds.
         left: all disks right after it.
         ended: brokers that it ended.
@@ -96,6 +97,7 @@ class Milestone:
     ended: Sequence[int] = ()
     to_hw: Sequence[int] = ()
     over: tuple[int, int] = (0, 0)
+    acked: frozenset[int] = frozenset()
 
 
 def milestones(
@@ -118,6 +120,7 @@ def milestones(
         for told, line in zip(result.story, story, strict=True)
         if told["met_at_us"] is not None and line.pattern.step in SEEN
     ]
+    acks = [(step["record"], step["t"]) for step in result.trace if step["step"] == ACK.name]
     stopping: set[int] = set()
     ends: dict[int, int] = {}
     found = []
@@ -143,7 +146,8 @@ def milestones(
         over = (0, 0)
         if line.do == "disk-stall" and line.params.get("for_ms"):
             over = _over(result, at_us + 1000 * line.params["for_ms"], elr=elr)
-        found.append(Milestone(changes, told, before, left, ended, to_hw, over))
+        acked = frozenset(record for record, acked_us in acks if acked_us <= at_us)
+        found.append(Milestone(changes, told, before, left, ended, to_hw, over, acked))
         ends |= dict.fromkeys(ended, at_us)
         if line.do == "controlled-restart":
             stopping.add(line.params["broker"])

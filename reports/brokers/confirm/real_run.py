@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reports.brokers.confirm.clients import Send
     from reports.brokers.confirm.files import Stored
     from reports.brokers.confirm.history import PartitionSnapshot
+    from reports.brokers.confirm.producer import Send
     from sim.history.trace import Shown
 
 
@@ -42,6 +42,7 @@ class RealRun:
         shown: (offset, record) that the consumer read until the script ended, and `shown_until_end` in the whole run.
         end_offsets: end offsets returned to the consumer.
         batches: batch name -> first record.
+        retried: names of batches without sequences that were sent again beside others.
         unlike: faults that found disks in another state than in the simulation, because of write times.
     """
 
@@ -57,4 +58,5 @@ class RealRun:
     end_offsets: list[int] = field(default_factory=list)
     batches: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    retried: list[str] = field(default_factory=list)
     unlike: list[str] = field(default_factory=list)

@@ -7,27 +7,34 @@ import time
 from contextlib import closing
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from itertools import accumulate
+from itertools import accumulate, permutations
 from typing import TYPE_CHECKING, Any, Final
 
 from sim import exit_codes
 from sim.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from reports.brokers.confirm.comparison import ComparedItem
     from reports.brokers.confirm.milestones import Disks
+    from reports.brokers.confirm.real_run import RealRun
     from reports.brokers.confirm.release import Release
     from scenarios.format.scenario import Scenario, ScriptLine, StoryLine
     from scenarios.single.result import RunResult
+    from scenarios.single.run import Watch
     from scenarios.single.script import RulesInForce
     from sim.config import Value
+    from sim.history.trace import Shown
+    from sim.hosts.cluster import Cluster
     from sim.protocol.modes import Mode
 
 LIMIT_SECONDS: Final = 240
 ATTEMPTS: Final = 3
 PACE: Final = 5
+_SEEDS: Final = 4
+"""Seeds whose latencies are tried to find whether timing decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +98,7 @@ class ConfirmRequest:
         if result.row["verdict"] == "error":
             raise InputError(f"{scenario.name}, mode {mode.name}: {result.row['error']}")
         class_archive.make_archive(found, self.pace, note)
-        return Confirmation(self, scenario, found, mode, force, lines, story, result, disks, note)
+        return Confirmation(self, scenario, found, mode, values, force, lines, story, result, disks, note)
 
 
 def check_keep(keep: Path | None) -> None:
@@ -126,7 +133,7 @@ def _mode(scenario: Scenario, found: Release, name: str | None, note: Callable[[
 
 @dataclass(frozen=True)
 class Confirmation:
-    """A prepared request: the release, and the simulation with its mode, its rules in force, and its disks over time.
+    """A prepared request: the release, and the simulation with its mode, changed rules, rules in force, and disks.
 
     `lines` and `story` are the script lines and expected steps that apply under these rules.
     """
@@ -135,6 +142,7 @@ class Confirmation:
     scenario: Scenario
     found: Release
     mode: Mode
+    values: Mapping[str, str]
     force: RulesInForce
     lines: list[ScriptLine]
     story: list[StoryLine]
@@ -179,6 +187,7 @@ class Confirmation:
         end_us = comparison.script_end_us(result.trace, lines, batches)
         end = milestones.Milestone(comparison.simulated_changes(result, end_us + PAUSE_US, elr=elr))
         failed, rows, seconds = "", [], {}
+        used: tuple[list[int], list[int]] = ([], [])
         with closing(JavaProcesses(keep)) as processes:
             actor = script_runner.Actor(
                 self.scenario, self.force, self.found, processes, self.request.limit_s, self.note, pace, actions.ACTIONS
@@ -186,10 +195,13 @@ class Confirmation:
             try:
                 acted = actor.act(reached, end)
                 rows = comparison.compare(result, acted, lines, elr=elr, epochs=epochs)
+                used = comparison.epochs_used(result, acted)
                 seconds = acted.seconds
                 if not all(row.agrees for row in rows):
                     shrunk = comparison.early_exit_from_isr(end.changes, acted.states)
-                    failed = "; ".join(filter(None, [*acted.unlike, shrunk]))
+                    retries = comparison.order_of_retries(rows, acted.retried)
+                    timing = self._timing(rows, acted, pace, elr=elr, epochs=epochs)
+                    failed = "; ".join(filter(None, [*acted.unlike, shrunk, retries, timing]))
             except script_runner.NotBroughtError as error:
                 failed = str(error)
             finally:
@@ -203,7 +215,59 @@ class Confirmation:
             "failed": failed,
             "seconds": {name: round(one, 1) for name, one in took.items()},
             "rows": [row.as_json() for row in rows],
+            "leader_epochs": dict(zip(("simulated", "real"), used, strict=True)),
         }
+
+    def _timing(self, rows: Sequence[ComparedItem], acted: RealRun, pace: int, *, elr: bool, epochs: bool) -> str:
+        """Why timing explains how the brokers differ, if it does: with other latencies, or with the durations that the
+        brokers have at this pace, the simulation does what they did, or differs from itself in each of these rows.
+        """
+        from reports.brokers.confirm import comparison
+
+        seen = {row.what: {row.simulated} for row in rows}
+        for what, result in self._variants(pace):
+            others = comparison.compare(result, acted, self.lines, elr=elr, epochs=epochs)
+            if all(row.agrees for row in others):
+                return f"{what}, the simulation does what the brokers did"
+            for row in others:
+                seen.setdefault(row.what, set()).add(row.simulated)
+        differing = [row.what for row in rows if not row.agrees]
+        if all(len(seen[what]) > 1 for what in differing):
+            return f"timing decides in the simulation, too: {', '.join(differing)}"
+        return ""
+
+    def _variants(self, pace: int) -> Iterator[tuple[str, RunResult]]:
+        """The simulation with other timing."""
+        from reports.brokers.confirm.cluster import BEAT_S, longer_ms
+        from reports.brokers.confirm.producer import ANSWER_S
+        from scenarios.format import selection
+        from scenarios.single.run import run
+        from sim.config import integer, resolve
+
+        config = resolve({}, self.scenario.config)
+        longer: dict[str, Value] = {**longer_ms(config, pace)}
+        timeout_ms = int(1_000 * ANSWER_S) * pace
+        if integer(config, "request.timeout.ms") < timeout_ms <= integer(config, "delivery.timeout.ms"):
+            longer["request.timeout.ms"] = timeout_ms
+
+        def slow(cluster: Cluster) -> Callable[[Shown], None]:
+            for source, target in permutations(cluster.settings, 2):
+                cluster.network.add_latency(source, target, int(500_000 * BEAT_S * pace))
+            return lambda _: None
+
+        kept = "with the brokers' fetches" + "".join(f", {key}={value}" for key, value in longer.items())
+        variants: list[tuple[str, int, Mapping[str, Value], Watch | None]] = [
+            *((f"with the latencies of seed {seed}", seed, {}, None) for seed in range(1, _SEEDS)),
+            *((f"{kept} and the latencies of seed {seed}", seed, longer, slow) for seed in range(_SEEDS)),
+        ]
+        for what, seed, settings, watch in variants:
+            try:
+                selection.check_settings(self.scenario, settings)
+            except InputError:
+                continue
+            result = run(self.scenario.with_settings(settings), self.mode, seed, self.values, trace=True, watch=watch)
+            if result.row["verdict"] != "error":
+                yield what, result
 
 
 def _batches(lines: Iterable[ScriptLine]) -> dict[str, int]:

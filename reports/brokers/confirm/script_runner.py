@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports.brokers.confirm import files, wire
 from reports.brokers.confirm.class_archive import archive_of
-from reports.brokers.confirm.clients import KafkaAdminClient, KafkaClients, Send
+from reports.brokers.confirm.clients import KafkaAdminClient, KafkaClients
 from reports.brokers.confirm.cluster import TOPIC, KafkaCluster
 from reports.brokers.confirm.comparison import departs, real_changes
 from reports.brokers.confirm.further_partitions import FurtherPartitions
 from reports.brokers.confirm.milestones import FAULTS, next_truncation
 from reports.brokers.confirm.observer import SEEN, Observer
 from reports.brokers.confirm.processes import last_lines
+from reports.brokers.confirm.producer import Send
 from reports.brokers.confirm.real_run import RealRun, ReplicaFiles
 from scenarios.format.scenario import Pattern
 from scenarios.single.script import LISTS, VALIDATION_IDS, WAIT_LIMIT_US, RulesInForce, Story, describe, matches
@@ -41,6 +42,10 @@ _BOOT_S: Final = 60.0
 _RECOVERY_S: Final = 20.0
 _CHANGES_S: Final = 12.0
 _REACH_S: Final = 30.0
+_ACKS_S: Final = 5.0
+"""Longest wait of a line for acknowledgements that came before it in the simulation. If brokers decide to send none,
+the comparison shows it.
+"""
 _MARGIN_S: Final = 0.3
 _QUIET_S: Final = 1.0
 _WHOLE_S: Final = 15.0
@@ -496,10 +501,12 @@ class Actor:
             NotBroughtError: they are behind, without having decided anything else.
         """
         # Without a poll: frames held until a step was observed and acted on would pass at the second one.
-        if self._otherwise or not self._missing(milestone):
+        if self._otherwise or not (self._missing(milestone) or milestone.acked - self._acked):
             return
         self._behind = True
-        reached = self._wait(lambda _: not self._missing(milestone), _REACH_S)
+        reached = not self._missing(milestone) or self._wait(lambda _: not self._missing(milestone), _REACH_S)
+        if reached and milestone.acked - self._acked:
+            self._wait(lambda _: milestone.acked <= self._acked, _ACKS_S)
         self._behind = False
         if not reached and not self._did_otherwise(milestone):
             missing = "; ".join(self._missing(milestone))
@@ -521,6 +528,11 @@ class Actor:
             if self.cluster.release.truncates_to_hw and disk.hw < least.hw:
                 found.append(f"the HW file of broker {broker} says {disk.hw}, not {least.hw}")
         return found
+
+    @property
+    def _acked(self) -> set[int]:
+        """First records of the first partition's acknowledged batches."""
+        return {send.first_id for send in self.clients.sends if send.offset is not None}
 
     @property
     def _changes(self) -> int:
@@ -565,6 +577,10 @@ class Actor:
         if self._otherwise or do not in FAULTS:
             return
         unlike = self.acted.unlike
+        early_acks = self._acked - milestone.acked
+        if early_acks:
+            names = ", ".join(name for name, first in self.batches.items() if first in early_acks)
+            unlike.append(f"line {number} of the script found {names} acknowledged already")
         for broker, wanted in milestone.left.items():
             disk = self.cluster.disk(broker)
             appends = (step for step in since if step["step"] == kinds.APPEND.name and step["broker"] == broker)
@@ -626,6 +642,7 @@ class Actor:
             cluster.proxies.silence(broker, ())
             cluster.proxies.lag(broker, 0.0)
             cluster.proxies.stall(broker, stalled=False)
+        self.clients.producer.release_all()
         if not cluster.control.alive:
             cluster.start(cluster.control)
         for broker, place, _ in list(self.unrepaired):
@@ -641,6 +658,7 @@ class Actor:
         acted.leader = cluster.leader
         acted.sends = [send for send in self.clients.sends if send.first_id < VALIDATION_IDS]
         acted.shown_until_end = list(self.clients.shown)
+        acted.retried = sorted(self.clients.producer.retried - {VALIDATION})
         acted.batches = {name: first for name, first in self.batches.items() if name not in self.further.sent}
         times = iter(self.story.met)
         acted.met = [(True, next(times)[1]) if line.pattern.step in SEEN else (False, None) for line in self._lines]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import warnings
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib import import_module
 from typing import Any, Final
 
@@ -33,9 +33,15 @@ class Connection:
         self._id = 0
 
     def close(self) -> None:
-        """Close the connection."""
-        self._file.close()
+        """Close the connection, also for a thread that waits for a response."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
+        self._file.close()
+
+    def wait_for_ever(self) -> None:
+        """Wait for responses without a limit."""
+        self._socket.settimeout(None)
 
     def ask(self, request: Any) -> Any:
         """Send a kafka-python request and return its response; None if there is none (acks=0).
@@ -44,9 +50,17 @@ class Connection:
             OSError: the request timed out.
             EOFError: the broker closed the connection.
         """
+        self.send(request)
+        return self.answer_to(request)
+
+    def send(self, request: Any) -> None:
+        """Send a kafka-python request, and do not wait for its response."""
         self._id += 1
         request.with_header(correlation_id=self._id, client_id=self._client)
         self._socket.sendall(bytes(request.encode(header=True, framed=True)))
+
+    def answer_to(self, request: Any) -> Any:
+        """The response to a request that was sent; see `ask`. Responses come in the order of requests."""
         if not request.expect_response():
             return None
         answer = self.receive()

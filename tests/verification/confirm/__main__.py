@@ -57,6 +57,7 @@ COUNTED: Final = {
     "c46e3bf7cbc6": "could change the level of a feature by `set-config` only",
     "e0ccaf16eda8": "simulated 4.1.1 to 4.2 with a rule of 4.1.0, and set settings of a broker by way of another one",
     "e0643bf73222": "set settings of a broker by way of another one, which only broker 1 took",
+    "9a4d0e8c0a57": "let a batch overtake one without an answer after 6 s, and did not wait for acknowledgements",
     "769a5cd29b07": "simulated 4.1.1 to 4.2 with the last known ELR of 4.1.0, which its stories do not have",
 }
 """Former harness whose runs still count -> how it differed."""

@@ -11,9 +11,9 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.brokers.confirm import files, wire
-from reports.brokers.confirm.clients import Send
 from reports.brokers.confirm.cluster import TOPIC
 from reports.brokers.confirm.history import MetadataHistory
+from reports.brokers.confirm.producer import Send
 from tests.verification.confirm.program import BrokerRun, Program
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Run(BrokerRun):
         self.admin.ask(AlterPartitionReassignmentsRequest(version=0, timeout_ms=5_000, topics=topics))
 
     def _is_acked(self, send: Send) -> bool:
-        request = self.clients.request(send, TOPIC, NUMBER)
+        request = self.clients.producer.request(send, TOPIC, NUMBER)
         try:
             told = wire.ask(self.cluster.node(LEADER).client_port, request, _ANSWER_S)
         except wire.RETRIABLE:

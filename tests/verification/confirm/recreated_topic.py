@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.brokers.confirm import files
-from reports.brokers.confirm.clients import Send
 from reports.brokers.confirm.cluster import TOPIC
+from reports.brokers.confirm.producer import Send
 from sim.config import integer
 from sim.history.steps import APPEND
 from tests.verification.confirm.program import BrokerRun, NotBroughtError, Program

@@ -55,21 +55,25 @@ def _highwater(words: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
-def act(path: Path, release: str, pace: int) -> tuple[str, dict[str, Any]]:
-    """The result on brokers, in a few words."""
+def confirmed_with(path: Path, release: str, pace: int) -> tuple[int, str, dict[str, Any]]:
+    """The result on brokers: exit code, a few words, and the command's JSON."""
     done = _highwater(["confirm", str(path), "--kafka", release, "--pace", str(pace), "--limit", "150", "-q", "--json"])
     if not done.stdout.startswith("{"):
-        return done.stderr.strip().splitlines()[-1], {}
+        return done.returncode, (done.stderr.strip().splitlines() or ["no output"])[-1], {}
     told: dict[str, Any] = json.loads(done.stdout)
+    return done.returncode, _outcome(told), told
+
+
+def _outcome(told: dict[str, Any]) -> str:
     acted = told["runs"][0]
     if acted["failed"]:
-        return f"not brought to the story: {acted['failed']}", told
+        return f"not brought to the story: {acted['failed']}"
     if told["exit_code"] == INCONCLUSIVE:
-        return "undecided: attempts were not the same twice", told
+        return "undecided: attempts were not the same twice"
     rows = [row for row in acted["rows"] if not row["agrees"]]
     verdict = next(row for row in acted["rows"] if row["what"] == "verdict")
     same = "the same verdict" if verdict["agrees"] else f"verdict {verdict['real']}"
-    return "confirmed" if not rows else f"differs, {same}: {', '.join(row['what'] for row in rows)}", told
+    return "confirmed" if not rows else f"differs, {same}: {', '.join(row['what'] for row in rows)}"
 
 
 def main() -> int:
@@ -97,7 +101,7 @@ def main() -> int:
                     sys.stdout.write(f"{chosen:7} {seed:5} {kind:15} a script that waits for steps ends with {error}\n")
                 path = folder / f"{chosen}-{seed}.toml"
                 path.write_text(text, encoding="utf-8")
-                word, told = act(path, RELEASES[chosen], arguments.pace)
+                _, word, told = confirmed_with(path, RELEASES[chosen], arguments.pace)
                 path.with_suffix(".json").write_text(json.dumps(told), encoding="utf-8")
                 struck = ", ".join(sorted(actions - {"produce", "wait"}))
                 sys.stdout.write(f"{chosen:7} {seed:5} {kind:15} {RELEASES[chosen]:9} after {struck}: {word}\n")

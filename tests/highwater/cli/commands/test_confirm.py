@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from reports.brokers.confirm import class_archive, request
+from reports.brokers.confirm.comparison import ComparedItem
 from reports.brokers.kafka import releases
 from sim.errors import UnavailableError
 
@@ -65,15 +67,18 @@ def of_attempts(monkeypatch: pytest.MonkeyPatch, *rows: list[dict[str, Any]] | s
         failed = told if isinstance(told, str) else ""
         found = [] if isinstance(told, str) else told
         agrees = not failed and all(row["agrees"] for row in found)
-        return {"agrees": agrees, "failed": failed, "rows": found, "seconds": {"all": 1.0}}
+        epochs = {"simulated": [0, 2], "real": [0, 1]}
+        return {"agrees": agrees, "failed": failed, "rows": found, "seconds": {"all": 1.0}, "leader_epochs": epochs}
 
     monkeypatch.setattr(request.Confirmation, "attempt", attempt)
     monkeypatch.setattr(class_archive, "make_archive", lambda *_: None)
     return given
 
 
-def row(real: str) -> dict[str, Any]:
-    return {"what": "log of broker 1", "simulated": "0:m1", "real": real, "agrees": real == "0:m1", "compared": True}
+def row(
+    real: str, what: str = "log of broker 1", *, compared: bool = True, equal: bool | None = None
+) -> dict[str, Any]:
+    return ComparedItem(what, "0:m1", real, compared, equal, "as far as both read").as_json()
 
 
 CANARY: Final = ("confirm", "canary", "--kafka", "0.10.2.2")
@@ -100,6 +105,26 @@ def test_a_difference_that_comes_again(highwater: Callable[..., Call], monkeypat
     assert call.code == 1
     assert "attempt 1: differs in log of broker 1" in call.out
     assert "NOT confirmed" in call.out
+
+
+def test_the_table_says_what_is_equal_and_what_is_not_compared(
+    highwater: Callable[..., Call], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        row("0:m1"),
+        row("0:m1 1:m2", "consumer read", equal=True),
+        row("9", "HW checkpoint of broker 1", compared=False),
+    ]
+    of_attempts(monkeypatch, rows)
+    lines = highwater(*CANARY).out.splitlines()
+    ends = {cells[0]: cells[-1] for line in lines if len(cells := re.split(r"  +", line.strip())) == 4}
+    assert ends == {
+        "log of broker 1": "=",
+        "consumer read": "agrees: as far as both read",
+        "HW checkpoint of broker 1": "not compared",
+    }
+    assert any("The epochs were 0 2 in the simulation, and 0 1 on Kafka 0.10.2.2." in line for line in lines)
+    assert any(line.startswith("HW checkpoints are not compared") for line in lines)
 
 
 def test_a_difference_that_does_not_come_again(highwater: Callable[..., Call], monkeypatch: pytest.MonkeyPatch) -> None:

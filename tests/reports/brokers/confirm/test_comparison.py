@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reports.brokers.confirm import comparison
-from reports.brokers.confirm.clients import Send
 from reports.brokers.confirm.files import Stored
 from reports.brokers.confirm.history import PartitionSnapshot
+from reports.brokers.confirm.producer import Send
 from reports.brokers.confirm.real_run import RealRun, ReplicaFiles
 from scenarios.format.catalogue import load
 from scenarios.single.execution import PAUSE_US
@@ -21,7 +21,7 @@ from scenarios.single.script import RulesInForce
 from sim.protocol.modes import mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from scenarios.format.scenario import ScriptLine
 
@@ -34,14 +34,21 @@ def lines_of(name: str) -> list[ScriptLine]:
     return [line for line in SCENARIO.script if rules.fit(line.rules, None)]
 
 
-def as_acted(result: RunResult, name: str) -> RealRun:
+def as_acted(
+    result: RunResult,
+    name: str,
+    lines: Sequence[ScriptLine] = (),
+    batches: Mapping[str, int] | None = None,
+) -> RealRun:
     """A real run that shows just what a simulated one did."""
     assert result.trace is not None
     elr = mode(name).rules.elr == "on"
-    end_us = comparison.script_end_us(result.trace, lines_of(name), BATCHES) + PAUSE_US
+    batches = batches or BATCHES
+    batches = batches or BATCHES
+    end_us = comparison.script_end_us(result.trace, lines or lines_of(name), batches) + PAUSE_US
     changes = comparison.simulated_changes(result, end_us, elr=elr)
     disks = {}
-    names = {first: batch for batch, first in BATCHES.items()}
+    names = {first: batch for batch, first in batches.items()}
     for view in result.replicas[:3]:
         log = [
             Stored(base, last, 10 + epoch, names.get(first, "validation"), first, 0)
@@ -60,10 +67,10 @@ def as_acted(result: RunResult, name: str) -> RealRun:
         after_script=deepcopy(disks),
         final=disks,
         leader=result.partition.leader,
-        sends=[Send(batch, first, 1, acks[first]["acks"], acks[first]["offset"]) for batch, first in BATCHES.items()],
+        sends=[Send(batch, first, 1, acks[first]["acks"], acks[first]["offset"]) for batch, first in batches.items()],
         shown=list(reads),
         shown_until_end=comparison.simulated_reads(result, 1 << 62),
-        batches=dict(BATCHES),
+        batches=dict(batches),
     )
 
 
@@ -306,3 +313,18 @@ def test_records_are_called_by_their_batches() -> None:
     names = {0: "m1", 5: "m2"}
     assert [comparison.record_name(record, names) for record in (0, 4, 5, 6)] == ["m1", "m1+4", "m2", "m2+1"]
     assert comparison.record_name(3, {}) == "3"
+
+
+@pytest.mark.parametrize(
+    ("what", "retried", "explains"),
+    [
+        ("log of broker 1", ["m1", "m2"], True),
+        ("m1 acknowledged at", ["m1", "m2"], True),
+        ("verdict", ["m1", "m2"], False),
+        ("partition 3", ["m1", "m2"], False),
+        ("log of broker 1", [], False),
+    ],
+)
+def test_the_order_of_retries_explains_no_other_difference(what: str, retried: list[str], explains: bool) -> None:
+    rows = [comparison.ComparedItem("consumer read", "a", "a"), comparison.ComparedItem(what, "a", "b")]
+    assert bool(comparison.order_of_retries(rows, retried)) == explains

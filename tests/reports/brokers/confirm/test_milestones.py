@@ -97,6 +97,14 @@ def test_changes_before_a_line_count_and_what_it_brings_about_does_not() -> None
     assert told[kill] < told[-1]
 
 
+def test_acknowledgements_before_a_line_are_waited_for() -> None:
+    script, _, found = of("kip101-scenario-1", "kip279")
+    acked = [sorted(one.acked) for one in found]
+    assert acked == sorted(acked)
+    second = next(place for place, line in enumerate(script) if line.params.get("batch") == "m2")
+    assert (acked[second], acked[-1]) == ([0], [0, 1])
+
+
 def test_simultaneous_steps_before_the_line_are_waited_for() -> None:
     _, story, found = of("kip101-scenario-1", "kip279")
     told = found[-2].told

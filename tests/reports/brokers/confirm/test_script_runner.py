@@ -13,6 +13,7 @@ from reports.brokers.confirm.comparison import DecidedChange
 from reports.brokers.confirm.files import Disk
 from reports.brokers.confirm.history import PartitionSnapshot
 from reports.brokers.confirm.milestones import ENDING, Milestone
+from reports.brokers.confirm.producer import Send
 from reports.brokers.confirm.proxy import ProxyLink
 from reports.brokers.confirm.real_run import RealRun
 from reports.brokers.confirm.script_runner import Actor, NotBroughtError, size_of
@@ -72,6 +73,7 @@ def come_to(
     steps: list[Shown] | None = None,
     *,
     to_hw: bool = True,
+    acked: bool = False,
 ) -> Any:
     """An actor whose brokers have come so far, and come no further. The story tells of one truncation."""
     actor: Any = Actor.__new__(Actor)
@@ -80,7 +82,8 @@ def come_to(
     actor.cluster = SimpleNamespace(
         history=SimpleNamespace(states=list(states)), disk=held.__getitem__, release=release
     )
-    actor.batches = {}
+    actor.batches = {"m1": 0}
+    actor.clients = SimpleNamespace(sends=[Send("m1", 0, 1, -1, offset=0 if acked else None)])
     actor.story = Story((StoryLine(TRUNCATES),), RulesInForce(MODES["hw"].rules, {}), actor.batches)
     actor.observer = SimpleNamespace(steps=[{"t": 1, "broker": 1, **step} for step in steps or []])
     for step in actor.observer.steps:
@@ -123,6 +126,22 @@ def test_the_script_waits_only_for_missing_milestones() -> None:
     actor._reach(3, Milestone((FIRST, SHRUNK), 1, {1: Disk(2, 1)}))
     assert actor.waits == []
     assert not actor._behind
+
+
+@pytest.mark.parametrize("acked", [True, False])
+def test_a_line_waits_for_acknowledgements_but_brokers_may_send_none(acked: bool) -> None:
+    actor = come_to(acked=acked)
+    actor._reach(3, Milestone(acked=frozenset({0})))
+    assert actor.waits == ([] if acked else [False])
+    assert not actor._behind
+
+
+def test_a_fault_that_finds_a_batch_acknowledged_too_early_is_noted() -> None:
+    actor = come_to(acked=True)
+    actor._note_unlike(3, "kill", Milestone(acked=frozenset({0})), [])
+    assert actor.acted.unlike == []
+    actor._note_unlike(3, "kill", Milestone(), [])
+    assert actor.acted.unlike == ["line 3 of the script found m1 acknowledged already"]
 
 
 @pytest.mark.parametrize(
