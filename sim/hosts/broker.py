@@ -40,6 +40,8 @@ REFUSED: Final = "a broker is already registered"
 """Exit reason at start-up: an earlier registration is still valid."""
 NOT_REGISTERED: Final = "not registered in time"
 """Exit reason at start-up: no controller registered the process in time."""
+PHASE_BITS: Final = 31
+"""Size of `Startup.phase`."""
 
 
 class Startup:
@@ -51,6 +53,7 @@ class Startup:
         exits: called with (broker, reason) when the process exits by itself.
         min_isrs: ``min.insync.replicas`` of partitions whose topics have their own.
         places: topic -> number of the log directory, from 1, in which its replicas are created, if it has one.
+        phase: see `Broker.first_interval_us`; below 2**`PHASE_BITS`.
     """
 
     # Not a frozen dataclass: constructing one takes ten times as long in a compiled build, and each start needs one.
@@ -69,6 +72,7 @@ class Startup:
         exits: Callable[[int, str], None],
         min_isrs: Mapping[str, int],
         places: Mapping[str, int],
+        phase: int,
     ) -> None:
         self.min_isrs = min_isrs
         self.places = places
@@ -83,6 +87,7 @@ class Startup:
         self.recorder = recorder
         self.loaded = loaded
         self.exits = exits
+        self.phase = phase
 
 
 class Broker(Following):
@@ -104,6 +109,7 @@ class Broker(Following):
         "_loaded",
         "_loaded_us",
         "_min_isrs",
+        "_phase",
         "_places",
         "_removed",
         "_stalled",
@@ -121,6 +127,7 @@ class Broker(Following):
         self.incarnation = startup.incarnation
         self.directories = startup.directories
         self.live_directories = startup.live_directories
+        self._phase = startup.phase
         self.epoch_end_version = 3 if self.decide.validates_position.answer else 2
         self.broker_epoch = -1
         self.zombie = False
@@ -139,6 +146,12 @@ class Broker(Following):
         """Directories with future replicas on the machine that had a marker when this process loaded its logs."""
         self._removed: list[HostedReplica] = []
         """Replicas of deleted topics and of failed log directories, which late responses may still be about."""
+
+    def first_interval_us(self, interval_us: int) -> int:
+        """The first interval of its pings or heartbeats, a part of the others: otherwise those of brokers that started
+        together would stay in step, and their sessions would always end in one order.
+        """
+        return 1 + (interval_us * self._phase >> PHASE_BITS)
 
     # Life cycle.
 

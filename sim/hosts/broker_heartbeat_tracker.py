@@ -2,11 +2,13 @@
 
 At exactly the timeout a session is still valid. Up to 3.9 it expires right after that. Since 4.0 the active controller
 checks eight times per timeout, fences one expired broker, and checks again 10 ms later; so brokers that fall silent
-together are fenced one after the other.
+together are fenced one after the other. Of several expired ones, Kafka fences the first of a hash map whose keys are
+pairs of id and broker epoch; here, each broker has a random rank.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, Protocol
 
 from sim.kernel.scheduler import Event, Gate, Kernel
@@ -66,16 +68,23 @@ class _Session:
 class BrokerHeartbeatTracker:
     """The time of each broker's last heartbeat. Kafka: BrokerHeartbeatTracker (4.1-4.4), BrokerHeartbeatManager.
 
+    Args:
+        keeps_fenced: whether it is Kafka 4's, in which fenced brokers have sessions.
+        ranks: broker -> its place in Kafka 4's map.
+
     Attributes:
         suspended: brokers whose heartbeats are elided, so that their sessions do not expire.
         unfenced: the unfenced brokers.
     """
 
-    def __init__(self, quorum: Quorum, session_us: int, kernel: Kernel, *, keeps_fenced: bool) -> None:
+    def __init__(
+        self, quorum: Quorum, session_us: int, kernel: Kernel, *, keeps_fenced: bool, ranks: Mapping[int, int]
+    ) -> None:
         self._quorum = quorum
         self._session_us = session_us
         self._kernel = kernel
         self._keeps_fenced = keeps_fenced
+        self._ranks = ranks
         self._period_us = max(_SHORTEST_PERIOD_US, session_us // CHECKS_PER_TIMEOUT)
         self._next_check_us = 0
         self._registered: set[int] = set()
@@ -208,7 +217,7 @@ class BrokerHeartbeatTracker:
             if self._may_expire(other, known) and self._fenced_at_us(known) <= now_us
         ]
         if self._keeps_fenced:
-            del due[1:]
+            due = [min(due, key=self._ranks.__getitem__)]
             self._next_check_us = now_us + RECHECK_US
         for other in due:
             self.end(other)

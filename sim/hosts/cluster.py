@@ -17,7 +17,7 @@ from sim.environment.topology import Topology
 from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.hosts.administrator import Administrator, note_settings
-from sim.hosts.broker import NOT_REGISTERED, REFUSED, SHUTDOWN, Broker, Startup
+from sim.hosts.broker import NOT_REGISTERED, PHASE_BITS, REFUSED, SHUTDOWN, Broker, Startup
 from sim.hosts.client import ClientSetup
 from sim.hosts.control_plane import CONTROL, ControlPlaneSetup, PartitionSetup
 from sim.hosts.control_planes import control_plane
@@ -131,6 +131,9 @@ class Cluster:
         self.machines = Machines(self, self.settings, name, streams, kernel, self.recorder, place)
         self.links = Links(self.network, self.recorder)
         self._incarnations = dict.fromkeys(self.settings, 0)
+        phases, ranks = streams("heartbeats"), streams("expirations")
+        self._phases = {broker: phases.getrandbits(PHASE_BITS) for broker in self.settings}
+        expiry_ranks = {broker: ranks.getrandbits(PHASE_BITS) for broker in self.settings}
         self._stopping: dict[int, bool] = {}
         self.is_healed = False
         self._pauses: list[tuple[int, object]] = []
@@ -149,7 +152,17 @@ class Cluster:
         self._min_isrs = {one.name: one.min_isr for one in further if one.min_isr is not None}
         decide.has_quorum.note()
         setup = ControlPlaneSetup(
-            name, replicas, len(self.settings), decide, config, kernel, self.recorder, in_order, self._min_isrs, others
+            name,
+            replicas,
+            len(self.settings),
+            decide,
+            config,
+            kernel,
+            self.recorder,
+            in_order,
+            self._min_isrs,
+            expiry_ranks,
+            others,
         )
         self.control = control_plane(setup, scripted=scripted)
         heeds_unclean = heeds_unclean_election(config, client_rules)
@@ -282,6 +295,7 @@ class Cluster:
             self._exited,
             self._min_isrs,
             self._places,
+            self._phases[broker],
         )
         process = self.running[broker] = self.control.broker(startup)
         self.recorder.record_for_all(steps.Start(broker, process.incarnation))

@@ -61,6 +61,7 @@ class ControlPlaneSetup:
         brokers: number of brokers; when all are registered (in KRaft: unfenced), an administrator creates the topic.
         in_order: all brokers, in the order in which replicas are placed.
         min_isrs: ``min.insync.replicas`` of partitions whose topics have their own; later ones are added to it.
+        expiry_ranks: broker -> its rank among sessions that have expired when a KRaft controller checks them.
         decide: the controllers' rules.
         config: full configuration of the cluster.
     """
@@ -74,6 +75,7 @@ class ControlPlaneSetup:
     recorder: Recorder
     in_order: tuple[int, ...]
     min_isrs: dict[str, int]
+    expiry_ranks: Mapping[int, int]
     further: Sequence[PartitionSetup] = ()
 
 

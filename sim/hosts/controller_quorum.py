@@ -79,7 +79,11 @@ class ControllerQuorum(QuorumSessions):
         self._min_isrs_noted: dict[str, int] = {}
         self._in_order = setup.in_order
         self.sessions = BrokerHeartbeatTracker(
-            self, self.session_us, setup.kernel, keeps_fenced=setup.decide.keeps_fenced_sessions.yes()
+            self,
+            self.session_us,
+            setup.kernel,
+            keeps_fenced=setup.decide.keeps_fenced_sessions.yes(),
+            ranks=setup.expiry_ranks,
         )
         self._failing_over = False
         self._forced = False

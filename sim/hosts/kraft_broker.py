@@ -24,7 +24,7 @@ from sim.kernel.message import Message
 from sim.kernel.scheduler import Event, Gate, IdleCall
 from sim.protocol import probes
 from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, AlterPartitionManager
-from sim.protocol.kraft.broker_lifecycle_manager import RECOVERY, BrokerLifecycleManager, LifecycleHost
+from sim.protocol.kraft.broker_lifecycle_manager import RECOVERY, RUNNING, BrokerLifecycleManager, LifecycleHost
 from sim.protocol.kraft.metadata import (
     UNASSIGNED,
     ConfigRecord,
@@ -138,6 +138,7 @@ class KRaftBroker(Broker):
         "_awaits_metadata",
         "_deleted",
         "_ending",
+        "_in_phase",
         "_lifecycle",
         "_lifecycle_request",
         "_log",
@@ -163,6 +164,8 @@ class KRaftBroker(Broker):
         self._lifecycle = BrokerLifecycleManager(
             _Lifecycle(self), self.decide, settings.heartbeat_us, settings.session_us
         )
+        self._in_phase = False
+        """Whether the first interval between its heartbeats has begun."""
         self._lifecycle_request: BrokerRegistrationRequest | BrokerHeartbeatRequest | None = None
         self._previous_broker_epoch = -1
         self._registered_directories: tuple[int, ...] = ()
@@ -329,6 +332,9 @@ class KRaftBroker(Broker):
 
     def communicate_after(self, after_us: int, number: int) -> None:
         """See `LifecycleHost.communicate_after`."""
+        if not self._in_phase and self._lifecycle.state == RUNNING:
+            self._in_phase = True
+            after_us = self.first_interval_us(after_us)
         communication = _Communication(self._lifecycle, number)
         self.kernel.schedule_first(self.kernel.now_us + after_us, self.life, communication)
 

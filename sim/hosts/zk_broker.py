@@ -121,7 +121,8 @@ class ZooKeeperBroker(Broker):
         self.network.join(self)
         self._isr_announced_us = self.kernel.now_us
         self._register()
-        self.kernel.schedule_first(self.kernel.now_us + self.settings.ping_us, self.life, _PingTimer(self))
+        first_us = self.kernel.now_us + self.first_interval_us(self.settings.ping_us)
+        self.kernel.schedule_first(first_us, self.life, _PingTimer(self))
 
     @property
     def ready(self) -> bool:

@@ -44,7 +44,7 @@ def test_a_loss_that_needs_one_directory_keeps_one() -> None:
 
 
 def test_a_stall_that_needs_two_directories_keeps_both() -> None:
-    found = shrunk(98, STALLED).case
+    found = shrunk(203, STALLED).case
     assert "directory-unrepaired" in {fault.kind for fault in found.faults}
     assert found.scenario.config["sim.log.dirs"] == 2  # A broker's last directory does not fail for good.
     assert found.scenario.topology is None

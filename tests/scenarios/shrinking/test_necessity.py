@@ -27,7 +27,7 @@ def asked(scenario: str, mode: str, first: int) -> Necessity:
     return find_necessity(case, found, Trials(), until_us, until_us)
 
 
-OUTAGE = ("sessions", "kip320", 50_090)
+OUTAGE = ("sessions", "kip320", 50_029)
 TWO = ("power", "kip101", 0)
 RACE = ("chaos", "kip320", 0)
 

@@ -14,7 +14,7 @@ from tests.scenarios.shrinking.failing import failing
 @cache
 def small() -> tuple[Case, Symptom]:
     """One batch at 2 s is written by a lone broker, which loses power at 10 s."""
-    case = failing("sessions", "kip320", 50_090)
+    case = failing("sessions", "kip320", 50_029)
     found = symptom(case.row())
     return shrink(case, found, Trials()).case, found
 
@@ -31,7 +31,7 @@ def found() -> Curve:
 
 @pytest.mark.parametrize("faults", [False, True])
 def test_a_continuation_is_as_it_was_until_then(faults: bool) -> None:
-    case = failing("sessions", "kip320", 50_090)
+    case = failing("sessions", "kip320", 50_029)
     whole = case.run(trace=True)
     after_us = whole.faults[1]["at_us"]
     then = case.continued(after_us, 1, faults=faults).run(trace=True)

@@ -108,10 +108,10 @@ def test_when_the_time_is_over_the_smallest_until_then_is_what_came_out(budget: 
 
 
 def test_out_of_time_further_cures_of_the_result_are_named() -> None:
-    case = failing("power", "hw", 98, "committed-loss")
-    trials = Trials(lambda: trials.runs >= 280)
+    case = failing("power", "hw", 113, "committed-loss")
+    trials = Trials(lambda: trials.runs >= 150)
     found = shrink(case, symptom(trials.row(case), "committed-loss"), trials)
-    assert (found.before.batches, found.after.batches) == (44, 1)
+    assert (found.before.batches, found.after.batches) == (35, 1)
     assert found.besides
     assert not set(found.besides) & set(found.cause)
 

@@ -210,7 +210,7 @@ def test_request_over_a_slow_connection_is_repeated_with_a_ping(late_us: int) ->
         for ends in ((0, 1), (1, 0)):
             cluster.network.add_latency(*ends, 1_500_000)
         interval_us = leader.settings.ping_us
-        ping_us = leader.isr_expiration._began_us + 1 + 5 * interval_us
+        ping_us = leader.isr_expiration._began_us + 1 + leader.first_interval_us(interval_us) + 4 * interval_us
         round_us = leader.out[0].usual_us + cluster.control.out[1].usual_us
         small.run((ping_us - round_us + late_us - cluster.kernel.now_us) / 1e6)
         answers: list[int] = []

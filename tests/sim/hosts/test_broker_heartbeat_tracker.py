@@ -29,11 +29,16 @@ class Quorum:
         self.fenced.append((broker, self.kernel.now_us))
 
 
+def tracker(quorum: Quorum, *, keeps_fenced: bool, ranks: dict[int, int]) -> BrokerHeartbeatTracker:
+    owner = cast("ControllerQuorum", quorum)
+    return BrokerHeartbeatTracker(owner, SESSION_US, quorum.kernel, keeps_fenced=keeps_fenced, ranks=ranks)
+
+
 @pytest.mark.parametrize(("keeps_fenced", "fenced_us"), [(False, SESSION_US + 1), (True, SESSION_US * 9 // 8)])
 def test_a_session_is_valid_at_exactly_its_timeout(keeps_fenced: bool, fenced_us: int) -> None:
     kernel = Kernel()
     quorum = Quorum(kernel)
-    sessions = BrokerHeartbeatTracker(cast("ControllerQuorum", quorum), SESSION_US, kernel, keeps_fenced=keeps_fenced)
+    sessions = tracker(quorum, keeps_fenced=keeps_fenced, ranks={1: 0})
     sessions.begin()
     sessions.registered(1)
     sessions.unfenced.add(1)
@@ -45,3 +50,20 @@ def test_a_session_is_valid_at_exactly_its_timeout(keeps_fenced: bool, fenced_us
     kernel.run_until(2 * SESSION_US)
     assert not sessions.is_open(1)
     assert quorum.fenced == [(1, fenced_us)]
+
+
+@pytest.mark.parametrize(("keeps_fenced", "order"), [(False, [1, 2, 3]), (True, [3, 1, 2])])
+def test_of_sessions_that_end_together_kafka_4_ends_that_of_the_first_rank(
+    keeps_fenced: bool, order: list[int]
+) -> None:
+    kernel = Kernel()
+    quorum = Quorum(kernel)
+    sessions = tracker(quorum, keeps_fenced=keeps_fenced, ranks={1: 6, 2: 7, 3: 5})
+    sessions.begin()
+    for broker in (2, 3, 1):
+        sessions.registered(broker)
+        sessions.unfenced.add(broker)
+        sessions.note_heartbeat(broker, 0)
+        sessions.schedule_check(broker)
+    kernel.run_until(2 * SESSION_US)
+    assert list(dict.fromkeys(broker for broker, _ in quorum.fenced)) == order

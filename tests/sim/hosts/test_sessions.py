@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -167,8 +168,10 @@ def test_metadata_are_refreshed_at_multiples_of_their_age(age_ms: int, next_ms: 
 
 @pytest.mark.parametrize(("mode", "apart_us"), [("kip320", 0), ("kraft", 0), ("elr", RECHECK_US)])
 @pytest.mark.parametrize("seconds", range(0, 18, 3))
-def test_sessions_that_end_at_once_end_in_order(mode: str, apart_us: int, seconds: int) -> None:
-    """The control plane stood still: all sessions get their full timeout, and three brokers are gone."""
+def test_sessions_that_end_at_once(mode: str, apart_us: int, seconds: int) -> None:
+    """The control plane stood still: all sessions get their full timeout, and three brokers are gone. They end in order
+    of id, and from Kafka 4 on in a random order.
+    """
     found = []
     for elision in (True, False):
         small = World(mode, brokers=4, config={**FIXED, "sim.elision": elision}).ready()
@@ -184,7 +187,46 @@ def test_sessions_that_end_at_once_end_in_order(mode: str, apart_us: int, second
         small.run(30)
         found.append(small.steps)
         ends = small.of("session-end")[-3:]
-        assert [step["broker"] for step in ends] == [2, 3, 4]
+        brokers = [step["broker"] for step in ends]
+        assert brokers == [2, 3, 4] if not apart_us else sorted(brokers) == [2, 3, 4]
         first_us = ends[0]["t"]
         assert [step["t"] - first_us for step in ends] == [0, apart_us, 2 * apart_us]
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("mode", ["kip320", "kraft", "elr"])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_sessions_of_brokers_killed_together_end_in_any_order(mode: str, restarted: bool) -> None:
+    firsts = Counter[int]()
+    for seed in range(60):
+        small = World(mode, brokers=4, config=FIXED, seed=seed).ready()
+        if restarted:
+            for broker in (3, 4):
+                small.cluster.shut_down(broker)
+            small.run(30)
+            for broker in (3, 4):
+                small.cluster.start(broker)
+        small.run(20)
+        before = len(small.of("session-end"))
+        for broker in (3, 4):
+            small.cluster.kill(broker)
+        small.run(30)
+        firsts[small.of("session-end")[before]["broker"]] += 1
+    assert firsts.keys() == {3, 4}
+    assert min(firsts.values()) >= 18, firsts
+
+
+def test_a_seed_places_first_heartbeats_alike_in_all_modes_and_settings() -> None:
+    def placed(mode: str, seed: int, brokers: int, interval_ms: int) -> dict[int, float]:
+        intervals = {"broker.heartbeat.interval.ms": interval_ms, "sim.heartbeat.interval.ms": interval_ms}
+        cluster = World(mode, config={**FIXED, **intervals}, seed=seed, brokers=brokers).ready().cluster
+        interval_us = interval_ms * 1_000
+        firsts = {broker: process.first_interval_us(interval_us) for broker, process in cluster.running.items()}
+        assert all(0 < first_us <= interval_us for first_us in firsts.values())
+        return {broker: round(first_us / interval_us, 4) for broker, first_us in firsts.items()}
+
+    found = placed("kip320", 7, 3, 600)
+    assert len(set(found.values())) == 3
+    assert placed("elr", 7, 3, 600) == placed("kraft", 7, 3, 2_400) == found
+    assert found.items() <= placed("kip320", 7, 4, 600).items()
+    assert placed("kip320", 8, 3, 600) != found

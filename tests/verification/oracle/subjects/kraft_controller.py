@@ -39,6 +39,8 @@ SESSION_MS: Final = 9_000
 MS: Final = 1_000
 """In us."""
 TOPICS: Final = ("a", "b")
+SIZES: Final = (3, 3, 4, 5)
+"""Numbers of brokers."""
 CONFIG: Final[dict[str, Value]] = {MIN_ISR: 1}
 
 
@@ -56,6 +58,7 @@ class Host:
             SESSION_MS * MS,
             self._kernel,
             keeps_fenced=rules.fenced_session == "kept",
+            ranks={broker: broker for broker in range(1, max(SIZES) + 1)},
         )
         self.ends: list[int] = []
         self.controller = QuorumController(MetadataImage(), Decisions(rules), self, CONFIG)
@@ -238,7 +241,7 @@ def run(case: Case, release: str, rules: Rules, imitated: Collection[str]) -> Se
 
 def draw(rng: Random, release: str) -> Case:
     """Sets up a cluster, then random operations."""
-    size = rng.choice((3, 3, 4, 5))
+    size = rng.choice(SIZES)
     brokers = list(range(1, size + 1))
     directories = rng.choice(((), (), (0, 1)))
     case: Case = [["register", broker, 0, *directories] for broker in brokers]
