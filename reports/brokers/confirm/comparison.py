@@ -12,6 +12,7 @@ from scenarios.single.execution import PAUSE_US
 from scenarios.single.script import VALIDATION_IDS, matches
 from sim.config import integer
 from sim.history import steps as kinds
+from sim.protocol.batch import NO_SEQUENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
     from scenarios.single.result import RunResult
     from sim.history.trace import Shown
 
-JUDGED: Final = ("committed-loss", "exposed-loss", "divergence", "hw-regression")
-"""Violations that can be detected from real logs, acknowledgements and reads."""
+JUDGED: Final = (
+    *("committed-loss", "exposed-loss", "divergence", "hw-regression"),
+    *("sequence-gap", "duplicate-across-epochs"),
+)
+"""Violations that can be detected from real logs, acknowledgements, failures and reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +291,15 @@ _ORDERED: Final = re.compile(r"log of .*|epoch cache of .*|.* acknowledged at|co
 """Rows that depend on the order in which batches are sent."""
 
 
+def is_ahead(result: RunResult, acted: RealRun, end_us: int, *, elr: bool) -> bool:
+    """Whether the partition went through more states on brokers by the script's end than in the simulation, which goes
+    through the same ones afterwards.
+    """
+    real = real_changes(acted.states, elr=elr)
+    ever = simulated_changes(result, _EVER, elr=elr)
+    return len(real) > len(simulated_changes(result, end_us, elr=elr)) and real == ever[: len(real)]
+
+
 def _joins(before: DecidedChange, after: DecidedChange) -> bool:
     """Whether the only change is that a follower joins the ISR."""
     return set(before.isr) < set(after.isr) and replace(before, isr=after.isr) == after
@@ -441,6 +454,25 @@ def violations(acted: RealRun, shown: Iterable[tuple[int, int]]) -> set[str]:
             found.add("committed-loss")
     if acted.leader and _lost(shown, entries_of_files(acted.final[acted.leader])):
         found.add("exposed-loss")
+    return found | (_of_sequences(acted, acted.final[acted.leader]) if acted.leader else set())
+
+
+def _of_sequences(acted: RealRun, leader: ReplicaFiles) -> set[str]:
+    """Violations of what an idempotent producer promises, in the final log of the leader."""
+    found: set[str] = set()
+    numbered = [batch for batch in leader.batches if batch.sequence != NO_SEQUENCE]
+    epochs: dict[tuple[int, int], int] = {}
+    for batch in numbered:
+        producer_id, producer_epoch, _ = batch.sequence
+        if epochs.setdefault((producer_id, batch.first_id), producer_epoch) != producer_epoch:
+            found.add("duplicate-across-epochs")
+    present = {batch.first_id for batch in numbered}
+    for send in acted.sends:
+        later = (
+            one for one in numbered if one.sequence[:2] == send.sequence[:2] and one.sequence[2] > send.sequence[2]
+        )
+        if send.failed and send.sequence != NO_SEQUENCE and send.first_id not in present and any(later):
+            found.add("sequence-gap")
     return found
 
 

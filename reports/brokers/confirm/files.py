@@ -6,6 +6,7 @@ import struct
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from sim.protocol.batch import NO_SEQUENCE, Sequence
 from sim.protocol.messages import NO_EPOCH
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Stored:
         leader_epoch: epoch of the leader that appended it; -1 if the record format has none.
         first_id: number of its first record.
         end: its end in the segment, in bytes.
+        sequence: its producer id, producer epoch and first sequence, from an idempotent producer.
     """
 
     base_offset: int
@@ -35,6 +37,7 @@ class Stored:
     name: str
     first_id: int
     end: int
+    sequence: Sequence = NO_SEQUENCE
 
     def is_continued_by(self, offset: int, record: int, name: str, epoch: int) -> bool:
         """Whether a record is the next one of this batch."""
@@ -73,16 +76,17 @@ def batches_in(data: bytes) -> list[Stored]:
     """
     found: list[Stored] = []
     for start, end, epoch in _frames(data):
-        records = _records(data[start:end])
-        if records is None:
+        batch = _batch(data[start:end])
+        if batch is None:
             break
+        sequence, records = batch
         for offset, key, value in records:
             name, record = key.decode(), int(value)
             last = found[-1] if found else None
             if last is not None and last.is_continued_by(offset, record, name, epoch):
                 found[-1] = replace(last, last_offset=offset, end=end)
             else:
-                found.append(Stored(offset, offset, epoch, name, record, end))
+                found.append(Stored(offset, offset, epoch, name, record, end, sequence))
     return found
 
 
@@ -103,8 +107,8 @@ def _frames(data: bytes) -> Iterator[tuple[int, int, int]]:
         start = end
 
 
-def _records(data: bytes) -> list[tuple[int, bytes, bytes]] | None:
-    """Offset, key and value of each record of a batch; None if it is corrupt."""
+def _batch(data: bytes) -> tuple[Sequence, list[tuple[int, bytes, bytes]]] | None:
+    """The sequence of a batch, and offset, key and value of each record; None if it is corrupt."""
     from kafka.errors import KafkaError
     from kafka.record import MemoryRecords
 
@@ -112,9 +116,13 @@ def _records(data: bytes) -> list[tuple[int, bytes, bytes]] | None:
         batch = MemoryRecords(data).next_batch()
         if batch is None or not batch.validate_crc():
             return None
-        return [(one.offset, one.key or b"", one.value or b"0") for one in batch]
+        records = [(one.offset, one.key or b"", one.value or b"0") for one in batch]
+        has_sequence = _HEAD.unpack_from(data)[3] >= _EPOCHS
     except (KafkaError, ValueError, struct.error, IndexError):
         return None
+    if not has_sequence:
+        return NO_SEQUENCE, records
+    return (batch.producer_id, batch.producer_epoch, batch.base_sequence), records
 
 
 def segments(folder: Path) -> list[Path]:

@@ -63,6 +63,7 @@ class Send:
     Attributes:
         offset: offset at which it was acknowledged; None: not yet.
         by: broker that acknowledged it.
+        failed: whether the application got an error for it.
         sequence: its sequence number, from an idempotent producer.
         partition: its partition; "" for the first.
     """
@@ -73,6 +74,7 @@ class Send:
     acks: int
     offset: int | None = None
     by: int = 0
+    failed: bool = False
     sequence: Sequence = NO_SEQUENCE
     partition: str = ""
 
@@ -164,6 +166,8 @@ class KafkaProducer:
         self.retried: set[str] = set()
         self._named: dict[int, Send] = {}
         self._new: list[ProducerBatch] = []
+        self._pending: list[ProducerBatch] = []
+        """Batches whose results the application does not have yet."""
         self._requests: list[InFlight] = []
         self._out: dict[int, deque[InFlight]] = defaultdict(deque)
         """Broker -> requests on their way to it, in order."""
@@ -270,6 +274,14 @@ class KafkaProducer:
             self._run(self._sender)
         for broker in list(self._out):
             self._send_out(broker)
+        for batch in [batch for batch in self._pending if batch.is_done]:
+            self._pending.remove(batch)
+            self._named[batch.first_id].failed = batch.error != ""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the application has the results of all batches."""
+        return self._orders.empty() and not self._pending
 
     def _new_sender(self) -> Sender | None:
         """A sender; None as long as an idempotent one gets no producer id."""
@@ -289,6 +301,7 @@ class KafkaProducer:
     def _queue(self, send: Send) -> None:
         self._named[send.first_id] = send
         self._new.append(ProducerBatch(send.first_id, send.count, send.acks, self._now_us))
+        self._pending.append(self._new[-1])
 
     def _run(self, sender: Sender) -> None:
         """Give requests to the network as long as the sender has some. Kafka: producer.internals.Sender#run."""

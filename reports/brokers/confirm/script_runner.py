@@ -653,6 +653,9 @@ class Actor:
         self._wait(lambda _: self._is_whole(), _WHOLE_S)
         if cluster.leader or self._wait(lambda _: bool(cluster.leader), _LEADERLESS_S):
             self._validate()
+        if self.config["enable.idempotence"]:  # What failed may have left a gap.
+            expires_s = self.cluster.paced_ms(integer(self.config, "delivery.timeout.ms")) / 1000
+            self._wait(lambda _: self.clients.producer.is_idle, expires_s + _MARGIN_S)
         acted = self.acted
         acted.final = self._disks(end=True)
         acted.leader = cluster.leader

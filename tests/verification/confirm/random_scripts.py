@@ -51,7 +51,7 @@ batch = "m1"
 TAIL: Final = """
 [[script]]
 do = "wait"
-after_ms = 5000
+after_ms = 20000
 
 [expect]
 kraft = "may-violate"

@@ -328,3 +328,28 @@ def test_records_are_called_by_their_batches() -> None:
 def test_the_order_of_retries_explains_no_other_difference(what: str, retried: list[str], explains: bool) -> None:
     rows = [comparison.ComparedItem("consumer read", "a", "a"), comparison.ComparedItem(what, "a", "b")]
     assert bool(comparison.order_of_retries(rows, retried)) == explains
+
+
+def numbered(first_id: int, *sequence: int) -> Stored:
+    producer_id, producer_epoch, base_sequence = sequence
+    return Stored(0, 0, 0, f"m{first_id}", first_id, 0, (producer_id, producer_epoch, base_sequence))
+
+
+@pytest.mark.parametrize(
+    ("batches", "failed", "found"),
+    [
+        ([numbered(0, 7, 0, 0), numbered(1, 7, 0, 1)], False, set()),
+        ([numbered(1, 7, 0, 1)], True, {"sequence-gap"}),
+        ([numbered(1, 7, 0, 1)], False, set()),  # The producer may still send m0.
+        ([numbered(1, 7, 1, 0)], True, set()),  # It began anew.
+        ([numbered(0, 7, 0, 0), numbered(1, 7, 0, 1)], True, set()),  # Appended, although the producer gave it up.
+        ([numbered(0, 7, 0, 0), numbered(0, 7, 1, 0)], False, {"duplicate-across-epochs"}),
+        ([numbered(0, -1, -1, -1), numbered(0, -1, -1, -1)], False, set()),
+    ],
+)
+def test_what_an_idempotent_producer_promises_is_judged_in_real_logs(
+    batches: list[Stored], failed: bool, found: set[str]
+) -> None:
+    sends = [Send("m0", 0, 1, -1, failed=failed, sequence=(7, 0, 0)), Send("m1", 1, 1, -1, sequence=(7, 0, 1))]
+    acted = RealRun(final={1: ReplicaFiles(batches, [], 0)}, leader=1, sends=sends)
+    assert comparison.violations(acted, []) == found

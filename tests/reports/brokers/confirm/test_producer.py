@@ -304,12 +304,15 @@ def test_a_delivery_lets_the_next_message_pass_if_none_is_held(world: Callable[.
 def test_a_batch_fails_after_delivery_timeout(world: Callable[..., World]) -> None:
     small = world(**{"delivery.timeout.ms": 40_000})
     small.cluster.leader = 0
-    small.send("m1")
-    small.run(50)
+    (send,) = small.send("m1")
+    small.run(39)
+    assert not small.producer.is_idle
+    small.run(1)
     small.cluster.leader = 1
     small.run(1)
-    small.run()
     assert small.names == []
+    assert send.failed
+    assert small.producer.is_idle
 
 
 def test_a_leader_may_wait_for_followers_as_long_as_the_producer(world: Callable[..., World]) -> None:

@@ -12,6 +12,7 @@ from reports.brokers.confirm.milestones import Disks
 from reports.brokers.confirm.real_run import RealRun
 from reports.brokers.confirm.release import Release
 from reports.brokers.confirm.request import Confirmation, ConfirmRequest
+from scenarios.format.scenario import ScriptLine
 from scenarios.format.schema import read
 from scenarios.single.result import RunResult
 from scenarios.single.run import run
@@ -93,3 +94,18 @@ def test_other_records_are_a_difference_whatever_the_timing() -> None:
     log = acted.final[2].batches
     log[0] = replace(log[0], first_id=7)
     assert told(acted, 5) == ""
+
+
+def test_brokers_that_come_further_by_the_end_do_not_differ() -> None:
+    """In the shorter script, the session of a killed broker ends after the script does."""
+    begin, _, wait = SCENARIO.script
+    kill = ScriptLine("kill", after_us=5_000_000, params={"broker": 3})
+    shorter, longer = ([begin, kill, replace(wait, after_us=after_us)] for after_us in (1_000_000, 20_000_000))
+    result, other = (run(replace(SCENARIO, script=tuple(lines)), MODE, 0, trace=True) for lines in (shorter, longer))
+    end_us = comparison.script_end_us(result.trace or (), shorter, BATCHES)
+    acted = as_acted(other, "kraft", longer, BATCHES)
+    assert [state.isr for state in acted.states] == [(1, 2, 3), (1, 2)]
+    assert comparison.is_ahead(result, acted, end_us, elr=False)
+    assert not comparison.is_ahead(result, replace(acted, states=acted.states[:1]), end_us, elr=False)
+    stray = replace(acted.states[1], isr=(1, 3))
+    assert not comparison.is_ahead(result, replace(acted, states=[acted.states[0], stray]), end_us, elr=False)
