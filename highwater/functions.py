@@ -12,7 +12,7 @@ from highwater import requests
 from highwater.requests import RunRequest, StoreRequest
 from highwater.results import Comparisons, Drawing, Explanation, Reviewed, Run, Shrunk, Swept
 from reports import starts
-from scenarios import paths, plugged
+from scenarios import own_files, plugged
 from sim.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ def report(folder: str | Path, file: str | Path, most: int | None = None, proces
     store = Store(os.fspath(folder))
     text = page(store, for_report(store, most, processes))
     _warn(store.shortcomings())
-    paths.write(Path(file), text, starts.REPORT)
+    own_files.write(Path(file), text, starts.REPORT)
 
 
 def shrink(
@@ -360,7 +360,7 @@ def show(found: Run | Shrunk | Explanation, file: str | Path, against: str | Non
 
     starts.check_file("file", Path(file), starts.FILM)
     cases = film.compared(_case(found), against)
-    paths.write(Path(file), page([film.film(case, most=SENTENCES) for case in cases]), starts.FILM)
+    own_files.write(Path(file), page([film.film(case, most=SENTENCES) for case in cases]), starts.FILM)
 
 
 def _case(found: Run | Shrunk | Explanation) -> Case:

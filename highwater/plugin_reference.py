@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from faults.kind import PARAM_KINDS
+from scenarios import own_files
 from scenarios.format.plugin_border import HIDDEN
 from sim.history import steps
 
@@ -484,7 +485,7 @@ def reference() -> str:
 
 def main() -> None:
     """Write the page."""
-    PAGE.write_text(reference(), encoding="utf-8")
+    own_files.write(PAGE, reference(), re.compile(rb"\A# Reference of plug-ins\n"))
     sys.stdout.write(f"{PAGE.relative_to(ROOT)}\n")
 
 

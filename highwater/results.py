@@ -53,9 +53,9 @@ class Drawing:
         from pathlib import Path
 
         from reports import starts
-        from scenarios import paths
+        from scenarios import own_files
 
-        paths.write(Path(file), self.svg, starts.PICTURE)
+        own_files.write(Path(file), self.svg, starts.PICTURE)
 
     def _repr_svg_(self) -> str:
         return self.svg

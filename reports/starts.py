@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from scenarios.paths import check_own
+from scenarios.own_files import check_own
 from sim.errors import InputError
 
 REPORT: Final = re.compile(rb"<title>Highwater: ")
@@ -24,6 +24,8 @@ REVIEW: Final = re.compile(rb"\A# Review of ")
 REVIEW_PAGE: Final = re.compile(rb'<meta name="generator" content="Highwater review">')
 REVIEWED: Final = re.compile(rb'\Aschema = 1\nname = "([a-z0-9.-]+-(up|down)grade|back)"\n')
 """A review, as Markdown and HTML, and the files of its upgrade and downgrade."""
+HUNT: Final = re.compile(rb"\A# Hunt over Kafka ")
+HUNT_PAGE: Final = re.compile(rb"<title>Hunt over Kafka ")
 TICKET: Final = re.compile(rb"(<!--|#|//) Written by highwater ticket ")
 """A ticket, and the script and test that repeat it."""
 EXPLORED: Final = re.compile(rb'\Aschema = 1\nname = "explored-')

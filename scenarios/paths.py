@@ -1,4 +1,4 @@
-"""Names that become paths, folders that are reached without a link, and files from outside.
+"""Names that become paths, and files from outside.
 
 The attacker is the author of a store, plan or scenario file that was passed on, and controls every name, number and
 link in it. So a name is one plain component, no link is followed below the folder that the user named, and a file is
@@ -14,8 +14,6 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -27,8 +25,6 @@ DEPTH_MAX: Final = 100
 """Deepest nesting of tables and lists."""
 INT_MAX: Final = (1 << 63) - 1
 SCENARIO_BYTES: Final = 1 << 20
-START_BYTES: Final = 1 << 12
-"""First bytes of a file, which show whether this program wrote it."""
 JSON_BYTES: Final = 1 << 26
 _NAME: Final = re.compile(r"[a-z0-9.-]+")
 _COMPONENT: Final = re.compile(r"[\w.,=+-]+", re.ASCII)
@@ -83,38 +79,6 @@ def is_path(word: str) -> bool:
     return word.endswith(".toml") or "/" in word or "\\" in word
 
 
-# Folders.
-
-
-def below(root: Path, *parts: str, create: bool = False) -> Path:
-    """A folder below another, reached without a link; in the root, which the user named, links are followed.
-
-    Raises:
-        InputError: a part is unsafe, a link, missing (unless they are created), or no folder.
-        StorageError: it cannot be created.
-    """
-    path = root
-    for part in parts:
-        path /= component(part)
-        if path.is_symlink():
-            raise InputError(f"{path} is a link, which is not followed below the folder of the results")
-    with told(path):
-        if create:
-            path.mkdir(parents=True, exist_ok=True)
-        elif not path.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-    return path
-
-
-@contextmanager
-def told(path: Path) -> Iterator[None]:
-    """Turn the system's errors of a change into those of `of_os`."""
-    try:
-        yield
-    except OSError as error:
-        raise of_os(error, f"{path} cannot be written") from None
-
-
 # Files.
 
 
@@ -151,78 +115,6 @@ def read(path: Path, most: int) -> bytes:
     if len(content) > most:
         raise InputError(f"cannot be read: it has more than {most} bytes")
     return content
-
-
-def is_own(content: bytes, start: re.Pattern[bytes]) -> bool:
-    """Whether a file's content, or its first `START_BYTES`, shows that this program wrote it, or is empty."""
-    return not content or start.search(content[:START_BYTES]) is not None
-
-
-def is_own_file(path: Path, start: re.Pattern[bytes]) -> bool:
-    """Whether a path is a regular file, not a link, that this program wrote: `is_own`; raises StorageError if
-    unreadable.
-    """
-    if not stat.S_ISREG(path.lstat().st_mode):
-        return False
-    with told(path), path.open("rb") as file:
-        return is_own(file.read(START_BYTES), start)
-
-
-def json_start(*keys: str) -> re.Pattern[bytes]:
-    """Start of a JSON file of this program: ``schema_version``, which others write, too, and one of these keys."""
-    return re.compile(rb'\A\s*\{\s*"schema_version":\s*\d+,\s*"(%s)":' % "|".join(keys).encode())
-
-
-def check_own(path: Path, start: re.Pattern[bytes]) -> None:
-    """Check that writing a file that the user named replaces only a file of the same kind by this program.
-
-    Devices and pipes contain nothing to lose.
-
-    Raises:
-        InputError: another file is at the path.
-        StorageError: it cannot be read.
-    """
-    with told(path), suppress(FileNotFoundError):
-        if not stat.S_ISREG(path.stat().st_mode):
-            return
-        with path.open("rb") as file:
-            if not is_own(file.read(START_BYTES), start):
-                raise InputError(f"{path} exists, and this command did not write it; name another file")
-
-
-def write(path: Path, text: str, start: re.Pattern[bytes]) -> None:
-    """Write a file that the user named, completely or not at all. A link is followed; `check_own` keeps other files.
-
-    Raises:
-        InputError: its folder does not exist, or another file is at the path.
-        StorageError: it cannot be written.
-    """
-    check_own(path, start)
-    with told(path), path.open("w", encoding="utf-8") as file:
-        try:
-            file.write(text)
-            file.flush()
-        except OSError:
-            if path.is_file():
-                path.resolve().unlink()
-            raise
-
-
-def create(path: Path, text: str) -> None:
-    """Write a new file that the user named.
-
-    Raises:
-        InputError: it exists, or its folder does not.
-        StorageError: it cannot be written.
-    """
-    try:
-        file = path.open("x", encoding="utf-8")
-    except FileExistsError:
-        raise InputError(f"{path} exists, and is never overwritten; name another file") from None
-    except OSError as error:
-        raise of_os(error, f"{path} cannot be written") from None
-    with told(path), file:
-        file.write(text)
 
 
 def parse_toml(text: str) -> Any:

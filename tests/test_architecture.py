@@ -371,6 +371,95 @@ def test_files_that_are_read_are_never_run() -> None:
     assert modules_with(lambda name: calls(name) & {"eval", "exec", "compile", "__import__"}) == {}
 
 
+OWN_FILES = "scenarios.own_files"
+CHANGES = {
+    "unlink",
+    "rmdir",
+    "rmtree",
+    "removedirs",
+    "rename",
+    "renames",
+    "mkdir",
+    "makedirs",
+    "mkdtemp",
+    "mkstemp",
+} | {
+    *("write_text", "write_bytes", "touch", "chmod", "fchmod", "symlink_to", "hardlink_to", "symlink", "link_to"),
+    *("copyfile", "copytree", "copy2", "TemporaryDirectory", "NamedTemporaryFile", "mkfifo", "mknod", "utime"),
+}
+"""Functions and methods that create, change or remove files and folders, and are nothing else."""
+IN_OS = {"remove", "replace", "truncate", "link", "move", "copy", "copymode", "ftruncate"}
+"""Such functions of `os` and `shutil` whose names other things have, too."""
+REMOTE = {"delete_file", "delete_dir", "delete_dir_contents", "open_output_stream", "open_append_stream", "create_dir"}
+"""Such methods of pyarrow's file systems."""
+TO_WRITE = re.compile(r"[rbt]*[wax+][rbt+]*")
+
+
+def changes_of_files(tree: ast.AST) -> Iterator[str]:
+    """Where code creates, changes, replaces or removes a file or folder, or has another program do so."""
+    for node in ast.walk(tree):
+        text = ast.unparse(node) if isinstance(node, ast.Attribute | ast.Call) else ""
+        if isinstance(node, ast.ImportFrom) and node.module in ("os", "shutil", "tempfile"):
+            yield from (alias.name for alias in node.names if alias.name in CHANGES | IN_OS)
+        elif isinstance(node, ast.Attribute) and (
+            node.attr in CHANGES | REMOTE or (ast.unparse(node.value) in ("os", "shutil") and node.attr in IN_OS)
+        ):
+            yield text
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from re.findall(rf"\b(?:{'|'.join(sorted(CHANGES))})\(|\brm -", node.value)
+        elif isinstance(node, ast.Call):
+            words = [*node.args, *(keyword.value for keyword in node.keywords)]
+            modes = [word.value for word in words if isinstance(word, ast.Constant) and isinstance(word.value, str)]
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+            # A path's; that of a text has two arguments, and `dataclasses.replace` has names.
+            replaces = isinstance(node.func, ast.Attribute) and name == "replace" and len(node.args) == len(words) == 1
+            if replaces or (name == "open" and any(map(TO_WRITE.fullmatch, modes))) or "os.O_CREAT" in text:
+                yield text
+
+
+def test_one_module_creates_changes_and_removes_files_of_users() -> None:
+    """`scenarios.own_files`, which looks before that this program wrote them."""
+
+    def found(name: str) -> Iterator[str]:
+        # What has neither paths nor modules of files replaces and touches something else.
+        has_files = packages(name) & {"os", "shutil", "tempfile", "pathlib"}
+        plain = (
+            what for what in changes_of_files(tree(name)) if has_files or not re.search(r"\.(replace|touch)\b", what)
+        )
+        return (what for what in plain if what.rpartition(".")[2] not in REMOTE)
+
+    assert modules_with(found, FILES.keys() - {OWN_FILES}) == {}
+
+
+def test_one_module_changes_remote_folders() -> None:
+    def found(name: str) -> Iterator[str]:
+        return (what for what in changes_of_files(tree(name)) if what.rpartition(".")[2] in REMOTE)
+
+    assert list(modules_with(found)) == ["scenarios.sweep.folder"]
+
+
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        ("path.unlink()", 1),
+        ("list(map(os.remove, paths))", 1),
+        ("from shutil import rmtree as f", 1),
+        ("beside.replace(path)", 1),
+        ("Path.rename", 1),
+        ("path.open('w', encoding='utf-8')", 1),
+        ("open(path, mode='r+b')", 1),
+        ("os.open(path, os.O_CREAT)", 1),
+        ("run([sys.executable, '-c', 'import shutil; shutil.rmtree(x)'])", 1),
+        ("text.replace('a', 'b')", 0),
+        ("replace(scenario, strict=True)", 0),
+        ("path.open('rb')", 0),
+        ("names.remove(name)", 0),
+    ],
+)
+def test_a_change_of_files_is_recognised(code: str, count: int) -> None:
+    assert len(list(changes_of_files(ast.parse(code)))) == count
+
+
 def test_compiled_code_hands_no_starred_arguments_to_super() -> None:
     """mypyc passes them on as one tuple."""
 

@@ -9,7 +9,7 @@ import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from scenarios.paths import is_own_file
+from scenarios import own_files
 from scenarios.redaction import masked
 from scenarios.sweep.java import cache_folder
 from sim.errors import UserError
@@ -37,20 +37,20 @@ def report(ui: Ui, error: BaseException) -> None:
     else:
         try:
             where = f"; traceback in {_write(masked(text))}"
-        except OSError as reason:
-            where = f"; the traceback cannot be written ({reason.strerror}), -v shows it"
+        except (OSError, UserError) as reason:
+            where = f"; the traceback cannot be written ({reason}), -v shows it"
     lines = str(error).splitlines() or [""]
     ui.warn(f"highwater: internal error: {type(error).__name__}: {lines[0]}{where}")
 
 
 def _write(text: str) -> Path:
     place = cache_folder() / "tracebacks"
-    place.mkdir(mode=0o700, exist_ok=True)
+    own_files.make_folder(place, 0o700)
     file = place / f"traceback-{time.time_ns()}-{os.getpid()}.txt"
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
-        out.write(text)
+    own_files.create(file, text, 0o600)
     with suppress(OSError, UserError):
-        own = [path for path in sorted(place.iterdir()) if _NAME.fullmatch(path.name) and is_own_file(path, _START)]
+        named = [path for path in sorted(place.iterdir()) if _NAME.fullmatch(path.name)]
+        own = [path for path in named if own_files.is_own_file(path, _START)]
         for old in own[:-KEPT]:  # Names begin with the time.
-            old.unlink()
+            own_files.remove(old, _START)
     return file

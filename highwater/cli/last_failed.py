@@ -7,7 +7,8 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from scenarios.paths import is_own_file, json_start, parse_json, told
+from scenarios.own_files import is_own_file, json_start, os_errors, replace
+from scenarios.paths import parse_json
 from scenarios.sweep.java import cache_folder
 from sim.errors import InputError
 
@@ -34,7 +35,7 @@ def read() -> list[Words]:
     if not os.path.lexists(file):
         return []
     found = None
-    with told(file), suppress(InputError):
+    with os_errors(file), suppress(InputError):
         found = parse_json(file.read_bytes())["last_failed"] if is_own_file(file, _START) else None
     if not isinstance(found, list) or not all(_is_words(words) for words in found):
         raise InputError(f"{file} is not what 'highwater run' wrote; move it elsewhere")
@@ -62,7 +63,5 @@ def remember(ran: Mapping[Words, bool]) -> None:
 
 
 def _write(file: Path, data: Mapping[str, object]) -> None:
-    beside = file.with_name(f"{NAME}.{os.getpid()}")
-    with told(file):
-        beside.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
-        beside.replace(file)
+    with os_errors(file):
+        replace(file, json.dumps(data, ensure_ascii=False).encode(), _START)

@@ -6,13 +6,12 @@ import json
 import os
 import re
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from reports import starts
 from reports.evidence import kafka_text
 from reports.evidence.story import history
-from scenarios import paths
+from scenarios import own_files
 from scenarios.single import rows
 from sim.config import shown
 from sim.errors import InputError, StorageError
@@ -42,12 +41,12 @@ ROW: Final = "row.json"
 SCENARIO: Final = "scenario.toml"
 PLAN: Final = "plan.json"
 FILES: Final = {
-    ROW: paths.json_start("scenario"),
-    PLAN: paths.json_start("scenario", "faults"),
+    ROW: own_files.json_start("scenario"),
+    PLAN: own_files.json_start("scenario", "faults"),
     "trace.jsonl": starts.TRACE,
     "history.txt": starts.HISTORY,
     "describe.txt": starts.DESCRIPTION,
-    "metrics.json": paths.json_start("window_us"),
+    "metrics.json": own_files.json_start("window_us"),
     SCENARIO: starts.SCRIPT,
 }
 """File name -> how the file begins."""
@@ -99,7 +98,7 @@ def check(place: Place) -> None:
     if not os.access(there, os.W_OK):
         raise StorageError(f"{place.path} cannot be written: {there} is not to be written to")
     if there == place.path:
-        _check_replay(place, paths.below(place.root, *place.parts))
+        _check_replay(place, own_files.below(place.root, *place.parts))
 
 
 def prepare(place: Place) -> None:
@@ -109,11 +108,14 @@ def prepare(place: Place) -> None:
         InputError: it holds something other than a replay, or a link leads out of it.
         StorageError: it cannot be created or emptied.
     """
-    folder = paths.below(place.root, *place.parts, create=True)
+    folder = own_files.below(place.root, *place.parts, create=True)
     _check_replay(place, folder)
-    for path in sorted(filter(partial(_is_ours, folder), folder.rglob("*")), reverse=True):
-        with paths.told(path):
-            path.rmdir() if path.is_dir() else path.unlink()
+    for path in sorted(folder.rglob("*"), reverse=True):
+        with own_files.os_errors(path):
+            if start := _start(folder, path):
+                own_files.remove(path, start)
+            elif path.is_dir() and not path.is_symlink():
+                own_files.remove_empty(path)
 
 
 def _check_replay(place: Place, folder: Path) -> None:
@@ -126,10 +128,16 @@ def _check_replay(place: Place, folder: Path) -> None:
 
 def _is_ours(folder: Path, path: Path) -> bool:
     """Whether a replay writes such a file there."""
-    name = path.relative_to(folder).as_posix()
     if path.is_dir() and not path.is_symlink():
-        return _FOLDERS.fullmatch(name) is not None
-    return any(names.fullmatch(name) and paths.is_own_file(path, start) for names, start in _FILES)
+        return _FOLDERS.fullmatch(path.relative_to(folder).as_posix()) is not None
+    start = _start(folder, path)
+    return start is not None and own_files.is_own_file(path, start)
+
+
+def _start(folder: Path, path: Path) -> re.Pattern[bytes] | None:
+    """How a file of a replay begins, by its name; None: no replay has a file of this name."""
+    name = path.relative_to(folder).as_posix()
+    return next((start for names, start in _FILES if names.fullmatch(name)), None)
 
 
 def write(
@@ -151,7 +159,7 @@ def write(
     """
     from scenarios.single import recording
 
-    folder = paths.below(place.root, *place.parts)
+    folder = own_files.below(place.root, *place.parts)
     texts = {
         ROW: _json({"schema_version": rows.ROWS_VERSION, **result.row}),
         PLAN: recording.to_text(recording.to_json(scenario, result)),
@@ -169,10 +177,9 @@ def write(
 
 def _write(path: Path, text: str) -> None:
     """Create a file, which must not exist yet, and its parent folders."""
-    with paths.told(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+    with own_files.os_errors(path):
+        own_files.make_folder(path.parent)
+    own_files.create(path, text)
 
 
 def write_trace(file: Path, result: RunResult) -> None:
@@ -182,7 +189,7 @@ def write_trace(file: Path, result: RunResult) -> None:
         InputError: the path is not that of a file.
         StorageError: the file cannot be written.
     """
-    paths.write(file, _lines(_trace(result)), starts.TRACE)
+    own_files.write(file, _lines(_trace(result)), starts.TRACE)
 
 
 def _trace(result: RunResult) -> Iterator[str]:

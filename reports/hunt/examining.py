@@ -19,6 +19,7 @@ from reports.drawing.observed_run import observe
 from reports.evidence import triage
 from reports.formatting import seconds
 from reports.hunt import scripts
+from reports.hunt.state import FINDING, REPAIRED
 from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Trials
 from scenarios.shrinking.known_bugs import known as known_bug
 from scenarios.shrinking.pairs import pairs
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from scenarios.zoo.findings import KnownFinding
     from sim.protocol.modes import Mode
 
-FINDING: Final = "finding"
-REPAIRED: Final = "repaired"
 VARIANTS: Final = 8
 """Other latencies with which a shrunk run is repeated."""
 ENOUGH: Final = 2

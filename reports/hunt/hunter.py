@@ -8,7 +8,6 @@ further seeds, so that little is pending.
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections import Counter
 from concurrent.futures.process import BrokenProcessPool
@@ -20,9 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 from reports.hunt import acting, examining
 from reports.hunt import state as states
 from reports.hunt.arms import next_arm
-from reports.hunt.examining import FINDING, FirstLook, Shrunk, look, shrink_failure
-from reports.hunt.state import ArmState, Cause, State, Written
-from scenarios import paths
+from reports.hunt.examining import FirstLook, Shrunk, look, shrink_failure
+from reports.hunt.state import FINDING, PLAN, SCRIPT, STORY, ArmState, Cause, State, Written
 from scenarios.single.run import prepare_process, run_row
 from scenarios.sweep.workers import Workers
 from sim.errors import InputError, UnavailableError, UserError
@@ -42,9 +40,6 @@ RETRIES: Final = 2
 """Further failures of a cause whose scripts are tried, if brokers do not confirm the first one's."""
 REPEAT: Final = 3
 """Runs on real brokers for each new cause."""
-PLAN: Final = "plan.json"
-SCRIPT: Final = "scenario.toml"
-STORY: Final = "story.txt"
 NOTE_S: Final = 10.0
 """Seconds between two notes on progress."""
 PAGE_S: Final = 60.0
@@ -129,6 +124,9 @@ class Hunt:
 
     def __post_init__(self) -> None:
         self.arms = self.arms_with(self.rules)
+        for name in self.state.arms:
+            if name not in self.arms:
+                raise InputError(f"{self.folder / states.STATE}: this hunt has no arm {name!r}")
 
     @property
     def rules(self) -> dict[str, str]:
@@ -385,17 +383,9 @@ class Hunt:
         cause.finding = number
 
     def _write_folder(self, folder: str, shrunk: Shrunk) -> None:
-        place = self.folder / states.FINDINGS / folder
-        beside = place.with_name(place.name + states.UNFINISHED)
-        files = {PLAN: shrunk.plan, SCRIPT: shrunk.script, STORY: "".join(f"{line}\n" for line in shrunk.story)}
-        with paths.told(place):
-            if place.is_dir():  # A step that was killed before it wrote the state has left it.
-                shutil.rmtree(place)
-            beside.mkdir(parents=True, exist_ok=True)
-            for name, text in files.items():
-                if text:
-                    (beside / name).write_text(text, encoding="utf-8")
-            beside.replace(place)
+        story = "".join(f"{line}\n" for line in (states.STORY_TITLE, *shrunk.story))
+        files = {PLAN: shrunk.plan, SCRIPT: shrunk.script, STORY: story}
+        states.write_finding(self.folder, folder, {name: text for name, text in files.items() if text})
 
     def _note_error(self, one: Mapping[str, Any], problem: str) -> None:
         if len(self.state.errors) < states.ERRORS_MAX:

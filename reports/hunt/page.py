@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from reports.formatting import percent
 from reports.hunt import acting, estimate
 from reports.hunt import state as states
-from reports.hunt.examining import FINDING, NO_PROGRESS, REPAIRED
-from reports.hunt.hunter import PLAN, SCRIPT, defects, new_causes
+from reports.hunt.examining import NO_PROGRESS
+from reports.hunt.hunter import defects, new_causes
+from reports.hunt.state import FINDING, REPAIRED
 from reports.review.document import Block, Commands, Heading, Items, Table, Text, to_html, to_markdown
 from scenarios import plugged
 from scenarios.version import build
@@ -35,8 +36,8 @@ _TITLE: Final = "Hunt over Kafka "
 def write(hunt: Hunt) -> None:
     """Write the page as Markdown and HTML."""
     title, blocks = f"{_TITLE}{hunt.state.about['kafka']}", list(_blocks(hunt))
-    states.replace(hunt.folder / states.MARKDOWN, to_markdown(title, blocks))
-    states.replace(hunt.folder / states.HTML, to_html(title, blocks))
+    states.write(hunt.folder, states.MARKDOWN, to_markdown(title, blocks))
+    states.write(hunt.folder, states.HTML, to_html(title, blocks))
 
 
 def answer(hunt: Hunt) -> list[str]:
@@ -80,7 +81,7 @@ def _discovery(hunt: Hunt) -> estimate.Discovery | None:
 
 def _is_short(hunt: Hunt, found: estimate.Discovery) -> bool:
     """Whether the hunt was too short for a probability."""
-    return hunt.state.times["cpu"] < SHORT_S or (found.low < NARROW and found.high > 1 - NARROW)
+    return hunt.state.times.get("cpu", 0.0) < SHORT_S or (found.low < NARROW and found.high > 1 - NARROW)
 
 
 def _cpu(hunt: Hunt) -> str:
@@ -183,9 +184,9 @@ def _section(hunt: Hunt, cause: Cause) -> Iterator[Block]:
         yield Items(one.story)
     arm = hunt.arms[cause.arm]
     rules = [word for name, value in sorted(arm.rules.items()) for word in ("--rule", f"{name}={value}")]
-    lines = [one.replay, plugged.command(["explain", "--plan", str(folder / PLAN)])]
+    lines = [one.replay, plugged.command(["explain", "--plan", str(folder / states.PLAN)])]
     if one.script:
-        lines.append(plugged.command(["confirm", str(folder / SCRIPT), "--kafka", hunt.kafka, *rules]))
+        lines.append(plugged.command(["confirm", str(folder / states.SCRIPT), "--kafka", hunt.kafka, *rules]))
     yield Commands([line for line in lines if line])
 
 

@@ -11,25 +11,47 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
-from contextlib import contextmanager, suppress
+import re
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from scenarios import paths
+from reports import starts
+from scenarios import own_files, paths
 from sim.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 STATE: Final = "hunt.json"
+FINDING: Final = "finding"
+REPAIRED: Final = "repaired"
+"""Values of `Cause.known`."""
 STATE_VERSION: Final = 1
-UNFINISHED: Final = ".unfinished"
-"""End of the names of files and folders that are being written."""
 FINDINGS: Final = "findings"
 MARKDOWN: Final = "hunt.md"
 HTML: Final = "hunt.html"
+PLAN: Final = "plan.json"
+SCRIPT: Final = "scenario.toml"
+STORY: Final = "story.txt"
+STORY_TITLE: Final = "Story of a failure that highwater hunt found:"
+FILES: Final = {STATE: own_files.json_start("about"), MARKDOWN: starts.HUNT, HTML: starts.HUNT_PAGE}
+"""File name -> how the file begins."""
+FINDING_FILES: Final = {
+    PLAN: own_files.json_start("scenario", "faults"),
+    SCRIPT: starts.SCRIPT,
+    STORY: re.compile(rb"\A" + STORY_TITLE.encode()),
+}
+"""File name -> how the file begins, of the folder of a finding."""
+_FOLDER: Final = re.compile(r"\d+(-\d+)?")
+"""Names of folders of findings."""
+_COMPARED: Final = {
+    **dict.fromkeys(("subject", "release", "smallest", "problem"), str),
+    **dict.fromkeys(("cases", "differ"), int),
+    **dict.fromkeys(("lines", "explained"), list),
+}
+"""Keys of `State.oracle` -> types."""
 CAUSES_MAX: Final = 500
 """Most causes; further ones are counted together."""
 ERRORS_MAX: Final = 20
@@ -152,14 +174,54 @@ class State:
 
 
 def from_json(data: dict[str, Any]) -> State:
-    """Read `State.to_json`; raises KeyError, TypeError or ValueError if it is something else."""
+    """Read `State.to_json`; raises InputError if it is something else."""
+    from scenarios.format.validation import instance
+
     data = dict(data)
-    if data.pop("schema_version") > STATE_VERSION:
-        raise ValueError("a later version wrote it")
-    data["arms"] = {name: ArmState(**arm) for name, arm in data["arms"].items()}
-    data["causes"] = {key: Cause(**cause) for key, cause in data["causes"].items()}
-    data["written"] = {int(number): Written(**one) for number, one in data["written"].items()}
-    return State(**data)
+    version = data.pop("schema_version", None)
+    if not isinstance(version, int) or version > STATE_VERSION:
+        raise InputError("it has no schema_version that is known here")
+    state = instance(State, data)
+    if not _is_consistent(state):
+        raise InputError("its parts contradict each other")
+    return state
+
+
+def _is_consistent(state: State) -> bool:
+    """Whether lists have the entries, and keys the targets, that a hunt relies on."""
+    pending = all(
+        one.keys() == {"arm", "seed", "kind", "looks", "known"}
+        and type(one["seed"]) is int
+        and one["seed"] >= 0
+        and all(isinstance(value, str) for key, value in one.items() if key != "seed")
+        and one["arm"] in state.arms
+        and (not one["looks"] or one["looks"] in state.provisional)
+        for one in state.pending
+    )
+    provisional = all(
+        [type(part) for part in entry] == [int, str, dict]
+        and (not entry[1] or entry[1] in state.causes)
+        and all(type(number) is int for number in entry[2].values())
+        for entry in state.provisional.values()
+    )
+    compared = all(
+        [type(one.get(key)) for key in _COMPARED] == list(_COMPARED.values())
+        and all(isinstance(word, str) for key in ("lines", "explained") for word in one[key])
+        for one in state.oracle
+    )
+    findings = all(
+        _FOLDER.fullmatch(one.folder) and all(run.keys() >= {"result", "told"} for run in one.runs)
+        for one in state.written.values()
+    )
+    causes = all(
+        cause.finding in (0, *state.written)
+        and cause.arm in state.arms
+        and cause.known in ("", FINDING, REPAIRED)
+        and cause.count > 0
+        for cause in state.causes.values()
+    )
+    errors = all(len(one) == 2 for one in state.errors) and all(arm.next >= 0 for arm in state.arms.values())
+    return pending and provisional and compared and findings and causes and errors
 
 
 def load(folder: Path, about: dict[str, Any]) -> State:
@@ -169,25 +231,31 @@ def load(folder: Path, about: dict[str, Any]) -> State:
         InputError: the folder holds something else, or another hunt; the message names the first difference.
         StorageError: it cannot be read or created.
     """
-    with paths.told(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        there = sorted(path.name for path in folder.iterdir() if not path.name.endswith(UNFINISHED))
-    if STATE not in there:
+    with own_files.os_errors(folder):
+        own_files.make_folder(folder)
+        there = sorted(path.name for path in folder.iterdir() if not own_files.is_leftover(path.name, FILES))
+        foreign = [name for name in there if name in FILES and not own_files.is_own_file(folder / name, FILES[name])]
+    if STATE not in there or STATE in foreign:
         if there:
             raise InputError(f"--output {folder} holds something else than a hunt ({there[0]}); choose another folder")
         return State(about)
+    if foreign:
+        raise InputError(f"{folder / foreign[0]} was not written by highwater: move it elsewhere")
     try:
-        state = from_json(json.loads(paths.read(folder / STATE, paths.JSON_BYTES)))
+        data = paths.parse_json(paths.read(folder / STATE, paths.JSON_BYTES))
+        state = from_json(data if isinstance(data, dict) else {})
     except InputError as error:
-        raise InputError(f"{folder / STATE} {error.problems[0]}") from None
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise InputError(f"{folder / STATE} is no state of a hunt that this version can read") from None
+        raise InputError(
+            f"{folder / STATE} is no state of a hunt that this version can read: {error.problems[0]}"
+        ) from None
     for name, value in about.items():
         if state.about.get(name) != value:
             raise InputError(
                 f"--output {folder} holds another hunt: {name} is {shown(state.about.get(name))} there, and "
                 f"{shown(value)} here; choose another folder"
             )
+    with own_files.os_errors(folder):
+        own_files.remove_leftovers(folder, FILES)
     return state
 
 
@@ -198,53 +266,51 @@ def shown(value: Any) -> str:
 
 def save(folder: Path, state: State) -> None:
     """Write the state completely or not at all; raises StorageError if that is not possible."""
-    replace(folder / STATE, json.dumps(state.to_json(), separators=(",", ":")) + "\n")
+    write(folder, STATE, json.dumps(state.to_json(), separators=(",", ":")) + "\n")
 
 
-def replace(path: Path, text: str) -> None:
-    """Write a file of the hunt beside its place, then rename it."""
-    beside = path.with_name(path.name + UNFINISHED)
-    with paths.told(path):
-        try:
-            with beside.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                beside.unlink()
-            raise
+def write(folder: Path, name: str, text: str) -> None:
+    """Write a file of a hunt or of a finding, completely or not at all.
+
+    Raises:
+        InputError: something else is there.
+        StorageError: it cannot be written.
+    """
+    with own_files.os_errors(folder / name):
+        own_files.replace(folder / name, text.encode(), {**FILES, **FINDING_FILES}[name])
+
+
+def write_finding(folder: Path, name: str, files: Mapping[str, str]) -> None:
+    """Write the folder of a finding; a step that was killed before it wrote the state may have left files there.
+
+    Raises:
+        InputError: something else is there.
+        StorageError: it cannot be written.
+    """
+    place = own_files.below(folder, FINDINGS, name, create=True)
+    with own_files.os_errors(place):
+        own_files.remove_leftovers(place, FINDING_FILES)
+        for file in FINDING_FILES.keys() - files.keys():
+            own_files.remove(place / file, FINDING_FILES[file])
+    for file, text in files.items():
+        write(place, file, text)
 
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Keep other hunts out of a folder, and remove what a killed one was writing.
+    """Keep other hunts out of a folder.
 
     Raises:
         UnavailableError: another hunt is at work.
     """
-    with paths.told(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    with own_files.os_errors(folder):
+        own_files.make_folder(folder)
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise UnavailableError(f"{folder}: another hunt is at work there") from None
-        for place in (folder, folder / FINDINGS):
-            _sweep_up(place)
         yield
     finally:
         os.close(lock)
-
-
-def _sweep_up(place: Path) -> None:
-    if not place.is_dir() or place.is_symlink():
-        return
-    for path in sorted(place.glob(f"*{UNFINISHED}")):
-        with paths.told(path):
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()

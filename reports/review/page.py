@@ -23,7 +23,7 @@ from reports.review.result import (
     summed,
 )
 from reports.review.review import command, word
-from scenarios import paths
+from scenarios import own_files
 from scenarios.single.rows import STORY_ERROR
 from scenarios.version import build, code_version
 from sim.plurals import counted
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 MARKDOWN: Final = "review.md"
 HTML: Final = "review.html"
+OWN_SCENARIOS: Final = ("back.toml", "*-upgrade.toml", "*-downgrade.toml")
+"""Files of the upgrades and downgrades that a review tries."""
 SHOWN: Final = 12
 """Largest number of test cases that the page lists."""
 NAME_MAX: Final = 24
@@ -72,16 +74,20 @@ def check_files(option: str, folder: Path) -> None:
     Raises:
         InputError: other files have their names.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    with own_files.os_errors(folder):
+        own_files.make_folder(folder)
     starts.check_file(option, folder / MARKDOWN, starts.REVIEW)
     starts.check_file(option, folder / HTML, starts.REVIEW_PAGE)
+    for pattern in OWN_SCENARIOS:
+        for path in folder.glob(pattern):
+            own_files.check_own(path, starts.REVIEWED)
 
 
 def write(review: Review, folder: Path) -> None:
     """Write the page as Markdown and as HTML."""
     parts = list(blocks(review))
-    paths.write(folder / MARKDOWN, to_markdown(title(review), parts), starts.REVIEW)
-    paths.write(folder / HTML, to_html(title(review), parts), starts.REVIEW_PAGE)
+    own_files.write(folder / MARKDOWN, to_markdown(title(review), parts), starts.REVIEW)
+    own_files.write(folder / HTML, to_html(title(review), parts), starts.REVIEW_PAGE)
 
 
 def blocks(review: Review) -> Iterator[Block]:

@@ -17,7 +17,7 @@ from reports.analysis import coverage_table, paired
 from reports.review import conformance
 from reports.review.pace import Pace, Run
 from reports.review.result import Counts, Review, StoryEnd, Swept
-from scenarios import paths, plugged
+from scenarios import own_files, paths, plugged
 from scenarios.format import catalogue
 from scenarios.format.cluster_checks import check_control_plane
 from scenarios.shrinking.cause import later_values
@@ -244,7 +244,7 @@ def _moves(found: Review, folder: Path, drawn: Sequence[Run]) -> Iterator[Run]:
             found.skipped.append(f"Downgrade was not tried: {error}.")
     file = folder / "back.toml"
     text = f'schema = 1\nname = "back"\ntitle = "{base.name} again, after a downgrade"\nbase = "{base.name}"\n'
-    paths.write(file, f'{text}release = "{LATER}"\n', starts.REVIEWED)
+    own_files.write(file, f'{text}release = "{LATER}"\n', starts.REVIEWED)
     back = catalogue.mode(str(file))
     most = max(drawn, key=lambda one: one.touched, default=None)
     for name in {ROLLING: 0, **({most.scenario.name: 0} if most and most.touched else {})}:
@@ -267,7 +267,7 @@ def _written(folder: Path, name: str, end: str, older: str, base: Mode) -> Scena
         if line.startswith("brokers.count"):
             lines.append(f'brokers.upgraded_from = ["{older}"]')
     file = folder / f"{name}{end}.toml"
-    paths.write(file, "\n".join(lines), starts.REVIEWED)
+    own_files.write(file, "\n".join(lines), starts.REVIEWED)
     return replace(catalogue.load(str(file)), source=str(file))
 
 

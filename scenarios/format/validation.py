@@ -5,6 +5,7 @@ The parser (`scenarios.paths`) has bounded depth and numbers. Never used on the 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Final, TypeVar
@@ -16,6 +17,7 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    TypeAdapter,
     ValidationError,
     ValidationInfo,
 )
@@ -25,6 +27,7 @@ from scenarios.format import problems
 from sim.errors import InputError
 
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 
 
 class Table(BaseModel):
@@ -122,3 +125,12 @@ def validated(
     except ValidationError as error:
         found = [problems.describe(detail, keys) for detail in error.errors()]
         raise InputError(*dict.fromkeys(found)) from None
+
+
+def instance(kind: type[T], data: object) -> T:
+    """An instance of a dataclass from plain data; raises InputError with the first value of a wrong type."""
+    try:
+        return TypeAdapter(kind).validate_json(json.dumps(data), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}") from None

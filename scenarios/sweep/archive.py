@@ -5,16 +5,15 @@ from __future__ import annotations
 import io
 import os
 import re
-import secrets
 import sys
 import tarfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from importlib import metadata, resources
 from pathlib import Path
 from typing import Final
 
+from scenarios.own_files import make_folder, replaced
 from scenarios.paths import of_os
 from scenarios.version import PACKAGES, check_build, compiled_files
 from sim.errors import InputError
@@ -51,23 +50,18 @@ def write_archive(path: Path) -> None:
     minor = "{}.{}".format(*sys.version_info)
     needed = closure(requirements("highwater", "spark"))
     files = {**_own(), **{name: file for need in needed if need not in BY_SPARK for name, file in _installed(need)}}
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         # Most of it is machine code, which a higher level hardly compresses further.
-        with tarfile.open(unfinished, "x:gz", compresslevel=1) as archive:
+        with replaced(path) as file, tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as archive:
             script = tarfile.TarInfo(_SCRIPT)
             script.mode, content = 0o755, _PYTHON.format(minor=minor).encode()
             script.size = len(content)
             archive.addfile(script, io.BytesIO(content))
-            for name, file in sorted(files.items()):
-                archive.add(file, f"packages/{name}", recursive=False, filter=_without_owner)
-        unfinished.replace(path)
+            for name, source in sorted(files.items()):
+                archive.add(source, f"packages/{name}", recursive=False, filter=_without_owner)
     except OSError as error:
         raise of_os(error, f"cannot write {path}") from None
-    finally:
-        with suppress(OSError):  # It does not exist, or its folder is no folder, which was reported above.
-            unfinished.unlink()
 
 
 def _is_archive(path: Path) -> bool:

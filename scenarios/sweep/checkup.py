@@ -17,7 +17,7 @@ from scenarios.sweep.driver import Backend, Progress, run_sweep
 from scenarios.sweep.extent import Extent, Piece, merged
 from scenarios.sweep.folder import FileInfo, Folder
 from scenarios.sweep.manifest import DamageError, digest_of
-from scenarios.sweep.parts import RESULTS, is_part, wave_path
+from scenarios.sweep.parts import PARQUET_START, RESULTS, is_part, wave_path
 from scenarios.sweep.store import IDENTITY, Store, Wave, pieces_in, read_json, write_json
 from scenarios.sweep.store_checks import check_run
 from scenarios.sweep.units import from_run, seed_ranges
@@ -228,7 +228,7 @@ def repair(
         write_json(folder, ownership.RUN, run)
         for finding in found.findings:
             if finding.removed:
-                folder.remove(finding.where)
+                folder.remove(finding.where, PARQUET_START)
         for wave in {finding.wave for finding in found.findings if finding.wave}:
             ownership.clear(folder, wave_path(wave))
         claim.take_over(folder, claim.dead(folder, held.name))

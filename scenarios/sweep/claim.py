@@ -21,7 +21,7 @@ from typing import Final
 
 from scenarios.format.validation import OpenTable, validated
 from scenarios.sweep.folder import Folder
-from scenarios.sweep.ownership import CLAIMS
+from scenarios.sweep.ownership import CLAIM_START, CLAIMS
 from sim.errors import InputError, UnavailableError
 
 RENEW_SECONDS: Final = 10.0
@@ -97,7 +97,7 @@ class Claim:
 
     def _write(self, state: str) -> None:
         claim = {"state": state, "renewed": time.time(), **asdict(self._owner)}
-        self._folder.write(self._file, json.dumps(claim).encode() + b"\n")
+        self._folder.write(self._file, json.dumps(claim).encode() + b"\n", CLAIM_START)
 
     def _ask(self) -> None:
         """Raise UnavailableError if another driver came first."""
@@ -111,7 +111,7 @@ class Claim:
     def _renew(self) -> None:
         while not self._over.wait(RENEW_SECONDS):
             # A temporary failure of the storage must not end the sweep; a permanent one fails the next write.
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, InputError):
                 if self.is_lost():
                     return
                 self._write("working")
@@ -135,7 +135,7 @@ class Claim:
 
     def _remove(self) -> None:
         with contextlib.suppress(OSError):
-            self._folder.remove(self._file)
+            self._folder.remove(self._file, CLAIM_START)
             self._folder.prune(CLAIMS)
 
 
@@ -159,7 +159,7 @@ def dead(folder: Folder, mine: str = "") -> list[str]:
 def take_over(folder: Folder, names: Iterable[str]) -> None:
     """Remove claims of dead drivers; a driver that resumes then stops."""
     for name in names:
-        folder.remove(_file(name))
+        folder.remove(_file(name), CLAIM_START)
 
 
 def _claims(folder: Folder, mine: str) -> list[tuple[str, str, Owner, float]]:

@@ -397,7 +397,7 @@ class _Job:
         finally:
             self._claim.check()  # A driver that has taken over removes waves without a manifest.
         listed = Manifest(plan.wave, self._run, tuple(covers), parts)
-        self._folder.write(f"{wave_path(plan.wave)}/{manifest.NAME}", listed.to_bytes())
+        self._folder.write(f"{wave_path(plan.wave)}/{manifest.NAME}", listed.to_bytes(), manifest.START)
         self._planned.remove(plan.wave)
         self._summary.add(rows)
         self._covered = self._covered.plus(covers)

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import os
 import re
-import secrets
 import stat
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from scenarios import memory
+from scenarios import memory, own_files
 from sim.errors import InputError, UnavailableError, did_you_mean
 
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):/")
@@ -69,8 +68,12 @@ class Folder(ABC):
         """A file's content; FileNotFoundError if there is none."""
 
     @abstractmethod
-    def write(self, name: str, content: bytes) -> None:
-        """Write a file and its folders; readers see the old or the new content, never a part."""
+    def write(self, name: str, content: bytes, start: re.Pattern[bytes]) -> None:
+        """Write a file and its folders; readers see the old or the new content, never a part.
+
+        Raises:
+            InputError: a file is there that does not begin with `start`.
+        """
 
     @abstractmethod
     def entries(self) -> dict[str, str]:
@@ -81,8 +84,8 @@ class Folder(ABC):
         """All files below a subfolder, ordered by name; none if it does not exist."""
 
     @abstractmethod
-    def remove(self, name: str) -> None:
-        """Remove a file if it exists."""
+    def remove(self, name: str, start: re.Pattern[bytes]) -> None:
+        """Remove a file if it exists and begins with `start`."""
 
     @abstractmethod
     def prune(self, name: str) -> None:
@@ -112,32 +115,17 @@ class LocalFolder(Folder):
                 raise FileNotFoundError(errno.ENOENT, "it is no regular file", str(self._path / name))
             return file.read()
 
-    def write(self, name: str, content: bytes) -> None:
+    def write(self, name: str, content: bytes, start: re.Pattern[bytes]) -> None:
         path = self._reached(name)
         with _named(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            # A leading dot: readers and Spark ignore leftovers.
-            unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-            with unfinished.open("xb") as file:
-                try:
-                    file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
-                    unfinished.replace(path)
-                except BaseException:
-                    unfinished.unlink(missing_ok=True)
-                    raise
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            own_files.make_folder(path.parent)
+            own_files.replace(path, content, start)
 
     def create(self, name: str) -> None:
         """Create a folder."""
         path = self._reached(name)
         with _named(path):
-            path.mkdir(parents=True, exist_ok=True)
+            own_files.make_folder(path)
 
     def has_folder(self, name: str) -> bool:
         """Whether a folder exists."""
@@ -171,21 +159,19 @@ class LocalFolder(Folder):
                     found[path.relative_to(self._path).as_posix()] = entry
         return dict(sorted(found.items()))
 
-    def remove(self, name: str) -> None:
-        self._reached(name).unlink(missing_ok=True)
+    def remove(self, name: str, start: re.Pattern[bytes]) -> None:
+        own_files.remove(self._reached(name), start)
 
     def prune(self, name: str) -> None:
         top = self._reached(name)
         if not top.is_symlink():
             for place, _, _ in os.walk(top, topdown=False):
                 if _is_prunable(Path(place).relative_to(top).parts):
-                    with contextlib.suppress(OSError):
-                        Path(place).rmdir()
+                    own_files.remove_empty(Path(place))
 
     def vanish(self) -> None:
         for place in self._absent:
-            with contextlib.suppress(OSError):
-                place.rmdir()
+            own_files.remove_empty(place)
 
 
 def _kind(entry: os.DirEntry[str]) -> str:
@@ -234,8 +220,10 @@ class RemoteFolder(Folder):
             content: bytes = file.read()
             return content
 
-    def write(self, name: str, content: bytes) -> None:
+    def write(self, name: str, content: bytes, start: re.Pattern[bytes]) -> None:
         path = f"{self._path}/{name}"
+        if not self._is_own(path, start):
+            raise InputError(f"{self.shown}/{name} was not written by highwater: move it elsewhere")
         with _failing():
             if self._made is None:
                 self._made = self._system.get_file_info(self._path).type == pafs.FileType.NotFound
@@ -263,9 +251,17 @@ class RemoteFolder(Folder):
             )
         return found
 
-    def remove(self, name: str) -> None:
-        with contextlib.suppress(FileNotFoundError), _failing():
-            self._system.delete_file(f"{self._path}/{name}")
+    def remove(self, name: str, start: re.Pattern[bytes]) -> None:
+        path = f"{self._path}/{name}"
+        if self._is_own(path, start):
+            with contextlib.suppress(FileNotFoundError), _failing():
+                self._system.delete_file(path)
+
+    def _is_own(self, path: str, start: re.Pattern[bytes]) -> bool:
+        """Whether nothing is at a path, or a file that this program wrote."""
+        with contextlib.suppress(FileNotFoundError), _failing(), self._system.open_input_file(path) as file:
+            return own_files.is_own(file.read(own_files.START_BYTES), start)
+        return True
 
     def prune(self, name: str) -> None:
         # Empty objects that represent folders, and real folders elsewhere.

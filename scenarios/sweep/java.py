@@ -13,13 +13,13 @@ import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from scenarios.own_files import make_folder, new_workspace, put
 from sim.errors import InputError, UnavailableError
 
 OLDEST: Final = 17
@@ -95,10 +95,10 @@ def cache_folder() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     folder = Path(base) / "highwater"
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return folder if os.access(folder, os.W_OK) else Path(tempfile.mkdtemp(prefix="highwater-"))
+        make_folder(folder, 0o700)
+        return folder if os.access(folder, os.W_OK) else new_workspace().root
     except OSError:
-        return Path(tempfile.mkdtemp(prefix="highwater-"))
+        return new_workspace().root
 
 
 def kept(what: str, name: str, text: str, mode: int = 0o644) -> Path:
@@ -112,20 +112,3 @@ def kept(what: str, name: str, text: str, mode: int = 0o644) -> Path:
     if (folder / name).read_text() != text:
         raise InputError(f"{folder / name} was changed; move it elsewhere")
     return folder
-
-
-def put(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Write a file into the cache atomically, unless it exists."""
-    if os.path.lexists(path):
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, text = tempfile.mkstemp(dir=path.parent)
-    unfinished = Path(text)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        unfinished.chmod(mode)
-        unfinished.replace(path)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise

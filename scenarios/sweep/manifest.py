@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
@@ -22,6 +23,8 @@ from sim.errors import InputError, StorageError
 
 NAME: Final = "_MANIFEST.json"
 """Name of the file; Spark and pyarrow ignore names with an underscore."""
+START: Final = re.compile(rb'\A\{"digest": "')
+"""How the file begins."""
 
 
 class DamageError(StorageError):

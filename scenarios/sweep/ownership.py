@@ -9,9 +9,11 @@ import re
 from contextlib import suppress
 from typing import Final
 
-from scenarios.paths import is_own, json_start
+from scenarios.own_files import is_own, json_start
 from scenarios.sweep.folder import FILE, FOLDER, FileInfo, Folder
-from scenarios.sweep.parts import RESULTS, VERSION_KEY
+from scenarios.sweep.manifest import NAME as MANIFEST
+from scenarios.sweep.manifest import START as MANIFEST_START
+from scenarios.sweep.parts import PARQUET, PARQUET_START, RESULTS, VERSION_KEY
 from sim.errors import InputError
 
 CLAIMS: Final = "claims"
@@ -22,18 +24,16 @@ _PLACES: Final = {RUN: FILE, SUMMARY: FILE, FAILING: FILE, CLAIMS: FOLDER, RESUL
 """Paths that a sweep writes -> kind."""
 _STARTS: Final = {RUN: json_start("scenarios"), SUMMARY: json_start("complete"), FAILING: json_start("scenario")}
 """File -> how it begins."""
-_PARQUET: Final = b"PAR1"
-"""First and last bytes of a Parquet file."""
 _REMOVABLE: Final = (
-    (re.compile(r"part-[\w.-]+\.parquet|\.part-\d+\.parquet\.[0-9a-f]+"), re.compile(rb"\A" + _PARQUET)),
-    (re.compile(r"_MANIFEST\.json"), re.compile(rb'\A\{"digest": "')),
+    (re.compile(r"part-[\w.-]+\.parquet|\.part-\d+\.parquet\.[0-9a-f]+"), PARQUET_START),
+    (re.compile(re.escape(MANIFEST)), MANIFEST_START),
     # Of Spark and Hadoop: a committer for object stores writes its name into _SUCCESS.
     (re.compile(r"_SUCCESS"), re.compile(rb"org\.apache\.hadoop")),
     (re.compile(r"\..+\.crc"), re.compile(rb"\Acrc\0")),
 )
 """Names of the files of waves, and their first bytes."""
 _CLAIM: Final = re.compile(rf"{CLAIMS}/[0-9a-f]{{8}}\.json")
-_CLAIM_START: Final = re.compile(rb'\A\{"state": "')
+CLAIM_START: Final = re.compile(rb'\A\{"state": "')
 _UNFINISHED: Final = re.compile(rf"({CLAIMS}/)?\.[\w.]+\.json\.[0-9a-f]+|{CLAIMS}/probe-[0-9a-f]{{8}}/.*")
 """Leftovers of a driver that was killed while it started; they are never removed."""
 
@@ -57,7 +57,7 @@ def _is_place(folder: Folder, name: str, kind: str, wanted: str) -> bool:
 def write(folder: Folder, name: str, content: bytes) -> None:
     """Write ``run.json``, ``summary.json`` or ``violations.jsonl``; raises InputError as `check`."""
     check(folder)
-    folder.write(name, content)
+    folder.write(name, content, _STARTS[name])
 
 
 def is_fresh(folder: Folder) -> bool:
@@ -74,26 +74,32 @@ def _is_beginning(folder: Folder, path: str) -> bool:
     if not _CLAIM.fullmatch(path):
         return _UNFINISHED.fullmatch(path) is not None
     with suppress(FileNotFoundError):  # Its driver ended meanwhile.
-        return is_own(folder.read(path), _CLAIM_START)
+        return is_own(folder.read(path), CLAIM_START)
     return True
 
 
 def clear(folder: Folder, under: str) -> None:
     """Remove a wave's files that this program wrote, and its folder if it is empty then."""
     for path, entry in folder.files(under).items():
-        if is_of_wave(folder, path, entry):
-            folder.remove(path)
+        start = _start(path)
+        if start is not None and is_of_wave(folder, path, entry):
+            folder.remove(path, start)
     folder.prune(under)
+
+
+def _start(path: str) -> re.Pattern[bytes] | None:
+    """How a file of a wave begins, by its name; None: no wave has a file of this name."""
+    name = path.rpartition("/")[2]
+    return next((start for names, start in _REMOVABLE if names.fullmatch(name)), None)
 
 
 def is_of_wave(folder: Folder, path: str, entry: FileInfo) -> bool:
     """Whether this program, or Spark for it, wrote a file of a wave; a torn file is judged by its first bytes."""
-    name = path.rpartition("/")[2]
-    start = next((start for names, start in _REMOVABLE if names.fullmatch(name)), None)
+    start = _start(path)
     with suppress(FileNotFoundError):  # Another driver removed it.
         if entry.regular and start is not None:
             content = folder.read(path)
             # A whole Parquet file contains our key.
-            whole = content.startswith(_PARQUET) and content[len(_PARQUET) :].endswith(_PARQUET)
+            whole = content.startswith(PARQUET) and content[len(PARQUET) :].endswith(PARQUET)
             return is_own(content, start) and (not whole or VERSION_KEY.encode() in content)
     return False

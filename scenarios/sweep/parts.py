@@ -7,6 +7,7 @@ three quarters of the time.
 from __future__ import annotations
 
 import io
+import re
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 VERSION_KEY: Final = "highwater.schema_version"
 RESULTS: Final = "results"
+PARQUET: Final = b"PAR1"
+"""First and last bytes of a Parquet file."""
+PARQUET_START: Final = re.compile(rb"\A" + PARQUET)
 _ARROW_TYPES: Final[dict[str, pa.DataType]] = {
     "string": pa.string(),
     "bigint": pa.int64(),
@@ -51,7 +55,7 @@ def write_part(folder: Folder, wave: str, chunk: int, rows: Sequence[Row]) -> No
     content = io.BytesIO()
     grid = [name for name in rows[0] if name not in COLUMNS] if rows else []
     pq.write_table(pa.Table.from_pylist(list(rows), schema(grid)), content, compression="zstd")
-    folder.write(f"{wave_path(wave)}/part-{chunk:05d}.parquet", content.getvalue())
+    folder.write(f"{wave_path(wave)}/part-{chunk:05d}.parquet", content.getvalue(), PARQUET_START)
 
 
 def is_part(name: str) -> bool:

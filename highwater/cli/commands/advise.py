@@ -18,7 +18,7 @@ from highwater.cli import losses
 from highwater.cli.cluster import cluster_options, ignored
 from highwater.cli.options import PATH, Command, duration, json_option
 from reports.formatting import percent
-from scenarios import paths, plugged
+from scenarios import own_files, plugged
 from sim.config import KEYS, shown
 from sim.errors import InputError
 from sim.plurals import counted
@@ -47,7 +47,11 @@ CHANGED_MAX: Final = 4
 END: Final = 0.97
 """Share of the budget after which no task begins."""
 _BUDGET: Final = "Time for all of it: 30s, 2m; no effect where --seeds, and --incidents with --rates, fix the work."
-_SCENARIO: Final = re.compile(rb"\Aschema = 1\nname = \"advice")
+_FILES: Final = {
+    SCENARIO: re.compile(rb"\Aschema = 1\nname = \"advice"),
+    LOSS: own_files.json_start("scenario"),
+}
+"""File name -> how the file begins."""
 _ANSWERS: Final = ("replicas", "racks", "together", "return_s", "flush", "restarts", "moves", "unclean")
 
 
@@ -104,6 +108,9 @@ def command(
         ui.note(f"--budget has no effect: --seeds {'fixes' if rates is None else 'and --incidents fix'} the work")
     found = _answers(ui, answers, cluster, given)
     asked = experiment.design(found, _settings(cluster, given), cluster.release)
+    if output is not None:
+        for name, start in _FILES.items():
+            own_files.check_own(output / name, start)
     exposed = None if rates is None else _exposure(asked, rates)
     times = _Times.of(begin_s, budget_s, seeds, timed_rates=exposed is not None and incidents is None)
     if not as_json:
@@ -388,12 +395,12 @@ def _sweeps(outcome: Outcome, output: Path) -> list[str]:
 
 
 def _write(output: Path, asked: Experiment, loss: Loss | None) -> list[str]:
-    with paths.told(output):
-        output.mkdir(parents=True, exist_ok=True)
-    paths.write(output / SCENARIO, asked.text, _SCENARIO)
+    with own_files.os_errors(output):
+        own_files.make_folder(output)
+    own_files.write(output / SCENARIO, asked.text, _FILES[SCENARIO])
     if loss is None:
         return [str(output / SCENARIO)]
-    paths.write(output / LOSS, loss.plan, paths.json_start("scenario"))
+    own_files.write(output / LOSS, loss.plan, _FILES[LOSS])
     return [str(output / SCENARIO), str(output / LOSS)]
 
 

@@ -167,9 +167,9 @@ def _check_output(output: Path | None, broker: int | None) -> None:
 
 def _write_page(ui: Ui, output: Path, text: str) -> None:
     from reports import starts
-    from scenarios import paths as files
+    from scenarios import own_files
 
-    files.write(output, text, starts.REPORT)
+    own_files.write(output, text, starts.REPORT)
     ui.note(f"written to {output}")
 
 
@@ -239,7 +239,7 @@ def _show_distances(shown: Terminal, distances: Measured, name: Named, most: int
 def _write_stories(folder: Path, measured: AuditDistances, distances: Measured, name: Named, most: int) -> str:
     """Write the first story of each kind of the nearest partitions; returns how many, in a sentence."""
     from reports.audit.stories import START, scenario
-    from scenarios.paths import below, write
+    from scenarios.own_files import below, write
 
     paths = below(folder, create=True)
     written = without = 0

@@ -10,7 +10,7 @@ import click
 from highwater.cli import options
 from highwater.cli.options import PATH, Command, one_run_options
 from reports import starts
-from scenarios import paths
+from scenarios import own_files
 from sim.plurals import counted
 
 if TYPE_CHECKING:
@@ -55,6 +55,6 @@ def command(
     observed = observe(run.scenario, chosen, run.seed, run.rules)
     options.check_shown(run.scenario, observed.result)
     shown = picture(observed, list(head(observed.result.row)), everything=everything)
-    paths.write(file, to_svg(shown) if form == "svg" else to_perfetto(shown), start)
+    own_files.write(file, to_svg(shown) if form == "svg" else to_perfetto(shown), start)
     ui.line(f"{shown.title[0]}")
     ui.line(f"{counted(len(shown.rows), 'step')} and {counted(len(shown.arrows), 'message')}: {file}")

@@ -9,7 +9,7 @@ import click
 
 from highwater.cli.options import PATH, Command, duration, json_option, rule_option, strict_option
 from reports import starts
-from scenarios import paths
+from scenarios import own_files
 from scenarios.exploring.modes.subject import KRAFT, STATES_MAX, WALK_EVENTS, ZOOKEEPER, subject_of
 from sim import exit_codes
 from sim.errors import InputError
@@ -185,7 +185,7 @@ def _write(
         except NotScriptedError as error:
             reason = str(error)
             continue
-        paths.write(file, text, starts.EXPLORED)
+        own_files.write(file, text, starts.EXPLORED)
         ui.note(f"{kind} occurs in: {shlex.join(['highwater', 'run', str(file), *chosen, '--strict'])}")
         return
     ui.note(f"{file} was not written: {reason}")

@@ -10,7 +10,7 @@ import click
 from highwater.cli.commands.triage import SHRINKS, progress
 from highwater.cli.options import PATH, Command, kind_option, store_options
 from reports import starts
-from scenarios import paths
+from scenarios import own_files
 from sim import exit_codes
 from sim.errors import InputError
 
@@ -53,7 +53,7 @@ def command(ui: Ui, asked: StoreRequest, kind: str | None, output: Path, most: i
     text = page(store, found, kind)
     shortcomings = store.shortcomings()
     ui.caution(shortcomings)
-    paths.write(output, text, starts.REPORT)
+    own_files.write(output, text, starts.REPORT)
     if found is not None:
         ui.line(found.looked)
     ui.line(f"written to {output}")

@@ -17,7 +17,7 @@ from highwater.cli.options import PATH, Command, json_option, rule_option, set_o
 from reports import exits, starts
 from reports.evidence import folder as evidence
 from reports.evidence import outcome as single
-from scenarios import paths, plugged
+from scenarios import own_files, plugged
 from sim.errors import InputError, UserError
 from sim.protocol.modes import MODES
 
@@ -248,7 +248,7 @@ def _keep(ui: Ui, runs: Sequence[RunResult], ran: dict[remembered.Words, bool], 
     from reports.evidence import junit
 
     if junit_xml is not None:
-        paths.write(junit_xml, junit.junit_xml(result.row for result in runs), starts.JUNIT)
+        own_files.write(junit_xml, junit.junit_xml(result.row for result in runs), starts.JUNIT)
     try:
         remembered.remember(ran)
     except UserError as error:
@@ -304,7 +304,7 @@ def _write_page(ui: Ui, file: Path, case: Case) -> None:
     from reports.film.film import film
     from reports.film.page import page
 
-    paths.write(file, page([film(case, most=narrative.SENTENCES)]), starts.FILM)
+    own_files.write(file, page([film(case, most=narrative.SENTENCES)]), starts.FILM)
     ui.note(f"Open {file} in a browser")
 
 

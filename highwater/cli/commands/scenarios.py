@@ -71,14 +71,14 @@ def show(ui: Ui, scenario: str, resolved: bool, as_toml: bool, as_json: bool) ->
 @click.pass_obj
 def new(ui: Ui, file: Path, kind: str | None, as_json: bool) -> int:
     """Write FILE.toml, a commented and valid scenario to change; an existing file is never overwritten."""
-    from scenarios import paths
+    from scenarios import own_files, paths
     from scenarios.format import catalogue
 
     if kind is None:
         raise InputError("choose --scripted or --drawn")
     if file.suffix != ".toml":
         raise InputError(f"{file} is not valid: the name of a scenario file ends in .toml")
-    paths.create(file, catalogue.template(kind, file.stem))
+    own_files.create(file, catalogue.template(kind, file.stem))
     if as_json:
         ui.json({"file": str(file), "kind": kind})
         return exit_codes.EXPECTED

@@ -10,7 +10,7 @@ import click
 from highwater.cli import options
 from highwater.cli.options import PATH, Command, one_run_options
 from reports import starts
-from scenarios import paths
+from scenarios import own_files
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
@@ -49,7 +49,7 @@ def command(
     films = of_cases(cases, kind, None if everything else narrative.SENTENCES, limit)
     for one in films:
         options.check_shown(run.scenario, one.observed.result)
-    paths.write(file, page(films), starts.FILM)
+    own_files.write(file, page(films), starts.FILM)
     for one in films:
         ui.line(next(one.heads))
     ui.line(f"Open {file} in a browser")

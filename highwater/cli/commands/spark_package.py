@@ -9,7 +9,7 @@ import click
 
 from highwater.cli.options import PATH, Command
 from reports import starts
-from scenarios import paths
+from scenarios import own_files
 
 if TYPE_CHECKING:
     from highwater.cli.console import Ui
@@ -42,9 +42,9 @@ def command(ui: Ui, output: Path) -> None:
     from scenarios.version import build
 
     archive, driver = output / ARCHIVE, output / DRIVER
-    paths.check_own(driver, starts.DRIVER)
+    own_files.check_own(driver, starts.DRIVER)
     write_archive(archive)
-    paths.write(driver, DRIVER_TEXT, starts.DRIVER)
+    own_files.write(driver, DRIVER_TEXT, starts.DRIVER)
     ui.line(f"{archive}: {build()}, {archive.stat().st_size / 1e6:.0f} MB; {driver}")
     ui.line("Workers use it, from here or with spark-submit:")
     ui.line("  export PYSPARK_PYTHON=./environment/bin/python PYSPARK_DRIVER_PYTHON=python")

@@ -29,7 +29,7 @@ def command(ui: Ui, story: str, confirmed: Path | None, output: Path | None) -> 
     """
     from reports.brokers.tickets.ticket import read_confirmed, ticket
     from reports.starts import TICKET
-    from scenarios import paths
+    from scenarios import own_files
 
     written = ticket(story, read_confirmed(confirmed) if confirmed else None)
     for note in written.notes:
@@ -37,9 +37,10 @@ def command(ui: Ui, story: str, confirmed: Path | None, output: Path | None) -> 
     if output is None:
         ui.text(next(iter(written.files.values())))
         return
-    output.mkdir(parents=True, exist_ok=True)
+    with own_files.os_errors(output):
+        own_files.make_folder(output)
+    for name in written.files:
+        own_files.check_own(output / name, TICKET)
     for name, text in written.files.items():
-        paths.write(output / name, text, TICKET)
-        if name.endswith(".sh"):
-            (output / name).chmod(0o755)
+        own_files.write(output / name, text, TICKET, executable=name.endswith(".sh"))
         ui.line(str(output / name))

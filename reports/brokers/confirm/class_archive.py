@@ -14,7 +14,8 @@ from reports.brokers.confirm.observer import Observer
 from reports.brokers.confirm.processes import JavaProcesses
 from reports.brokers.confirm.scripted_control import wait_for_zookeeper
 from reports.brokers.kafka import releases
-from scenarios.sweep.java import cache_folder, put
+from scenarios.own_files import put
+from scenarios.sweep.java import cache_folder
 from sim.config import resolve
 from sim.history.steps import REGISTERED, UNFENCED
 

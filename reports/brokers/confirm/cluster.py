@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import time
 import uuid
@@ -17,7 +16,8 @@ from reports.brokers.confirm import files, processes
 from reports.brokers.confirm.files import Disk
 from reports.brokers.confirm.history import MetadataHistory, ZooKeeperHistory
 from reports.brokers.confirm.proxy import CONTROL, Proxies
-from scenarios.sweep.java import cache_folder, put
+from scenarios.own_files import put
+from scenarios.sweep.java import cache_folder
 from sim.config import NEVER, Value, integer
 
 if TYPE_CHECKING:
@@ -205,6 +205,7 @@ class KafkaCluster:
         self._broker_config = broker_config
         self._processes = processes
         self.folder = processes.folder
+        self._work = processes.work
         self.proxies = Proxies(on_message, BEAT_S)
         self.cluster_id = _identity()
         port = processes.port
@@ -242,7 +243,7 @@ class KafkaCluster:
 
     def prepare(self) -> None:
         """Write the nodes' configuration, and format disks."""
-        (self.folder / "log4j.properties").write_text(_LOG4J, encoding="utf-8")
+        self._work.write(self.folder / "log4j.properties", _LOG4J)
         if self.release.kraft:
             self._prepare_controller()
         else:
@@ -253,7 +254,7 @@ class KafkaCluster:
 
     def _write_properties(self, node: KafkaNode) -> Path:
         path = node.folder / "server.properties"
-        files.write_properties(path, self._broker_properties(node))
+        self._work.write(path, files.properties(self._broker_properties(node)))
         return path
 
     def _java_options(self) -> list[str]:
@@ -359,12 +360,10 @@ class KafkaCluster:
             "metadata.log.max.record.bytes.between.snapshots": 1 << 30,
             "metadata.log.max.snapshot.interval.ms": 0,
         }
-        files.write_properties(path, values)
+        self._work.write(path, files.properties(values))
         node.command = [*self._java_options(), "kafka.Kafka", str(path)]
         template = self._template()
-        target = node.data / self._checkpoint
-        target.parent.mkdir(parents=True)
-        shutil.copy(template, target)
+        self._work.write(node.data / self._checkpoint, template.read_bytes())
         self.format(node)
 
     @property
@@ -383,7 +382,7 @@ class KafkaCluster:
             return kept
         work = self.folder / "format"
         path = work / "server.properties"
-        files.write_properties(path, _controller_properties(9, work / "data"))
+        self._work.write(path, files.properties(_controller_properties(9, work / "data")))
         words = [*self._java_options(), "kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(path)]
         if wanted:
             words += ["--feature", f"eligible.leader.replicas.version={level}"]
@@ -409,9 +408,9 @@ class KafkaCluster:
             "snapCount": 1_000_000,
         }
         path = node.folder / "zookeeper.properties"
-        files.write_properties(path, values)
+        self._work.write(path, files.properties(values))
         node.command = [*self._java_options(), "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(path)]
-        node.data.mkdir(parents=True)
+        self._work.make(node.data)
 
     def format(self, node: KafkaNode) -> None:
         """Format an empty disk with a new directory id for a node."""
@@ -422,7 +421,7 @@ class KafkaCluster:
 
     def format_directory(self, node: KafkaNode, folder: Path) -> None:
         """Format an empty log directory with a new directory id."""
-        folder.mkdir(parents=True, exist_ok=True)
+        self._work.make(folder)
         if self.release.kraft:
             values = {
                 "version": 1,
@@ -430,7 +429,7 @@ class KafkaCluster:
                 "node.id": CONTROLLER if node.id == CONTROL else node.id,
                 "directory.id": _identity(),
             }
-            files.write_properties(folder / "meta.properties", values)
+            self._work.write(folder / "meta.properties", files.properties(values))
 
     def start(self, node: KafkaNode) -> None:
         """Start a node, unless it runs."""
@@ -517,8 +516,7 @@ class KafkaCluster:
         kept = next((length for at_s, length in reversed(seen) if at_s <= due_s), 0)
         since = [length for at_s, length in seen if at_s > due_s]
         kept = min([kept, size, *since])  # What was truncated since has not come back.
-        with segment.open("r+b") as file:
-            file.truncate(kept)
+        self._work.cut(segment, kept)
 
     def flushed(self, node: KafkaNode) -> None:
         """Mark all that a node wrote as synced: it shut down cleanly."""
@@ -530,11 +528,11 @@ class KafkaCluster:
         self.kill([number], silently=True)
         node = self.node(number)
         for place in range(1, node.directories + 1):
-            shutil.rmtree(node.contents(place), ignore_errors=True)
+            self._work.remove(node.contents(place))
             if place in node.failed:
-                node.directory(place).unlink()
+                self._work.remove(node.directory(place))
         if node.directories > 1:
-            shutil.rmtree(node.metadata, ignore_errors=True)
+            self._work.remove(node.metadata)
         node.failed.clear()
         node.sizes.clear()
         self.format(node)
@@ -549,8 +547,8 @@ class KafkaCluster:
         node = self.node(number)
         path = node.directory(place)
         aside = path.with_name(f"{path.name}-failed-{node.incarnation}")
-        path.rename(aside)
-        path.touch()
+        self._work.move(path, aside)
+        self._work.write(path, "")
         node.failed[place] = aside
 
     def lose_in_directory(self, number: int, place: int) -> None:
@@ -566,11 +564,11 @@ class KafkaCluster:
         node = self.node(number)
         aside = node.failed.pop(place)
         path = node.directory(place)
-        path.unlink()
+        self._work.remove(path)
         if replaced:
             self.format_directory(node, path)
         else:
-            aside.rename(path)
+            self._work.move(aside, path)
 
     def remove_directory(self, number: int, place: int) -> None:
         """Take a log directory, unless it is the last one, out of ``log.dirs``; no process runs."""
@@ -592,7 +590,7 @@ class KafkaCluster:
             struck = ends[max(0, len(ends) - 1 - batches) : -1]
             for at in struck:
                 data[at + 17] ^= 0xFF  # Of the checksum in format 2, of what it is of before.
-            segment.write_bytes(bytes(data))
+            self._work.write(segment, bytes(data))
             batches -= len(struck)
             if batches <= 0:
                 return

@@ -172,8 +172,6 @@ def epochs_in_checkpoint(path: Path) -> list[tuple[int, int]]:
     return [(int(epoch), int(offset)) for epoch, offset in (line.split() for line in _lines(path)[2:] if line.strip())]
 
 
-def write_properties(path: Path, values: Mapping[str, object]) -> None:
-    """Write a Java properties file."""
-    text = "".join(f"{key}={value}\n" for key, value in values.items())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+def properties(values: Mapping[str, object]) -> str:
+    """The text of a Java properties file."""
+    return "".join(f"{key}={value}\n" for key, value in values.items())

@@ -5,28 +5,27 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reports.brokers.kafka import releases
+from scenarios.own_files import REMOVAL, Workspace, new_workspace
 from sim.errors import StorageError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 _TOKEN: Final = "HIGHWATER_CONFIRM"  # noqa: S105 - the name of a variable
 _HEAP: Final = ("-Xmx256m", "-Xms48m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xss512k")
 _NET: Final = ("-Djava.net.preferIPv4Stack=true", "-Djava.awt.headless=true")
 _PORTS_TRIED: Final = 200
 
-_REAPER: Final = """\
-import os, shutil, signal, sys, time
+_REAPER: Final = f"""\
+import os, signal, sys, time
 token, folder, keep = sys.argv[1:4]
 mark = ("HIGHWATER_CONFIRM=" + token).encode()
 while True:
@@ -57,27 +56,28 @@ for _ in range(100):
         except OSError:
             pass
     time.sleep(0.05)
-if keep != "keep":
-    shutil.rmtree(folder, ignore_errors=True)
-"""
+if keep == "keep":
+    sys.exit()
+{REMOVAL}"""
 """A guard process: waits until its parent is gone, for whatever reason, and kills all processes that carry the mark in
 their environment."""
 
 
 class JavaProcesses:
-    """All processes of a run, and the folder that they work in, which is removed unless it has a path to `keep`."""
+    """All processes of a run, and the folder that they work in, which is removed unless it has a path to `keep`.
+
+    Raises:
+        InputError: there is something in the folder to keep.
+    """
 
     def __init__(self, keep: Path | None) -> None:
         self._java = str(releases.java_command())
         self._token = secrets.token_hex(8)
         try:
-            if keep is None:
-                self.folder = Path(tempfile.mkdtemp(prefix="highwater-confirm-"))
-            else:
-                keep.mkdir(parents=True, exist_ok=True)
-                self.folder = keep.resolve()
+            self.work = new_workspace() if keep is None else Workspace(keep)
         except OSError as error:
             raise StorageError(f"no folder to work in: {error}") from None
+        self.folder = self.work.root
         self._keep = keep is not None
         self._started: list[subprocess.Popen[bytes]] = []
         self._taken: set[int] = set()
@@ -94,13 +94,12 @@ class JavaProcesses:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._reaper.wait(20)
         if not self._keep:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self.work.end()
 
     def java(self, arguments: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
         """Start Java; its output is appended to a file."""
-        log.parent.mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, _TOKEN: self._token}
-        with log.open("ab") as out:
+        with self.work.append(log) as out:
             process = subprocess.Popen(  # noqa: S603
                 [self._java, *_HEAP, *_NET, *arguments],
                 stdin=subprocess.DEVNULL,

@@ -208,7 +208,7 @@ class Confirmation:
                 actor.close()
                 if keep is not None:
                     text = "".join(json.dumps(step, default=str) + "\n" for step in actor.observer.steps)
-                    (keep / "transcript.jsonl").write_text(text, encoding="utf-8")
+                    processes.work.write(processes.folder / "transcript.jsonl", text)
         took = {**seconds, "all": time.monotonic() - begin_s}
         return {
             "agrees": not failed and all(row.agrees for row in rows),

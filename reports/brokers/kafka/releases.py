@@ -18,7 +18,6 @@ import json
 import os
 import re
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -26,7 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from xml.sax.saxutils import quoteattr
 
-from scenarios.sweep.java import cache_folder, find_java, put
+from scenarios.own_files import Workspace, make_folder, put, workspace
+from scenarios.sweep.java import cache_folder, find_java
 from sim.errors import InputError, UnavailableError, did_you_mean
 
 if TYPE_CHECKING:
@@ -93,8 +93,7 @@ def newest() -> str:
     Raises:
         UnavailableError: there is no Java, no Ivy or no network.
     """
-    with tempfile.TemporaryDirectory(dir=jar_folder()) as text:
-        work = Path(text)
+    with workspace(jar_folder()) as work:
         found, said = _resolve("the newest Kafka", work, "latest.release", transitive=False)
         if len(found) != 1:
             raise UnavailableError(f"the newest Kafka could not be found: {_reason(said)}")
@@ -114,8 +113,8 @@ def fetch_unpinned(release: str) -> None:
         class_path(release)
         return
     folder = jar_folder()
-    with tempfile.TemporaryDirectory(dir=folder) as text:
-        found, said = _resolve(f"Kafka {release}", Path(text), release, transitive=True)
+    with workspace(folder) as work:
+        found, said = _resolve(f"Kafka {release}", work, release, transitive=True)
         names = [path.stem.split("__") for path in found]
         if not any(artifact == _ARTIFACT and version == release for _, artifact, version in names):
             raise UnavailableError(f"Kafka {release} could not be fetched: {_reason(said)}")
@@ -129,7 +128,7 @@ def fetch_unpinned(release: str) -> None:
 
 def _resolved_folder() -> Path:
     folder = cache_folder() / "kafka" / "resolved"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     return folder
 
 
@@ -148,15 +147,14 @@ def _place(release: str) -> tuple[int, ...]:
     return tuple(map(int, release.split(".")))
 
 
-def _resolve(what: str, work: Path, revision: str, *, transitive: bool) -> tuple[list[Path], str]:
+def _resolve(what: str, work: Workspace, revision: str, *, transitive: bool) -> tuple[list[Path], str]:
     """The jars that Ivy finds for a revision of Kafka, and what it says."""
     wanted = (
         f'<dependency org="{_GROUP}" name="{_ARTIFACT}" rev={quoteattr(revision)}'
         f' transitive="{str(transitive).lower()}" conf="default->default"/>'
     )
-    (work / "ivy.xml").write_text(_ivy_module(wanted), encoding="utf-8")
-    said = _run_ivy(what, work)
-    return sorted((work / "jars").glob("*.jar")), said
+    said = _run_ivy(what, work, _ivy_module(wanted))
+    return sorted((work.root / "jars").glob("*.jar")), said
 
 
 def class_path(release: str) -> list[Path]:
@@ -209,7 +207,7 @@ def _jars(lines: Iterable[str]) -> list[Jar]:
 def jar_folder() -> Path:
     """The cache folder for the jars of all releases."""
     folder = cache_folder() / "kafka" / "jars"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     return folder
 
 
@@ -232,30 +230,31 @@ def _check(path: Path, jar: Jar) -> None:
 
 def _fetch(what: str, jars: Sequence[Jar], folder: Path) -> None:
     """Download jars to a temporary folder; move each into the cache once it is complete and verified."""
-    with tempfile.TemporaryDirectory(dir=folder) as text:
-        work = Path(text)
-        (work / "ivy.xml").write_text(_module(jars), encoding="utf-8")
-        said = _run_ivy(what, work)
+    with workspace(folder) as work:
+        said = _run_ivy(what, work, _module(jars))
         for jar in jars:
-            path = work / "jars" / jar.file_name
+            path = work.root / "jars" / jar.file_name
             if not path.is_file():
                 raise UnavailableError(f"{what} could not be fetched: {_reason(said)}")
             _check(path, jar)
             put(folder / jar.file_name, path.read_bytes())
 
 
-def _run_ivy(what: str, work: Path) -> str:
+def _run_ivy(what: str, work: Workspace, module: str) -> str:
+    """Have Ivy fetch the jars that a module lists into a folder; returns what it says."""
+    root = work.root
+    work.write(root / "ivy.xml", module)
     spark = find_spec("pyspark")
     ivies = sorted(Path(spark.origin).parent.glob("jars/ivy-*.jar")) if spark and spark.origin else []
     if not ivies:
         raise UnavailableError(f"{what} is fetched by the Ivy that comes with PySpark: pip install '.[spark]'")
-    command = [str(java_command()), "-cp", str(ivies[-1]), "org.apache.ivy.Main", "-cache", str(work / "ivy")]
+    command = [str(java_command()), "-cp", str(ivies[-1]), "org.apache.ivy.Main", "-cache", str(root / "ivy")]
     if settings := os.environ.get(SETTINGS):
         if not Path(settings).is_file():
             raise InputError(f"{SETTINGS}: there is no file {settings}")
         command += ["-settings", settings]
-    command += ["-ivy", str(work / "ivy.xml"), "-confs", "default", "-types", "jar", "bundle"]
-    command += ["-retrieve", f"{work / 'jars'}/{_PATTERN}"]
+    command += ["-ivy", str(root / "ivy.xml"), "-confs", "default", "-types", "jar", "bundle"]
+    command += ["-retrieve", f"{root / 'jars'}/{_PATTERN}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:

@@ -306,7 +306,8 @@ def test_confirm_keeps_out_of_folders_of_others(tmp_path: Path) -> None:
 
 def test_the_cache_keeps_what_others_put_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from highwater.cli import crash
-    from scenarios.sweep.java import kept, put
+    from scenarios.own_files import put
+    from scenarios.sweep.java import kept
 
     folder = tmp_path / "cache" / "highwater" / "tracebacks"
     folder.mkdir(parents=True)

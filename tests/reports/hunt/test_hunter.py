@@ -18,10 +18,10 @@ from reports.evidence import triage
 from reports.hunt import acting, hunter, page
 from reports.hunt import state as states
 from reports.hunt.arms import arms, next_arm
-from reports.hunt.examining import FINDING, FirstLook, Shrunk
+from reports.hunt.examining import FirstLook, Shrunk
 from reports.hunt.hunter import Clock, Hunt, Swept
 from reports.hunt.request import HuntRequest
-from reports.hunt.state import ArmState, Cause, State
+from reports.hunt.state import FINDING, ArmState, Cause, State
 from scenarios.zoo.findings import known
 from sim.errors import StorageError
 from sim.protocol.modes import mode
@@ -54,6 +54,9 @@ class Steady(Clock):
         return self.now_s
 
 
+PLAN = '{"schema_version": 1, "scenario": {}}'
+
+
 def number(*words: object) -> int:
     return int.from_bytes(blake2b(repr(words).encode(), digest_size=4).digest())
 
@@ -73,9 +76,9 @@ def drawn_look(arm: Arm, seed: int, kind: str, _known: object) -> FirstLook:
 def drawn_shrink(_arm: Arm, _seed: int, kind: str, first: FirstLook, _known: object, *, acts: bool) -> Shrunk:
     name = first.known or first.looks.partition(" ")[2]
     known_as = FINDING if first.known else ""
-    return Shrunk(
-        f"{kind} {name}", name, known_as, ("a=b",), (), ("kill",), ("0 s: it dies",), "run", "{}", "script" * acts
-    )
+    script = 'description = """\nShrunk from a run of chaos, seed 1.\n"""\n' * acts
+    story = ("0 s: it dies",)
+    return Shrunk(f"{kind} {name}", name, known_as, ("a=b",), (), ("kill",), story, "run", PLAN, script)
 
 
 @pytest.fixture
@@ -149,7 +152,7 @@ def test_thirty_kills_lose_nothing_and_leave_nothing(tmp_path: Path, monkeypatch
     left = 0
     assert timeless(steps(folder, 60, lacks="", act=confirmed)) == timeless(whole)
     assert files(folder) == files(tmp_path / "whole")
-    assert not list(folder.rglob(f"*{states.UNFINISHED}"))
+    assert not list(folder.rglob(".*"))
 
 
 @pytest.mark.usefixtures("stubbed")
@@ -323,7 +326,7 @@ def test_another_failure_of_a_cause_is_tried_where_brokers_differ(tmp_path: Path
     assert retried
     for one in retried:
         assert one.earlier == ["not confirmed: a log"] * 2
-        assert (tmp_path / states.FINDINGS / one.folder / hunter.SCRIPT).is_file()
+        assert (tmp_path / states.FINDINGS / one.folder / states.SCRIPT).is_file()
         assert one.folder.endswith("-3")
         assert acted.count(one.folder) == len(one.runs) <= 3
 

@@ -1,15 +1,30 @@
 from __future__ import annotations
 
 import json
+from copy import copy
+from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from reports.hunt import page
 from reports.hunt import state as states
+from reports.hunt.arms import Arm
+from reports.hunt.hunter import Hunt
 from reports.hunt.state import ArmState, Cause, State, Written
+from scenarios.format.catalogue import load
 from sim.errors import InputError, StorageError, UnavailableError
+from sim.protocol.modes import MODES
+from tests.reports.hunt.test_hunter import ABOUT as HUNTED
+from tests.trees import tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ABOUT = {"kafka": "4.4.0", "hidden": ["reassignment-back"], "seed": 7}
+ARM = Arm("power/hw", load("power"), MODES["hw"])
+PLAN = '{"schema_version": 1, "scenario": {}}'
 
 
 def full() -> State:
@@ -78,10 +93,81 @@ def test_two_hunts_do_not_share_a_folder(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_hunt_was_writing_is_removed(tmp_path: Path) -> None:
-    (tmp_path / states.FINDINGS / f"1{states.UNFINISHED}").mkdir(parents=True)
-    (tmp_path / f"hunt.json{states.UNFINISHED}").write_text("half", encoding="utf-8")
-    with states.alone(tmp_path):
-        assert [path.name for path in tmp_path.rglob("*")] == [states.FINDINGS]
+    states.save(tmp_path, full())
+    half = json.dumps(full().to_json())[:50]
+    (tmp_path / ".hunt.json.0badcafe").write_text(half, encoding="utf-8")
+    assert states.load(tmp_path, ABOUT) == full()
+    assert [path.name for path in tmp_path.rglob("*")] == [states.STATE]
+    states.write_finding(tmp_path, "1", {states.STORY: f"{states.STORY_TITLE}\nold"})
+    (tmp_path / "findings" / "1" / ".story.txt.0badcafe").write_text(states.STORY_TITLE, encoding="utf-8")
+    states.write_finding(tmp_path, "1", {states.PLAN: PLAN})
+    assert [path.name for path in (tmp_path / "findings" / "1").iterdir()] == [states.PLAN]
+
+
+def test_a_hunt_keeps_what_is_not_its_own(tmp_path: Path) -> None:
+    """Also what has the names of its leftovers."""
+    states.save(tmp_path, full())
+    for name in ("thesis.unfinished/ch1", "findings/1.unfinished/ch1", ".hunt.json.0badcafe", "findings/1/notes.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("mine", encoding="utf-8")
+    (tmp_path / ".hunt.md.0badcafe").touch()
+    (tmp_path / ".hunt.html.0badcafe").mkdir()
+    before = tree(tmp_path)
+    assert states.load(tmp_path, ABOUT) == full()
+    states.write_finding(tmp_path, "1", {states.PLAN: PLAN})
+    after = tree(tmp_path)
+    assert {path: after.get(path) for path in before} == before
+    theirs = tmp_path / "findings" / "1" / states.PLAN
+    theirs.write_text("mine", encoding="utf-8")
+    with pytest.raises(InputError, match="was not written by highwater: move it elsewhere"):
+        states.write_finding(tmp_path, "1", {states.PLAN: PLAN})
+    states.write_finding(tmp_path, "1", {})
+    assert theirs.read_text(encoding="utf-8") == "mine"
+    (tmp_path / states.MARKDOWN).write_text("# mine", encoding="utf-8")
+    with pytest.raises(InputError, match=r"hunt\.md was not written by highwater"):
+        states.load(tmp_path, ABOUT)
+
+
+WRONG: tuple[Any, ...] = (None, True, -1.5, 7, "", "x", [], [3], {}, {"x": 3}, [[]], {"x": {}})
+
+
+def places(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every value in plain data."""
+    yield path
+    keys = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for key in keys:
+        yield from places(value[key], (*path, key))  # type: ignore[index]
+
+
+def changed(data: Any, path: tuple[Any, ...], value: object) -> Any:
+    if not path:
+        return value
+    data = copy(data)
+    data[path[0]] = changed(data[path[0]], path[1:], value)
+    return data
+
+
+def test_a_state_of_wrong_types_is_refused_or_can_be_shown(tmp_path: Path) -> None:
+    state = full()
+    state.about = HUNTED
+    state.written[1].runs.append({"result": "confirmed", "told": ""})
+    state.errors.append(["highwater replay d", "ZeroDivisionError"])
+    compared = {"subject": "replica", "release": "", "cases": 0, "differ": 1, "smallest": "", "lines": ["a"]}
+    state.oracle.append({**compared, "explained": ["x=y"], "problem": ""})
+    refused = 0
+    for path, value in product(places(state.to_json()), WRONG):
+        (tmp_path / states.STATE).write_text(json.dumps(changed(state.to_json(), path, value)), encoding="utf-8")
+        try:
+            found = states.load(tmp_path, HUNTED)
+        except InputError:
+            refused += 1
+        else:
+            hunt = Hunt(tmp_path, found, lambda _: {"power/hw": ARM}, (), "4.4.0", "no Java here")
+            hunt.repeat = 1
+            page.answer(hunt)
+            page.write(hunt)
+            hunt._next_step()
+    assert refused > 400
 
 
 def test_a_state_is_versioned(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -13,8 +14,10 @@ import pytest
 from scenarios.sweep import claim
 from scenarios.sweep.claim import Claim, Owner
 from scenarios.sweep.folder import Folder, open_folder
+from scenarios.sweep.ownership import CLAIM_START
 from sim.errors import UnavailableError
 
+ANY = re.compile(rb"")
 ELSEWHERE = Owner("elsewhere", "", 1, "1", "2026-01-01T00:00:00Z")
 
 
@@ -24,7 +27,7 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def leave(folder: Folder, name: str, owner: Owner, *, state: str = "working", idle: float = 0.0) -> None:
-    folder.write(f"claims/{name}.json", json.dumps({"state": state, **asdict(owner)}).encode())
+    folder.write(f"claims/{name}.json", json.dumps({"state": state, **asdict(owner)}).encode(), CLAIM_START)
     assert folder.local is not None
     then = time.time() - idle
     os.utime(folder.local / "claims" / f"{name}.json", (then, then))
@@ -91,7 +94,7 @@ def test_a_claim_that_was_taken_away_is_noticed(folder: Folder) -> None:
 @pytest.mark.parametrize("name", ["ffffffff.json", "jan.json", "0badcafe.txt"])
 def test_a_file_that_is_no_claim_holds_nobody_up_and_stays(folder: Folder, name: str, text: str) -> None:
     """A claim is written at once, also to an object store."""
-    folder.write(f"claims/{name}", text.encode())
+    folder.write(f"claims/{name}", text.encode(), ANY)
     assert folder.local is not None
     os.utime(folder.local / "claims" / name, (0, 0))
     Claim(folder).end()
@@ -115,7 +118,7 @@ def test_a_claim_of_an_older_version_is_known(folder: Folder) -> None:
         '{"state": "working", "renewed": 1767225600.5, "host": "elsewhere", "space": "pid:[4026531836]", "pid": 7, '
         '"begun": "123", "since": "2026-01-01T00:00:00Z"}\n'
     )
-    folder.write("claims/0badcafe.json", text.encode())
+    folder.write("claims/0badcafe.json", text.encode(), ANY)
     assert [name for name, *_ in claim.others(folder)] == ["0badcafe"]
     assert folder.local is not None
     os.utime(folder.local / "claims" / "0badcafe.json", (0, 0))

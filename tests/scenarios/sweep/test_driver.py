@@ -29,6 +29,7 @@ from scenarios.sweep.driver import run_sweep as run_whole_sweep
 from scenarios.sweep.folder import Folder, open_folder
 from scenarios.sweep.local import TRIES, LocalBackend
 from scenarios.sweep.manifest import DamageError
+from scenarios.sweep.ownership import CLAIM_START
 from sim.config import NEVER
 from sim.errors import InputError, StorageError, UnavailableError
 from tests import named
@@ -270,7 +271,7 @@ def test_remains_of_a_dead_driver_are_cleared_away(tmp_path: Path) -> None:
     parts.write_part(folder, "wave=0badc0de-00000", 0, [])
     parts.write_part(folder, "wave=0badcafe-00000", 0, [])
     dead = claim.Owner("elsewhere", "", 1, "1", "2026-01-01T00:00:00Z")
-    folder.write("claims/0badc0de.json", json.dumps({"state": "working", **asdict(dead)}).encode())
+    folder.write("claims/0badc0de.json", json.dumps({"state": "working", **asdict(dead)}).encode(), CLAIM_START)
     os.utime(tmp_path / "claims" / "0badc0de.json", (0, 0))
     run_sweep(replace(CANARY, end_seed=50), tmp_path, Here())
     left = {path.parent.name for path in tmp_path.rglob("part-*")}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from sim.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+ANY = re.compile(rb"")
 
 
 def remote(path: Path) -> Folder:
@@ -30,18 +33,18 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
 def test_files_come_and_go(folder: Folder) -> None:
     assert folder.files() == folder.files("results") == {}
     assert folder.entries() == {}
-    folder.write("results/wave=1/part", b"one")
-    folder.write("run.json", b"{}")
-    folder.write("run.json", b"{...}")
+    folder.write("results/wave=1/part", b"one", ANY)
+    folder.write("run.json", b"{}", ANY)
+    folder.write("run.json", b"{...}", ANY)
     assert folder.read("run.json") == b"{...}"
     assert {name: entry.size for name, entry in folder.files().items()} == {"results/wave=1/part": 3, "run.json": 5}
     assert list(folder.files("results/wave=1")) == ["results/wave=1/part"]
     assert folder.entries() == {"results": FOLDER, "run.json": FILE}
-    folder.remove("run.json")
-    folder.remove("nothing")
+    folder.remove("run.json", ANY)
+    folder.remove("nothing", ANY)
     folder.prune("results/wave=1")
     assert list(folder.files()) == ["results/wave=1/part"]
-    folder.remove("results/wave=1/part")
+    folder.remove("results/wave=1/part", ANY)
     folder.prune("results/wave=1")
     folder.prune("results")
     assert folder.entries() == {}
@@ -50,8 +53,8 @@ def test_files_come_and_go(folder: Folder) -> None:
 
 
 def test_a_folder_that_nothing_was_put_into_vanishes(folder: Folder, tmp_path: Path) -> None:
-    folder.write("claims/one", b"")
-    folder.remove("claims/one")
+    folder.write("claims/one", b"", ANY)
+    folder.remove("claims/one", ANY)
     folder.prune("claims")
     folder.vanish()
     assert not (tmp_path / "made" / "here").exists()
@@ -60,8 +63,8 @@ def test_a_folder_that_nothing_was_put_into_vanishes(folder: Folder, tmp_path: P
 @pytest.mark.parametrize("make", [LocalFolder, remote])
 def test_a_folder_that_was_there_stays(make: Callable[[Path], Folder], tmp_path: Path) -> None:
     folder = make(tmp_path)
-    folder.write("one", b"")
-    folder.remove("one")
+    folder.write("one", b"", ANY)
+    folder.remove("one", ANY)
     folder.vanish()
     assert tmp_path.is_dir()
 
@@ -84,9 +87,9 @@ def test_nothing_is_changed_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "here" / "file").symlink_to("../elsewhere/file")
     folder = LocalFolder(tmp_path / "here")
     with pytest.raises(OSError, match="it is a link, and links are not followed"):
-        folder.write("link/file", b"")
+        folder.write("link/file", b"", ANY)
     with pytest.raises(OSError, match="it is a link, and links are not followed"):
-        folder.remove("link/file")
+        folder.remove("link/file", ANY)
     folder.prune("link")
     assert folder.entries() == {"link": OTHER, "file": OTHER}
     assert [entry.regular for entry in folder.files().values()] == [False]
@@ -94,32 +97,32 @@ def test_nothing_is_changed_through_a_link(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_file_takes_no_other_files_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scenarios.sweep.folder.secrets.token_hex", lambda _: "0badcafe")
+    monkeypatch.setattr("scenarios.own_files.secrets.token_hex", lambda _: "0badcafe")
     (tmp_path / ".file.0badcafe").write_text("mine")
     with pytest.raises(FileExistsError):
-        LocalFolder(tmp_path).write("file", b"ours")
+        LocalFolder(tmp_path).write("file", b"ours", ANY)
     assert (tmp_path / ".file.0badcafe").read_text() == "mine"
 
 
 def test_a_wave_is_cleared_of_what_this_program_wrote(folder: Folder) -> None:
     place = "results/wave=0badcafe-00000"
-    folder.write(f"{place}/part-00000.parquet", b"PAR1torn")
-    folder.write(f"{place}/_temporary/0/_temporary/attempt_1/part-00001-c000.zstd.parquet", b"")
-    folder.write(f"{place}/notes.txt", b"mine")
+    folder.write(f"{place}/part-00000.parquet", b"PAR1torn", ANY)
+    folder.write(f"{place}/_temporary/0/_temporary/attempt_1/part-00001-c000.zstd.parquet", b"", ANY)
+    folder.write(f"{place}/notes.txt", b"mine", ANY)
     ownership.clear(folder, place)
     assert list(folder.files()) == [f"{place}/notes.txt"]
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = LocalFolder(tmp_path)
-    folder.write("file", b"old")
+    folder.write("file", b"old", ANY)
 
     def fail(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="No space"):
-        folder.write("file", b"new")
+        folder.write("file", b"new", ANY)
     assert folder.read("file") == b"old"
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
@@ -178,6 +181,11 @@ def test_any_failure_of_a_storage_is_one_of_the_system() -> None:
             return fail
 
     folder = RemoteFolder(Failing(), "x", "abfss://c@h/x", "abfss://c@h/x")  # type: ignore[arg-type]
-    for call in (lambda: folder.read("a"), lambda: folder.write("a", b""), folder.files, lambda: folder.remove("a")):
+    for call in (
+        lambda: folder.read("a"),
+        lambda: folder.write("a", b"", ANY),
+        folder.files,
+        lambda: folder.remove("a", ANY),
+    ):
         with pytest.raises(OSError, match="no token"):
             call()

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from scenarios import own_files
 from scenarios.sweep import java
 from sim.errors import UnavailableError
 
@@ -20,7 +21,7 @@ echo "    java.specification.version = {version}" >&2
 
 
 def install(home: Path, version: str) -> Path:
-    java.put(home / "bin" / "java", FAKE.format(home=home, version=version).encode(), 0o755)
+    own_files.put(home / "bin" / "java", FAKE.format(home=home, version=version).encode(), 0o755)
     return home
 
 
@@ -64,14 +65,14 @@ def test_no_java_is_one_line_that_says_what_to_install(monkeypatch: pytest.Monke
         java.find_java()
     monkeypatch.setenv("JAVA_HOME", str(install(tmp_path / "a", "11")))
     monkeypatch.setenv("PATH", str(tmp_path / "b" / "bin"))
-    java.put(tmp_path / "b" / "bin" / "java", b"#!/bin/sh\nexit 1\n", 0o755)
+    own_files.put(tmp_path / "b" / "bin" / "java", b"#!/bin/sh\nexit 1\n", 0o755)
     with pytest.raises(UnavailableError, match=r"\(JAVA_HOME has Java 11; PATH has none that runs\)"):
         java.find_java()
 
 
 def test_the_shim_passes_every_other_argument_as_it_is(tmp_path: Path) -> None:
     home = tmp_path / "it's java"
-    java.put(home / "bin" / "java", b'#!/bin/sh\nfor a do echo "<$a>"; done\n', 0o755)
+    own_files.put(home / "bin" / "java", b'#!/bin/sh\nfor a do echo "<$a>"; done\n', 0o755)
     shim = java.shim(home)
     words = ["-cp", "a b:*", "--add-modules=jdk.incubator.vector", "", "x'y"]
     done = subprocess.run([shim / "bin" / "java", *words], capture_output=True, text=True, check=True)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -33,9 +34,9 @@ from typing import TYPE_CHECKING, Final
 from highwater.cli.options import duration
 from reports.brokers.kafka import releases
 from reports.hunt import state as states
-from reports.hunt.examining import FINDING
 from reports.hunt.hunter import ORACLE, changed_rules
-from reports.hunt.state import State
+from reports.hunt.state import FINDING, State
+from scenarios import own_files
 from scenarios.version import code_version
 from scenarios.zoo.findings import FINDINGS
 from sim import exit_codes
@@ -194,7 +195,7 @@ class Builds:
         place = self._folder / f"build-{name}"
         if place.is_dir():
             return place
-        beside = place.with_name(place.name + states.UNFINISHED)
+        beside = place.with_name(f"{place.name}.unfinished")
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir()
         for jar in self._jars:
@@ -399,7 +400,7 @@ class Verdicts:
         """Keep a verdict."""
         self._found[verdict.build] = verdict
         kept = {name: asdict(one) for name, one in self._found.items()}
-        states.replace(self._path, json.dumps(kept, indent=1) + "\n")
+        own_files.replace(self._path, f"{json.dumps(kept, indent=1)}\n".encode(), re.compile(rb"\A\{"))
 
 
 def judge(names: Sequence[str], folder: Path, limit: str, most_s: float) -> int:

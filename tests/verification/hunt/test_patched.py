@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reports.hunt.examining import FINDING
-from reports.hunt.state import Cause, State
+from reports.hunt.state import FINDING, Cause, State
 from sim.errors import InputError
 from sim.protocol.rules import RULES
 from tests.verification.hunt import patched

@@ -12,6 +12,7 @@ import pytest
 from reports.brokers.confirm.cluster import KafkaCluster, KafkaNode
 from reports.brokers.confirm.files import Disk
 from reports.brokers.confirm.release import Release
+from scenarios.own_files import Workspace
 from sim.config import resolve
 from tests.places import FIXTURES
 
@@ -53,6 +54,7 @@ def cluster_of_two_directories(folder: Path) -> tuple[Any, KafkaNode]:
     node = KafkaNode(1, folder, 0, directories=2)
     cluster: Any = KafkaCluster.__new__(KafkaCluster)
     cluster.brokers, cluster.release, cluster.cluster_id = {1: node}, Release("4.3.1", ()), "id"
+    cluster._work = Workspace(folder)
     cluster.config, cluster._broker_config, cluster._pace, cluster.loading_s = resolve({}, {}), {}, 1, 0.0
     cluster.format(node)
     log = node.directory(2) / "partition-0"

@@ -77,7 +77,7 @@ def test_properties_are_written_as_they_are_read(tmp_path: Path) -> None:
     told = dict(line.split("=", 1) for line in lines)
     assert told["version"] == "1"
     assert told["node.id"] == "1000"
-    files.write_properties(tmp_path / "copy", told)
+    (tmp_path / "copy").write_text(files.properties(told), encoding="utf-8")
     assert (tmp_path / "copy").read_text().splitlines() == lines
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from reports.brokers.kafka import releases
 from reports.brokers.kafka.releases import Jar
+from scenarios.own_files import Workspace
 from sim.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def test_why_a_jar_could_not_be_fetched(
     said: str, reason: str, jar: Jar, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / jar.file_name).unlink()
-    monkeypatch.setattr(releases, "_run_ivy", lambda what, work: said)
+    monkeypatch.setattr(releases, "_run_ivy", lambda what, work, module: said)
     with pytest.raises(UnavailableError, match=f"^Kafka 9 could not be fetched: {reason}"):
         releases._present("Kafka 9", [jar])
 
@@ -72,7 +73,7 @@ def test_settings_of_ivy_that_are_not_there(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv(releases.SETTINGS, str(tmp_path / "none.xml"))
     monkeypatch.setattr(releases, "java_command", lambda: tmp_path)
     with pytest.raises(InputError, match=r"HIGHWATER_IVY_SETTINGS: there is no file .*none\.xml"):
-        releases._run_ivy("Kafka", tmp_path)
+        releases._run_ivy("Kafka", Workspace(tmp_path / "work"), "")
 
 
 @pytest.fixture
@@ -80,8 +81,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, and a repository that has Kafka 4.9.1 with one other jar."""
     monkeypatch.setattr(releases, "cache_folder", lambda: tmp_path)
 
-    def run_ivy(what: str, work: Path) -> str:
-        module = (work / "ivy.xml").read_text(encoding="utf-8")
+    def run_ivy(what: str, space: Workspace, module: str) -> str:
+        work = space.root
         (work / "jars").mkdir()
         if 'rev="4.9.1"' in module or 'rev="latest.release"' in module:
             (work / "jars" / "org.apache.kafka__kafka_2.13__4.9.1.jar").write_bytes(b"core")
