@@ -17,12 +17,14 @@ import tomllib
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from sim.errors import InputError, StorageError, UserError
+from sim.errors import InputError, StorageError, UserError, is_text
 
 NAME_MAX: Final = 100
 """Characters of a name, so that a path made of several stays below every file system's limit."""
 DEPTH_MAX: Final = 100
 """Deepest nesting of tables and lists."""
+PARTS_MAX: Final = 16
+"""Most parts of a dotted key, for whose number squared `tomllib` needs memory."""
 INT_MAX: Final = (1 << 63) - 1
 SCENARIO_BYTES: Final = 1 << 20
 JSON_BYTES: Final = 1 << 26
@@ -38,6 +40,8 @@ _NAMED_WRONGLY: Final = (
     errno.EINVAL,
 )
 """Errors that are about the path itself, not about an existing file."""
+_PART: Final = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
+_LONG_KEY: Final = re.compile(rf"(?<![\w-])(?:{_PART}\.[ \t]*+){{{PARTS_MAX}}}{_PART}[=.\]]")
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 """Otherwise, opening a FIFO would wait for a writer that may never come."""
 
@@ -119,6 +123,9 @@ def read(path: Path, most: int) -> bytes:
 
 def parse_toml(text: str) -> Any:
     """Parse TOML; raises InputError if it is invalid, or contains values that are refused."""
+    if found := _LONG_KEY.search(text):
+        line = text.count("\n", 0, found.start()) + 1
+        raise InputError(f"line {line}: a key of more than {PARTS_MAX} parts")
     try:
         return _checked(tomllib.loads(text))
     except RecursionError:
@@ -163,7 +170,5 @@ def _checked(data: Any, most: int = INT_MAX) -> Any:
 
 
 def _check_text(text: str, where: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InputError(f"{where or 'a key'}: {text!r} is no text") from None
+    if not is_text(text):
+        raise InputError(f"{where or 'a key'}: {text!r} is no text")

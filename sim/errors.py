@@ -62,11 +62,22 @@ class PluginHangsError(BaseException):
 
 
 def text_of(error: BaseException) -> str:
-    """The message of an exception in one line, also of one that has none."""
+    """The message of an exception in one line, also of one that has none; what is no text is escaped."""
     try:
-        return " ".join(str(error).split())
+        return " ".join(str(error).split()).encode("utf-8", "backslashreplace").decode()
     except Exception:  # Of a plug-in's class.
         return "(its message cannot be shown)"
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is a string that can be written: it has no lone surrogates."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 ALIKE: Final = 0.8

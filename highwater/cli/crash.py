@@ -38,7 +38,8 @@ def report(ui: Ui, error: BaseException) -> None:
         try:
             where = f"; traceback in {_write(masked(text))}"
         except (OSError, UserError) as reason:
-            where = f"; the traceback cannot be written ({reason}), -v shows it"
+            why = reason.strerror if isinstance(reason, OSError) else reason
+            where = f"; the traceback cannot be written ({why}), -v shows it"
     lines = str(error).splitlines() or [""]
     ui.warn(f"highwater: internal error: {type(error).__name__}: {lines[0]}{where}")
 

@@ -115,11 +115,24 @@ def _ended(ui: Ui, words: Sequence[str]) -> int:
     except click.ClickException as error:
         return _refused(ui, exit_codes.BAD_INPUT, error.format_message())
     except (Exception, SystemExit, PluginHangsError) as error:  # A plug-in may call sys.exit.
+        if _is_of_interrupt(error):
+            raise KeyboardInterrupt from None
         if memory.is_lacking(error) or (isinstance(error, SystemExit) and not plugged.culprit(error)):
             raise
         # A closed pipe while help is printed is not an error.
         return exit_codes.EXPECTED if isinstance(error, BrokenPipeError) and _has_no_reader() else _failed(ui, error)
     return code
+
+
+def _is_of_interrupt(error: BaseException) -> bool:
+    """Whether an exception took an interrupt's place, as a RuntimeError does in ``__set_name__`` of Python 3.11, or as
+    another may if a module is interrupted while it is imported.
+    """
+    seen: list[BaseException] = []
+    while error not in seen:
+        seen.append(error)
+        error = error.__cause__ or error.__context__ or error
+    return any(isinstance(one, KeyboardInterrupt) for one in seen)
 
 
 def _called(ui: Ui, words: Sequence[str]) -> int:

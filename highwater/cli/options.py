@@ -13,7 +13,7 @@ import click
 from highwater.cli.overview import EXAMPLES
 from highwater.requests import RunRequest, StoreRequest
 from highwater.requests import seed as read
-from sim.errors import InputError, did_you_mean, parse_pairs
+from sim.errors import InputError, did_you_mean, is_text, parse_pairs
 from sim.protocol.rules import check, parse_overrides
 
 if TYPE_CHECKING:
@@ -134,11 +134,7 @@ class Command(click.Command):
 
 
 def _is_text(word: str) -> bool:
-    try:
-        word.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in word
+    return is_text(word) and "\0" not in word
 
 
 class SuggestingGroup(Command, click.Group):

@@ -19,7 +19,7 @@ from faults.kinds.registry import LINKS
 from faults.plan import FOLLOWERS, Fault, Trigger
 from scenarios.format.plugin_checks import KIND_ATTRIBUTES, takes
 from sim.checkers.checker import Checker
-from sim.errors import ALIKE, InputError, PluginError, nearest, text_of
+from sim.errors import ALIKE, InputError, PluginError, is_text, nearest, text_of
 from sim.history import steps
 from sim.protocol import decision_points as points
 
@@ -106,6 +106,10 @@ def _are_ints(value: object) -> bool:
     return type(value) is tuple and all(map(_is_int, value))
 
 
+def _is_text(value: object) -> bool:
+    return type(value) is str and is_text(value)
+
+
 def _nothing(found: object, _: tuple[Any, ...]) -> str:
     return "" if found is None else "None"
 
@@ -123,7 +127,7 @@ def _ints(found: object, _: tuple[Any, ...]) -> str:
 
 
 def _text(found: object, _: tuple[Any, ...]) -> str:
-    return "" if type(found) is str else "a string"
+    return "" if _is_text(found) else "a string"
 
 
 # Decisions.
@@ -238,7 +242,7 @@ def _fault(found: Any, kind: FaultKind, most: int, from_us: int) -> str:
         return "a Fault whose delays_us are a tuple of ints from 0 on"
     if type(found.both_ways) is not bool or not _is_int(found.value) or not _are_ints(found.replicas):
         return "a Fault whose both_ways is a bool, value an int, replicas a tuple of ints"
-    if type(found.partition) is not str:
+    if not _is_text(found.partition):
         return "a Fault whose partition is a string"
     if trigger is not None and (
         not isinstance(trigger, Trigger)
@@ -258,7 +262,7 @@ def _params(found: Any, _: tuple[Any, ...]) -> str:
 
 
 def _param(found: object, _: tuple[Any, ...]) -> str:
-    return "" if _is_int(found) or type(found) is str else "an int or a string"
+    return "" if _is_int(found) or _is_text(found) else "an int or a string"
 
 
 KIND: Final[Mapping[str, Expects | None]] = {
@@ -369,11 +373,11 @@ def checker(kind: type[Checker], plugin: str) -> Any:
 
 def _reported(what: str, kind: Any, at_us: Any, detail: Any, ids: Any) -> frozenset[int]:
     """The ids of a finding; raises PluginError if a part of it is of another type."""
-    if type(kind) is not str:
+    if not _is_text(kind):
         raise PluginError(f"{what} gets kind = {_shown(kind)}, where a string is expected")
     if not _is_int(at_us) or at_us < 0:
         raise PluginError(f"{what} gets at_us = {_shown(at_us)}, where the time of a step is expected")
-    if type(detail) is not str:
+    if not _is_text(detail):
         raise PluginError(f"{what} gets detail = {_shown(detail)}, where a string is expected")
     try:
         found = list(ids)

@@ -26,9 +26,9 @@ from faults.kind import (
     Role,
     Targets,
 )
-from scenarios.format.plugin import Rule, RuleValue
+from scenarios.format.plugin import Rule, RuleValue, StepProbe
 from sim.config import Where
-from sim.errors import InputError, did_you_mean
+from sim.errors import InputError, did_you_mean, is_text
 from sim.protocol.rules import ADDED_RULES, ADDED_VALUES, RULES
 
 RESERVED: Final = (
@@ -94,6 +94,7 @@ _RULE: Final[Mapping[str, _Types]] = {
     "source": (str,),
     "where": (tuple, list),
 }
+_PROBE: Final[Mapping[str, _Types]] = {"name": (str,), "meaning": (str,), "step": (str,)}
 _VALUE: Final[Mapping[str, _Types]] = {
     "rule": (str,),
     "value": (str,),
@@ -111,6 +112,10 @@ def each(part: str, given: Any, kind: type | None = None) -> Iterable[Any]:
     for one in given:
         if kind is not None and not isinstance(one, kind):
             raise InputError(f"{part}: {one!r}: a {kind.__name__} is needed")
+        if isinstance(one, str) and not is_text(one):
+            raise InputError(f"{part}: one contains what is no text")
+        if isinstance(one, StepProbe):
+            _check_types(f"probe {one.name}", one, _PROBE)
         yield one
 
 
@@ -120,6 +125,8 @@ def _check_types(what: str, given: object, types: Mapping[str, _Types]) -> None:
         if not isinstance(value, allowed) or (type(value) is bool and bool not in allowed):
             names = " or ".join("None" if one is NoneType else one.__name__ for one in allowed)
             raise InputError(f"{what}: {part} = {value!r}: {names} is needed")
+        if isinstance(value, str) and not is_text(value):
+            raise InputError(f"{what}: {part} = {value!r} is no text")
 
 
 # Rules.

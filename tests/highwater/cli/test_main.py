@@ -14,6 +14,7 @@ import pytest
 
 from highwater.cli import crash
 from highwater.cli import main as cli
+from sim import exit_codes
 from sim.errors import InputError, StorageError, UnavailableError
 from tests.places import ROOT
 
@@ -301,3 +302,24 @@ def test_no_room_for_a_traceback_hides_no_error(
         "highwater: internal error: ZeroDivisionError: boom; the traceback cannot be written (No space left on device)"
     )
     assert (call.code, call.err) == (70, f"{said}, -v shows it\n")
+
+
+def test_an_interrupt_that_another_exception_replaced_is_one(
+    monkeypatch: pytest.MonkeyPatch, highwater: Callable[..., Call]
+) -> None:
+    """As while a module is imported, where Python makes a RuntimeError of it."""
+
+    class Interrupted:
+        def __set_name__(self, owner: type, name: str) -> None:
+            raise KeyboardInterrupt
+
+    def replaced(*_: object) -> int:
+        try:
+            type("Model", (), {"field": Interrupted()})
+        except KeyboardInterrupt as error:  # From Python 3.12 on.
+            raise RuntimeError("Error calling __set_name__") from error
+        raise AssertionError
+
+    monkeypatch.setattr(cli, "_called", replaced)
+    call = highwater("modes", "list")
+    assert (call.code, call.err) == (exit_codes.INTERRUPTED, "\ninterrupted\n")

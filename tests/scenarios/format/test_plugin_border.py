@@ -281,3 +281,22 @@ def test_a_function_that_is_called_often_is_no_error(folder: Path, monkeypatch: 
     monkeypatch.setattr(plugged, "TICK_S", 0.002)
     (row,) = rows_of(folder, "on_ack", "return sum(range(2000))", range(1))
     assert row["error"] == ""
+
+
+@pytest.mark.parametrize(
+    ("hook", "act"),
+    [("detail", r"return '\ud800'"), ("on_ack", r"raise ValueError('\ud800')"), ("kind", r"return '\ud800'")],
+)
+def test_text_that_cannot_be_written_is_an_error_of_the_plugin(
+    folder: Path, tmp_path: Path, highwater: Callable[..., Call], hook: str, act: str
+) -> None:
+    words = arguments(folder, hook, act)
+    errors = {str(row["error"]) for row in rows_of(folder, hook, act, range(2))} - {""}
+    assert all(error.encode() for error in errors)
+    (error,) = errors
+    assert "ud800" in error
+    assert "mine.py:" in error
+    for command in (("run", "--trace", tmp_path / "t"), ("show", "--output", tmp_path / "x"), ("draw",)):
+        call = highwater(*command, "--seed", 1, *words)
+        assert call.code in (0, 1, 2)
+        assert "Traceback" not in call.err

@@ -181,3 +181,16 @@ def test_functions_of_decisions_take_two_arguments(tmp_path: Path, function: str
 def test_the_function_of_a_probe_takes_a_step(tmp_path: Path) -> None:
     line = refusal(tmp_path, "PLUGIN = Plugin(probes=[StepProbe('p', 'm', 'ack', lambda: True)])")
     assert line == "--plugin mine.py: probe p: when takes (), but is called with (step)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PLUGIN = Plugin(rules=[Rule('r', {'a': {}, 'b': {}}, '\\ud800')])",
+        "PLUGIN = Plugin(probes=[StepProbe('p', '\\ud800', 'isr')])",
+        "PLUGIN = Plugin(modes=['# \\ud800'])",
+        FAULT.format("meaning = '\\ud800'"),
+    ],
+)
+def test_text_that_cannot_be_written_is_refused(tmp_path: Path, text: str) -> None:
+    assert "is no text" in refusal(tmp_path, text)
