@@ -59,7 +59,7 @@ COUNTED: Final = {
     "e0643bf73222": "set settings of a broker by way of another one, which only broker 1 took",
     "9a4d0e8c0a57": "let a batch overtake one without an answer after 6 s, and did not wait for acknowledgements",
     "769a5cd29b07": "simulated 4.1.1 to 4.2 with the last known ELR of 4.1.0, which its stories do not have",
-    "9a4d0e8c0a57": "wrote and removed its files by itself",
+    "a4348f1982aa": "wrote and removed its files by itself",
 }
 """Former harness whose runs still count -> how it differed."""
 WORDS: Final = {0: "confirmed", 1: "differs", 3: "undecided"}
