@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shlex
 import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -119,6 +120,30 @@ def last_line(error: BaseException, plug_ins: Iterable[Loaded] | None = None) ->
             text = lines[frame.lineno - 1].strip() if frame.lineno <= len(lines) else ""
             return f"{PurePath(frame.filename).name}:{frame.lineno} in {frame.name}: {text}"
     return ""
+
+
+# Functions that end the process.
+
+_ENDING: Final = ("_exit", "abort", *(name for name in dir(os) if name.startswith("exec")))
+_watched: Final[set[str]] = set()
+"""Files of plug-ins, which must not end the process."""
+
+
+def watch(files: Iterable[str]) -> None:
+    """Make functions of `os` that end or replace the process raise PluginError where these files call them."""
+    if not _watched:
+        for name in _ENDING:
+            setattr(os, name, _refusing(name, getattr(os, name)))
+    _watched.update(files)
+
+
+def _refusing(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*given: Any, **named: Any) -> Any:
+        if sys._getframe(1).f_code.co_filename in _watched:  # noqa: SLF001
+            raise PluginError(f"os.{name} would end the process")
+        return real(*given, **named)
+
+    return call
 
 
 # Functions that do not return.

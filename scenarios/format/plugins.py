@@ -224,6 +224,7 @@ def _load(found: Loaded) -> None:
         if there.hash != found.hash:
             raise InputError(f"{said}: another plug-in is called {found.name!r}")
         return
+    plugged.watch(found.sources)
     declared = getattr(_imported(found, said), DECLARATIONS, None)
     if not isinstance(declared, Plugin):
         raise InputError(f"{said} has no declarations: {DECLARATIONS} = Plugin(...) is missing")

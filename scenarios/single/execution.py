@@ -26,14 +26,14 @@ from scenarios.single.draws import FIRST_BURST_US, draw, draw_sends
 from scenarios.single.script import VALIDATION_IDS, RulesInForce, Script, Story, StoryError, check_final_logs
 from scenarios.single.standstill import needless_wait
 from sim.checkers.checker import RunEnd
-from sim.checkers.registry import Checkers
+from sim.checkers.registry import LIVENESS, Checkers
 from sim.config import Value, integer, resolve
 from sim.history import step_probes
 from sim.history.availability import Waiting, waiting
 from sim.history.findings import Violation
 from sim.history.recorder import Recorder
 from sim.hosts.cluster import TOPIC, Cluster
-from sim.hosts.settings import acks_number, convergence_deadline_us
+from sim.hosts.settings import acks_number, convergence_deadline_us, converges_in_time
 from sim.hosts.topics import ClusterPartition, ClusterTopic, TopicPartition
 from sim.kernel.scheduler import ALWAYS, BudgetError, Environment, Kernel, PriorityKernel, ShuffledKernel
 from sim.kernel.streams import Streams, choice
@@ -45,6 +45,8 @@ from sim.protocol.modes import Mode, Promised
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.rules import Rules
 
+LIVES: Final = frozenset([finding.kind for finding in LIVENESS])
+"""Violations that are about convergence only."""
 FACTOR: Final = "default.replication.factor"
 END_US: Final = 1 << 62
 """Latest time, which steps can store in 64 bits: some deadlines mean "never"."""
@@ -526,8 +528,17 @@ class Execution:
         inside = promise.run_inside()
         findings.violations += [warning for warning in findings.warnings if self.scenario.counts(warning.kind)]
         for violation in (*findings.violations, *findings.warnings):
-            violation.inside = promise.covers(violation)
+            violation.inside = self._covers(promise, violation)
         return inside, promise.inside_unclean, promise.inside_lossy
+
+    def _covers(self, promise: Promise, violation: Violation) -> bool:
+        """Whether a violation is inside the promise; of liveness, only with settings under which a cluster can live."""
+        if not promise.covers(violation):
+            return False
+        if violation.kind not in LIVES:
+            return True
+        brokers: list[Mapping[str, Value]] = [{}, *self.scenario.broker_config.values()]
+        return all(converges_in_time({**self.config, **own}, self.rules) for own in brokers)
 
     def _promise(self, promised: Promised, recorder: Recorder) -> Promise:
         """A promise to a partition, judged by its history so far."""
@@ -541,7 +552,7 @@ class Execution:
         recorder = self.cluster.recorder
         promise = self._promise(promised, recorder)
         violations = recorder.history.findings.violations
-        kinds = frozenset([one.kind for one in violations if promise.covers(one)])
+        kinds = frozenset([one.kind for one in violations if self._covers(promise, one)])
         return Judgement(promise.run_inside(), promise.inside_unclean, promise.inside_lossy, kinds)
 
     def _waiting(self) -> tuple[Waiting, int]:

@@ -16,12 +16,11 @@ from scenarios.format.scenario import PlannedSend, Scenario
 from scenarios.single import differences, reuse, rows
 from scenarios.single.differences import Difference
 from scenarios.single.ended_run import EndedRun
-from scenarios.single.execution import Execution
+from scenarios.single.execution import LIVES, Execution
 from scenarios.single.result import RunResult, entries, partition_view, replica_views
 from scenarios.single.rows import PLUGIN_ERROR, STORY_ERROR, Row
 from scenarios.single.script import StoryError
 from scenarios.version import check_build
-from sim.checkers.registry import LIVENESS
 from sim.errors import text_of
 from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
@@ -32,8 +31,6 @@ from sim.protocol.modes import Mode
 
 SECOND_EVERY: Final = 4
 """One in this many blows follows a second warning, as well."""
-LIVES: Final = frozenset([finding.kind for finding in LIVENESS])
-"""Violations that are about convergence only: such a run may still lose records after a blow."""
 Watch = Callable[[Cluster], Callable[[Shown], None]]
 
 
@@ -324,6 +321,7 @@ class _Family:
 
 def _warnings(one: Execution, row: Row) -> Warned:
     """Early warnings of an ended run after which it may lose more than it has lost, in order of time."""
+    # A run with violations of liveness may still lose records after a blow.
     if one.scenario.faults is None or not LIVES.issuperset(filter(None, row["violations_inside"].split(","))):
         return []
     found: Warned = []

@@ -6,7 +6,7 @@ import errno
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
@@ -14,8 +14,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final, Protocol
 
-from scenarios import memory
+from scenarios import memory, plugged
 from scenarios.paths import of_os
+from scenarios.single import rows as row_columns
 from scenarios.single.rows import ROWS_VERSION
 from scenarios.sweep import claim, manifest, ownership, parts, stop_rules, takeover
 from scenarios.sweep.claim import Claim
@@ -43,6 +44,8 @@ CUT: Final = 2
 """A task starts no further unit after this multiple of its target time."""
 LONG_SECONDS: Final = 600.0
 """For a longer plain sweep, a note recommends the compiled build."""
+_SHOWN: Final = ("verdict", "violations", "error", "digest")
+"""Columns that show whether two runs of a seed ended in the same way."""
 RESUME: Final = "finished waves are kept, and the same command resumes the sweep"
 
 
@@ -390,10 +393,13 @@ class _Job:
 
         Raises:
             RuntimeError: its rows are not the requested ones.
+            InputError: a plug-in is not pure.
             UnavailableError: another driver has taken over.
         """
         try:
             parts, rows, covers = self._read_back(plan)
+            if plugged.LOADED:
+                self._check_pure(rows, covers)
         finally:
             self._claim.check()  # A driver that has taken over removes waves without a manifest.
         listed = Manifest(plan.wave, self._run, tuple(covers), parts)
@@ -413,6 +419,29 @@ class _Job:
         if not covers or Extent(covers).minus(Extent(piece for chunk in plan.chunks for piece in chunk)):
             raise RuntimeError(f"{wave_path(plan.wave)} contains other rows than requested")
         return parts, rows, covers
+
+    def _check_pure(self, rows: Any, covers: Sequence[Piece]) -> None:
+        """Run one seed of a wave again, which only a plug-in that is not pure can make end in another way.
+
+        The seed is that in which most rules had an effect. Raises InputError.
+        """
+        variant, first, end = max(covers, key=lambda piece: piece[2] - piece[1])
+        name = self._sweep.variants[variant].name
+        key = [*row_columns.key(self._sweep.grid), "warning_us", "variant", "blow"]
+        table = rows.select([*key, *_SHOWN, "decided"])
+        there = [row for row in table.to_pylist() if row["scenario"] == name and first <= row["seed"] < end]
+        seed = max(there, key=lambda row: (int(row["decided"] or "0", 16).bit_count(), -row["seed"]))["seed"]
+        found = list(rows_of(self._text, [(variant, seed, seed + 1)]))
+        before = {tuple(row[one] for one in key): row for row in there if row["seed"] == seed}
+        for row in found:
+            earlier = before.get(tuple(row[one] for one in key))
+            if earlier is None or any(earlier[one] != row[one] for one in _SHOWN):
+                names = " or ".join(plugged.LOADED)
+                raise InputError(
+                    f"plug-in {names} is not pure: {name} in {row['mode']} with seed {seed} ended "
+                    f"in two ways ({_ended(earlier)}, then {_ended(row)}); functions of a plug-in must depend on their "
+                    "arguments alone, and not on time, chance, files or earlier runs"
+                )
 
     def _runs(self, plan: WavePlan) -> int:
         return self._sweep.count(piece for chunk in plan.chunks for piece in chunk)
@@ -454,6 +483,10 @@ class _Job:
         write_json(self._folder, ownership.SUMMARY, summary)
         ownership.write(self._folder, ownership.FAILING, self._summary.failing_lines())
         return read_json(self._folder, ownership.SUMMARY)
+
+
+def _ended(row: Mapping[str, Any] | None) -> str:
+    return "no run" if row is None else f"verdict {row['verdict']}, digest {row['digest']}"
 
 
 def _sweep_in(folder: Folder, run: dict[str, Any]) -> dict[str, Any] | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from sim.config import NEVER, Value, integer
+from sim.config import KEYS, NEVER, Value, integer
 from sim.environment.storage import StorageSettings
 from sim.protocol.log.producer_state_manager import RETAINED
-from sim.protocol.rules import Rules
+from sim.protocol.rules import Rules, unmet
 
 
 def _us(config: Mapping[str, Value], key: str) -> int:
@@ -154,3 +155,34 @@ def convergence_deadline_us(config: Mapping[str, Value], session_us: int) -> int
         + _us(config, "sim.recovery.ms")
         + 60_000_000
     )
+
+
+_WAITED_MS: Final = 60_000
+_WAITED_FOR: Final = (
+    "broker.heartbeat.interval.ms",
+    "controller.quorum.election.timeout.ms",
+    "controller.quorum.fetch.timeout.ms",
+    "controller.socket.timeout.ms",
+    "controlled.shutdown.retry.backoff.ms",
+    "log.dir.failure.timeout.ms",
+    "replica.fetch.backoff.ms",
+    "replica.socket.timeout.ms",
+    "request.timeout.ms",
+    "retry.backoff.ms",
+    "sim.supervisor.restart.ms",
+    "unclean.leader.election.interval.ms",
+    "unclean.recovery.timeout.ms",
+)
+"""Waits of brokers, controllers and clients that may delay convergence, and that its deadline does not depend on."""
+
+
+def converges_in_time(config: Mapping[str, Value], rules: Rules) -> bool:
+    """Whether a healthy cluster with these settings can be expected to converge before `convergence_deadline_us`.
+
+    None of its waits is longer than a minute, or than its default, and brokers send heartbeats before sessions end.
+    """
+    in_force = [key for key in _WAITED_FOR if not unmet(KEYS[key].where, [rules])]
+    if any(integer(config, key) > max(_WAITED_MS, integer({key: KEYS[key].default}, key)) for key in in_force):
+        return False
+    beats = integer(config, "broker.heartbeat.interval.ms") < integer(config, "broker.session.timeout.ms")
+    return beats or "broker.heartbeat.interval.ms" not in in_force

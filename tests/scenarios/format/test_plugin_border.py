@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -20,6 +22,7 @@ from sim.history import steps
 from sim.protocol.decision_points import POINTS
 from sim.protocol.modes import MODES
 from tests.fixtures import max_of_both
+from tests.places import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -300,3 +303,34 @@ def test_text_that_cannot_be_written_is_an_error_of_the_plugin(
         call = highwater(*command, "--seed", 1, *words)
         assert call.code in (0, 1, 2)
         assert "Traceback" not in call.err
+
+
+CHANCE: Final = "import random; return (_[1].log_start if random.random() < 0.5 else _[0][0], _[0][1])"
+COUNTS: Final = "act.n = getattr(act, 'n', 0) + 1; return (_[1].log_start if act.n % 3 else _[0][0], _[0][1])"
+
+
+@pytest.mark.usefixtures("sweeps_here")
+@pytest.mark.parametrize("act", [CHANCE, COUNTS])
+def test_a_plugin_that_is_not_pure_is_noticed_by_a_sweep(
+    folder: Path, tmp_path: Path, highwater: Callable[..., Call], act: str
+) -> None:
+    words = arguments(folder, "truncation", act)
+    call = highwater("sweep", "--seeds", "0..40", "--local", 1, "--output", tmp_path / "out", "-q", *words)
+    assert call.code == 2
+    assert "plug-in mine is not pure: " in call.err
+    assert "ended in two ways (verdict " in call.err
+    assert not list((tmp_path / "out").rglob("_MANIFEST.json"))
+    pure = arguments(folder, "truncation", "return _[0]")
+    call = highwater("sweep", "--seeds", "0..40", "--local", 1, "--output", tmp_path / "pure", "-q", *pure)
+    assert call.code in (0, 1, 3), call.err
+
+
+@pytest.mark.parametrize("call", ["_exit(0)", "abort()", "execv('/bin/true', ['true'])"])
+def test_a_plugin_does_not_end_the_process(folder: Path, tmp_path: Path, call: str) -> None:
+    """Otherwise a sweep would print nothing, and exit with 0."""
+    words = arguments(folder, "truncation", f"import os; os.{call}")
+    command = ["sweep", "--seeds", "0..4", "--local", "1", "--output", str(tmp_path / "out"), *words]
+    done = subprocess.run([sys.executable, "-m", "highwater", *command], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    name = call.partition("(")[0]
+    assert f"PluginError: os.{name} would end the process (plug-in, mine.py:26 in act" in done.stdout

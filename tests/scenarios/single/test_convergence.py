@@ -2,15 +2,19 @@ from __future__ import annotations
 
 import pytest
 
+from scenarios.format.catalogue import load
 from scenarios.single.convergence import Convergence
-from sim.config import Value
+from scenarios.single.run import run_row
+from sim.config import NEVER, Value, resolve
 from sim.hosts.cluster import TOPIC
 from sim.hosts.controller_quorum import ControllerQuorum
 from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.producer import Producer
+from sim.hosts.settings import converges_in_time
 from sim.protocol.client.sender import ProducerBatch
 from sim.protocol.kraft.partition_change_builder import PartitionChangeBuilder
 from sim.protocol.messages import ProduceRequest
+from sim.protocol.modes import MODES
 from sim.protocol.replica.partition import Partition
 from tests.plain import needs_sources
 from tests.sim.world import World
@@ -227,3 +231,28 @@ def test_a_replica_in_a_failed_directory_may_be_in_the_isr_until_the_next_write(
     assert sorted(world.cluster.control.state_of(TOPIC).isr) == [1, 2, 3]
     assert validate(world, 90).converged
     assert world.cluster.control.state_of(TOPIC).isr == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"broker.heartbeat.interval.ms": NEVER},
+        {"broker.heartbeat.interval.ms": 30_000, "broker.session.timeout.ms": 9_000},
+        {"controller.quorum.election.timeout.ms": 225 * 86_400_000},
+    ],
+)
+def test_settings_under_which_nothing_can_live_are_judged_outside(settings: dict[str, Value]) -> None:
+    scenario = load("chaos").with_settings(settings)
+    rows = [run_row(scenario, MODES["elr-4.3"], seed) for seed in range(12)]
+    lives = {"no-progress", "stuck-replica"}
+    assert {kind for row in rows for kind in row["violations"].split(",")} & lives
+    assert not {kind for row in rows for kind in row["violations_inside"].split(",")} & lives
+
+
+def test_settings_without_effect_and_defaults_are_no_excuse() -> None:
+    slow: dict[str, Value] = {"broker.heartbeat.interval.ms": NEVER}
+    assert converges_in_time(resolve(slow), MODES["hw"].rules)
+    assert not converges_in_time(resolve(slow), MODES["elr-4.3"].rules)
+    assert all(converges_in_time(resolve(), mode.rules) for mode in MODES.values())
+    assert converges_in_time(resolve({"replica.socket.timeout.ms": 60_000}), MODES["hw"].rules)
+    assert not converges_in_time(resolve({"replica.socket.timeout.ms": 60_001}), MODES["hw"].rules)
