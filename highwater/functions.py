@@ -81,7 +81,7 @@ def sweep(
 
     Args:
         scenarios: names or files.
-        seeds: a range without gaps, or as ``0..100``.
+        seeds: a range without gaps, or text: ``0..100``, or ``100`` for the same.
         output: the sweep's folder.
         modes: modes, as a list or as ``hw,kip101``; by default those of each scenario's ``[expect]``.
         rules: rules to override; lists or tuples of values are swept in every combination, as modes of their own.

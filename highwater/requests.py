@@ -298,7 +298,7 @@ def seed(given: str | int) -> int:
 
 
 def seed_range(given: str | range) -> range:
-    """Check a range of seeds; text is ``A..B`` (without B), or one seed.
+    """Check a range of seeds; text is ``A..B`` (without B), or ``N`` for ``0..N``.
 
     Raises:
         InputError: it is not a range, has gaps, or is empty.
@@ -309,9 +309,8 @@ def seed_range(given: str | range) -> range:
         given = f"{given.start}..{given.stop}"
     first, dots, end = given.partition("..")
     if not dots and not _SEED.fullmatch(given):
-        raise InputError(f"--seeds {given!r} is not a range: A..B is needed, as in 0..1000 (B is not part of it)")
-    start = seed(first)
-    stop = seed(end) if dots else start + 1
+        raise InputError(f"--seeds {given!r} is not a range: A..B is needed, as in 0..1000 (B is not part of it), or N")
+    start, stop = (seed(first), seed(end)) if dots else (0, seed(first))
     if stop <= start:
         raise InputError(f"--seeds {given!r} is empty: the end is not part of the range and must be above the start")
     return range(start, stop)

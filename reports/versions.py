@@ -22,7 +22,15 @@ def package(name: str) -> str | None:
 
 
 def version() -> str:
-    """Highwater's version, the hash of the code that determines results, and the build."""
-    from scenarios.version import build, code_version
+    """Highwater's version, the hash of the code that determines results, and the build.
 
-    return f"{package('highwater') or '(not installed)'}, code {code_version()}, {build()}"
+    With plug-ins, also their hashes, and that of all code together, which is the one in results.
+    """
+    from scenarios import plugged
+    from scenarios.version import build, code_version, own_version
+
+    own = f"{package('highwater') or '(not installed)'}, code {own_version()}, {build()}"
+    if not plugged.LOADED:
+        return own
+    names = ", ".join(f"{name} {found}" for name, found in plugged.hashes().items())
+    return f"{own}; with plug-in {names}, code {code_version()}"

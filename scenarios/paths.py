@@ -131,7 +131,25 @@ def parse_toml(text: str) -> Any:
     except RecursionError:
         raise InputError(_TOO_DEEP) from None
     except ValueError as error:
-        raise InputError(f"not TOML: {error}") from None
+        raise InputError(f"not TOML{_instead(text) or f': {error}'}") from None
+
+
+def _instead(text: str) -> str:
+    """What a file that is no TOML is, and which command takes it, if it is JSON of this program."""
+    try:
+        found, _ = json.JSONDecoder().raw_decode(text.lstrip())
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(found, dict):
+        return ""
+    if found.keys() >= {"scenario", "seed", "horizon_us", "plan"}:
+        return (
+            ", but a recorded run (plan.json): 'highwater run --plan FILE', 'explain --plan FILE', "
+            "'shrink --plan FILE', 'replay FILE', 'show FILE' and 'draw FILE' take it"
+        )
+    if found.keys() >= {"scenario", "seed", "digest"}:
+        return ", but the row or trace of a run: 'highwater run --plan FILE' takes the plan.json beside it"
+    return ", but JSON"
 
 
 def parse_json(content: bytes, most: int = INT_MAX) -> Any:

@@ -204,6 +204,15 @@ def read_seed(_ctx: click.Context, _param: click.Parameter, text: str | None) ->
     return None if text is None else read(text)
 
 
+def _refuse_seeds(ctx: click.Context, _param: click.Parameter, text: str | None) -> None:
+    if text is not None:
+        raise InputError(
+            f"--seeds {text}: {ctx.info_name} is about one seed, --seed N; highwater sweep runs many, --seeds A..B or N"
+        )
+
+
+no_seeds_option = click.option("--seeds", hidden=True, expose_value=False, callback=_refuse_seeds)
+"""--seeds of commands about one seed: a sweep's, which they refuse."""
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 rule_option = click.option(
     "--rule",
@@ -277,7 +286,8 @@ def run_options(
     """
     listed = [
         click.argument("source", metavar=source, required=not plan),
-        click.option("--seed", "--seeds", metavar="N", callback=read_seed, help=seed),
+        click.option("--seed", metavar="N", callback=read_seed, help=seed),
+        no_seeds_option,
         click.option("--mode", "--modes", metavar=modes, help=mode),
         click.option("--scenario", metavar="NAME", help="Scenario, if the sweep has several."),
         click.option(

@@ -6,9 +6,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from sim.config import EVERYWHERE
 from sim.errors import InputError
 from sim.protocol.modes import MODES
 from sim.protocol.probes import PROBES, RULE_BRANCH, TRANSITIONS
+from sim.protocol.rules import Rules, unmet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 COVERAGE_VERSION: Final = 2
 """Version 1 lacks `exhausted`."""
 _MEANINGS: Final = {(probe.group, probe.name): probe.meaning for probe in PROBES if probe.group != RULE_BRANCH}
+_CONDITIONS: Final = {(probe.group, probe.name): probe.where for probe in PROBES}
 _OF_TRANSITIONS: Final = {probe.group for probe in PROBES[:TRANSITIONS]}
 Runs = dict[str, int]
 """Mode -> number of runs; modes without runs are omitted."""
@@ -31,7 +34,7 @@ class ProbeGroup:
         name: name of the group.
         probes: name -> number of runs that reached it.
         never: names of probes that no run reached, though a mode of the sweep could.
-        foreign: rule branches that no mode of the sweep takes.
+        foreign: probes that no mode of the sweep can reach.
     """
 
     name: str
@@ -141,7 +144,14 @@ def _of_modes(found: Mapping[str, Any], modes: Sequence[str]) -> dict[str, Any]:
 
 def _report(store: Store, found: Mapping[str, Any], results: Iterable[Mapping[str, Any]]) -> CoverageReport:
     scenarios = [scenario for scenario in store.run["scenarios"] if scenario["name"] in store.scenarios]
-    transitions = [name for group, probes in found["probes"].items() if group in _OF_TRANSITIONS for name in probes]
+    rules = _in_force(store, scenarios)
+    transitions = [
+        name
+        for group, probes in found["probes"].items()
+        if group in _OF_TRANSITIONS
+        for name, runs in probes.items()
+        if runs or _is_possible(group, name, rules)
+    ]
     drawn = {kind for scenario in scenarios for kind in (scenario.get("faults") or {}).get("kinds", ())}
     faults, pairs = found["faults"], {kind: found["pairs"].get(kind, {}) for kind in found["faults"]}
     wakes = tuple(
@@ -153,7 +163,7 @@ def _report(store: Store, found: Mapping[str, Any], results: Iterable[Mapping[st
         runs=found["runs"],
         exhausted=_exhausted(results),
         shortcomings=tuple(store.shortcomings()),
-        groups=tuple(_group(name, probes, _branches(store, scenarios)) for name, probes in found["probes"].items()),
+        groups=tuple(_group(name, probes, rules) for name, probes in found["probes"].items()),
         wakes=wakes,
         missing=tuple(name for name in transitions if wakes and all(name in wake.never for wake in wakes)),
         idle=tuple(kind for kind, runs in faults.items() if not runs and kind in drawn),
@@ -169,21 +179,27 @@ def _exhausted(results: Iterable[Mapping[str, Any]]) -> Runs:
     return dict(found)
 
 
-def _group(name: str, probes: Mapping[str, Runs], branches: set[str]) -> ProbeGroup:
+def _group(name: str, probes: Mapping[str, Runs], rules: Sequence[Rules]) -> ProbeGroup:
     missing = [probe for probe, runs in probes.items() if not runs]
-    foreign = [probe for probe in missing if name == RULE_BRANCH and probe not in branches]
+    foreign = [probe for probe in missing if not _is_possible(name, probe, rules)]
     return ProbeGroup(name, probes, tuple(probe for probe in missing if probe not in foreign), tuple(foreign))
 
 
-def _branches(store: Store, scenarios: Iterable[Mapping[str, Any]]) -> set[str]:
-    """The rule branches that some broker or client of the chosen scenarios and modes could take."""
+def _is_possible(group: str, probe: str, in_force: Sequence[Rules]) -> bool:
+    """Whether a probe can be reached under the rules of some broker or client."""
+    if group == RULE_BRANCH:
+        rule, _, value = probe.partition("=")
+        return any(rules.as_dict().get(rule) == value for rules in in_force)
+    return not unmet(_CONDITIONS.get((group, probe), EVERYWHERE), in_force)
+
+
+def _in_force(store: Store, scenarios: Iterable[Mapping[str, Any]]) -> list[Rules]:
+    """The rules of all brokers and clients of the chosen scenarios and modes."""
     run, modes = store.run, set(store.modes)
     modes |= {mode for scenario in scenarios for mode in (scenario.get("broker_modes") or {}).values()}
-    rules = {name: mode.rules.as_dict() for name, mode in MODES.items()}
-    rules |= {name: mode["rules"] for name, mode in run.get("own_modes", {}).items()}
-    return {
-        f"{rule}={value}" for mode in modes & rules.keys() for rule, value in {**rules[mode], **run["rules"]}.items()
-    }
+    known = {name: mode.rules.as_dict() for name, mode in MODES.items()}
+    known |= {name: mode["rules"] for name, mode in run.get("own_modes", {}).items()}
+    return [Rules.of({**known[mode], **run["rules"]}) for mode in sorted(modes & known.keys())]
 
 
 def as_json(report: CoverageReport) -> dict[str, Any]:

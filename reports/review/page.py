@@ -23,9 +23,9 @@ from reports.review.result import (
     summed,
 )
 from reports.review.review import command, word
+from reports.versions import version
 from scenarios import own_files
 from scenarios.single.rows import STORY_ERROR
-from scenarios.version import build, code_version
 from sim.plurals import counted
 from sim.protocol.rules import RULES
 
@@ -499,4 +499,4 @@ def _repeats(review: Review) -> Iterator[Block]:
     yield Heading("To repeat the sweeps")
     yield Commands([one.command for one in [*review.swept, *review.moved]])
     yield Text("highwater compare, triage and explain read the folders of these sweeps.")
-    yield Text(f"Code version {code_version()}, {build()}. The review took {review.seconds:.0f} s.")
+    yield Text(f"Highwater {version()}. The review took {review.seconds:.0f} s.")

@@ -7,10 +7,11 @@ of one rule: it is reached when the rule has an effect, that is, when another va
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
+from sim.config import ELR, EVERYWHERE, KRAFT, RECOVERS_UNCLEANLY, SEVERAL_DIRECTORIES, ZOOKEEPER, Where
 from sim.protocol.messages import (
     FENCED_LEADER_EPOCH,
     INELIGIBLE_REPLICA,
@@ -34,11 +35,15 @@ CHECK: Final = "check"
 
 
 class Probe(NamedTuple):
-    """A probe's name, group, and the meaning of reaching it."""
+    """A probe's name, group, and the meaning of reaching it.
+
+    `where` are rules under which alone it can be reached: of the control plane, ELR, log directories, and recovery.
+    """
 
     group: str
     name: str
     meaning: str
+    where: Where = EVERYWHERE
 
 
 _found: list[Probe] = []
@@ -304,6 +309,35 @@ OWN_MIN_ISR: Final = _topic(
     "own-min-isr", "min.insync.replicas of a topic decides about a write otherwise than that of the cluster would"
 )
 
+_WHERE: Final[Mapping[Where, Collection[str]]] = {
+    ZOOKEEPER: (
+        *("decision-outdated", "decision-dead-leader", "stale-broker-epoch", "stale-controller-epoch"),
+        *("isr-refused-version", "isr-refused-member", "elected-offline", "elected-again", "elected-nobody"),
+        *("preferred-unfit", "elected-shutdown", "shutdown-nobody", "elected-reassigned", "leader-removed"),
+        *("controller-write-refused", "controller-write-accepted", "controller-finishes", "bounce", "missed-bounce"),
+        *("expiry-heard", "request-repeated"),
+    ),
+    KRAFT: (
+        *("isr-change-waits", "metadata-mismatch", "recovery-quorum"),
+        *(probe.name for probe in _found if probe.group == "kraft"),
+    ),
+    ELR: ("elected-from-elr", "elr-grows", "elr-cleared", "elr-ejected"),
+    SEVERAL_DIRECTORIES: (
+        *("directory-assigned", "directory-offline", "offline-assigned", "directory-unreported", "replica-elsewhere"),
+        *("replica-moved", "move-continued", "future-recovered", "copy-held-back", "assigned-behind", "copy-behind"),
+        *("directory-cordoned", "log-skipped", "directory-fails", "directory-lost", "last-directory"),
+        *("starts-without-directory", "replica-offline", "directory-stalls"),
+    ),
+    RECOVERS_UNCLEANLY: ("recovery-begins", "recovery-elects", "recovery-dropped", "recovery-reply-stale"),
+}
+"""Rules -> the probes that can be reached under these alone."""
+
+
+def _with_where(probe: Probe) -> Probe:
+    return probe._replace(where=tuple([one for where, names in _WHERE.items() if probe.name in names for one in where]))
+
+
+_found[:] = map(_with_where, _found)
 TRANSITIONS: Final = len(_found)
 """Number of transitions; probes from this number on are branches."""
 BRANCHES: Final[dict[tuple[str, str], int]] = {}
@@ -346,6 +380,7 @@ def rebuild(added: Iterable[Probe] = ()) -> None:
             BRANCHES[rule, value] = _probe(RULE_BRANCH, name, meaning)
     for kind, meaning in _CHECKED.items():
         CHECKS[kind] = _probe(CHECK, kind, meaning)
+        _found[-1] = _with_where(_found[-1])
     _found.extend(added)
 
 

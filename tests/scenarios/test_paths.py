@@ -145,3 +145,19 @@ def test_a_long_word_takes_no_time_to_look_at() -> None:
         with pytest.raises(InputError, match="not TOML"):
             paths.parse_toml(text)
     assert time.process_time() - begin_s < 10
+
+
+def test_json_in_place_of_toml_is_named_with_the_command_that_takes_it(tmp_path: Path) -> None:
+    from highwater.cli.main import main
+
+    assert main(["replay", "power", "--mode", "hw", "--seed", "1", "--output", str(tmp_path), "-q"]) == 0
+    (folder,) = (tmp_path / "seeds").iterdir()
+    for name, said in (
+        ("plan.json", "^not TOML, but a recorded run .*'highwater run --plan FILE'.* take it$"),
+        ("row.json", "^not TOML, but the row or trace of a run: "),
+        ("trace.jsonl", "^not TOML, but the row or trace of a run: "),
+        ("metrics.json", "^not TOML, but JSON$"),
+        ("history.txt", "^not TOML: "),
+    ):
+        with pytest.raises(InputError, match=said):
+            paths.parse_toml((folder / name).read_text(encoding="utf-8"))

@@ -23,7 +23,7 @@ SCHEMA_VERSION: Final = 1
 
 @click.command("claims", cls=Command)
 @click.argument("names", metavar="[CLAIM]...", nargs=-1)
-@click.option("--seeds", metavar="A..B", help="Judge the claims by runs: random scenarios with these seeds.")
+@click.option("--seeds", metavar="A..B|N", help="Judge the claims by runs: random scenarios with these seeds.")
 @json_option
 @click.pass_obj
 def command(ui: Ui, names: tuple[str, ...], seeds: str | None, as_json: bool) -> int:

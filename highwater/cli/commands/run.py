@@ -51,11 +51,11 @@ RUN_VERSION: Final = 1
 @options.all_modes_option
 @click.option(
     "--seed",
-    "--seeds",
     metavar="N",
     callback=options.read_seed,
     help="Seed, decimal or 0x; by default 0 for scripted scenarios, otherwise a random one.",
 )
+@options.no_seeds_option
 @rule_option
 @set_option
 @without_option

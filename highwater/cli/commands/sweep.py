@@ -17,6 +17,7 @@ from scenarios import plugged
 from sim import exit_codes
 from sim.config import shown
 from sim.errors import InputError, parse_pairs
+from sim.plurals import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,13 +44,8 @@ SHOWN_FAILURES: Final = 10
 @click.argument("scenarios", metavar="SCENARIO...", nargs=-1, required=True)
 @click.option("--modes", "--mode", metavar="A,B", help="Modes to run; by default those of each scenario's [expect].")
 @options.all_modes_option
-@click.option(
-    "--seeds",
-    "--seed",
-    metavar="A..B",
-    required=True,
-    help="Seeds from A to B, B excluded, or one seed; decimal or 0x.",
-)
+@click.option("--seeds", metavar="A..B|N", help="Seeds from A to B, B excluded, or N seeds from 0 on; decimal or 0x.")
+@click.option("--seed", metavar="N", callback=options.read_seed, help="This seed alone.")
 @click.option("--output", metavar="DIR|URI", required=True, help="Folder of the results; also s3a://...")
 @click.option(
     "--local", metavar="N", type=click.IntRange(1, PROCESSES_MAX), help="Use N processes of this machine, no Spark."
@@ -97,7 +93,8 @@ def command(
     scenarios: tuple[str, ...],
     modes: str | None,
     all_modes: bool,
-    seeds: str,
+    seeds: str | None,
+    seed: int | None,
     output: str,
     local: int | None,
     master: str | None,
@@ -129,6 +126,11 @@ def command(
     from scenarios.sweep.stop_rules import parse
     from scenarios.sweep.store import Store
 
+    if (seeds is None) == (seed is None):
+        raise InputError("a sweep needs --seeds, as in --seeds 0..1000 or --seeds 1000, or one --seed")
+    chosen = range(seed, seed + 1) if seed is not None else seed_range(str(seeds))
+    if seeds is not None and ".." not in seeds:
+        ui.note(f"--seeds {seeds}: {counted(len(chosen), 'seed')}, 0..{chosen.stop}; --seed {seeds} is that seed alone")
     rules_to_stop = None if until is None else parse(until.split(","))
     modes = modes if all_modes else cluster.modes(modes)
     named = () if modes is None else modes.split(",")
@@ -138,7 +140,7 @@ def command(
     varied = {name: values for name, values in rules.items() if len(values) > 1}
     asked = SweepRequest(
         scenarios,
-        seed_range(seeds),
+        chosen,
         named,
         all_modes,
         fixed,

@@ -84,7 +84,11 @@ def show(ui: Ui, name: str, as_json: bool) -> None:
 @click.argument("chosen", metavar="[MUTANT|BUG]...", nargs=-1)
 @click.option("--all", "hunts_all", is_flag=True, help="Hunt all mutants and bugs.")
 @click.option(
-    "--seeds", metavar="A..B", default="0..10000", show_default=True, help="Seeds from A to B, B excluded, in order."
+    "--seeds",
+    metavar="A..B|N",
+    default="0..10000",
+    show_default=True,
+    help="Seeds from A to B, B excluded, or 0 to N.",
 )
 @click.option(
     "--method",
@@ -212,7 +216,11 @@ def hunt(
 @command.command("count")
 @click.argument("scenarios", metavar="[SCENARIO]...", nargs=-1)
 @click.option(
-    "--seeds", metavar="A..B", default="0..1000", show_default=True, help="Seeds from A to B, B excluded, in order."
+    "--seeds",
+    metavar="A..B|N",
+    default="0..1000",
+    show_default=True,
+    help="Seeds from A to B, B excluded, or 0 to N.",
 )
 @click.option(
     "--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="The table as text, or Markdown."

@@ -53,8 +53,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     before = signal.getsignal(signal.SIGTERM)
     folder = tmp_path_factory.mktemp("whole") / "out"
-    for seeds in ("313", "314"):  # A wave each; few runs are inconclusive.
-        words = ["sweep", "power", "--modes", "hw", "--seeds", seeds, "--local", "1", "--output", str(folder), "-q"]
+    for seed in ("313", "314"):  # A wave each; few runs are inconclusive.
+        words = ["sweep", "power", "--modes", "hw", "--seed", seed, "--local", "1", "--output", str(folder), "-q"]
         assert main(words) in (0, 3)
     words = [str(word) for word in (folder, *SEED)]
     assert main(["replay", *words]) == 0

@@ -30,13 +30,13 @@ def test_a_range_leaves_its_end_out() -> None:
     assert requests.seed_range("0x10..20") == range(16, 20)
 
 
-def test_one_seed_is_a_range() -> None:
-    assert requests.seed_range("5") == range(5, 6)
+def test_a_number_is_a_number_of_seeds() -> None:
+    assert requests.seed_range("5") == range(5)
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [("five", "A..B"), ("5..5", "empty"), ("9..2", "empty"), ("..5", "seed ''"), ("1..2..3", "seed")],
+    [("five", "A..B"), ("5..5", "empty"), ("9..2", "empty"), ("..5", "seed ''"), ("0", "empty"), ("1..2..3", "seed")],
 )
 def test_bad_ranges_are_refused(text: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):

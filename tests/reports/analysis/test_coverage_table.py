@@ -35,9 +35,10 @@ def test_every_probe_is_shown_or_named(highwater: Callable[..., Call], swept: Pa
 def test_every_pair_is_counted_or_named(swept: Path) -> None:
     report = coverage.read(Store(swept))
     transitions = {probe.name for probe in PROBES[:TRANSITIONS]}
+    impossible = {name for group in report.groups for name in group.foreign} & transitions
     assert {wake.kind for wake in report.wakes} >= {"kill", "power-loss", "cut"}
     for wake in report.wakes:
-        assert wake.reached.keys() | set(wake.never) == transitions
+        assert wake.reached.keys() | set(wake.never) == transitions - impossible
         assert wake.reached.keys().isdisjoint(wake.never)
         assert wake.runs
     kinds = [*(wake.kind for wake in report.wakes), *report.idle, *report.undrawn]
@@ -168,3 +169,26 @@ def test_other_code_cannot_tell_one_scenario(swept: Path, tmp_path: Path) -> Non
     store = Store(tmp_path / "old").choose("power")
     with pytest.raises(InputError, match="only the code that ran the sweep"):
         coverage.read(store)
+
+
+@pytest.mark.parametrize(
+    ("mode", "never", "foreign"),
+    [
+        ("hw", "elected-again", {"elected-from-isr", "elr-grows", "recovery-begins", "directory-fails"}),
+        ("kraft", "broker-behind", {"elected-offline", "bounce", "elr-grows", "recovery-begins", "expiry-heard"}),
+        ("elr-4.3", "alter-invalid", {"elected-offline", "isr-refused-version", "recovery-begins"}),
+        ("elr-recovery", "recovery-dropped", {"elected-offline", "leader-removed"}),
+    ],
+)
+@pytest.mark.usefixtures("sweeps_here")
+def test_what_cannot_happen_in_a_mode_is_not_missed(
+    highwater: Callable[..., Call], tmp_path: Path, mode: str, never: str, foreign: set[str]
+) -> None:
+    words = ("sweep", "rolling", "--modes", mode, "--seeds", "0..2", "--local", 1, "--output", tmp_path, "-q")
+    assert highwater(*words).code in (0, 1, 3)
+    report = coverage.read(Store(tmp_path))
+    missed = {name for group in report.groups for name in group.never}
+    assert never in missed
+    assert foreign <= {name for group in report.groups for name in group.foreign}
+    assert not missed & foreign
+    assert not foreign & {*report.missing, *(name for wake in report.wakes for name in wake.never)}

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from scenarios.format.catalogue import load
+from scenarios.single import coverage_column
+from scenarios.single.run import run_row
 from sim.protocol import probes
 from sim.protocol.batch import Batch
 from sim.protocol.messages import (
@@ -19,8 +22,9 @@ from sim.protocol.messages import (
     UNKNOWN_LEADER_EPOCH,
     LeaderAndIsr,
 )
+from sim.protocol.modes import MODES
 from sim.protocol.probes import PROBES, TRANSITIONS
-from sim.protocol.rules import RULES
+from sim.protocol.rules import RULES, unmet
 from tests.sim.protocol.controlling import Store, World
 from tests.sim.protocol.recording import HW, KIP101, LAG_US, Recorder, decision, filled, partition, produce
 from tests.sim.protocol.replica.test_replica_fetcher_thread import Follower, out_of_range
@@ -296,3 +300,20 @@ def test_transitions_come_first() -> None:
     assert PROBES[0].name == "leader-begins"
     assert "=" not in PROBES[TRANSITIONS - 1].name
     assert "=" in PROBES[TRANSITIONS].name
+
+
+@pytest.mark.parametrize("mode", ["hw", "kip320", "kraft", "elr", "elr-4.3", "elr-recovery", "kraft-repaired"])
+def test_no_run_reaches_what_its_rules_exclude(mode: str) -> None:
+    """Otherwise `where` of a probe is too narrow."""
+    reached = 0
+    for name in ("chaos", "operations", "disks", "directories", "reassignments"):
+        scenario = load(name)
+        if mode in scenario.expect or name == "chaos":
+            for seed in range(12):
+                reached |= int(run_row(scenario, MODES[mode], seed)["coverage"] or "0", 16)
+    bits = f"{reached:0{coverage_column.width()}b}"
+    names = {probe.name for probe, bit in zip(PROBES, bits, strict=False) if bit == "1"}
+    assert "leader-begins" in names
+    excluded = {probe.name for probe in PROBES if unmet(probe.where, [MODES[mode].rules])}
+    assert excluded
+    assert not names & excluded

@@ -453,3 +453,26 @@ def test_a_wrong_list_of_values_of_a_rule_is_refused(highwater: Callable[..., Ca
     call = highwater("sweep", "power", "--mode", "kip320", "--rule", rule, "--seeds", "0..1", "--output", "unused")
     assert (call.code, call.out) == (2, "")
     assert words in call.err
+
+
+@pytest.mark.usefixtures("sweeps_here")
+def test_a_number_of_seeds_is_run_and_said(highwater: Callable[..., Call], tmp_path: Path) -> None:
+    words = ("sweep", "canary", "--modes", "hw", "--local", 1, "--output")
+    many = highwater(*words, tmp_path / "many", "--seeds", "3")
+    assert "--seeds 3: 3 seeds, 0..3; --seed 3 is that seed alone" in many.err
+    one = highwater(*words, tmp_path / "one", "--seed", "3", "--json")
+    assert "--seeds" not in one.err
+    assert json.loads((tmp_path / "many" / "run.json").read_text())["seeds"] == [[0, 3]]
+    assert json.loads((tmp_path / "one" / "run.json").read_text())["seeds"] == [[3, 4]]
+    for wrong in ((), ("--seed", 1, "--seeds", 3)):
+        call = highwater(*words, tmp_path / "none", *wrong)
+        assert (call.code, "a sweep needs --seeds, as in --seeds 0..1000" in call.err) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["run", "replay", "draw", "show", "explain", "shrink"])
+def test_a_command_about_one_seed_takes_no_seeds(highwater: Callable[..., Call], command: str) -> None:
+    call = highwater(command, "power", "--mode", "hw", "--seeds", "1000")
+    line = (
+        f"highwater: --seeds 1000: {command} is about one seed, --seed N; highwater sweep runs many, --seeds A..B or N"
+    )
+    assert (call.code, call.err.splitlines()[0]) == (2, line)

@@ -124,7 +124,7 @@ def test_a_hunt_takes_another_scenario(highwater: Callable[..., Call]) -> None:
 
 
 def test_a_hunt_that_ran_too_few_seeds_is_inconclusive(highwater: Callable[..., Call]) -> None:
-    call = highwater("zoo", "hunt", "join-below-hw", "--method", "runs", "--seeds", "30000133")
+    call = highwater("zoo", "hunt", "join-below-hw", "--method", "runs", "--seeds", "30000133..30000134")
     assert call.code == 3
     assert "0 of 1" in call.out
 
