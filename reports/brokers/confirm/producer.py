@@ -279,6 +279,17 @@ class KafkaProducer:
             self._named[batch.first_id].failed = batch.error != ""
 
     @property
+    def kept_waiting(self) -> list[str]:
+        """Batches that a broker does not append because it has not answered the one before on the same connection."""
+        found = []
+        for broker in self._cluster.brokers if self._shares else ():
+            there = [request for request in self._requests if request.broker == broker and request.is_out]
+            if there and self._is_appended(there[0]):
+                first, *later = (self._named[request.batch.first_id].name for request in there)
+                found += [f"broker {broker} handles {name} once it has answered {first}" for name in later]
+        return found
+
+    @property
     def is_idle(self) -> bool:
         """Whether the application has the results of all batches."""
         return self._orders.empty() and not self._pending

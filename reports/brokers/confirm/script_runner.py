@@ -299,9 +299,11 @@ class Actor:
         self._awaiting_end[broker] = work
 
     def start(self, broker: int) -> None:
-        """Start a broker."""
+        """Start a broker; one that is shutting down is started once it is down."""
         node = self.cluster.node(broker)
-        if not node.alive:
+        if node.alive and node.stopped:
+            self.when_down(broker, lambda: self.start(broker))
+        elif not node.alive:
             if self._scripted is not None:
                 self._scripted.end_session(broker)
             self.cluster.proxies.silence(broker, ())
@@ -509,7 +511,7 @@ class Actor:
             self._wait(lambda _: milestone.acked <= self._acked, _ACKS_S)
         self._behind = False
         if not reached and not self._did_otherwise(milestone):
-            missing = "; ".join(self._missing(milestone))
+            missing = "; ".join([*self._missing(milestone), *self.clients.producer.kept_waiting])
             raise NotBroughtError(f"line {number} of the script waited {_REACH_S:g} s in vain: {missing}")
 
     def _missing(self, milestone: Milestone) -> list[str]:

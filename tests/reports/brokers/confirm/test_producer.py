@@ -226,6 +226,9 @@ def test_an_idempotent_producer_shares_a_connection_and_repeats_sequences(world:
     assert small.asked == [(1, PRODUCER_ID, 0, 0, "m1"), (1, PRODUCER_ID, 0, 1, "m2")]
     (first, _), (second, _) = small.waiting
     assert first is second
+    assert small.producer.kept_waiting == []
+    small.append(1, 1)
+    assert small.producer.kept_waiting == ["broker 1 handles m2 once it has answered m1"]
     small.waiting.clear()
     small.producer._give_up(1, "the connection broke")
     small.run(0.2)

@@ -83,7 +83,8 @@ def come_to(
         history=SimpleNamespace(states=list(states)), disk=held.__getitem__, release=release
     )
     actor.batches = {"m1": 0}
-    actor.clients = SimpleNamespace(sends=[Send("m1", 0, 1, -1, offset=0 if acked else None)])
+    sends = [Send("m1", 0, 1, -1, offset=0 if acked else None)]
+    actor.clients = SimpleNamespace(sends=sends, producer=SimpleNamespace(kept_waiting=[]))
     actor.story = Story((StoryLine(TRUNCATES),), RulesInForce(MODES["hw"].rules, {}), actor.batches)
     actor.observer = SimpleNamespace(steps=[{"t": 1, "broker": 1, **step} for step in steps or []])
     for step in actor.observer.steps:
@@ -100,6 +101,21 @@ def come_to(
 
     actor._wait = wait
     return actor
+
+
+def test_a_broker_that_is_shutting_down_starts_once_it_is_down() -> None:
+    actor: Any = Actor.__new__(Actor)
+    node = SimpleNamespace(alive=True, stopped=True, id=2)
+    started: list[int] = []
+    proxies = SimpleNamespace(silence=lambda *_: None, stall=lambda *_, **__: None)
+    actor.cluster = SimpleNamespace(node=lambda _: node, start=lambda one: started.append(one.id), proxies=proxies)
+    actor.observer = SimpleNamespace(add_step=lambda *_, **__: None)
+    actor._awaiting_end, actor._scripted = {}, None
+    actor.start(2)
+    assert started == []
+    node.alive = False
+    actor._ended([{"step": "shutdown", "broker": 2, "t": 0}])
+    assert started == [2]
 
 
 def test_a_stall_ends_when_the_partition_has_changed_as_often_as_simulated_and_some_time_has_passed() -> None:
