@@ -284,7 +284,7 @@ def order_of_retries(rows: Iterable[ComparedItem], retried: Sequence[str]) -> st
     differing = [row.what for row in rows if not row.agrees]
     if not retried or not all(_ORDERED.fullmatch(what) for what in differing):
         return ""
-    return f"{', '.join(retried)} were sent again together: the order of refusals decides the order of records"
+    return f"the order of refusals decides the order of records, since batches were sent again: {', '.join(retried)}"
 
 
 _ORDERED: Final = re.compile(r"log of .*|epoch cache of .*|.* acknowledged at|consumer read")
