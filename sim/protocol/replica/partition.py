@@ -439,42 +439,32 @@ class Partition(ReadableReplica):
                 state.in_maximal_isr or (now_us - state.caught_up_us <= lag_us and self._membership.is_eligible(state))
             ):
                 candidate = state.leo
+        if candidate > self.hw and self._waits_for_min_isr():
+            candidate = self.hw
         if self.decide.plugged:
-            candidate = self._hw_by_plugins(candidate)
-        if candidate <= self.hw:
-            return
+            candidate = self._hw_by_plugins(max(candidate, self.hw))
+        if candidate > self.hw and self.set_hw(candidate):
+            self._complete_writes()
+
+    def _waits_for_min_isr(self) -> bool:
+        """Whether the HW may not advance, because the ISR is too small."""
         mutant = self.decide.mutants.hw_ignores_min_isr
         mutant.took = True
-        if (
-            len(self.state.isr) < self.min_insync_replicas
-            and not self.decide.plugged
-            and self.decide.hw_needs_min_isr.yes()
-            and not mutant.differs()
-        ):
-            return
-        if self.set_hw(candidate):
-            self._complete_writes()
+        is_small = len(self.state.isr) < self.min_insync_replicas
+        return is_small and self.decide.hw_needs_min_isr.yes() and not mutant.differs()
 
     def _hw_by_plugins(self, candidate: int) -> int:
         """The new HW, which rule values of plug-ins may change; the present HW if it stays."""
-        state, mutant = self.state, self.decide.mutants.hw_ignores_min_isr
-        if (
-            candidate > self.hw
-            and len(state.isr) < self.min_insync_replicas
-            and self.decide.hw_needs_min_isr.yes()
-            and not mutant.differs()
-        ):
-            candidate = self.hw
         at = HighWatermark(
             self.hw,
             self.log.leo,
             self._seen_followers(),
-            state.isr,
-            state.pending,
+            self.state.isr,
+            self.state.pending,
             self.min_insync_replicas,
             self.epoch_start,
         )
-        return self.decide.by_plugins(HIGH_WATERMARK, max(candidate, self.hw), at)
+        return self.decide.by_plugins(HIGH_WATERMARK, candidate, at)
 
     def _seen_followers(self) -> tuple[Follower, ...]:
         return tuple(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,10 +14,12 @@ from scenarios.single.run import run, run_row
 from scenarios.version import code_version, own_version
 from sim.checkers.registry import CHECKERS, FINDINGS
 from sim.errors import InputError
+from sim.protocol.decision_points import POINTS
 from sim.protocol.decisions import VALUES, to_values
 from sim.protocol.modes import MODES
 from sim.protocol.probes import BRANCHES, PROBES
 from sim.protocol.rules import RULES
+from tests.golden import FILE
 from tests.places import ROOT
 
 if TYPE_CHECKING:
@@ -477,3 +481,43 @@ def test_a_file_that_does_not_exist_is_refused() -> None:
         plugins.load("none.py")
     with pytest.raises(InputError, match="--plugin none_at_all: there is no file and no module of this name"):
         plugins.load("none_at_all")
+
+
+# A value that answers as its model.
+
+UNCHANGED: dict[str, tuple[str, ...]] = {
+    "truncation": ("kip101-scenario-1/hw/0", "kip279-scenario-3/kip101/0", "chaos/kip320/1", "messages/elr-4.3/6"),
+    "fetcher_restart": ("sessions/hw/5", "sessions/kip101/2", "sessions/kip320/1"),
+    "epoch_recorded": ("kip101-appendix/kip101/0", "chaos/kip320/2"),
+    "isr_join": ("jepsen-2013/hw/0", "chaos/kraft/0"),
+    "isr_leave": ("jepsen-2013/hw/0", "sessions/kip320/1", "kip966-first-replies/kraft/1"),
+    "isr_accepted": ("kafka-20961/kraft/1", "messages/elr-4.3/6"),
+    "high_watermark": ("jepsen-2013/hw/0", "last-replica-standing/elr-4.3/1", "elr-chaos/elr/0", "messages/elr-4.3/6"),
+    "end_offset_hidden": ("power/kip279/1", "elr-chaos/kraft/7"),
+    "replica_start": ("kafka-20961/kraft/0", "kafka-20961/elr/1"),
+    "leader": ("jepsen-2013/hw/0", "sessions/kip320/1", "last-replica-standing/elr-4.3/1", "rolling/elr-recovery/7"),
+    "elr": ("last-replica-standing/elr-4.3/1", "elr-chaos/elr/0"),
+    "last_known_elr": ("messages/elr-4.3/6", "rolling/elr-recovery/7"),
+    "reassignment_completes": ("reassignment-to-one/kraft/1", "reassignments/elr-4.3/0"),
+}
+"""Decision point -> golden runs that ask at it."""
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_value_that_answers_as_its_model_leaves_golden_digests_as_they_are(point: str, tmp_path: Path) -> None:
+    golden = json.loads(FILE.read_text(encoding="utf-8"))["entries"]
+    for key in UNCHANGED[point]:
+        name, mode, seed = key.split("/")
+        for rule in POINTS[point].rules:
+            model = MODES[mode].rules.value(rule)
+            text = f"""
+ASKED = []
+def as_its_model(answer, at):
+    ASKED.append(at)
+    return answer
+PLUGIN = Plugin(rule_values=[RuleValue("{rule}", "as-model", "{model}", {{"{point}": as_its_model}}, "as it")])
+"""
+            with plugins.loaded(written(tmp_path, HEAD + text)):
+                row = run_row(catalogue.load(name), MODES[mode].override({rule: "as-model"}), int(seed))
+                assert sys.modules["highwater_plugin_mine"].ASKED, (key, rule)
+            assert (row["error"], row["digest"]) == ("", golden[key]), (key, rule)
