@@ -116,8 +116,24 @@ class PartitionRegistration(LeaderAndIsr):
             adding=earlier.adding if self.adding == before.adding else self.adding,
             removing=earlier.removing if self.removing == before.removing else self.removing,
             recovering=earlier.recovering if self.recovering == before.recovering else self.recovering,
-            directories=earlier.directories if self.directories == before.directories else self.directories,
+            directories=self._merged_directories(before, earlier),
         )
+
+    def _merged_directories(self, before: PartitionRegistration, earlier: PartitionRegistration) -> Mapping[int, int]:
+        """See `merged`. Records have a list of directories, one for each replica, and only if it changes. So a list of
+        another length replaces an earlier one, and where it stays the same, an earlier one is kept by place.
+
+        Kafka: PartitionChangeBuilder#setAssignmentChanges.
+        """
+        if self._directory_list() != before._directory_list():
+            return self.directories
+        if self.replicas == before.replicas:
+            return earlier.directories
+        listed = zip(self.replicas, earlier._directory_list(), strict=False)
+        return {broker: place for broker, place in listed if place != FIRST_DIRECTORY}
+
+    def _directory_list(self) -> list[int]:
+        return [self.directory(broker) for broker in self.replicas]
 
     def relisted(
         self,

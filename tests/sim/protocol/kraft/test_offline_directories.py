@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sim.protocol.kraft.metadata import UNASSIGNED
+from sim.protocol.kraft.metadata import UNASSIGNED, PartitionRegistration
 from sim.protocol.messages import INELIGIBLE_REPLICA, NONE
 from tests.sim.protocol.quorum_host import QuorumHost
 
@@ -215,3 +215,33 @@ def test_replicas_in_the_other_directories_of_a_broker_stay_eligible() -> None:
     assert [host.image.partitions[name].elr for name in "pq"] == [(1, 3), (1, 3)]
     assert host.controller.register(1, 99, host.image.brokers[1].broker_epoch, (1,)).detected_unclean
     assert [host.image.partitions[name].elr for name in "pq"] == [(3,), (1, 3)]
+
+
+def test_an_assignment_is_taken_back_by_a_reassignment_that_completes_in_the_same_event() -> None:
+    """The second record has the directories that the replicas had before the first. Found by comparing with Kafka."""
+    host = QuorumHost("elr-4.3")
+    for broker in (1, 2, 3):
+        assert not host.controller.register(broker, 50 + broker, -1).error
+    host.unfence(1)
+    host.controller.create_partition("p", (3, 1))
+    host.controller.set("unclean.leader.election.enable", True)
+    host.controller.reassign("p", (1, 2))
+    epoch = host.image.brokers[1].broker_epoch
+    host.controller.heartbeat(1, epoch, host.image.offset, want_shut_down=True)
+    host.unfence(2)
+    assert assign(host, 1, 3) == NONE
+    state = host.image.partitions["p"]
+    assert (state.replicas, state.isr, state.leader) == ((1, 2), (2,), 2)
+    assert [state.directory(broker) for broker in state.replicas] == [0, 0]
+
+
+def test_directories_of_the_same_list_are_kept_by_place() -> None:
+    """As records of Kafka have a list of directories, and only if it changes."""
+    before = PartitionRegistration("p", 1, 0, (1,), 4, (1, 2))
+    assigned = PartitionRegistration("p", 1, 0, (1,), 5, (1, 2), directories={1: 3})
+    reordered = PartitionRegistration("p", 1, 0, (1,), 5, (2, 1))
+    assert reordered.merged(before, assigned).directories == {2: 3}
+    isr_only = PartitionRegistration("p", 1, 0, (1, 2), 5, (1, 2))
+    assert isr_only.merged(before, assigned).directories == {1: 3}
+    fewer = PartitionRegistration("p", 1, 0, (1,), 5, (1,))
+    assert fewer.merged(before, assigned).directories == {}

@@ -41,6 +41,8 @@ MS: Final = 1_000
 TOPICS: Final = ("a", "b")
 SIZES: Final = (3, 3, 4, 5)
 """Numbers of brokers."""
+UNREGISTERED: Final = -3
+"""Names a log directory that no broker registers."""
 CONFIG: Final[dict[str, Value]] = {MIN_ISR: 1}
 
 
@@ -109,7 +111,7 @@ class Host:
         known = self.controller.image.brokers.get(broker)
         if known is None or topic not in self.controller.image.partitions or not known.directories:
             return "unknown"
-        directory = sorted(known.directories)[place % len(known.directories)]
+        directory = sorted(known.directories)[place % len(known.directories)] if place >= 0 else -place
         return self.controller.assign_directory(topic, broker, known.broker_epoch, directory)
 
     def again(self, broker: int) -> Any:
@@ -216,7 +218,7 @@ class Host:
         image = self.controller.image
         brokers = [[one, image.brokers[one].fenced, image.brokers[one].shutting_down] for one in sorted(image.brokers)]
         partitions = [
-            [topic, *partition_change.shown(state)]
+            [topic, *partition_change.shown(state), [state.directory(broker) for broker in state.replicas]]
             for topic in TOPICS
             if (state := image.partitions.get(topic)) is not None
         ]
@@ -263,11 +265,11 @@ _WEIGHTS: Final = {
     "register": 10,
     "again": 2,
     "unregister": 2,
-    "assign": 2,
+    "assign": 6,
     "time": 8,
     "alter": 20,
     "elect": 4,
-    "reassign": 4,
+    "reassign": 5,
     "cancel": 2,
     "set": 3,
     "elr": 1,
@@ -293,7 +295,7 @@ def _drawn(rng: Random, name: str, brokers: list[int], replicas: dict[str, list[
                 *[["heartbeat", broker, 0, 0, 0]] * rng.randint(0, 1),
             ]
         case "assign":
-            return [[name, topic, broker, rng.randint(0, 1)]]
+            return [[name, topic, broker, rng.choice((0, 1, UNREGISTERED))]]
         case "time":
             kept = [["heartbeat", one, 0, 0, 0] for one in brokers if rng.random() < 0.6]
             return [[name, rng.choice((100, 4_000, 5_000))], *kept, [name, rng.choice((10, 4_100, 5_000))]]
@@ -306,9 +308,7 @@ def _drawn(rng: Random, name: str, brokers: list[int], replicas: dict[str, list[
         case "elect":
             return [[name, topic, rng.choice(("PREFERRED", "UNCLEAN"))]]
         case "reassign":
-            wanted = rng.sample(brokers, rng.choice((1, 2, 3, 3)))
-            replicas[topic] = [*wanted, *(one for one in replicas[topic] if one not in wanted)]
-            return [[name, topic, wanted]]
+            return _reassigned(rng, topic, brokers, replicas)
         case "again" | "unregister" | "cancel":
             return [[name, topic if name == "cancel" else broker]]
         case "set":
@@ -319,6 +319,17 @@ def _drawn(rng: Random, name: str, brokers: list[int], replicas: dict[str, list[
         case "fail-over":
             return [[name], *(["heartbeat", one, 0, 0, 0] for one in brokers)]
     return [[name]]
+
+
+def _reassigned(rng: Random, topic: str, brokers: list[int], replicas: dict[str, list[int]]) -> Case:
+    """A reassignment; in every other case a broker stops, and one assigns a log directory that is not registered."""
+    wanted = rng.sample(brokers, rng.choice((1, 2, 3, 3)))
+    replicas[topic] = [*wanted, *(one for one in replicas[topic] if one not in wanted)]
+    reassigns = ["reassign", topic, wanted]
+    if rng.random() < 0.5:
+        return [reassigns]
+    stops, fails = rng.choice(wanted), rng.choice(wanted)
+    return [reassigns, ["heartbeat", stops, 0, 0, 1], ["assign", topic, fails, UNREGISTERED]]
 
 
 SUBJECT: Final = Subject(

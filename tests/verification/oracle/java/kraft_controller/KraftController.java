@@ -330,14 +330,16 @@ public final class KraftController implements Subject {
         return Errors.forCode(result.response().topics().get(0).partitions().get(0).errorCode()).name();
     }
 
-    /** A broker tells that its replica is in a log directory that it has. */
+    /** A broker assigns its replica to a log directory: one that it has registered, or the one of the number -place. */
     private Object assign(String topic, int broker, int place) {
         BrokerRegistration known = cluster.brokerRegistrations().get(broker);
         if (known == null || !topics.containsKey(topic) || known.directories().isEmpty())
             return "unknown";
+        Uuid directory = place < 0 ? directories(broker, List.of((long) -place)).get(0)
+            : known.directories().get(place % known.directories().size());
         AssignReplicasToDirsRequestData request = new AssignReplicasToDirsRequestData().setBrokerId(broker)
             .setBrokerEpoch(known.epoch()).setDirectories(List.of(new AssignReplicasToDirsRequestData.DirectoryData()
-                .setId(known.directories().get(place % known.directories().size())).setTopics(List.of(new AssignReplicasToDirsRequestData.TopicData()
+                .setId(directory).setTopics(List.of(new AssignReplicasToDirsRequestData.TopicData()
                     .setTopicId(topics.get(topic)).setPartitions(List.of(
                         new AssignReplicasToDirsRequestData.PartitionData().setPartitionIndex(0)))))));
         var result = replication.handleAssignReplicasToDirs(request);
@@ -397,8 +399,17 @@ public final class KraftController implements Subject {
                 found.add(Arrays.asList(topic, Math.max(state.leader, 0), state.leaderEpoch, boxed(state.isr),
                     sorted(state.elr), sorted(state.lastKnownElr), state.partitionEpoch, boxed(state.replicas),
                     boxed(state.addingReplicas), boxed(state.removingReplicas),
-                    state.leaderRecoveryState == LeaderRecoveryState.RECOVERING));
+                    state.leaderRecoveryState == LeaderRecoveryState.RECOVERING, directories(state)));
         }
+        return found;
+    }
+
+    /** The number of the log directory of each replica; -1 without one. */
+    private static List<Integer> directories(PartitionRegistration state) {
+        List<Integer> found = new ArrayList<>();
+        for (int place = 0; place < state.replicas.length; place++)
+            found.add(state.directories[place].getMostSignificantBits() == 9
+                ? (int) (state.directories[place].getLeastSignificantBits() / 1000) : -1);
         return found;
     }
 
