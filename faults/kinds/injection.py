@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from faults.kind import STALLED, THE_CONTROLLER
 from faults.kinds.message_faults import MessageFault
-from faults.kinds.registry import KINDS, LINKS
+from faults.kinds.registry import KINDS, LINKS, details
 from faults.plan import (
     CONTROLLER,
     FOLLOWERS,
@@ -44,12 +44,19 @@ class RealisedFault:
     targets: tuple[int, ...]
     at_us: int
     effective: bool
+    fault: Fault = field(compare=False)
 
-    def __init__(self, kind: str, targets: tuple[int, ...], at_us: int, effective: bool) -> None:
-        self.kind = kind
+    def __init__(self, fault: Fault, targets: tuple[int, ...], at_us: int, effective: bool) -> None:
+        self.kind = fault.kind
         self.targets = targets
         self.at_us = at_us
         self.effective = effective
+        self.fault = fault
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data, with `details`."""
+        found = {"kind": self.kind, "targets": list(self.targets), "at_us": self.at_us, "effective": self.effective}
+        return {**found, **details(self.fault)}
 
 
 class Strike(Event):
@@ -180,7 +187,7 @@ class Injection:
         if waits or not effective:
             coverage.without_effect(before)
         struck = fault.targets if fault.kind in LINKS else (target,)
-        self.realised.append(RealisedFault(fault.kind, struck, kernel.now_us, effective and not waits))
+        self.realised.append(RealisedFault(fault, struck, kernel.now_us, effective and not waits))
         if waits:
             self._without_message[entry] = self.realised[-1]
         self._struck = target if target > 0 and effective else self._struck
@@ -261,7 +268,7 @@ class Injection:
 
     def to_json(self) -> list[dict[str, Any]]:
         """The realised faults as plain data."""
-        return [{**asdict(entry), "targets": list(entry.targets)} for entry in self.realised]
+        return [entry.to_json() for entry in self.realised]
 
 
 def _time_of(fault: Fault) -> int:

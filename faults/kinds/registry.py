@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from faults.kind import LINK, FaultKind, Role
 from faults.kinds.admin_election import AdminElection
@@ -41,6 +41,7 @@ from faults.kinds.topic_changes import PartitionCreation, TopicCreation, TopicDe
 from faults.kinds.unclean_election_change import UncleanElectionChange
 from faults.kinds.unregistration import Unregistration
 from faults.kinds.zombie import Zombie
+from faults.plan import Fault
 
 KINDS: Final[dict[str, FaultKind]] = {
     kind.name: kind
@@ -101,3 +102,17 @@ ADDED: Final[set[str]] = set()
 def kinds_with(role: Role) -> tuple[str, ...]:
     """Names of the kinds that declare a role."""
     return tuple([kind.name for kind in KINDS.values() if role in kind.roles])
+
+
+def details(fault: Fault) -> dict[str, Any]:
+    """What a fault does beyond its kind and targets: amount, by the name of the script's parameter, and replicas and
+    partition, if it has any.
+    """
+    kind, found = KINDS[fault.kind], dict[str, Any]()
+    if kind.amount is not None and fault.value:
+        found[kind.amount.param] = kind.param_of(fault.value)
+    if fault.replicas:
+        found["replicas"] = list(fault.replicas)
+    if fault.partition:
+        found["partition"] = fault.partition
+    return found

@@ -102,7 +102,8 @@ def _violation(violation: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _fault(fault: Mapping[str, Any]) -> tuple[object, ...]:
-    what = pairs(fault, hide=("at_us", "kind", "effective"))
+    whole = ("targets",) if fault["targets"] == [0] else ()  # The cluster.
+    what = pairs(fault, hide=("at_us", "kind", "effective", *whole))
     return seconds(fault["at_us"]), fault["kind"], what, "yes" if fault["effective"] else "no"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
+from faults.kinds.registry import details
 from reports.analysis.statistics import interval
 from reports.evidence import messages
 from reports.formatting import pairs, percent, seconds
@@ -74,7 +75,9 @@ def _parts(takes: Necessity, *, everything: bool) -> Iterator[tuple[int, str, st
         if not (goes or everything):
             continue
         trigger = "" if fault.trigger is None else f" waits for {fault.trigger.moment}"
-        fields: dict[str, Any] = {"targets": fault.targets, "lasts_us": None if fault.lasts_us < 0 else fault.lasts_us}
+        targets = None if fault.targets == (0,) else fault.targets  # The cluster.
+        lasts_us = None if fault.lasts_us < 0 else fault.lasts_us
+        fields: dict[str, Any] = {"targets": targets, "lasts_us": lasts_us, **details(fault)}
         yield fault.at_us, fault.kind, pairs(fields) + trigger + _but(goes=goes)
     for (first_id, records, acks, due_us), goes in takes.sends:
         if not (goes or everything):

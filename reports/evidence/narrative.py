@@ -28,6 +28,23 @@ NAMED: Final = 3
 MIN_ISR: Final = "min.insync.replicas"
 
 
+_CAUSES: Final = {
+    "zombie": "Heartbeats of broker {target} are lost from now on, and it does not notice when its session ends.",
+    "session-expiry": "The session of broker {target} expires although its process runs.",
+    "controlled-restart": "Broker {target} begins a controlled shutdown, to be restarted.",
+    "directory-added": "Broker {target} begins a controlled shutdown, to get another log directory.",
+    "directory-removed": "Broker {target} begins a controlled shutdown, to lose a log directory.",
+    "controller-failover": "The active controller resigns or loses its session: another one is elected.",
+    "controller-pause": "The process of the active controller is paused.",
+    "min-isr-change": "An administrator sets min.insync.replicas to {value}.",
+    "unclean-election-change": "An administrator sets unclean.leader.election.enable to true.",
+    "preferred-election": "An administrator asks for the election of the preferred leader.",
+    "admin-election": "An administrator asks for an election ({election}).",
+    "feature-change": "An administrator changes eligible.leader.replicas.version.",
+}
+"""Kind of fault of which no step tells -> what happens."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """One sentence of a story.
@@ -546,8 +563,18 @@ def story(
             break
         teller.take(step, place + FIRST_LINE, flushed[place] if flushed else None)
     teller.end()
-    told = sorted([*_once(teller.told), *_marks(result, kind)], key=lambda one: one.sentence.at_us)
+    causes = _causes(result, min((one.sentence.at_us for one in teller.told), default=0), seen_us)
+    told = sorted([*causes, *_once(teller.told), *_marks(result, kind)], key=lambda one: one.sentence.at_us)
     return [one.sentence for one in (told if most is None else _most(told, most))]
+
+
+def _causes(result: RunResult, begin_us: int, end_us: int | None) -> Iterator[_Told]:
+    """Faults of which no step tells, as far as they struck while the story goes on: its steps follow from them."""
+    for fault in result.faults:
+        at_us, text = fault["at_us"], _CAUSES.get(fault["kind"])
+        if text and fault["effective"] and begin_us <= at_us and (end_us is None or at_us <= end_us):
+            known = {"value": "another value", "election": "of a leader", **fault}
+            yield _Told(Sentence(at_us, text.format(target=fault["targets"][-1], **known), 0), CHANGE)
 
 
 def _once(told: Sequence[_Told]) -> Iterator[_Told]:

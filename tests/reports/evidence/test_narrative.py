@@ -193,3 +193,33 @@ def test_ids_of_the_final_validation_are_not_named() -> None:
     assert narrative._plain("broker 1 has record 1099511627776 of epoch 0 and broker 2 has record 7 of epoch 1") == (
         "broker 1 has a record of the final validation of epoch 0 and broker 2 has record 7 of epoch 1"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "text"),
+    [
+        ("reassignments", "zombie", "Heartbeats of broker {target} are lost from now on, and it does not notice when"),
+        ("rolling", "controlled-restart", "Broker {target} begins a controlled shutdown, to be restarted."),
+        ("operations", "min-isr-change", "An administrator sets min.insync.replicas to {value}."),
+    ],
+)
+def test_faults_of_which_no_step_tells_are_told(name: str, kind: str, text: str) -> None:
+    for seed in range(40):
+        result = run(load(name), "elr-4.3", seed, trace=True)
+        struck = [fault for fault in result.faults if fault["kind"] == kind and fault["effective"]]
+        story = narrative.story(result, most=None)
+        for fault in struck:
+            if story[0].at_us <= fault["at_us"] <= min([one["at_us"] for one in result.violations], default=1 << 62):
+                said = text.format(target=fault["targets"][-1], **fault)
+                assert any(one.at_us == fault["at_us"] and one.text.startswith(said) for one in story)
+                return
+    raise AssertionError("no run has such a fault")
+
+
+def test_a_fault_is_shown_with_what_it_asks_for() -> None:
+    result = run(load("reassignments"), "elr-4.3", 3, trace=True)
+    asked = [fault for fault in result.faults if fault["kind"] == "reassignment"]
+    assert asked
+    told = [one.text for one in narrative.story(result, most=None)]
+    for fault in asked:
+        assert any(f"The reassignment to {fault['replicas']} begins" in text for text in told) or not fault["effective"]
