@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.formatting import pairs, side_of_promise
+from scenarios.single.rows import STORY_ERROR
 from sim.history.steps import STEPS
 from sim.plurals import counted
 
@@ -49,7 +50,7 @@ def outcome(row: Mapping[str, Any]) -> str:
 def _promise(row: Mapping[str, Any]) -> str:
     """Which violations are inside the promise; without any, whether the faults were."""
     inside = row["violations_inside"]
-    if row["verdict"] == "error":
+    if row["verdict"] == "error" and (row["blow"] or not row["error"].startswith(STORY_ERROR)):
         return "not judged by the mode's promise"
     if not row["violations"]:
         return f"faults {'inside' if row['inside'] else 'outside'} the mode's promise"

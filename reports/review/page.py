@@ -25,7 +25,6 @@ from reports.review.result import (
 from reports.review.review import command, word
 from reports.versions import version
 from scenarios import own_files
-from scenarios.single.rows import STORY_ERROR
 from sim.plurals import counted
 from sim.protocol.rules import RULES
 
@@ -154,13 +153,13 @@ def _other_ends(review: Review) -> Iterator[str]:
     if gone := [story for story in others if story.gone]:
         kinds = sentences.joined(sorted({kind for story in gone for kind in story.gone}), "and")
         yield (
-            f"Scripted scenarios in which {base} shows {kinds}, and the run with {mode} does not get that far: "
-            f"{_names(gone)}."
+            f"Scripted scenarios in which {base} shows {kinds}, and the run with {mode} lacks a step and ends without, "
+            f"which does not show that {mode} prevents it: {_names(gone)}."
         )
     fine = [story for story in others if story.base == "ok"]
-    if stopped := [story for story in fine if story.mode.startswith(STORY_ERROR)]:
+    if stopped := [story for story in fine if story.lacks_step]:
         yield f"Scripted scenarios whose steps do not all occur with {mode}: {_names(stopped)}."
-    if outside := [story for story in fine if not story.mode.startswith(STORY_ERROR)]:
+    if outside := [story for story in fine if not story.lacks_step]:
         yield f"Scripted scenarios in which only {mode} violates something, outside its promise: {_names(outside)}."
 
 
@@ -287,7 +286,8 @@ def _scripted(review: Review) -> Iterator[Block]:
     yield Table(["scenario", review.base.name, label(review)], rows)
     yield Text(
         f"{others} others have the same outcome in both modes. If a step did not occur, the script does not fit the "
-        "changed protocol. Each command shows both runs side by side, and marks the first step that differs."
+        "changed protocol: what the run violates counts all the same. Each command shows both runs side by side, and "
+        "marks the first step that differs."
     )
     yield Commands([one.command for one in review.stories])
 

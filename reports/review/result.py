@@ -39,7 +39,8 @@ class StoryEnd:
     """How a scripted scenario ends in both modes; `worse` and `better` are about violations inside the promise.
 
     Attributes:
-        gone: kinds that only the base violates, inside the promise, if the expected steps do not occur in the mode.
+        gone: kinds that only the base violates, inside the promise, if a step does not occur in the mode.
+        lacks_step: whether a step does not occur in the mode.
     """
 
     scenario: str
@@ -49,6 +50,7 @@ class StoryEnd:
     worse: bool
     better: bool
     gone: tuple[str, ...] = ()
+    lacks_step: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,14 +198,14 @@ def _run_stories(found: Review) -> None:
         told = [_ending(row) for row in rows]
         if told[0] != told[1]:
             inside = [_kinds(row, "violations_inside") for row in rows]
-            # A run whose expected steps did not occur says nothing about what it would have violated.
-            worse = bool(inside[1] - inside[0]) and not rows[0]["error"]
+            # In a run that lacks a step, what it violates counts; what it does not violate may be due to that.
+            worse = bool(inside[1] - inside[0]) and all(map(_is_judged, rows))
             better = bool(inside[0] - inside[1]) and not rows[1]["error"]
             words = "show", scenario.name, "--mode", word(found.base), "--against", word(found.mode)
             shown = command(*words, "--output", f"{scenario.name}.html")
             stopped = rows[1]["error"].startswith(STORY_ERROR)
-            gone = tuple(sorted(inside[0] - inside[1])) if stopped and not rows[0]["error"] else ()
-            found.stories.append(StoryEnd(scenario.name, told[0], told[1], shown, worse, better, gone))
+            gone = tuple(sorted(inside[0] - inside[1])) if stopped else ()
+            found.stories.append(StoryEnd(scenario.name, told[0], told[1], shown, worse, better, gone, stopped))
 
 
 _ALL: Final = ("violations", "warnings")
@@ -215,12 +215,20 @@ def _kinds(row: dict[str, Any], *columns: str) -> set[str]:
     return {kind for column in columns for kind in filter(None, row[column].split(","))}
 
 
+def _is_judged(row: dict[str, Any]) -> bool:
+    """Whether a run came to its end, perhaps without all steps of its script or story."""
+    return not row["error"] or str(row["error"]).startswith(STORY_ERROR)
+
+
 def _ending(row: dict[str, Any]) -> str:
-    """How a scripted run ends: what it violates, inside first; or the step that did not occur."""
-    if row["error"]:
-        return str(row["error"])
+    """How a scripted run ends: what it violates, and the step that did not occur."""
+    error = str(row["error"])
+    if not _is_judged(row):
+        return error
     inside = row["violations_inside"].split(",")
     kinds = [f"{kind} (inside)" if kind in inside else kind for kind in filter(None, row["violations"].split(","))]
+    if error:
+        return f"{', '.join(kinds) or 'no violation'}; {error}"
     return ", ".join(kinds) or str(row["verdict"])
 
 

@@ -25,7 +25,8 @@ class EndedRun:
     Attributes:
         drawn: the settings that the seed decided.
         error: why the run failed or was given up; empty if neither.
-        judged: whether the promise judges it: not after an error, of which the end is not known.
+        judged: whether the promise judges it: not after an error before the end. A run in which a step of the script
+            or story is missing is judged.
         plan: the faults as drawn.
         injection: the faults as realised.
         waited: what acks=all writes waited for the high watermark.
@@ -42,7 +43,7 @@ class EndedRun:
         self.drawn = run.drawn
         self.verdict = _verdict(run, error)
         self.expected = decided and as_expected(run.scenario, self.mode, violations, to_the_end=not run.exhausted)
-        self.judged = self.verdict != "error"
+        self.judged = run.judged
         self.inside = run.inside and self.judged
         self.inside_unclean, self.inside_lossy = run.inside_unclean, run.inside_lossy
         self.error = error

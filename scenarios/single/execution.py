@@ -160,6 +160,7 @@ class Execution:
         self.stalled = False
         self.traceback = ""
         self.exhausted = False
+        self.judged = False
         self.inside_unclean = self.inside_lossy = UNKNOWN
         self._blows_end_us = 0
         self.clients_began = False
@@ -448,6 +449,8 @@ class Execution:
         for convergence in self.convergence.partitions:
             self._check_partition(convergence)
         self._label()
+        if self.script.failure is not None:
+            raise self.script.failure
         self.story.check()
         check_final_logs(self.scenario.final, self.rules_in_force, self._log_of, self.batches)
 
@@ -518,6 +521,7 @@ class Execution:
                     violation.detail = f"{name}: {violation.detail}"
             found.violations += findings.violations
             found.warnings += findings.warnings
+        self.judged = True
 
     def _label_partition(self, recorder: Recorder) -> tuple[bool, int, int]:
         """Label the violations of a partition. Returns its ``inside``, ``inside_unclean`` and ``inside_lossy``, as in a

@@ -187,7 +187,7 @@ def _columns() -> tuple[Column, ...]:
         Column(
             "violations_inside",
             "string",
-            "the kinds of `violations` that are inside the promise; empty after an error, which is not judged",
+            "the kinds of `violations` that are inside the promise; empty after an error, except of a missing step",
             lambda run: _words([entry.kind for entry in run.findings.violations if entry.inside and run.judged]),
         ),
         Column(

@@ -126,7 +126,8 @@ class Story:
 class Script:
     """Runs the script of a scenario; lines for other rule values of the mode are skipped.
 
-    `acks` is the default of batches. `batches` (name -> first record id) is filled as they are sent.
+    `acks` is the default of batches. `batches` (name -> first record id) is filled as they are sent. `failure` is why
+    the script ended before its last line: the run is judged all the same.
     """
 
     def __init__(
@@ -147,6 +148,7 @@ class Script:
         self._awaited: tuple[Pattern, Event] | None = None
         self.next_id = 0
         self.sends: list[ProducerBatch] = []
+        self.failure: StoryError | None = None
 
     def observe(self, step: Shown) -> None:
         """Check whether the current line waits for a step."""
@@ -157,7 +159,14 @@ class Script:
             self._awaited = None
 
     def play(self, environment: Environment) -> Generator[Event, Any, None]:
-        """The SimPy process; raises StoryError if the step that a line waits for does not occur."""
+        """The SimPy process, which ends at a line that cannot be performed."""
+        try:
+            yield from self._play(environment)
+        except StoryError as error:
+            self.failure = error
+
+    def _play(self, environment: Environment) -> Generator[Event, Any, None]:
+        """Raises StoryError if the step that a line waits for does not occur."""
         for number, line in self._lines:
             if line.when is not None and not any(matches(line.when, step, self._batches) for step in self._seen):
                 event = environment.event()

@@ -16,7 +16,7 @@ from reports.review.document import Block, Commands, Heading, Items, Table, Text
 from reports.review.pace import FEWEST, Pace, Run
 from reports.review.result import HARMLESS, LOSES, OFTENER, WAITS, Counts, StoryEnd
 from reports.review.review import DOWNGRADE, UPGRADE, review
-from scenarios.format import catalogue
+from scenarios.format import catalogue, plugins
 from scenarios.format.catalogue import mode
 from scenarios.single.run import run_row
 from scenarios.sweep import local
@@ -24,6 +24,7 @@ from sim import exit_codes
 from sim.errors import InputError
 from sim.protocol.decisions import VALUES
 from sim.protocol.modes import MODES
+from tests.places import ROOT
 from tests.scenarios.sweep.here import Here
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from tests.conftest import Call
 
 SEEDS = 12
+EXAMPLE = str(ROOT / "tests" / "fixtures" / "max_of_both.py")
 
 
 @pytest.fixture(scope="module")
@@ -246,15 +248,43 @@ def test_waiting_for_an_operator_is_told_apart_from_availability(losing: Review)
 
 
 def test_scripted_losses_whose_steps_do_not_occur_are_told(losing: Review) -> None:
-    gone = StoryEnd("moved", "committed-loss (inside)", "not as told: x", "", worse=False, better=False, gone=("a",))
+    ends = "committed-loss (inside)", "no violation; not as told: x"
+    gone = StoryEnd("moved", *ends, "", worse=False, better=False, gone=("a",), lacks_step=True)
     said = list(page.answer(replace(losing, stories=[gone])))
     assert any(line.startswith("Scripted scenarios in which kip279 shows a, and ") for line in said)
-    assert any(line.endswith(" does not get that far: moved.") for line in said)
+    assert any(" lacks a step and ends without, which does not show that " in line for line in said)
+
+
+def test_scripts_that_lack_a_step_and_lose_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value that never truncates below the HW: a step of the scripts is missing, and records are lost."""
+    monkeypatch.setattr(reviewing, "_fitting", lambda _: map(catalogue.load, SHORT))
+    monkeypatch.setattr(reviewing, "_moves", lambda *_: [])
+    with plugins.loaded(EXAMPLE):
+        base = mode("elr-4.3")
+        mine = mode("elr-4.3+follower_truncation=max-of-both")
+        found = review(mine, base, tmp_path, seeds=1, scenarios=[], conforms=False)
+    stories = {story.scenario: story for story in found.stories}
+    assert stories.keys() == {*SHORT}
+    for story in stories.values():
+        assert story.lacks_step
+        assert story.worse
+        assert not story.gone
+    loss = stories["leo-of-skipped-epoch-paused"].mode
+    assert loss.startswith("committed-loss (inside), stuck-replica (inside); not as told: ")
+    assert stories["kip101-appendix"].mode.startswith("divergence (inside); not as told: ")
+    assert found.verdict == LOSES
+    said = "\n".join(page.answer(found))
+    assert "Scripted scenarios that end worse: " in said
+    assert "that far" not in said
+    assert "do not all occur" not in said
+
+
+SHORT = ("kip101-appendix", "leo-of-skipped-epoch-paused", "returning-leader")
 
 
 def test_scripted_scenarios_that_end_neither_worse_nor_better_are_told(losing: Review) -> None:
     lost = StoryEnd("lost", "ok", "committed-loss", "", worse=False, better=False)
-    stopped = StoryEnd("stopped", "ok", "not as told: x", "", worse=False, better=False)
+    stopped = StoryEnd("stopped", "ok", "no violation; not as told: x", "", worse=False, better=False, lacks_step=True)
     said = list(page.answer(replace(losing, stories=[lost, stopped])))
     assert any(line.startswith("Scripted scenarios whose steps do not all occur with ") for line in said)
     assert any(line.endswith("violates something, outside its promise: lost.") for line in said)

@@ -94,6 +94,8 @@ def play(world: World, *lines: ScriptLine, seconds: float = 10) -> Script:
     environment = Environment(world.cluster.kernel)
     environment.process(script.play(environment))
     world.run(seconds)
+    if script.failure is not None:
+        raise script.failure
     return script
 
 
@@ -262,6 +264,30 @@ def test_a_line_that_waits_in_vain_fails_the_run() -> None:
     row = run_row(replace(canary, script=lines), "hw", 1)
     assert row["verdict"] == "error"
     assert row["error"] == "not as told: script line 1 waited in vain for 'halt broker=1'"
+
+
+def test_a_run_whose_script_ends_early_is_judged() -> None:
+    canary = load("canary")
+    vain = ScriptLine("wait", Pattern("halt", broker=1))
+    whole = run_row(canary, "hw", 1)
+    row = run_row(replace(canary, script=(*canary.script, vain, ScriptLine("wait"))), "hw", 1)
+    assert row["error"] == "not as told: script line 5 waited in vain for 'halt broker=1'"
+    assert (row["verdict"], row["expected"]) == ("error", False)
+    assert "committed-loss" in row["violations"].split(",")
+    assert (row["violations"], row["violations_inside"]) == (whole["violations"], whole["violations_inside"])
+    assert row["inside"] == whole["inside"]
+    first = run_row(replace(canary, script=(vain, *canary.script)), "hw", 1)
+    assert (first["violations"], first["violations_inside"]) == ("", "")
+
+
+def test_a_run_without_a_step_of_its_story_is_judged() -> None:
+    canary = load("canary")
+    whole = run_row(canary, "hw", 1)
+    row = run_row(replace(canary, story=(*canary.story, StoryLine(Pattern("halt")))), "hw", 1)
+    assert row["verdict"] == "error"
+    assert whole["violations_inside"]
+    assert (row["violations_inside"], row["inside"]) == (whole["violations_inside"], whole["inside"])
+    assert row["digest"] == whole["digest"]
 
 
 def test_a_missing_story_step_fails_the_run_despite_the_checkers() -> None:
