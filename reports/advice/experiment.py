@@ -54,9 +54,23 @@ class Change:
         return ", ".join(f"{key} = {shown(value)}" for key, value in self.settings.items()) or PRESENT
 
     @property
+    def short(self) -> str:
+        """The change in fewer words, those of the options of ``highwater advise``."""
+        return ", ".join(_short(key, value) for key, value in self.settings.items()) or self.name
+
+    @property
     def advised(self) -> str:
         """The change as an advice."""
         return f"Spread the brokers over {self.racks} racks" if self.racks else f"Set {self.name}"
+
+
+_SHORT: Final = {FACTOR: "replicas", FLUSH: "flush", UNCLEAN: "unclean"}
+
+
+def _short(key: str, value: Value) -> str:
+    if key == ELR:
+        return f"elr = {'on' if value else 'off'}"
+    return f"{_SHORT.get(key, key)} = {shown(value)}"
 
 
 @dataclass(slots=True)
@@ -80,6 +94,7 @@ class Experiment:
         changes: the present settings first.
         modes: the present release first.
         idle: settings of the cluster that have no effect in any of the modes, and are left out.
+        elr: what was assumed of the feature `ELR`, in a sentence; empty if it is given, or no mode has it.
     """
 
     answers: Answers
@@ -88,6 +103,7 @@ class Experiment:
     changes: tuple[Change, ...]
     modes: tuple[Mode, ...]
     idle: tuple[str, ...] = ()
+    elr: str = ""
 
     @property
     def given(self) -> dict[str, Value]:
@@ -138,7 +154,28 @@ def design(answers: Answers, settings: Mapping[str, Value], release: Release | N
     scenario, text = _scenario(answers, present, {key: value for key, value in given.items() if key not in idle})
     check_as_kafka(scenario)
     changes = (*_changes(scenario, present), *_racks(answers))
-    return Experiment(answers, scenario, text, changes, tuple(newer), tuple(idle))
+    elr = "" if ELR in settings else _assumed(present, newer, bool(given.get(ELR, KEYS[ELR].default)))
+    return Experiment(answers, scenario, text, changes, tuple(newer), tuple(idle), elr)
+
+
+def has_elr(mode: Mode) -> bool:
+    """Whether a release has the feature `ELR`."""
+    return not unmet(KEYS[ELR].where, [mode.rules])
+
+
+def _assumed(present: Mode, modes: Sequence[Mode], is_on: bool) -> str:
+    """See `Experiment.elr`."""
+    if not has_elr(present):
+        later = [mode.release for mode in modes if has_elr(mode)]
+        return f"{ELR} = {int(is_on)} is assumed from Kafka {later[0]} on: {_WHO_HAS_IT}" if later else ""
+    other = f"; the rows 'elr = {'off' if is_on else 'on'}' are the other case"
+    return f"{ELR} = {int(is_on)} is assumed: {_WHO_HAS_IT}{other}"
+
+
+_WHO_HAS_IT: Final = (
+    "new clusters of Kafka 4.1 and later have it on, upgraded ones keep it off until kafka-features.sh turns it on "
+    "(--elr on|off)"
+)
 
 
 def layout(scenario: Scenario) -> str:
@@ -241,7 +278,7 @@ def _changes(scenario: Scenario, mode: Mode) -> tuple[Change, ...]:
         {UNCLEAN: not now[UNCLEAN]},
         {ACKS: "1" if now[ACKS] == "all" else "all"},
     ]
-    if not unmet(KEYS[ELR].where, [mode.rules]):
+    if has_elr(mode):
         wanted.append({ELR: 1 - int(now[ELR])})
     found = [Change()]
     for settings in wanted:

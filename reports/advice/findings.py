@@ -7,7 +7,19 @@ from dataclasses import asdict, dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.advice.experiment import ACKS, ELR, FACTOR, FLUSH, MIN_ISR, PRESENT, UNCLEAN, Change, Outcome, has_lost
+from reports.advice.experiment import (
+    ACKS,
+    ELR,
+    FACTOR,
+    FLUSH,
+    MIN_ISR,
+    PRESENT,
+    UNCLEAN,
+    Change,
+    Outcome,
+    has_elr,
+    has_lost,
+)
 from reports.analysis.statistics import CONFIDENCE, interval, mcnemar
 from reports.drawing import explanation
 from reports.drawing.observed_run import observe
@@ -15,9 +27,13 @@ from reports.formatting import percent
 from scenarios.shrinking.case import Case
 from scenarios.shrinking.ddmin import ddmin
 from scenarios.single import recording
+from sim.config import KEYS
 from sim.plurals import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from reports.advice.experiment import Cell, Experiment
     from scenarios.format.scenario import Scenario
     from sim.protocol.modes import Mode
 
@@ -74,6 +90,40 @@ def findings(outcome: Outcome) -> list[Finding]:
     return [_finding(outcome, change, mode, now.lost) for change in experiment.changes for mode in experiment.modes]
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A change in releases that agree: `found` is that of the first of them."""
+
+    change: Change
+    releases: str
+    found: Finding
+
+
+def rows(outcome: Outcome, agree: Callable[[Cell], object]) -> list[Row]:
+    """A row for each change and the releases in which `agree` says the same of its runs."""
+    experiment = outcome.experiment
+    found = {(one.change, one.mode): one for one in findings(outcome)}
+    told = []
+    for change in experiment.changes:
+        groups: dict[str, list[Mode]] = {}
+        for mode in experiment.modes:
+            groups.setdefault(repr(agree(outcome.cell(change, mode))), []).append(mode)
+        told += [
+            Row(change, _releases(group, experiment.modes), found[change.name, group[0].name])
+            for group in groups.values()
+        ]
+    return told
+
+
+def _releases(group: Sequence[Mode], modes: Sequence[Mode]) -> str:
+    """Releases by their first two numbers, in few characters."""
+    names = [".".join(mode.release.split(".")[:2]) for mode in group]
+    first = modes.index(group[0])
+    if len(group) > 2 and [*group] == [*modes[first : first + len(group)]]:
+        return f"{names[0]} to {names[-1]}"
+    return ", ".join(names)
+
+
 def _finding(outcome: Outcome, change: Change, mode: Mode, now: list[bool]) -> Finding:
     cell = outcome.cell(change, mode)
     pairs = list(zip(now, cell.lost, strict=True))
@@ -112,6 +162,8 @@ def price(outcome: Outcome, change: Change) -> str:
             return "saves the fsyncs; data is durable once the kernel writes it back, after up to 35 s"
         if key == MIN_ISR:
             return _min_isr_price(int(value), int(now.get(FACTOR, 1)))
+        if key == ELR and not value:
+            return "saves waits for a member of the ELR to return, where the ISR is too small"
         if key == ELR:
             return "nothing while the ISR is large enough; then a partition may wait for a member of the ELR to return"
         if key == FACTOR:
@@ -137,9 +189,10 @@ def _min_isr_price(size: int, factor: int) -> str:
     )
 
 
-def _release(mode: Mode, now: Mode) -> str:
+def _release(mode: Mode, experiment: Experiment) -> str:
     """A newer release in words, with the feature that it needs for what it saves."""
-    elr = mode.rules.elr == "on" and now.rules.elr != "on"
+    is_on = bool(experiment.scenario.config.get(ELR, KEYS[ELR].default))
+    elr = is_on and has_elr(mode) and not has_elr(experiment.modes[0])
     feature = f", with the feature {ELR}=1, which an upgrade does not turn on (kafka-features.sh)" if elr else ""
     return f"Run Kafka {mode.release} (mode {mode.name}{feature})"
 
@@ -168,7 +221,7 @@ def recommendations(outcome: Outcome) -> list[str]:
     now, release = found[0], outcome.experiment.modes[0].release
     lines = []
     for one, change, mode in advised(outcome):
-        what = change.advised if one.mode == now.mode else _release(mode, outcome.experiment.modes[0])
+        what = change.advised if one.mode == now.mode else _release(mode, outcome.experiment)
         costs = price(outcome, change)
         lines.append(
             f"{what}: {percent(one.lost / one.runs)} of the runs lose records instead of "

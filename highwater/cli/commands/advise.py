@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from highwater.cli import losses
 from highwater.cli.cluster import cluster_options, ignored
 from highwater.cli.options import PATH, Command, duration, json_option
+from highwater.cli.tables import Terminal
 from reports.formatting import percent
 from scenarios import own_files, plugged
 from sim.config import KEYS, shown
@@ -24,7 +25,7 @@ from sim.errors import InputError
 from sim.plurals import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Container, Iterable, Mapping
 
     from highwater.cli.console import Ui
     from reports.advice.answers import Answers
@@ -64,6 +65,7 @@ _ANSWERS: Final = ("replicas", "racks", "together", "return_s", "flush", "restar
 @click.option("--restarts", metavar="N", help="Planned restarts of a broker a week.")
 @click.option("--moves", metavar="N", help="Times that a partition is moved a week.")
 @click.option("--unclean", metavar="true|false", help="Whether a replica outside the ISR may be elected.")
+@click.option("--elr", type=click.Choice(["on", "off"]), help="Feature eligible.leader.replicas.version (from 4.0 on).")
 @click.option("--answers", metavar="FILE", type=PATH, help="A TOML file with answers; options override it.")
 @cluster_options
 @click.option("--seeds", metavar="N", type=click.IntRange(1, SEEDS_MAX), help="Seeds; by default as many as fit.")
@@ -79,6 +81,7 @@ _ANSWERS: Final = ("replicas", "racks", "together", "return_s", "flush", "restar
 def command(
     ui: Ui,
     /,
+    elr: str | None,
     answers: Path | None,
     cluster: Cluster,
     seeds: int | None,
@@ -107,7 +110,8 @@ def command(
     if is_fixed and click.get_current_context().get_parameter_source("budget") is ParameterSource.COMMANDLINE:
         ui.note(f"--budget has no effect: --seeds {'fixes' if rates is None else 'and --incidents fix'} the work")
     found = _answers(ui, answers, cluster, given)
-    asked = experiment.design(found, _settings(cluster, given), cluster.release)
+    settings = _settings(cluster, given)
+    asked = experiment.design(found, {**settings, **_elr(ui, elr, cluster, settings)}, cluster.release)
     if output is not None:
         for name, start in _FILES.items():
             own_files.check_own(output / name, start)
@@ -134,7 +138,7 @@ def command(
         notes = _notes(asked, cluster, exposed)
         ui.json({**_as_json(outcome, table, advice, loss, files, estimate, changed), "notes": notes})
         return
-    _show(ui, outcome, table)
+    _show(ui, outcome)
     ui.section("The shortest loss with the present settings")
     _show_loss(ui, outcome, loss, output)
     ui.section("Advice")
@@ -213,12 +217,28 @@ def _answers(ui: Ui, file: Path | None, cluster: Cluster, given: dict[str, str |
     known = {name for layer in layers for name in layer}
     missing = [name for name in _ANSWERS if name not in known]
     default = answers.Answers().to_json()
-    if missing and sys.stdin.isatty() and sys.stdout.isatty() and not ui.quiet:
+    if missing and _is_asked(ui):
         layers.append({name: _ask(name, default[name]) for name in missing})
     elif missing:
         usual = ", ".join(f"{name} = {answers.in_words(default[name])}" for name in missing)
         ui.note(f"not answered, and taken as: {usual}")
     return answers.complete(*layers)
+
+
+def _elr(ui: Ui, given: str | None, cluster: Cluster, settings: Mapping[str, Value]) -> dict[str, Value]:
+    """The level of the feature for ELRs, if it is given, or asked for; else the release decides."""
+    from reports.advice.experiment import ELR, has_elr
+
+    has = cluster.release is None or has_elr(cluster.release.mode)
+    if given is None and has and ELR not in settings and _is_asked(ui):
+        question = f"Is the feature {ELR} on (kafka-features.sh describe; an upgrade does not turn it on)?"
+        given = click.prompt(question, type=click.Choice(["on", "off"]), default="on")
+    return {} if given is None else {ELR: int(given == "on")}
+
+
+def _is_asked(ui: Ui) -> bool:
+    """Whether there is a terminal at which questions can be answered."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and not ui.quiet
 
 
 def _option(name: str) -> str:
@@ -289,6 +309,7 @@ def _notes(asked: Experiment, cluster: Cluster, exposed: Exposure | None) -> lis
         *cluster.notes(told),
         *_overridden(cluster, asked.answers),
         *_racks(cluster, asked.answers),
+        *([asked.elr] if asked.elr else []),
         *(() if exposed is None else rates.contradictions(exposed.rates, asked.answers)),
     ]
 
@@ -323,35 +344,42 @@ def _racks(cluster: Cluster, answers: Answers) -> list[str]:
     return []
 
 
-def _show(ui: Ui, outcome: Outcome, table: list[Finding]) -> None:
-    from reports.advice.findings import price
+def _show(ui: Ui, outcome: Outcome) -> None:
+    from reports.advice.findings import price, rows
 
     changes = {change.name: change for change in outcome.experiment.changes}
+    text = Terminal(ui).text
     ui.section(f"{counted(outcome.seeds, 'seed')}, each with every change in every release")
-    headers = ["change", "release", "lose records", "95 %", "saved", "cost", "p", "no leader", "refused"]
-    rows = [
+    headers = ["change", "release", "lose", "95 %, in %", "saved", "cost", "p"]
+    figures = [
         (
-            one.change,
-            one.release,
-            f"{one.lost} of {one.runs}",
-            f"{percent(one.low)} to {percent(one.high)}",
-            one.saved,
-            one.cost,
-            f"{one.p:.2g}",
-            percent(one.leaderless),
-            percent(one.refused),
+            row.change.short,
+            row.releases,
+            row.found.lost,
+            f"{row.found.low * 100:.3g} to {row.found.high * 100:.3g}",
+            row.found.saved,
+            row.found.cost,
+            f"{row.found.p:.1g}",
         )
-        for one in table
+        for row in rows(outcome, lambda cell: cell.lost)
     ]
-    ui.table(headers, rows, headers[2:])
-    ui.line(
-        "saved, cost: runs that only the present settings lose, or only the changed ones (p: McNemar). no leader: "
-        "share of the time. refused: batches that met a too small ISR, per acknowledged batch."
+    ui.table(headers, figures, headers[2:])
+    text(
+        "lose: seeds on which acknowledged records are lost. saved: those that only the present settings lose; cost: "
+        "those that only the changed ones lose (p: McNemar). Releases in one row agree on every seed."
     )
+    ui.section("What they cost while nothing is lost")
+    headers = ["change", "release", "no leader", "refused"]
+    costs = [
+        (row.change.short, row.releases, percent(row.found.leaderless), percent(row.found.refused))
+        for row in rows(outcome, lambda cell: (cell.leaderless_ms, cell.window_ms, cell.refused, cell.acked))
+    ]
+    ui.table(headers, costs, headers[2:])
+    text("no leader: share of the time. refused: batches that met a too small ISR, per acknowledged batch.")
     ui.section("Prices that the table does not show")
     for name, change in changes.items():
-        if text := price(outcome, change):
-            ui.line(f"{name}: {text}")
+        if costly := price(outcome, change):
+            text(f"{name}: {costly}")
 
 
 def _show_loss(ui: Ui, outcome: Outcome, loss: Loss | None, output: Path | None) -> None:

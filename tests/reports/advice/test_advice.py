@@ -9,8 +9,8 @@ import pytest
 
 from highwater.cli.cluster import ignored
 from reports.advice.answers import Answers, complete
-from reports.advice.experiment import PRESENT, Cell, Change, Outcome, design, waves
-from reports.advice.findings import Loss, advised, findings, price, recommendations, shortest_loss, unsaving
+from reports.advice.experiment import ELR, PRESENT, Cell, Change, Outcome, design, waves
+from reports.advice.findings import Loss, advised, findings, price, recommendations, rows, shortest_loss, unsaving
 from reports.advice.incidents import exposure
 from reports.advice.pool import Pool
 from reports.advice.rates import find as find_rates
@@ -237,6 +237,71 @@ def test_the_command_prints_the_table_and_writes_files(highwater: Callable[..., 
     assert len(found["table"]) == 7 * 3  # One of the changes is a third rack.
 
 
+ASSUMED = "is assumed: new clusters of Kafka 4.1 and later have it on, upgraded ones keep it off"
+
+
+@pytest.mark.parametrize(
+    ("release", "settings", "said"),
+    [
+        ("4.1", {}, f"eligible.leader.replicas.version = 1 {ASSUMED}"),
+        ("4.0", {}, "eligible.leader.replicas.version = 1 is assumed from Kafka 4.1.0 on: new clusters"),
+        (None, {}, f"eligible.leader.replicas.version = 1 {ASSUMED}"),
+        ("3.9", {}, "eligible.leader.replicas.version = 1 is assumed from Kafka 4.1.0 on: new clusters"),
+        ("4.1", {"eligible.leader.replicas.version": 0}, ""),
+        ("3.9", {"eligible.leader.replicas.version": 0}, ""),
+    ],
+)
+def test_what_is_assumed_of_elr_is_said(release: str | None, settings: dict[str, Value], said: str) -> None:
+    experiment = design(RACKS, settings, None if release is None else find(release))
+    assert experiment.elr.startswith(said)
+    assert bool(experiment.elr) == bool(said)
+    other = [change.short for change in experiment.changes if change.short.startswith("elr = ")]
+    assert all(f"the rows '{name}' are the other case" in experiment.elr for name in other if said)
+
+
+def test_the_feature_is_an_option(highwater: Callable[..., Call]) -> None:
+    words = ("advise", "--release", "4.1", "--replicas", 2, "--seeds", 2, "--json")
+    default, on, off = (highwater(*words, *elr).json for elr in ((), ("--elr", "on"), ("--elr", "off")))
+    assert [note for note in default["notes"] if "is assumed" in note] == default["notes"][-1:]
+    assert not [note for note in [*on["notes"], *off["notes"]] if "is assumed" in note]
+    assert default["table"] == on["table"]
+    changed = "eligible.leader.replicas.version = "
+    rows = [{(one["change"], one["mode"]): one["lost"] for one in found["table"]} for found in (on, off)]
+    assert rows[0][f"{changed}0", "elr"] == rows[1][PRESENT, "elr"]
+    assert rows[1][f"{changed}1", "elr"] == rows[0][PRESENT, "elr"]
+    assert off["settings"]["eligible.leader.replicas.version"] == 0
+
+
+def test_an_upgrade_without_the_feature_is_not_advised_for_it() -> None:
+    made = outcome({(PRESENT, "kraft"): [True] * 20, (PRESENT, "elr"): [False] * 20}, {ELR: 0})
+    assert recommendations(made)[0].startswith("Run Kafka 4.1.0 (mode elr): ")
+
+
+def test_releases_that_agree_on_every_seed_are_one_row() -> None:
+    now, flush = [True, False], "log.flush.interval.messages = 1"
+    cells = {(PRESENT, mode): now for mode in ("kraft", "elr", "elr-4.3")}
+    cells |= {(flush, "kraft"): now, (flush, "elr"): [False, True], (flush, "elr-4.3"): now}
+    told = rows(outcome(cells), lambda cell: cell.lost)
+    assert [(row.change.short, row.releases, row.found.mode) for row in told[:3]] == [
+        ("as it is", "3.9 to 4.3", "kraft"),
+        ("flush = 1", "3.9, 4.3", "kraft"),
+        ("flush = 1", "4.1", "elr"),
+    ]
+
+
+@pytest.mark.parametrize("release", ["2.1", "3.9", "4.1"])
+def test_the_tables_fit_80_columns(release: str, highwater: Callable[..., Call]) -> None:
+    called = highwater("advise", "-q", "--release", release, "--together", "rack", "--racks", 2, "--seeds", 2)
+    lines = called.out.splitlines()
+    begin = next(place for place, line in enumerate(lines) if line.startswith("2 seeds, each with every change"))
+    end = lines.index("Prices that the table does not show")
+    assert max(map(len, lines[begin:end])) <= 80
+    assert [line.split()[:3] for line in lines[begin:end] if line.startswith("change ")] == [
+        ["change", "release", "lose"],
+        ["change", "release", "no"],
+    ]
+
+
 def test_what_has_no_effect_is_told(highwater: Callable[..., Call], tmp_path: Path) -> None:
     file, other = tmp_path / "a.properties", tmp_path / "b.properties"
     lines = (
@@ -252,7 +317,8 @@ def test_what_has_no_effect_is_told(highwater: Callable[..., Call], tmp_path: Pa
     assert keys[1].endswith("did you mean unclean.leader.election.enable?")
     assert keys[2].startswith("4: log.flush.interval.ms, which is not used: flushing by time is not simulated")
     assert keys[3] == "9: acks, which is not used: a key of a producer, which a broker does not read"
-    assert notes[4:] == [
+    assert notes[-1].startswith("eligible.leader.replicas.version = 1 is assumed")
+    assert notes[4:-1] == [
         f"files set min.insync.replicas differently (2 in {file}, 1 in {other}); the last one counts",
         "replicas = 2, as you answer, although the files have default.replication.factor = 3",
         "racks = 1, as you answer, although the files have 2 values of broker.rack",
@@ -334,4 +400,5 @@ def test_errors_name_what_the_user_can_change(
 
 def test_more_racks_than_brokers_with_replicas_are_told(highwater: Callable[..., Call]) -> None:
     notes = highwater("advise", "-q", "--replicas", 1, "--racks", 4, "--seeds", 1, "--json").json["notes"]
-    assert notes == ["4 racks need as many brokers, so 3 have no replica at first; faults strike them, too"]
+    assert notes[0] == "4 racks need as many brokers, so 3 have no replica at first; faults strike them, too"
+    assert len(notes) == 2

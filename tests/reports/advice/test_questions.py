@@ -54,6 +54,7 @@ def test_questions_are_asked_until_the_answer_is_valid() -> None:
             ("After how many seconds is a machine back that went down? [60]", ""),
             ("How many planned restarts has a broker a week (0.25: one in four)? [1]", "0"),
             ("May a replica outside the ISR be elected (true or false)? [false]", "true"),
+            ("Is the feature eligible.leader.replicas.version on", "off"),
         ],
     )
     assert code == 0, said
@@ -61,3 +62,5 @@ def test_questions_are_asked_until_the_answer_is_valid() -> None:
     answers = next(line for line in said.splitlines() if line.startswith("Answers: "))
     assert re.search(r"replicas = 2, racks = 1, .*return_s = 60, .*restarts = 0, moves = 0, unclean = true", answers)
     assert "not answered" not in said
+    assert "eligible.leader.replicas.version = 0, " in said
+    assert "is assumed" not in said
