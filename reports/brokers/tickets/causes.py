@@ -93,7 +93,8 @@ CAUSES: Final[dict[str, Cause]] = {
         "It adds a ClearElrRecord for every record that sets min.insync.replicas, of one topic or of the cluster, "
         "whatever the value and the ISR are. So members of the ELR that have every committed record are no longer "
         'eligible. KIP-966 says "if the new min ISR <= current ISR, the ELR will be removed".',
-        "We found no ticket. KAFKA-16540 (PR 17952, 4.0) clears the ELR on purpose: "
+        "We found no ticket for the loss. That nobody can be elected is a documented cost: KAFKA-16540 (PR 17952, 4.0) "
+        "clears the ELR on purpose, even if the value stays as it was, as a committer says in the review of PR 20237: "
         "ReplicationControlManagerTest.testElrsRemovedOnMinIsrUpdate requires it of a lower value.",
     ),
     "offline_replica": Cause(
