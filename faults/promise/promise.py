@@ -23,8 +23,8 @@ Divergence: a mode that searches for the largest common epoch (KIP-279; from 2.8
 replicas never diverge, whatever was lost or elected; older modes promise it under P0. Modes whose brokers support
 idempotent producers promise that these have neither duplicates nor reordered batches.
 
-No mode promises that acks=all succeeds only while the persisted ISR is large enough (``ack-under-min-isr``), because
-the leader decides by the ISR that it knows.
+No mode promises that acks=all succeeds only while the persisted ISR is large enough, because the leader decides by the
+ISR that it knows; under P0 each promises that it does not succeed if the leader knew (``ack-under-min-isr``).
 """
 
 from __future__ import annotations
@@ -152,12 +152,16 @@ class Promise:
         self._shown_us: dict[int, int] | None = None
         self._judged: dict[tuple[object, ...], bool] = {}
         self._unclean = self._lossy_ids = frozenset[int]()
+        """Records of which as many replicas were damaged as excuses a loss: by unclean ends, by ends that lost them."""
         if counts_damage:
             damage = Damage(history, self._membership, self._ends, self._commitments)
             self._unclean, self._lossy_ids = damage.excused(lossy=False), damage.excused(lossy=True)
         self._excused_ids = self._lossy_ids if promised.damaged_by_loss else self._unclean
+        self._excused_losses = self._lossy_ids
         if not counts_damage or premises.elr_was_off:
-            self._excused_ids |= self._excused_by_isr()
+            by_isr = self._excused_by_isr()
+            self._excused_ids |= by_isr
+            self._excused_losses |= by_isr
         self._all_of: tuple[AbstractSet[int] | None, bool] = None, False
         """The last record ids given to `covers`, and whether all are promised: violations may share a set of ids."""
         self._acked_all = frozenset(
@@ -191,13 +195,13 @@ class Promise:
         one of their records; HW regressions, if it covers all that retention did not delete. Early warnings about
         records are judged on all committed records, whether or not the producer received the success.
         """
-        promised = FINDINGS[violation.kind].promised
+        promised = violation.promised or FINDINGS[violation.kind].promised
         if promised == checker.NEVER_DIVERGES and self._promised.never_diverges:
             return True
         if not self._p0 or promised == checker.NOT_PROMISED:
             return False
         if promised == checker.IDEMPOTENT:
-            return self._promised.deduplicates
+            return self._promised.deduplicates and self._excused_losses.isdisjoint(violation.unless_lost)
         if promised == checker.ALL_RECORDS:
             if self._all_of[0] is not violation.ids:
                 self._all_of = violation.ids, self._promises_all(violation.ids)

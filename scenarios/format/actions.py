@@ -53,6 +53,9 @@ _OWN: Final[dict[str, Action]] = {
     ),
     "commit": Action("let the consumer commit its position", _OF),
     "restart-consumer": Action("restart the consumer at its committed offset", _OF),
+    "restart-producer": Action(
+        "restart the producer: an idempotent one begins with another producer id, and forgets what it has not sent", _OF
+    ),
     "seek": Action(
         "let the consumer seek to an offset; with the epoch of the record before it, the position is validated first",
         {"offset": Param("offset", required=True), "epoch": Param("offset"), **_OF},

@@ -113,7 +113,14 @@ FINDINGS: Final = (
     DocumentedBug("lagging_future_log", "keeps-log", ("throttled-move", "throttled-move-killed")),
     DocumentedBug("reported_directory", "excluded", ("leader-in-failed-directory",), ("no-progress",)),
     DocumentedBug("skipped_log", "used", ("skipped-log",), ("stuck-replica",)),
-    DocumentedBug("log_start_checkpoint", "at-once", ("stale-log-start",), ("divergence",)),
+    DocumentedBug("log_start_checkpoint", "at-once", ("stale-log-start",), ("divergence", "deleted-records-back")),
+    DocumentedBug(
+        "unknown_producer",
+        "out-of-order",
+        ("kafka-15591", "kafka-15591-dead-leader", "kafka-15591-min-isr", "kafka-15591-other-producer"),
+        ("sequence-gap",),
+    ),
+    DocumentedBug("snapshot_batches", "five", ("duplicates-across-epochs",), ("duplicate-across-epochs",)),
 )
 """The findings, by repair."""
 

@@ -61,6 +61,8 @@ class EndedRun:
             elections += max(0, further.counts.elections - 1)
         self.vacuous = is_vacuous(run.scenario, batches_acked=acked, faults=injection.effective, elections=elections)
         self.recorder = recorder
+        self.recorders = [recorder, *recorder.further.values()]
+        self.needless_stall = int(run.needless_stall)
         self.findings, self.clients = recorder.history.findings, recorder.history.clients
         self.last_standing = _last_standing(run)
         self.waited, self.hidden_us = run.waited, run.hidden_us

@@ -24,7 +24,7 @@ from scenarios.format.scenario import Continuation, PlannedSend, Scenario, Topic
 from scenarios.single.convergence import Convergence, PartitionConvergence
 from scenarios.single.draws import FIRST_BURST_US, draw, draw_sends
 from scenarios.single.script import VALIDATION_IDS, RulesInForce, Script, Story, StoryError, check_final_logs
-from scenarios.single.standstill import needless_wait
+from scenarios.single.standstill import complete_replica, needless_wait
 from sim.checkers.checker import RunEnd
 from sim.checkers.registry import LIVENESS, Checkers
 from sim.config import Value, integer, resolve
@@ -157,7 +157,7 @@ class Execution:
         self.hidden_us = 0
         self.warmup_elections = 0
         self.inside = True
-        self.stalled = False
+        self.stalled = self.needless_stall = False
         self.traceback = ""
         self.exhausted = False
         self.judged = False
@@ -477,7 +477,9 @@ class Execution:
         if failure is not None and cluster.control.waits_for_operator(state, offline):
             # Without ELR, only the last member of the ISR can be elected.
             counts = not state.isr or self.promised.counts_damage
-            needless = needless_wait(history, {broker: one.log for broker, one in live.items()}) if counts else ""
+            replicas = {broker: one.log for broker, one in live.items()}
+            needless = needless_wait(history, replicas) if counts else ""
+            self.needless_stall = self.needless_stall or complete_replica(history, replicas) > 0
             failure = Violation(failure.kind, now_us, needless) if needless else None
             self.stalled = self.stalled or failure is None
         if failure is not None:

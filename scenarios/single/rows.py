@@ -20,7 +20,7 @@ from scenarios.format.grid import sql_type
 if TYPE_CHECKING:
     from scenarios.single.ended_run import EndedRun
 
-ROWS_VERSION: Final = 10
+ROWS_VERSION: Final = 11
 """Of rows and of stores; see `Column.since`. Version 3 added grids of settings; version 5 added manifests and the
 verdict `exhausted`, which was `error` before.
 """
@@ -293,6 +293,26 @@ def _columns() -> tuple[Column, ...]:
             "int",
             "those of `records_lost` that a last replica standing lacked when it was elected",
             since=4,
+        ),
+        Column(
+            "batches_failed",
+            "int",
+            "batches for which the application got an exception: delivery.timeout.ms or a fatal error",
+            lambda run: sum([recorder.counts.batches_failed for recorder in run.recorders]),
+            since=11,
+        ),
+        Column(
+            "controller_crashes",
+            "int",
+            "exceptions by which an active controller resigned (KRaft)",
+            lambda run: sum([recorder.counts.controller_crashes for recorder in run.recorders]),
+            since=11,
+        ),
+        Column(
+            "needless_stall",
+            "int",
+            "1: at the end a partition waits for an operator though a live replica has all committed records; else 0",
+            since=11,
         ),
         # Availability: `sim.history.availability`.
         Column(

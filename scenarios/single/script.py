@@ -188,6 +188,8 @@ class Script:
             cluster.control.decide(params.get("broker", cluster.control.state.leader), tuple(params["isr"]))
         elif action in CONSUMER:
             self._consume(action, params)
+        elif action == "restart-producer":
+            self._partition(params).producer.restart()
         elif action == "delete-records":
             name = self._partition(params).name
             leader = cluster.leader_of(name)

@@ -151,6 +151,8 @@ BUGS: Final[dict[str, Bug]] = {
         _finding("leader-in-failed-directory", "directories"),
         _finding("isr-with-failed-directory", "directories"),
         _finding("stale-log-start", "operations"),
+        _finding("kafka-15591", "topics", mode="kraft"),
+        _finding("duplicates-across-epochs", "messages", mode="kraft"),
         _finding("reassignment-back", "reassignments", lossy_ends=0),
         _finding("reassignment-again", "reassignments"),
         _finding("reassignment-shrinks-isr", "reassignments"),

@@ -235,10 +235,12 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
         ),
         KnownFinding(
             "stale-log-start",
-            ("divergence",),
+            ("divergence", "deleted-records-back"),
             ("log_start_checkpoint", "at-once"),
             ((frozenset({"record-deletion", "retention"}), 1), (_DEPARTURES, 1)),
         ),
+        KnownFinding("kafka-15591", ("sequence-gap",), ("unknown_producer", "out-of-order"), ()),
+        KnownFinding("duplicates-across-epochs", ("duplicate-across-epochs",), ("snapshot_batches", "five"), ()),
     )
 }
 """Name -> finding. The first that matches counts, so those with more repairs to check come first."""

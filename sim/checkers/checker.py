@@ -21,7 +21,9 @@ READABLE: Final = "readable"
 RECORDS_OR_NONE: Final = "records-or-none"
 """As `ANY_RECORD`, and covered if it has none."""
 IDEMPOTENT: Final = "idempotent"
-"""Covered if brokers keep the state of idempotent producers."""
+"""Covered if brokers keep the state of idempotent producers, unless a record of `Violation.unless_lost` was lost by an
+end that the promise excuses.
+"""
 NEVER_DIVERGES: Final = "never-diverges"
 """Covered unconditionally if the mode promises `Promised.never_diverges` (followers look for the largest common epoch);
 otherwise as `ALWAYS`.
@@ -37,6 +39,9 @@ PROMISED: Final = (
     *(IDEMPOTENT, NEVER_DIVERGES, ALWAYS, NOT_PROMISED),
 )
 """All of them."""
+
+
+NO_IDS: Final = frozenset[int]()
 
 
 class Finding:
@@ -108,9 +113,21 @@ class Checker(Listener):
     def dispose(self) -> None:
         """See `sim.hosts.cluster.Cluster.dispose`."""
 
-    def _violates(self, kind: str, at_us: int, detail: str, ids: Iterable[int] = ()) -> None:
-        """Report a violation of a kind of `FINDINGS`, about these records."""
-        self._findings.violations.append(Violation(self._known(kind), at_us, detail, frozenset(ids)))
+    def _violates(
+        self,
+        kind: str,
+        at_us: int,
+        detail: str,
+        ids: Iterable[int] = (),
+        *,
+        unless_lost: frozenset[int] = NO_IDS,
+        promised: str = "",
+    ) -> None:
+        """Report a violation of a kind of `FINDINGS`, about these records; see `Violation`."""
+        violation = Violation(
+            self._known(kind), at_us, detail, frozenset(ids), unless_lost=unless_lost, promised=promised
+        )
+        self._findings.violations.append(violation)
 
     def _warns(self, kind: str, at_us: int, detail: str, ids: Iterable[int] = (), weak: tuple[int, ...] = ()) -> None:
         """Report an early warning of a kind of `FINDINGS`; `weak` are the brokers that it is about."""

@@ -15,6 +15,8 @@ from sim.checkers.committed_loss import CommittedLoss
 from sim.checkers.completeness import Completeness
 from sim.checkers.consistent_reads import ConsistentReads
 from sim.checkers.consumer_skip import ConsumerSkip
+from sim.checkers.controller_crashes import ControllerCrashes
+from sim.checkers.deleted_records import DeletedRecords
 from sim.checkers.divergence import Divergence
 from sim.checkers.epoch_cache import EpochCache
 from sim.checkers.epoch_leaders import EpochLeaders
@@ -28,6 +30,7 @@ from sim.checkers.log_matching import LogMatching
 from sim.checkers.maximal_isr import MaximalIsr
 from sim.checkers.metadata_matching import MetadataMatching
 from sim.checkers.recovery_quorum import RecoveryQuorum
+from sim.checkers.sequence_gap import SequenceGap
 from sim.history.recorder import Recorder
 from sim.protocol.probes import CHECKS
 
@@ -35,10 +38,13 @@ CHECKERS: Final[list[type[Checker]]] = [
     CommittedLoss,
     ExposedLoss,
     Idempotence,
+    SequenceGap,
     ConsumerSkip,
+    DeletedRecords,
     Divergence,
     HwRegression,
     AckUnderMinIsr,
+    ControllerCrashes,
     EpochLeaders,
     LogMatching,
     Completeness,

@@ -16,6 +16,8 @@ class Violation:
         ids: the records concerned (empty if the kind is not about records).
         inside: whether the mode's promise covers it; set later.
         weak: brokers that an early warning is about: those that lack records or that the leader does not wait for.
+        unless_lost: the promise does not cover it if one of these records was lost by an end that the promise excuses.
+        promised: when a mode's promise covers it, if that is another word than for its kind.
         partition: the partition, if that is not the first; set when the run is judged, and named in `detail`.
     """
 
@@ -25,6 +27,8 @@ class Violation:
     ids: AbstractSet[int] = frozenset()
     inside: bool = True
     weak: tuple[int, ...] = ()
+    unless_lost: AbstractSet[int] = frozenset()
+    promised: str = ""
     partition: str = ""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from sim.history import steps
-from sim.history.steps import Elected, End, Listener, Settled, Truncate
+from sim.history.steps import BatchFailed, ControllerCrashed, Elected, End, Listener, Settled, Truncate
 from sim.protocol.kraft.metadata import PartitionRegistration
 from sim.protocol.messages import LeaderAndIsr
 
@@ -94,6 +94,8 @@ class Counts(Listener):
         elections: leaders elected by the control plane.
         truncations: truncations that removed records.
         lossy_ends: incarnations that lost records at their end or while their machine was down.
+        batches_failed: batches that a producer gave up.
+        controller_crashes: exceptions by which an active controller resigned.
         rounds: completed truncations that took one, two, or more OffsetsForLeaderEpoch responses.
     """
 
@@ -102,6 +104,8 @@ class Counts(Listener):
         self.truncations = 0
         self.rounds = [0, 0, 0]
         self.lossy_ends = 0
+        self.batches_failed = 0
+        self.controller_crashes = 0
         self._was_lossy: dict[int, bool] = {}
         """Broker -> whether its last end lost records."""
 
@@ -110,6 +114,12 @@ class Counts(Listener):
 
     def on_truncate(self, step: Truncate) -> None:
         self.truncations += bool(step.removed)
+
+    def on_batch_failed(self, step: BatchFailed) -> None:  # noqa: ARG002
+        self.batches_failed += 1
+
+    def on_controller_crashed(self, step: ControllerCrashed) -> None:  # noqa: ARG002
+        self.controller_crashes += 1
 
     def on_settled(self, step: Settled) -> None:
         if step.rounds:

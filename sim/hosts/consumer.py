@@ -390,7 +390,8 @@ class Consumer(Client):
         strategy = "earliest" if timestamp == EARLIEST else "latest"
         # Without a last epoch, so that the position is not validated (OffsetFetcher.resetOffsetIfNeeded).
         if self.cursor.reset_to(strategy, FetchPosition(offset, NO_EPOCH, self.leader, self.leader_epoch)):
-            self.recorder.record(steps.Position(steps.RESET, self.node, offset))
+            policy = self.settings.offset_reset
+            self.recorder.record(steps.Position(steps.RESET, self.node, offset, policy=policy))
         self.fetch()
 
     # Connections.

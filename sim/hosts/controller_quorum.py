@@ -21,6 +21,7 @@ from sim.hosts.peers import QuorumSessions
 from sim.hosts.settings import quorum_settings
 from sim.kernel.message import Message
 from sim.kernel.scheduler import ALWAYS, Event, IdleCall
+from sim.protocol import probes
 from sim.protocol.kraft.metadata import (
     MIN_ISR,
     BrokerRegistration,
@@ -132,13 +133,15 @@ class ControllerQuorum(QuorumSessions):
         if epoch == self.epoch:
             try:
                 task(self.active)
-            except NotAssignedError:
-                self.event_failed()
+            except NotAssignedError as exception:
+                self.event_failed(exception)
             else:
                 self._every(interval_us, task)
 
-    def event_failed(self) -> None:
-        """Resign after an unexpected error in an event. Kafka: QuorumController#handleEventException."""
+    def event_failed(self, exception: NotAssignedError) -> None:
+        """Resign after an unexpected exception in an event. Kafka: QuorumController#handleEventException."""
+        self.reached(probes.CONTROLLER_CRASHED)
+        self._recorder.of(exception.name).record(steps.ControllerCrashed(str(exception)))
         self._fail_over(self._settings.election_us)
 
     def fail_over(self) -> bool:
@@ -309,8 +312,8 @@ class ControllerQuorum(QuorumSessions):
                 broker, request.incarnation, request.previous_broker_epoch, request.directories
             )
             error, broker_epoch = registered.error, registered.broker_epoch
-        except NotAssignedError:
-            self.event_failed()
+        except NotAssignedError as exception:
+            self.event_failed(exception)
         if not error and again:
             self.sessions.note_reregistration(broker)
         elif not error:
@@ -348,9 +351,9 @@ class ControllerQuorum(QuorumSessions):
                 offline_directories=offline,
                 cordoned=heartbeat.cordoned,
             )
-        except NotAssignedError:
+        except NotAssignedError as exception:
             self._answer_heartbeat(BrokerHeartbeatResponse(heartbeat, UNKNOWN_SERVER_ERROR))
-            self.event_failed()
+            self.event_failed(exception)
             return
         self._answer_heartbeat(
             BrokerHeartbeatResponse(
@@ -467,8 +470,8 @@ class ControllerQuorum(QuorumSessions):
         """
         try:
             self.active.assign_directory(request.name, request.broker, request.broker_epoch, request.directory)
-        except NotAssignedError:
-            self.event_failed()
+        except NotAssignedError as exception:
+            self.event_failed(exception)
 
     # Unclean recovery.
 
@@ -545,9 +548,9 @@ class ControllerQuorum(QuorumSessions):
         before, self._forced = self._forced, self._forced or kind in FORCED
         try:
             error = self.active.elect(name or self._topic, kind, desired)
-        except NotAssignedError:
+        except NotAssignedError as exception:
             error = UNKNOWN_SERVER_ERROR
-            self.event_failed()
+            self.event_failed(exception)
         if error:
             self._forced = before
         return not error

@@ -278,7 +278,9 @@ class HostedReplica(PartitionHost):
             if self.own_min_isr is not None and request.acks < 0:
                 self._note_own_min_isr()
             if request.acks < 0 and not error:
-                self.recorder.record(steps.Acknowledges(broker.node, reply, self.partition.min_insync_replicas))
+                state = self.partition.state
+                isr = None if state.pending else state.isr
+                self.recorder.record(steps.Acknowledges(broker.node, reply, self.partition.min_insync_replicas, isr))
             broker.reply(request.client, reply)
 
     def _note_own_min_isr(self) -> None:

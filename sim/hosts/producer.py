@@ -6,9 +6,11 @@ decides what is sent and retried.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count
 
 from sim.history import steps
+from sim.history.recorder import Recorder
 from sim.hosts.client import Client, ClientSetup
 from sim.kernel.build import COMPILED
 from sim.kernel.scheduler import Event, Gate
@@ -82,6 +84,7 @@ class Producer(Client):
             sequences,
             keeps_order=self.settings.max_in_flight == 1,
             delivery_timeout_us=self.settings.delivery_timeout_us,
+            failed=partial(_record_failed, self.recorder),
         )
 
     def _record_producer_id(self, producer_id: int, producer_epoch: int) -> None:
@@ -178,13 +181,17 @@ class Producer(Client):
                 count += 1
         return count < most
 
+    def restart(self) -> None:
+        """Replace the process by a new one, with another producer id; what was queued or in flight is forgotten."""
+        self._replace_sender()
+
     def _replace_sender(self) -> None:
         """Replace a fatally fenced producer, as the application would."""
         self._sender = self._new_sender()
         self._requests.clear()
         sequences = self._sender.sequences
-        assert sequences is not None
-        self._record_producer_id(sequences.producer_id, sequences.producer_epoch)
+        if sequences is not None:
+            self._record_producer_id(sequences.producer_id, sequences.producer_epoch)
 
     def _set_timer(self) -> None:
         """Set the timer for the earliest request timeout or batch expiry; one timer serves all."""
@@ -264,6 +271,10 @@ class Producer(Client):
             self._requests = [entry for entry in self._requests if entry[1].leader != broker]
             self._sender.connection_lost(lost, self.kernel.now_us)
             self.retry_later(always=True)
+
+
+def _record_failed(recorder: Recorder, send: ProducerBatch) -> None:
+    recorder.record(steps.BatchFailed(send.first_id, send.count, send.sequence, send.error))
 
 
 if not COMPILED:

@@ -164,7 +164,12 @@ class Decisions:
         self.takes_back_newest_first = self._on(rules.lost_requests == "newest-first")
         self.validates_position = self._on(rules.consumer_validation == "yes")
         self.dedups = self._on(rules.producer_dedup == "yes")
-        self.takes_unknown_producer = self._on(rules.unknown_producer == "taken")
+        self.takes_unknown_producer = self._on(rules.unknown_producer != "refused")
+        self.empty_log_takes_unknown = self._on(
+            rules.unknown_producer == "refused" or rules.unknown_producer == "taken"
+        )
+        self.takes_any_first_sequence = self._on(rules.unknown_producer != "out-of-order")
+        self.snapshots_have_last = self._on(rules.snapshot_batches == "last")
         self.snapshots_reloads = self._on(rules.producer_snapshots != "rolled")
         self.keeps_all_snapshots = self._on(rules.producer_snapshots != "of-segments")
         self.bumps_producer_epoch = self._on(rules.producer_recovery != "new-producer-id")

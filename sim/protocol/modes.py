@@ -166,6 +166,7 @@ _HW: Final = Rules(
     consumer_validation="no",
     producer_dedup="no",
     unknown_producer="refused",
+    snapshot_batches="last",
     producer_snapshots="rolled",
     producer_recovery="new-producer-id",
     control_plane="zookeeper",
@@ -259,6 +260,8 @@ _REPAIRED: Final = _KIP320.override(
         "skipped_epoch": "forgets-leo",
         "log_start_checkpoint": "at-once",
         "deleted_replica": "keeps-epoch",
+        "unknown_producer": "out-of-order",
+        "snapshot_batches": "five",
     }
 )
 
@@ -332,6 +335,8 @@ _ELR_REPAIRED: Final = _ELR_4_3.override(
         "newer_fetch": "refused",
         "skipped_epoch": "forgets-leo",
         "log_start_checkpoint": "at-once",
+        "unknown_producer": "out-of-order",
+        "snapshot_batches": "five",
     }
 )
 _ELR_RECOVERY: Final = _ELR.override(
@@ -472,6 +477,8 @@ MODES: Final[dict[str, Mode]] = {
                     "skipped_log": "used",
                     "skipped_epoch": "forgets-leo",
                     "log_start_checkpoint": "at-once",
+                    "unknown_producer": "out-of-order",
+                    "snapshot_batches": "five",
                 }
             ),
             _KEEPS_ALL_SHOWN,

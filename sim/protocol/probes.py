@@ -217,6 +217,7 @@ RECOVERY_DROPPED: Final = _kraft("recovery-dropped", "an unclean recovery ends w
 RECOVERY_REPLY_STALE: Final = _kraft("recovery-reply-stale", "a response about a log end is outdated")
 DIRECTORY_OFFLINE: Final = _kraft("directory-offline", "a heartbeat reports a failed log directory")
 OFFLINE_ASSIGNED: Final = _kraft("offline-assigned", "a replica is assigned to a log directory that has failed")
+CONTROLLER_CRASHED: Final = _kraft("controller-crashed", "an event throws an exception, and the controller resigns")
 
 _session = partial(_probe, "session")
 SESSION_EXPIRES_ALIVE: Final = _session("expires-alive", "a session ends while its broker runs")
@@ -350,10 +351,13 @@ _CHECKED: Final[Mapping[str, str]] = {
     "committed-loss": "a batch was acknowledged",
     "exposed-loss": "a consumer was shown a record",
     "duplicate": "the final log has a batch of an idempotent producer",
+    "sequence-gap": "an idempotent producer gave up a batch of an epoch of which the final log has others",
     "consumer-skip": "a consumer passed offsets",
+    "deleted-records-back": "a broker led after all ISR members had a log start above 0",
     "divergence": "two replicas of one leader epoch had records below both HWs",
     "hw-regression": "a consumer that knew an end offset was told another",
     "ack-under-min-isr": "a leader answered success for acks=all",
+    "controller-crashes": "the active controller threw an exception (KRaft)",
     "two-leaders-one-epoch": "a broker began to lead",
     "log-mismatch": "a batch was copied to another log",
     "leader-incomplete": "a broker led or could be elected when a record was committed",

@@ -536,13 +536,14 @@ class Rules:
         ),
     ]
     unknown_producer: Annotated[
-        Literal["refused", "taken"],
+        Literal["refused", "taken", "refused-by-empty-log", "out-of-order"],
         RuleSpec(
             "How a leader treats an idempotent producer without a batch in its log: it refuses sequences above 0 with "
             "UNKNOWN_PRODUCER_ID, and forgets a producer whose last batch is below the log start; or it accepts any "
-            "sequence, and forgets no producer.",
+            "sequence, and forgets no producer. A log that never held a record, or every log, may refuse "
+            "sequences above 0 with OUT_OF_ORDER_SEQUENCE_NUMBER.",
             "ProducerAppendInfo.checkSequence, ProducerStateManager.isProducerRetained to 2.3; KAFKA-7190 (2.4), "
-            "KAFKA-8710 (2.5), KIP-360",
+            "KAFKA-8710 (2.5), KIP-360; KAFKA-15591 (PR 23234, 4.5)",
             DEDUPLICATES,
         ),
     ]
@@ -554,6 +555,15 @@ class Rules:
             "truncation to a snapshot only the last batch of each producer is known.",
             "Log.loadProducerState to 1.1; Log.rebuildProducerState (2.0); ProducerStateManager.removeStraySnapshots, "
             "KAFKA-9393 (2.8)",
+            DEDUPLICATES,
+        ),
+    ]
+    snapshot_batches: Annotated[
+        Literal["last", "five"],
+        RuleSpec(
+            "Which batches of each producer a snapshot has: the last one, so that after a load retries of earlier ones "
+            "are refused with OUT_OF_ORDER_SEQUENCE_NUMBER; or the five that a leader remembers.",
+            "KIP-98, ProducerStateManager.writeSnapshot",
             DEDUPLICATES,
         ),
     ]

@@ -4,9 +4,10 @@ It shares no code with the incremental checkers and the history. Each broker's l
 steps, with HWs, completed truncations, ISR and leadership; every claim is compared with everything, again after each
 step that might matter. Where both checkers agree, a verdict does not hang on the bookkeeping of either.
 
-Verifies: ``committed-loss``, ``exposed-loss``, ``divergence``, ``hw-regression``, ``consumer-skip``, ``duplicate``,
-``reordered``, ``ack-under-min-isr``, ``stuck-replica``, ``no-progress``, and that the trace itself is consistent: LEOs,
-numbers of removed batches and lost records fit the rebuilt logs.
+Verifies: ``committed-loss``, ``exposed-loss``, ``divergence``, ``hw-regression``, ``consumer-skip``, ``reset-skip``,
+``deleted-records-back``, ``duplicate``, ``reordered``, ``duplicate-across-epochs``, ``sequence-gap``,
+``ack-under-min-isr``, ``controller-crashes``, ``stuck-replica``, ``no-progress``, and that the trace itself is
+consistent: LEOs, numbers of removed batches and lost records fit the rebuilt logs.
 
 Does not verify: early warnings; whether a violation is inside the promise; what was lost in which crash; stories.
 Taken as they are: the HWs that steps report, and that an exposure received in the microsecond in which a request was
@@ -156,6 +157,13 @@ class _Judge:
         self._reads: list[Shown] = []
         self._exposed: list[tuple[int, int, int]] = []
         self._deleted: set[int] = set()
+        self._sought: dict[int, set[int]] = {}
+        self._out: dict[int, int] = {}
+        self._left: dict[tuple[int, str], set[int]] = {}
+        self._failed: list[Shown] = []
+        self._committed: set[tuple[int, int]] = set()
+        self._lowest_start = 0
+        self._crash = ""
         self._now_us = 0
         self._handlers: dict[str, Callable[[Shown], None]] = {
             "append": self._append,
@@ -174,8 +182,15 @@ class _Judge:
             "read": self._read,
             "rewind": self._went_back,
             "restart-consumer": self._went_back,
-            **dict.fromkeys(("reset", "seek", "truncation-detected", "out-of-range"), self._told),
+            "out-of-range": self._out_of_range,
+            "reset": self._reset,
+            "seek": self._seek,
+            "truncation-detected": self._told,
             "end-offset": self._end_offset,
+            "batch-failed": self._failed.append,
+            "controller-crashed": self._crashed,
+            **dict.fromkeys(("cut", "heal", "slow", "lossy", "pause", "resume", "disk-stalled"), self._disturbed),
+            **dict.fromkeys(("disk-works", "metadata-slowed", "metadata-sped-up"), self._disturbed),
         }
 
     def take(self, step: Shown) -> None:
@@ -218,12 +233,14 @@ class _Judge:
             self._deleted.update(record for held in copy.at[copy.start : step["offset"]] for record, _ in held)
         copy.start = step["offset"]
         copy.leo = max(copy.leo, copy.start)
+        self._note_starts()
         self._compare_all()
 
     def _ended(self, step: Shown) -> None:
         copy = self._copies[step["broker"]]
         copy.stop()
         copy.lose(step["offset"])
+        self._crash = ""
 
     def _recovered(self, step: Shown) -> None:
         copy = self._copies[step["broker"]]
@@ -235,15 +252,27 @@ class _Judge:
         copy.hw = step["hw"]
         self._expect(step, "LEO", copy.leo, step["offset"])
 
+    def _note_starts(self) -> None:
+        if self._isr:
+            self._lowest_start = max(
+                self._lowest_start, min(self._copies[one].start if one in self._copies else 0 for one in self._isr)
+            )
+
     # Replication.
 
     def _hw(self, step: Shown) -> None:
-        self._copies[step["broker"]].hw = step["offset"]
+        copy = self._copies[step["broker"]]
+        copy.hw = step["offset"]
+        if copy.leads is not None:
+            for base, last, epoch, first in copy.batches:
+                if last < copy.hw and (base, epoch, first) in self._senders:
+                    self._committed.add((self._senders[base, epoch, first][0], first))
         self._compare_all()
 
     def _lead(self, step: Shown) -> None:
         copy = self._copies[step["broker"]]
         copy.leads = copy.completed = step["leader_epoch"]
+        self._deleted_records(copy)
         self._epoch = max(self._epoch, step["leader_epoch"])
         self._compare_all()
 
@@ -264,6 +293,7 @@ class _Judge:
     def on_isr(self, step: Shown) -> None:
         """See `Shown`."""
         self._isr = tuple(step["isr"])
+        self._note_starts()
         self._epoch = max(self._epoch, step["leader_epoch"])
 
     # Divergence.
@@ -297,12 +327,52 @@ class _Judge:
         self._exposed.append((step["t"], step["leader_epoch"], step["last"] + 1))
 
     def _went_back(self, step: Shown) -> None:
-        passed = self._passed.get(step["consumer"], set())
-        self._passed[step["consumer"]] = {offset for offset in passed if offset < step["offset"]}
+        if step["consumer"] in self._out:
+            self._told(step)
+        self._reads_again(step)
+
+    def _reads_again(self, step: Shown) -> None:
+        """What a consumer has passed, or left behind, at or above its new position, it reads from now on."""
+        consumer = step["consumer"]
+        left = [offsets for (one, _), offsets in self._left.items() if one == consumer]
+        for offsets in [self._passed.get(consumer, set()), self._sought.get(consumer, set()), *left]:
+            offsets.intersection_update(range(step["offset"]))
 
     def _told(self, step: Shown) -> None:
-        self._passed.pop(step["consumer"], None)
-        self._since.pop(step["consumer"], None)
+        self._notified(step)
+
+    def _notified(self, step: Shown) -> set[int]:
+        """What a consumer had passed until now."""
+        consumer = step["consumer"]
+        self._out.pop(consumer, None)
+        self._since.pop(consumer, None)
+        return self._passed.pop(consumer, set()) | self._sought.pop(consumer, set())
+
+    def _out_of_range(self, step: Shown) -> None:
+        self._out[step["consumer"]] = step["offset"]
+
+    def _reset(self, step: Shown) -> None:
+        out_at = self._out.get(step["consumer"])
+        reached = self._notified(step)
+        self._reads_again(step)
+        begin = max(reached, default=step["offset"] - 1) + 1 if out_at is None else out_at
+        behind = {offset for offset in reached | {*range(begin, step["offset"])} if offset < step["offset"]}
+        self._left.setdefault((step["consumer"], step["policy"]), set()).update(behind)
+
+    def _seek(self, step: Shown) -> None:
+        is_out = step["consumer"] in self._out
+        reached = self._notified(step)
+        self._reads_again(step)
+        if not is_out:
+            self._sought[step["consumer"]] = {offset for offset in reached if offset < step["offset"]}
+
+    def _crashed(self, step: Shown) -> None:
+        if step["cause"] == self._crash:
+            self._find("controller-crashes", self._crash)
+        self._crash = step["cause"]
+
+    def _disturbed(self, _: Shown) -> None:
+        self._crash = ""
 
     def _end_offset(self, step: Shown) -> None:
         end, epoch = step["offset"], step["leader_epoch"]
@@ -323,6 +393,9 @@ class _Judge:
             self._exposed_loss(leader)
             self._idempotence(leader)
             self._consumer_skip(leader)
+            self._reset_skip(leader)
+            self._sequence_gap(leader)
+            self._deleted_records(leader)
 
     def _leader(self) -> _Copy | None:
         """The broker that was elected, runs, and leads in the current leader epoch."""
@@ -352,6 +425,8 @@ class _Judge:
         Judged as far as it has read of the final log.
         """
         for consumer, passed in self._passed.items():
+            if consumer in self._out:
+                continue
             shown = {
                 read["record"] + offset - read["offset"]
                 for read in self._reads
@@ -368,6 +443,43 @@ class _Judge:
                 if offset in passed and unseen:
                     self._find("consumer-skip", f"consumer {consumer} was not shown record {unseen[0]} at {offset}")
 
+    def _reset_skip(self, leader: _Copy) -> None:
+        """Below the HW, a consumer was shown what a reset left behind, at some time."""
+        for (consumer, policy), left in self._left.items():
+            shown = {
+                read["record"] + offset - read["offset"]
+                for read in self._reads
+                if read["consumer"] == consumer
+                for offset in range(read["offset"], read["last"] + 1)
+            }
+            for offset in range(leader.start, min(leader.hw, len(leader.at))):
+                unseen = [record for record, _ in leader.at[offset] if record not in shown | self._deleted]
+                if offset in left and unseen:
+                    kind = "consumer-skip" if policy == "earliest" else "reset-skip"
+                    self._find(kind, f"consumer {consumer} was reset past record {unseen[0]} at {offset}")
+
+    def _sequence_gap(self, leader: _Copy) -> None:
+        """Nothing of a producer's epoch stands behind a batch that was given up and is missing."""
+        senders = [(self._senders.get((base, epoch, first)), last - base + 1, first)
+                   for base, last, epoch, first in leader.batches]  # fmt: skip
+        present = {first for _, _, first in senders}
+        for failed in self._failed:
+            if "sequence" not in failed or failed["record"] in present:
+                continue
+            by, sequence = (failed["producer_id"], failed["producer_epoch"]), failed["sequence"]
+            own = [(sender[2], count) for sender, count, _ in senders if sender and sender[:2] == by]
+            taken = any(begin <= sequence < begin + count for begin, count in own)
+            lacks = any(producer == by[0] and first not in present for producer, first in self._committed)
+            if max(own, default=(-1, 0))[0] > sequence and not taken and not lacks:
+                self._find("sequence-gap", f"record {failed['record']} is missing before others of producer {by}")
+
+    def _deleted_records(self, leader: _Copy) -> None:
+        """No deleted record stands below a log start that all ISR members had."""
+        if leader.start < self._lowest_start:
+            back = [record for stands in leader.at[leader.start : self._lowest_start] for record, _ in stands]
+            if not self._deleted.isdisjoint(back):
+                self._find("deleted-records-back", f"the log begins at {leader.start} again")
+
     def _idempotence(self, leader: _Copy) -> None:
         """Each record once and in order, as far as one producer in one epoch wrote them."""
         written: dict[tuple[int, int], list[tuple[int, int]]] = {}
@@ -376,6 +488,11 @@ class _Judge:
                 *sender, sequence = self._senders[base, epoch, first]
                 records = written.setdefault((sender[0], sender[1]), [])
                 records += [(sequence + place, first + place) for place in range(last - base + 1)]
+        by_producer: dict[int, list[set[int]]] = {}
+        for (producer, _), records in written.items():
+            by_producer.setdefault(producer, []).append({record for _, record in records})
+        if any(len(set().union(*epochs)) < sum(map(len, epochs)) for epochs in by_producer.values()):
+            self._find("duplicate-across-epochs", "a producer wrote records in two of its epochs")
         for by, records in written.items():
             once = list(dict.fromkeys(records))
             if len({record for _, record in records}) < len(records):

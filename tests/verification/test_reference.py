@@ -192,7 +192,7 @@ def test_duplicates_and_disorder_of_an_idempotent_producer_are_found() -> None:
 
 def test_a_record_that_was_passed_unseen_and_untold_is_a_skip() -> None:
     def told(kind: str, offset: int = 1) -> Shown:
-        return step(kind, consumer=1002, offset=offset)
+        return step(kind, consumer=1002, offset=offset, policy="latest")
 
     gone = [append(1, 1, 11), append(2, 1, 11), hw(1, 2), hw(2, 2), shown(11, 1)]
     other = [step("truncate", broker=broker, offset=1, removed=1) for broker in (1, 2)]
@@ -202,7 +202,9 @@ def test_a_record_that_was_passed_unseen_and_untold_is_a_skip() -> None:
     begin = [*BEGIN, shown(10, 0)]
     assert judged(*begin, *gone, *other, *end[:-1], {**end[-1], "consumer": 1003}) == {"exposed-loss"}
     assert judged(*begin, *gone, *other, *end) == {"consumer-skip", "exposed-loss"}
-    for report in ("reset", "seek", "truncation-detected", "out-of-range"):
+    assert judged(*begin, *gone, *other, told("out-of-range", 2), *end[:-1]) == {"exposed-loss", "stuck-replica"}
+    assert judged(*begin, *gone, *other, told("reset", 2), *end) == {"reset-skip", "exposed-loss"}
+    for report in ("reset", "seek", "truncation-detected"):
         assert judged(*begin, *gone, *other, told(report), *end) == {"exposed-loss"}
         assert judged(*begin, told(report), *gone, *other, *end) == {"consumer-skip", "exposed-loss"}
     for back in ("rewind", "restart-consumer"):

@@ -189,6 +189,23 @@ CAUSES: Final[dict[str, Cause]] = {
         "epoch rises by more than one truncates again. The public TLA+ specification of KIP-966 keeps the LEOs of ISR "
         "members there, too, in a line marked CHECK.",
     ),
+    "unknown_producer": Cause(
+        ("ProducerAppendInfo#checkSequence",),
+        "A leader accepts any first sequence of a producer of which its log has no batch (since KIP-360). If the first "
+        "of two batches in flight is refused or lost, it appends the second one. Each retry of the first is then "
+        "OUT_OF_ORDER_SEQUENCE_NUMBER, and TransactionManager#canRetry repeats it until delivery.timeout.ms.",
+        "KAFKA-15591, KAFKA-14312, KAFKA-18202 and KAFKA-19880 report it for new topics. PR 23234 (4.5) refuses a "
+        "first sequence above 0 in a log that never held a record. A log that holds records of other producers still "
+        "accepts it.",
+    ),
+    "snapshot_batches": Cause(
+        ("ProducerStateManager#writeSnapshot", "TransactionManager#canRetry"),
+        "A leader remembers the last five batches of each producer, but a snapshot has only the last one. After a "
+        "restart that lost nothing, the leader does not recognise a retry of an earlier batch and answers "
+        "OUT_OF_ORDER_SEQUENCE_NUMBER. The producer takes that for a gap, raises its epoch (KIP-360) and sends all its "
+        "batches in flight again, although they are in the log.",
+        "We found no ticket of Kafka. librdkafka#4953 reports the symptom.",
+    ),
     "log_start_checkpoint": Cause(
         ("UnifiedLog#maybeIncrementLogStartOffset", "LeaderEpochFileCache#endOffsetFor"),
         "DeleteRecords removes entries below the new log start from the epoch cache and its file at once, but the log "

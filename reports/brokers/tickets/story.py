@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -122,14 +121,11 @@ def in_properties(value: Value) -> str:
 
 
 def read_tried() -> dict[str, dict[str, Any]]:
-    """Scenario -> ``file``, its `file_hash`, and its recorded ``releases``: release -> ``[agreed, runs, day]``."""
+    """Scenario -> ``file``, its `Scenario.scenario_hash`, and its recorded ``releases``: release -> ``[agreed, runs,
+    day]``.
+    """
     found: dict[str, dict[str, Any]] = json.loads(CONFIRMED.read_text(encoding="utf-8"))["scenarios"]
     return found
-
-
-def file_hash(text: str) -> str:
-    """Hash of a scenario file: runs of another file of the same name are not runs of this one."""
-    return sha256(text.encode("utf-8")).hexdigest()[:12]
 
 
 def tell(word: str) -> Story:
@@ -141,7 +137,7 @@ def tell(word: str) -> Story:
     scenario = catalogue.load(word)
     if scenario.drawn or not scenario.script:
         raise InputError(f"{scenario.name} has no script: a ticket needs a story (see 'highwater shrink')")
-    recorded = _recorded(scenario.name, file_hash(catalogue.text(word)))
+    recorded = _recorded(scenario.name, scenario.scenario_hash())
     tried = [_tried(scenario, release, *recorded[release]) for release in sorted(recorded, key=_place)]
     failing = [one for one in tried if one.fails and one.agreed]
     if not failing:
@@ -155,21 +151,21 @@ def tell(word: str) -> Story:
     return Story(scenario, newest.mode, newest.release, result, lines, expected, tried)
 
 
-def _recorded(name: str, file: str) -> dict[str, list[Any]]:
-    """The recorded runs of the file with this hash.
+def _recorded(name: str, scenario_hash: str) -> dict[str, list[Any]]:
+    """The recorded runs of the scenario with this hash.
 
     Raises:
         InputError: there is none.
     """
     known = read_tried()
     for about in known.values():
-        if about["file"] == file:
+        if about["file"] == scenario_hash:
             releases: dict[str, list[Any]] = about["releases"]
             return releases
     if name in known:
         raise InputError(
-            f"{name}: no run of this file on brokers is recorded. Those of the scenario {name} are of another file "
-            f"(hash {known[name]['file']}, and this one's is {file})"
+            f"{name}: no run of this file on brokers is recorded. Those of the scenario {name} had another script or "
+            f"other settings (hash {known[name]['file']}, and this one's is {scenario_hash})"
         )
     raise InputError(f"{name}: no run on brokers is recorded; known are {', '.join(sorted(known))}")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sim.history.steps.base import ASIDE, CHANGE, CLIENTS, DETAIL, FACT, TURN, UNTOLD, Lane, Shown, Step, StepKind
 from sim.protocol.batch import Batch
+from sim.protocol.batch import Sequence as BatchSequence
 from sim.protocol.messages import NO_EPOCH, ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
@@ -26,14 +27,16 @@ class Acknowledges(Step):
     Attributes:
         reply: the response.
         min_isr: effective ``min.insync.replicas`` known to the leader.
+        isr: the ISR that it knows; None if it has proposed another one.
     """
 
-    __slots__ = ("min_isr", "reply")
+    __slots__ = ("isr", "min_isr", "reply")
 
     kind = ACKNOWLEDGES
 
-    def __init__(self, broker: int, reply: ProduceResponse, min_isr: int) -> None:
+    def __init__(self, broker: int, reply: ProduceResponse, min_isr: int, isr: tuple[int, ...] | None = None) -> None:
         self.broker = broker
+        self.isr = isr
         self.reply = reply
         self.epoch = self.min_isr = min_isr
         self.offset = reply.base_offset
@@ -140,6 +143,47 @@ class Refused(Step):
 
     def shown(self) -> Sequence[Shown]:
         return [self.fields()] if self.is_new else []
+
+
+BATCH_FAILED: Final[StepKind] = StepKind(
+    "batch-failed", FACT, Lane.PRODUCER,
+    "a producer gave a batch up, and the application got an exception: record = first id, count, error; "
+    "of an idempotent producer also producer_id, producer_epoch, sequence",
+    "The producer fails {records} with {error}: the application gets an exception.",
+    weight=CHANGE,
+)  # fmt: skip
+
+
+class BatchFailed(Step):
+    """A producer gave a batch up: ``delivery.timeout.ms`` expired, or the error is fatal. Kafka: Sender#failBatch.
+
+    Attributes:
+        first_id: id of its first record.
+        count: number of its records.
+        sequence: its last sequence; `NO_SEQUENCE` if it has none.
+        error: Kafka's name of the error.
+    """
+
+    __slots__ = ("count", "error", "first_id", "sequence")
+
+    kind = BATCH_FAILED
+
+    def __init__(self, first_id: int, count: int, sequence: BatchSequence, error: str) -> None:
+        self.broker = 0
+        self.first_id = first_id
+        self.count = count
+        self.sequence = sequence
+        self.error = error
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_batch_failed(self)
+
+    def fields(self) -> Shown:
+        shown: Shown = {"record": self.first_id, "count": self.count, "error": self.error}
+        if self.sequence[0] >= 0:
+            shown["producer_id"], shown["producer_epoch"], shown["sequence"] = self.sequence
+        return shown
 
 
 PRODUCER_ID: Final[StepKind] = StepKind(
@@ -311,7 +355,7 @@ OUT_OF_RANGE: Final[StepKind] = _position(
 )  # fmt: skip
 RESET: Final[StepKind] = _position(
     "reset", 30,
-    "a consumer went where auto.offset.reset says: offset",
+    "a consumer went where auto.offset.reset says: offset, policy",
     "The consumer resets its position to offset {offset}.",
 )  # fmt: skip
 SEEK: Final[StepKind] = _position(
@@ -358,14 +402,24 @@ class Position(Step):
         other: the value of `field`.
         consumer: node id of the consumer.
         field: name of a further field in traces, if any.
+        policy: ``auto.offset.reset`` of a consumer that reset its position by it.
     """
 
-    __slots__ = ("consumer", "field", "kind")
+    __slots__ = ("consumer", "field", "kind", "policy")
 
     def __init__(
-        self, kind: StepKind, consumer: int, offset: int, leader_epoch: int = NO_EPOCH, field: str = "", other: int = 0
+        self,
+        kind: StepKind,
+        consumer: int,
+        offset: int,
+        leader_epoch: int = NO_EPOCH,
+        field: str = "",
+        other: int = 0,
+        *,
+        policy: str = "",
     ) -> None:
         self.kind = kind
+        self.policy = policy
         self.broker = consumer - CLIENTS
         self.consumer = consumer
         self.offset = offset
@@ -381,4 +435,6 @@ class Position(Step):
         shown: Shown = {"consumer": self.consumer, "offset": self.offset, "leader_epoch": self.epoch}
         if self.field:
             shown[self.field] = self.other
+        if self.policy:
+            shown["policy"] = self.policy
         return shown

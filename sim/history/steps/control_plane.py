@@ -456,6 +456,37 @@ class Controller(InEpoch):
         return {"broker": self.broker, "controller_epoch": self.epoch}
 
 
+CONTROLLER_CRASHED: Final[StepKind] = StepKind(
+    "controller-crashed", FACT, Lane.CONTROL_PLANE,
+    "an event of the active controller threw an exception, and the controller resigned: cause",
+    "The active controller throws an exception ({cause}) and resigns.",
+    weight=CHANGE,
+)  # fmt: skip
+
+
+class ControllerCrashed(Step):
+    """An event of the active controller threw an exception, and the controller resigned.
+
+    Attributes:
+        cause: the exception.
+    """
+
+    __slots__ = ("cause",)
+
+    kind = CONTROLLER_CRASHED
+
+    def __init__(self, cause: str) -> None:
+        self.broker = 0
+        self.cause = cause
+
+    def tell(self, listeners: list[Listener]) -> None:
+        for listener in listeners:
+            listener.on_controller_crashed(self)
+
+    def fields(self) -> Shown:
+        return {"cause": self.cause}
+
+
 REGISTERED: Final[StepKind] = StepKind(
     "registered", 19, Lane.BROKER,
     "a broker registered, and (ZooKeeper) its session is open",

@@ -8,10 +8,11 @@ from sim.history.steps.base import METHODS, Step
 from sim.native import mypyc_attr
 
 if TYPE_CHECKING:
-    from sim.history.steps.clients import Ack, Acknowledges, EndOffset, Position, ProducerId, Read, Refused
+    from sim.history.steps.clients import Ack, Acknowledges, BatchFailed, EndOffset, Position, ProducerId, Read, Refused
     from sim.history.steps.control_plane import (
         Assigned,
         Controller,
+        ControllerCrashed,
         Decided,
         DirectoryAssigned,
         Elected,
@@ -107,6 +108,9 @@ class Listener:
     def on_controller(self, step: Controller) -> None:
         self.on_step(step)
 
+    def on_controller_crashed(self, step: ControllerCrashed) -> None:
+        self.on_step(step)
+
     def on_registered(self, step: Registered) -> None:
         self.on_step(step)
 
@@ -129,6 +133,9 @@ class Listener:
         self.on_step(step)
 
     def on_refused(self, step: Refused) -> None:
+        self.on_step(step)
+
+    def on_batch_failed(self, step: BatchFailed) -> None:
         self.on_step(step)
 
     def on_producer_id(self, step: ProducerId) -> None:

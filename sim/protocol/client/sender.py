@@ -77,6 +77,7 @@ class Sender:
         sequences: of an idempotent producer.
         keeps_order: one batch in flight at a time (``max.in.flight.requests.per.connection=1``).
         delivery_timeout_us: after which a batch fails, queued or in flight.
+        failed: called with each batch that fails, because the application gets an exception for it.
 
     Attributes:
         queue: batches waiting to be sent or retried.
@@ -84,11 +85,18 @@ class Sender:
     """
 
     def __init__(
-        self, decide: Decisions, sequences: ProducerSequences | None, *, keeps_order: bool, delivery_timeout_us: int
+        self,
+        decide: Decisions,
+        sequences: ProducerSequences | None,
+        *,
+        keeps_order: bool,
+        delivery_timeout_us: int,
+        failed: Callable[[ProducerBatch], None] | None = None,
     ) -> None:
         self._decide = decide
         self._keeps_order = keeps_order
         self._delivery_timeout_us = delivery_timeout_us
+        self._failed = failed
         self.sequences = sequences
         self.queue: list[ProducerBatch] = []
         self.in_flight: list[ProducerBatch] = []
@@ -219,3 +227,5 @@ class Sender:
         """Kafka: Sender#failBatch (1.1-4.4)."""
         send.is_done = True
         send.error = error
+        if self._failed is not None:
+            self._failed(send)

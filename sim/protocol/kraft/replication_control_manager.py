@@ -78,7 +78,16 @@ class NotAssignedError(Exception):
     Kafka throws an IllegalArgumentException there: the event commits nothing, the response is `UNKNOWN_SERVER_ERROR`,
     and the controller resigns.
     Kafka: PartitionRegistration#directory, EventHandlerExceptionInfo.
+
+    Attributes:
+        name: the partition.
+        broker: the broker.
     """
+
+    def __init__(self, name: str, broker: int) -> None:
+        super().__init__(f"no replica of {name} is on broker {broker}")
+        self.name = name
+        self.broker = broker
 
 
 class ReplicationHost(RecoveryHost, Protocol):
@@ -578,7 +587,7 @@ class ReplicationControlManager:
         if not self._decide.knows_directories.yes():
             return True
         if not is_assigned:
-            raise NotAssignedError
+            raise NotAssignedError(state.name, broker)
         return False
 
     def _add(self, records: list[Record], change: PartitionChangeBuilder) -> PartitionRegistration | None:

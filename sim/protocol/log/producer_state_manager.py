@@ -145,7 +145,9 @@ class ProducerStateManager:
         self.reload(log_start, leo)
 
 
-def latest_batches(log: Log, producer_id: int, *, forgets_deleted: bool = False) -> list[Batch]:
+def latest_batches(
+    log: Log, producer_id: int, *, forgets_deleted: bool = False, snapshots_have_last: bool = True
+) -> list[Batch]:
     """The last known batches of a producer's latest epoch, newest first, at most `RETAINED`.
 
     Kafka: ProducerStateManager#lastEntry (1.1-4.4).
@@ -154,6 +156,7 @@ def latest_batches(log: Log, producer_id: int, *, forgets_deleted: bool = False)
         log: the log.
         producer_id: the producer id.
         forgets_deleted: see `check`; applies to snapshots too.
+        snapshots_have_last: see `check`.
     """
     state = log.producers
     found: list[Batch] = []
@@ -168,7 +171,7 @@ def latest_batches(log: Log, producer_id: int, *, forgets_deleted: bool = False)
             if found and not found[-1].base_sequence:  # The producer had been forgotten and restarted its sequences.
                 return found
             found.append(batch)
-            if len(found) == RETAINED or batch.last_offset < state.loaded_at:
+            if len(found) == RETAINED or (snapshots_have_last and batch.last_offset < state.loaded_at):
                 return found
     return found
 
@@ -195,7 +198,9 @@ def is_doubtful(log: Log, producer_id: int) -> bool:
     return False
 
 
-def check(log: Log, sequence: Sequence, count: int, *, forgets_deleted: bool) -> tuple[str, Batch | None]:
+def check(
+    log: Log, sequence: Sequence, count: int, *, forgets_deleted: bool, snapshots_have_last: bool = True
+) -> tuple[str, Batch | None]:
     """Check a batch of an idempotent producer before it is appended.
 
     Duplicates are checked first, then epoch and sequence.
@@ -207,13 +212,15 @@ def check(log: Log, sequence: Sequence, count: int, *, forgets_deleted: bool) ->
         sequence: producer id, producer epoch and first sequence of the new batch.
         count: its number of records.
         forgets_deleted: whether a producer whose last batch is below the log start counts as unknown.
+        snapshots_have_last: whether a snapshot has only the last batch of each producer; otherwise those that a leader
+            remembers.
 
     Returns:
         The error, `NONE` to append the batch; and the earlier batch that it duplicates, if any. UNKNOWN_PRODUCER_ID is
         an error only with rule ``unknown_producer=refused``.
     """
     producer_id, producer_epoch, base_sequence = sequence
-    known = latest_batches(log, producer_id, forgets_deleted=forgets_deleted)
+    known = latest_batches(log, producer_id, forgets_deleted=forgets_deleted, snapshots_have_last=snapshots_have_last)
     if not known or (forgets_deleted and known[0].last_offset < log.log_start):
         return UNKNOWN_PRODUCER_ID if base_sequence else NONE, None
     newest = known[0]

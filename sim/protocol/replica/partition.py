@@ -278,9 +278,14 @@ class Partition(ReadableReplica):
             self.decide.keeps_all_snapshots.note()
         if log.below or log.producers.loaded_start > log.log_start:
             takes_unknown.note()
-        error, known = producer_state_manager.check(
-            log, sequence, request.count, forgets_deleted=not takes_unknown.answer
-        )
+        forgets_deleted, count = not takes_unknown.answer, request.count
+        error, known = producer_state_manager.check(log, sequence, count, forgets_deleted=forgets_deleted)
+        if error == OUT_OF_ORDER_SEQUENCE_NUMBER and log.producers.loaded_at > 0:
+            whole = producer_state_manager.check(
+                log, sequence, count, forgets_deleted=forgets_deleted, snapshots_have_last=False
+            )
+            if whole[0] != error and not self.decide.snapshots_have_last.yes():
+                error, known = whole
         mutants = self.decide.mutants
         mutants.gap_in_sequences_accepted.took = mutants.only_newest_batch_deduplicated.took = True
         if error == OUT_OF_ORDER_SEQUENCE_NUMBER and mutants.gap_in_sequences_accepted.differs():
@@ -291,7 +296,10 @@ class Partition(ReadableReplica):
             and mutants.only_newest_batch_deduplicated.differs()
         ):
             return NONE, None
-        return (NONE, None) if error == UNKNOWN_PRODUCER_ID and takes_unknown.yes() else (error, known)
+        if error == UNKNOWN_PRODUCER_ID and takes_unknown.yes():
+            taken = self.decide.takes_any_first_sequence if log.leo else self.decide.empty_log_takes_unknown
+            return NONE if taken.yes() else OUT_OF_ORDER_SEQUENCE_NUMBER, None
+        return error, known
 
     def _answer_known(self, request: ProduceRequest, error: str, known: Batch | None) -> None:
         """Refuse a batch, or answer a duplicate as if it had been appended now: acks=all waits for the HW.

@@ -79,6 +79,7 @@ RULES_DECIDE: Final = {
     "consumer_validation": ("fsync-demo-other-order", "hw", 0, "yes"),
     "producer_dedup": ("chaos", "kip320", 5, "no"),
     "unknown_producer": ("chaos", "kip101", 11, "taken"),
+    "snapshot_batches": ("duplicates-across-epochs", "kraft", 0, "five"),
     "producer_recovery": ("chaos", "kip320", 16, "new-producer-id"),
     "control_plane": ("canary", "hw", 0, "kraft"),
     "stale_fetch": ("chaos", "hw", 66, "refused"),

@@ -4,7 +4,7 @@ import pytest
 
 from scenarios.format.catalogue import load
 from scenarios.single.run import run_row
-from scenarios.single.standstill import needless_wait
+from scenarios.single.standstill import complete_replica, needless_wait
 from sim.history import steps
 from sim.history.history import History
 from sim.protocol.batch import Batch
@@ -36,12 +36,12 @@ def live(*whole: int, empty: tuple[int, ...] = ()) -> dict[int, Log]:
 
 def test_nobody_is_needed_while_a_live_replica_has_everything() -> None:
     assert needless_wait(history(2, 1), live(3, empty=(1, 2))).endswith(
-        "broker 3 has all committed records and 1 broker ended uncleanly"
+        "broker 3 has all committed records and 1 broker of ISR and ELR ended uncleanly"
     )
 
 
 def test_clean_ends_do_not_count() -> None:
-    assert "no broker ended uncleanly" in needless_wait(history(1, clean=(1, 2, 3)), live(1))
+    assert "no broker of ISR and ELR ended uncleanly" in needless_wait(history(1, clean=(1, 2, 3)), live(1))
 
 
 def test_a_wait_has_a_reason_if_no_live_replica_has_everything() -> None:
@@ -57,11 +57,36 @@ def test_one_broker_that_ends_twice_counts_once() -> None:
     assert needless_wait(history(2, 1, 1), live(3)) != ""
 
 
-def test_the_smallest_min_isr_in_effect_counts() -> None:
-    told = history(2, 1)
-    tell(told, steps.MinIsr(1), 15)
-    tell(told, steps.MinIsr(3), 30)
+def test_min_isr_counts_as_it_is_at_the_time_of_each_end() -> None:
+    lowered, raised = history(2), history(2)
+    tell(lowered, steps.MinIsr(1), 15)
+    for told in (lowered, raised):
+        tell(told, steps.End(1, steps.KILL, [], unclean=True), 20)
+    tell(raised, steps.MinIsr(1), 30)
+    assert needless_wait(lowered, live(3)) == ""
+    assert needless_wait(raised, live(3)) != ""
+
+
+def test_an_end_counts_only_in_isr_or_elr() -> None:
+    told = history(1)
+    tell(told, steps.Isr((2, 3), 0), 15)
+    tell(told, steps.End(1, steps.KILL, [], unclean=True), 20)
+    assert needless_wait(told, live(3)) != ""
+    tell(told, steps.Elr((1,), (), 0), 25)
+    tell(told, steps.Start(1, 1), 26)
+    tell(told, steps.End(1, steps.KILL, [], unclean=True), 30)
     assert needless_wait(told, live(3)) == ""
+
+
+def test_where_nothing_was_committed_any_live_replica_is_complete() -> None:
+    assert complete_replica(History(), live(empty=(2,))) == 2
+    assert complete_replica(history(2), live(empty=(2,))) == 0
+
+
+def test_a_cluster_in_which_nobody_ended_uncleanly_does_not_wait_for_an_operator() -> None:
+    """Three live brokers, of which none has lost anything, and no leader for good."""
+    row = run_row(load("messages"), mode("elr-4.3"), 30001298)
+    assert (row["verdict"], row["violations_inside"], row["needless_stall"]) == ("violation", "no-progress", 1)
 
 
 @pytest.mark.parametrize("seed", [10000263, 10002511, 10002790])

@@ -20,6 +20,9 @@ def test_each_documented_finding_is_known_by_its_repair() -> None:
     assert named - set(FINDINGS) == {
         "forgotten-expansion-behind",
         "forgotten-expansion-fenced",
+        "kafka-15591-dead-leader",
+        "kafka-15591-min-isr",
+        "kafka-15591-other-producer",
         "leo-of-skipped-epoch-paused",
         "leo-of-skipped-epoch-zookeeper",
         "throttled-move-killed",

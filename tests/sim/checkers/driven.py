@@ -26,7 +26,7 @@ from sim.history import availability, metrics, steps
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sim.history.findings import Findings, LossCount
+    from sim.history.findings import LossCount
     from sim.history.history import History
     from sim.protocol.batch import Batch
     from sim.protocol.kraft.metadata import PartitionRegistration
@@ -171,8 +171,7 @@ def check_exposed(history: History, log: Log, now_us: int) -> None:
     exposed_loss.ExposedLoss(history).final(end_of(log, now_us=now_us))
 
 
-def check_idempotence(findings: Findings, log: Log, now_us: int) -> None:
-    history: Any = SimpleNamespace(findings=findings)
+def check_idempotence(history: History, log: Log, now_us: int) -> None:
     idempotence.Idempotence(history).final(end_of(log, now_us=now_us))
 
 

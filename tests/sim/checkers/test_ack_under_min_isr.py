@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from sim.checkers.checker import ALWAYS
 from sim.checkers.registry import Checkers
 from sim.history import steps
 from sim.history.recorder import Recorder
@@ -30,6 +31,19 @@ def test_success_under_min_isr_is_judged_where_the_leader_answers(
     isr: tuple[int, ...], now: tuple[int, ...], found: list[str]
 ) -> None:
     assert kinds(acknowledged(isr, now).history) == found
+
+
+@pytest.mark.parametrize(
+    ("known", "promised"), [((1,), ALWAYS), ((1, 2), ""), (None, "")], ids=["known", "in flight", "proposed another"]
+)
+def test_a_leader_that_knew_the_persisted_isr_breaks_its_promise(known: tuple[int, ...] | None, promised: str) -> None:
+    recorder = Recorder(Kernel())
+    Checkers(recorder)
+    reply = ProduceResponse(ProduceRequest(1001, "t-0", 10, 2, -1), NONE, 0)
+    recorder.record(steps.Isr((1,), 0))
+    recorder.record(steps.Acknowledges(1, reply, 2, known))
+    recorder.record(steps.Ack(reply))
+    assert [one.promised for one in recorder.history.findings.violations] == [promised]
 
 
 def test_one_violation_collects_all_records() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from sim.checkers.checker import NOT_PROMISED
+from sim.checkers.registry import FINDINGS
 from sim.history import steps
 from sim.history.history import History
 from sim.hosts.client import CONSUMER
@@ -27,6 +29,9 @@ class Reader:
 
     def position(self, kind: steps.StepKind, offset: int) -> None:
         self.checker.on_position(steps.Position(kind, CONSUMER, offset))
+
+    def reset(self, offset: int, policy: str) -> None:
+        self.checker.on_position(steps.Position(steps.RESET, CONSUMER, offset, policy=policy))
 
 
 def skipped(reader: Reader, hw: int = 6, start: int = 0) -> set[int]:
@@ -100,3 +105,71 @@ def test_batch_that_came_to_its_old_offset_once_more_was_not_read_there() -> Non
 def test_offsets_beyond_the_hw_and_below_the_log_start_are_not_judged() -> None:
     assert skipped(Reader((FIRST, 0), (SECOND, 3)), hw=4) == {30}
     assert skipped(Reader((FIRST, 0), (SECOND, 3)), start=4) == {31}
+
+
+def test_a_reset_that_leaves_records_behind_is_a_skip_that_nobody_promises() -> None:
+    reader = Reader((FIRST, 0), (SECOND, 3))
+    reader.position(steps.OUT_OF_RANGE, 5)
+    reader.reset(5, "latest")
+    reader.checker.check(log(FIRST, OTHER, LAST), 6, 9)
+    (found,) = reader.history.findings.violations
+    assert (found.kind, found.ids) == ("reset-skip", {30, 31})
+    assert f"a reset (auto.offset.reset=latest) took consumer {CONSUMER} past 2 records unseen" in found.detail
+    assert FINDINGS["reset-skip"].promised == NOT_PROMISED
+
+
+def test_a_reset_over_offsets_that_were_not_reached_leaves_them_behind() -> None:
+    reader = Reader((FIRST, 0))
+    reader.position(steps.OUT_OF_RANGE, 3)
+    reader.reset(5, "latest")
+    reader.checker.check(log(FIRST, OTHER, LAST), 6, 9)
+    assert kinds(reader.history) == ["reset-skip"]
+
+
+def test_a_reset_to_the_start_that_leaves_records_behind_went_elsewhere() -> None:
+    reader = Reader((FIRST, 0), (SECOND, 3))
+    reader.position(steps.OUT_OF_RANGE, 5)
+    reader.reset(5, "earliest")
+    reader.checker.check(log(FIRST, OTHER, LAST), 6, 9)
+    assert kinds(reader.history) == ["consumer-skip"]
+
+
+def test_what_is_read_after_a_reset_to_the_start_is_not_skipped() -> None:
+    reader = Reader((FIRST, 0), (SECOND, 3))
+    reader.position(steps.OUT_OF_RANGE, 5)
+    reader.reset(0, "earliest")
+    assert skipped(reader) == set()  # Not yet read again.
+
+
+def test_a_seek_to_the_own_position_does_not_excuse_a_reset() -> None:
+    reader = Reader((FIRST, 0), (SECOND, 3))
+    reader.position(steps.SEEK, 5)
+    reader.position(steps.OUT_OF_RANGE, 5)
+    reader.reset(5, "latest")
+    reader.checker.check(log(FIRST, OTHER, LAST), 6, 9)
+    assert kinds(reader.history) == ["reset-skip"]
+
+
+def test_what_a_seek_jumps_over_is_the_choice_of_the_application() -> None:
+    reader = Reader((FIRST, 0))
+    reader.position(steps.SEEK, 5)
+    reader.position(steps.OUT_OF_RANGE, 5)
+    reader.reset(5, "latest")
+    reader.checker.check(log(FIRST, OTHER, LAST), 6, 9)
+    assert kinds(reader.history) == []
+
+
+def test_an_exception_ends_what_was_passed_before() -> None:
+    reader = Reader((FIRST, 0), (SECOND, 3))
+    reader.position(steps.OUT_OF_RANGE, 5)  # No reset follows: auto.offset.reset=none.
+    reader.checker.check(log(FIRST, OTHER, LAST), 6, 9)
+    assert kinds(reader.history) == []
+
+
+def test_a_position_that_goes_back_reads_again_what_a_reset_left_behind() -> None:
+    reader = Reader((FIRST, 0), (SECOND, 3))
+    reader.position(steps.OUT_OF_RANGE, 5)
+    reader.reset(5, "latest")
+    reader.position(steps.REWIND, 3)
+    reader.checker.check(log(FIRST, OTHER, LAST), 6, 9)
+    assert kinds(reader.history) == []

@@ -3,14 +3,14 @@ from __future__ import annotations
 from sim.history.history import History
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
 from tests.sim.checkers.driven import check_idempotence as check
-from tests.sim.checkers.histories import kinds, log
+from tests.sim.checkers.histories import commit, kinds, log
 
 
 def written(*batches: tuple[int, Sequence]) -> History:
     """A final log of batches of two records each: (first id, sequence)."""
     history = History()
     entries = [Batch(2 * place, 2 * place + 1, 0, first, sequence) for place, (first, sequence) in enumerate(batches)]
-    check(history.findings, log(*entries), 9)
+    check(history, log(*entries), 9)
     return history
 
 
@@ -31,8 +31,23 @@ def test_a_record_behind_a_later_one_is_reordered() -> None:
     assert history.findings.violations[0].ids == {10, 11}
 
 
-def test_a_new_epoch_or_producer_id_ends_the_promise() -> None:
-    assert kinds(written((10, (1, 0, 0)), (12, (1, 0, 2)), (10, (1, 1, 0)))) == []
+def test_a_record_in_two_epochs_of_a_producer_is_a_duplicate_across_epochs() -> None:
+    history = written((10, (1, 0, 0)), (12, (1, 0, 2)), (10, (1, 1, 0)), (14, (2, 0, 0)))
+    assert kinds(history) == ["duplicate-across-epochs"]
+    found = history.findings.violations[0]
+    assert found.ids == {10, 11}
+    assert found.detail == "record 10 stands at offset 0 in producer epoch 0, and at offset 4 in producer epoch 1"
+
+
+def test_a_duplicate_across_epochs_is_excused_by_lost_records_of_that_producer() -> None:
+    history = History()
+    lost, other = Batch(0, 1, 0, 20, (1, 0, 0)), Batch(2, 3, 0, 30, (2, 0, 0))
+    commit(history, [lost, other], 1)
+    check(history, log(Batch(0, 1, 0, 10, (1, 0, 2)), Batch(2, 3, 0, 10, (1, 1, 0))), 9)
+    assert history.findings.violations[0].unless_lost == {20, 21}
+
+
+def test_a_new_producer_id_ends_the_promise() -> None:
     assert kinds(written((10, (1, 0, 0)), (12, (1, 0, 2)), (10, (2, 0, 0)))) == []
 
 

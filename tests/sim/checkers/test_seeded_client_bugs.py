@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from scenarios.format.catalogue import load
+from sim.protocol.client.consumer_position import ConsumerPosition, FetchPosition, LogTruncation
 from sim.protocol.log import producer_state_manager
 from sim.protocol.messages import NONE
 from sim.protocol.replica.partition import Partition
@@ -22,10 +24,10 @@ CLEAN = SEEDS[:60]
 """Enough without a bug: `test_seeded_bugs` looks for all kinds in 250."""
 
 
-def inside(scenario: Scenario, seeds: range) -> Iterator[set[str]]:
+def inside(scenario: Scenario, seeds: range, rules: dict[str, str] | None = None) -> Iterator[set[str]]:
     """Kinds that are found inside the promise, seed by seed."""
     for seed in seeds:
-        row = run_row(scenario, "kip320-repaired", seed)
+        row = run_row(scenario, "kip320-repaired", seed, rules)
         assert not row["error"]
         yield set(row["violations_inside"].split(",")) - {""}
 
@@ -60,6 +62,43 @@ def test_a_leader_that_forgets_its_producers_is_found(power: Scenario, monkeypat
         if not missing:
             break
     assert missing == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "rules"),
+    [
+        ("chaos", "sequence-gap", {"unknown_producer": "taken"}),
+        ("power", "duplicate-across-epochs", {"snapshot_batches": "last"}),
+    ],
+)
+def test_a_leader_that_knows_too_little_of_its_producers_is_found(name: str, kind: str, rules: dict[str, str]) -> None:
+    scenario = load(name)
+    assert scenario.workload is not None
+    scenario = replace(
+        scenario,
+        config={**scenario.config, "enable.idempotence": True},
+        workload=replace(scenario.workload, acks_one_every=0),  # No idempotent producer of Kafka sends with acks=1.
+    )
+    assert not any(kind in kinds for kinds in inside(scenario, CLEAN))
+    assert any(kind in kinds for kinds in inside(scenario, SEEDS, rules))
+
+
+def resets_at_truncations(
+    position: ConsumerPosition, asked: FetchPosition | None, epoch: int, end_offset: int
+) -> LogTruncation | None:
+    is_cut = end_offset < position.offset
+    return original_epoch_end(position, asked, -1 if is_cut else epoch, -1 if is_cut else end_offset)
+
+
+original_epoch_end = ConsumerPosition.epoch_end
+
+
+def test_a_consumer_that_resets_where_it_should_go_back_is_found(
+    power: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not found(power, "reset-skip", CLEAN)
+    monkeypatch.setattr(ConsumerPosition, "epoch_end", resets_at_truncations)
+    assert found(power, "reset-skip", SEEDS)
 
 
 def test_a_consumer_that_does_not_ask_where_logs_part_is_found(power: Scenario) -> None:

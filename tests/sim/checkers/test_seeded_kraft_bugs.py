@@ -12,7 +12,9 @@ from sim.hosts.control_plane import CONTROL
 from sim.hosts.controller_quorum import ControllerQuorum
 from sim.hosts.kraft_broker import KRaftBroker
 from sim.protocol.kraft.partition_change_builder import PartitionChangeBuilder
+from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.quorum_messages import MetadataRecords
+from sim.protocol.kraft.replication_control_manager import NotAssignedError
 from tests.named import run_row
 
 if TYPE_CHECKING:
@@ -65,6 +67,14 @@ def forgets_the_elr(change: PartitionChangeBuilder) -> None:
     state.elr, state.last_known_elr = kept
 
 
+def fails_to_register_again(controller: QuorumController, broker: int, incarnation: int, *rest: Any) -> object:
+    """A registration of a broker's second process is an unexpected event."""
+    if incarnation:
+        raise NotAssignedError("t-0", broker)
+    return original_register(controller, broker, incarnation, *rest)
+
+
+original_register = QuorumController.register
 original_arrive = KRaftBroker.on_metadata_records
 original_populate = PartitionChangeBuilder._populate_elr
 
@@ -74,6 +84,7 @@ original_populate = PartitionChangeBuilder._populate_elr
     [
         ("metadata-mismatch", "kraft", KRaftBroker, "on_metadata_records", replays_twice),
         ("metadata-mismatch", "elr", KRaftBroker, "on_metadata_records", replays_across_gaps),
+        ("controller-crashes", "kraft", QuorumController, "register", fails_to_register_again),
         ("recovery-quorum", "elr-4.3", PartitionChangeBuilder, "_populate_elr", forgets_the_elr),
         ("recovery-quorum", "elr-recovery", PartitionChangeBuilder, "_populate_elr", forgets_the_elr),
     ],
@@ -92,6 +103,13 @@ def test_a_defect_is_found(
     assert any(kind in kinds for kinds in found(chaos, mode))
 
 
+def test_a_log_start_that_a_restart_forgets_is_found() -> None:
+    scenario = load("stale-log-start")
+    broken = run_row(scenario, "elr-repaired", 0, {"log_start_checkpoint": "periodic"})
+    assert "deleted-records-back" in broken["violations_inside"].split(",")
+    assert "deleted-records-back" not in run_row(scenario, "elr-repaired", 0)["violations"]
+
+
 def test_a_hw_that_does_not_wait_for_min_isr_passes_eligible_replicas(chaos: Scenario) -> None:
     """The question of KIP-966: could the HW move while there is an ELR member that does not replicate?"""
     kinds = list(found(chaos, "elr", {"hw_needs_min_isr": "no"}))
@@ -101,5 +119,12 @@ def test_a_hw_that_does_not_wait_for_min_isr_passes_eligible_replicas(chaos: Sce
 
 @pytest.mark.parametrize("mode", ["kraft", "elr-4.3", "elr-recovery"])  # A new disk empties the ELR of elr.
 def test_seeds_are_clean_without_the_defects(chaos: Scenario, mode: str) -> None:
-    clean = {"metadata-mismatch", "recovery-quorum", "quorum-not-superset", "two-leaders-one-epoch"}
+    clean = {
+        "metadata-mismatch",
+        "controller-crashes",
+        "deleted-records-back",
+        "recovery-quorum",
+        "quorum-not-superset",
+        "two-leaders-one-epoch",
+    }
     assert not any(clean & kinds for kinds in found(chaos, mode))

@@ -22,7 +22,8 @@ CODES = {
 }  # fmt: skip
 """As in every release: a step that is new gets a number of its own."""
 TRACED_FACTS = [
-    "assigned", "directory-assigned", "message-late", "metadata-slowed", "metadata-sped-up", "refused", "retention",
+    "assigned", "batch-failed", "controller-crashed", "directory-assigned", "message-late",
+    "metadata-slowed", "metadata-sped-up", "refused", "retention",
     "topic-created", "topic-deleted",
 ]  # fmt: skip
 """In traces, though in no digest."""

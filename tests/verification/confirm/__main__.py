@@ -15,7 +15,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.brokers.tickets.story import CONFIRMED, file_hash
+from reports.brokers.tickets.story import CONFIRMED
+from scenarios.format import catalogue
 from tests.places import ROOT
 from tests.verification.confirm.entries import ENTRIES, WITHOUT, Entry
 
@@ -111,8 +112,8 @@ def harness() -> str:
 
 
 def file_of(scenario: str) -> str:
-    """Hash of a scenario's file."""
-    return file_hash((ROOT / "scenarios" / "files" / f"{scenario}.toml").read_text(encoding="utf-8"))
+    """Hash of a bundled scenario: runs with another script, other faults or other settings are not of this one."""
+    return catalogue.load(scenario).scenario_hash()
 
 
 def is_present(run: Mapping[str, Any]) -> bool:

@@ -149,7 +149,15 @@ def test_a_gap_is_refused() -> None:
     assert host.of("answer") == [(12, OUT_OF_ORDER_SEQUENCE_NUMBER, -1)]
 
 
-@pytest.mark.parametrize(("rule", "answers"), [("refused", [(15, UNKNOWN_PRODUCER_ID, 0)]), ("taken", [(15, NONE, 0)])])
+@pytest.mark.parametrize(
+    ("rule", "answers"),
+    [
+        ("refused", [(15, UNKNOWN_PRODUCER_ID, 0)]),
+        ("taken", [(15, NONE, 0)]),
+        ("refused-by-empty-log", [(15, OUT_OF_ORDER_SEQUENCE_NUMBER, -1)]),
+        ("out-of-order", [(15, OUT_OF_ORDER_SEQUENCE_NUMBER, -1)]),
+    ],
+)
 def test_rule_decides_what_an_unknown_producer_may_begin_with(rule: str, answers: list[object]) -> None:
     host = Recorder()
     one = partition(host, KIP101.override({"unknown_producer": rule}))
@@ -157,6 +165,39 @@ def test_rule_decides_what_an_unknown_producer_may_begin_with(rule: str, answers
     send(one, 5, acks=1)
     assert host.of("answer") == answers
     assert f"unknown_producer={rule}" in host.probes
+
+
+@pytest.mark.parametrize(
+    ("rule", "error"),
+    [("taken", NONE), ("refused-by-empty-log", NONE), ("out-of-order", OUT_OF_ORDER_SEQUENCE_NUMBER)],
+)
+def test_rule_decides_how_an_unknown_producer_begins_in_a_log_of_others(rule: str, error: str) -> None:
+    """4.5 refuses it only in a log that never held a record (KAFKA-15591)."""
+    host = Recorder()
+    one = partition(host, KIP101.override({"unknown_producer": rule}))
+    one.become_leader(decision(), 0)
+    one.append_new(7, 1, 0, (2, 0, 0))
+    send(one, 5, acks=1)
+    assert host.of("answer") == [(15, error, -1 if error else 1)]
+    assert f"unknown_producer={rule}" in host.probes
+
+
+@pytest.mark.parametrize(
+    ("rule", "answer"), [("last", (10, OUT_OF_ORDER_SEQUENCE_NUMBER, -1)), ("five", (10, NONE, 0))]
+)
+def test_rule_decides_which_batches_a_snapshot_has(rule: str, answer: tuple[int, str, int]) -> None:
+    host = Recorder()
+    one = partition(host, KIP101.override({"snapshot_batches": rule}))
+    for place, sequence in enumerate((0, 1)):
+        one.append_new(10 + place, 1, 0, (1, 0, sequence))
+    one.log.producers.take_snapshot(2)
+    one.log.producers.load(0, 2, [0], keeps_all=True)
+    one.become_leader(decision(), 0)
+    send(one, 0, acks=1)
+    assert host.of("answer") == [answer]
+    assert f"snapshot_batches={rule}" in host.probes
+    send(one, 1, acks=1)
+    assert host.of("answer")[1:] == [(11, NONE, 1)]  # The last batch is known in any case.
 
 
 @pytest.mark.parametrize(("rule", "error"), [("refused", UNKNOWN_PRODUCER_ID), ("taken", OUT_OF_ORDER_SEQUENCE_NUMBER)])
