@@ -14,6 +14,7 @@ from sim.protocol.modes import MODES, Mode
 from sim.protocol.modes import mode as mode_named
 
 NAMES: Final = {"zookeeper": "ZooKeeper", "kraft": "KRaft"}
+IDEMPOTENCE: Final = "enable.idempotence"
 DELETION: Final = "topic-deletion"
 """The kind of fault that needs KRaft's controller: TopicDeletionManager is not modelled."""
 
@@ -70,5 +71,28 @@ def check_as_kafka(scenario: Scenario, about: Container[str] | None = None, late
         drawn = {key: values for key, values in scenario.draw_config.items() if key not in keys}
         own = [needed for needed in needs if any(key in keys for key in needed.keys)]
         found += [f"broker {broker}: {text}" for text in refusals({**scenario.config, **keys}, drawn, own)]
+    if (about is None or IDEMPOTENCE in about) and not (IDEMPOTENCE in later or "acks" in later):
+        found += _acks_of_idempotent_producer(scenario)
     if found:
         raise InputError(*found)
+
+
+def _acks_of_idempotent_producer(scenario: Scenario) -> list[str]:
+    """Batches of an idempotent producer that no Kafka client sends, one line each."""
+    if True not in scenario.draw_config.get(IDEMPOTENCE, (scenario.config.get(IDEMPOTENCE, False),)):
+        return []
+    needs = f"with {IDEMPOTENCE} = true, a producer sends all batches with acks = all"
+    return [f"{text}: {needs}" for text in acks_besides_all(scenario)]
+
+
+def acks_besides_all(scenario: Scenario) -> list[str]:
+    """What makes batches be sent with acks of their own, other than all."""
+    found = [
+        f"script line {number}: acks = {line.params['acks']!r}"
+        for number, line in enumerate(scenario.script, 1)
+        if line.params.get("acks", "all") != "all"
+    ]
+    workload = scenario.workload
+    if workload is not None and workload.acks_one_every:
+        found.append(f"acks_one_every = {workload.acks_one_every} of {scenario.name} (the setting acks overrides it)")
+    return found

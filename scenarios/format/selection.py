@@ -6,7 +6,7 @@ from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import replace
 
 from scenarios.format import catalogue
-from scenarios.format.cluster_checks import check_as_kafka, check_control_plane
+from scenarios.format.cluster_checks import IDEMPOTENCE, acks_besides_all, check_as_kafka, check_control_plane
 from scenarios.format.scenario import Scenario
 from scenarios.properties.releases import Release
 from sim.config import KEYS, Value, parse
@@ -49,7 +49,10 @@ def scenario(
     found = catalogue.load(word)
     if release is not None:
         own = {**found.draw_config, **found.config, **{key: () for key in KEYS if key in later}}
-        overrides = {**release.beside(overrides, own), **overrides}
+        defaults = release.beside(overrides, own)
+        if acks_besides_all(found.with_settings(overrides)):  # A producer that is told so is not idempotent by default.
+            defaults.pop(IDEMPOTENCE, None)
+        overrides = {**defaults, **overrides}
     check_settings(found, overrides, later)
     _check_without(found, without)
     chosen = found.with_settings(overrides)

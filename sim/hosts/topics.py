@@ -212,27 +212,28 @@ class Topics:
         number = self._ids[topic] + 1
         suffix = f"{TOPIC_ID}{number}" if number > 1 else ""
         names = [f"{topic}-{place}{suffix}" for place in range(about.partitions)]
-        if not self._create(about, names):
+        if not self._create(about, names, about.replication_factor):
             return False
         self._ids[topic] = number
         return True
 
     def enlarge(self, topic: str) -> bool:
-        """Add a partition to a topic; False if the controller does not. Kafka:
-        ReplicationControlManager#createPartitions.
+        """Add a partition to a topic, with as many replicas as its first one has now; False if the controller does
+        not. Kafka: ReplicationControlManager#createPartitions.
         """
         names = self._names.get(topic)
         if not names:
             return False
         number = self._ids[topic]
         suffix = f"{TOPIC_ID}{number}" if number > 1 else ""
-        return self._create(self._topics[topic], [f"{topic}-{len(names)}{suffix}"])
+        factor = len(self._control.state_of(names[0]).replicas)
+        return self._create(self._topics[topic], [f"{topic}-{len(names)}{suffix}"], factor)
 
-    def _create(self, topic: ClusterTopic, names: list[str]) -> bool:
+    def _create(self, topic: ClusterTopic, names: list[str], replication_factor: int) -> bool:
         if len(self._partitions) + len(names) > MOST_PARTITIONS:
             return False
         control = self._control
-        placed = control.place(len(self._partitions), len(names), topic.replication_factor)
+        placed = control.place(len(self._partitions), len(names), replication_factor)
         if not placed:
             return False
         found = []

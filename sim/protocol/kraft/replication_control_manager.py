@@ -54,6 +54,7 @@ from sim.protocol.messages import (
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_VERSION,
     first_partition,
+    topic_of,
 )
 from sim.protocol.replica.partition import NO_LEADER
 from sim.protocol.rules import RULES
@@ -207,16 +208,20 @@ class ReplicationControlManager:
         return self.create_topic({name: replicas})
 
     def create_topic(self, assignments: Mapping[str, tuple[int, ...]]) -> str:
-        """Create several partitions of a topic in one transaction, like `create_partition`; returns the first error.
+        """Create several partitions in one transaction, like `create_partition`; returns the first error. All
+        partitions of a topic need as many replicas as its first one has, or the first of these.
 
         Kafka: ReplicationControlManager#createTopic, ReplicationControlManager#createPartitions.
         """
         records: list[Record] = []
+        factors: dict[str, int] = {}
         for name, replicas in assignments.items():
             if name in self.image.partitions:
                 return TOPIC_ALREADY_EXISTS
+            first = self.image.partitions.get(first_partition(name))
+            factor = factors.setdefault(topic_of(name), len(replicas if first is None else first.replicas))
             isr = tuple(broker for broker in replicas if self.image.is_active(broker))
-            if not isr or not self._is_assignment(replicas):
+            if not isr or not self._is_assignment(replicas) or len(replicas) != factor:
                 return INVALID_REPLICA_ASSIGNMENT
             directories = self._directories_of(replicas)
             records.append(PartitionRegistration(name, isr[0], 0, isr, 0, replicas, directories=directories))

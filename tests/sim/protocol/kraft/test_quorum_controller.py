@@ -483,8 +483,9 @@ def test_an_elr_that_outlives_its_feature_loses_who_registers_uncleanly() -> Non
 def test_whose_replicas_cap_min_isr(value: str, elr: tuple[int, ...], suffix: str) -> None:
     """Partition 0 has one replica, so by it one member of the ISR is enough."""
     quorum = QuorumHost(ELR.override({"controller_min_isr": value}))
-    quorum.create(1, name=f"t-0{suffix}").create(1, 2, 3, name=f"t-1{suffix}")
+    quorum.create(1, 2, 3, name=f"t-0{suffix}").create(1, 2, 3, name=f"t-1{suffix}")
     quorum.create(1, 2, 3, name="other-0")
+    assert quorum.controller.reassign(f"t-0{suffix}", (1,)) == NONE
     of_second = quorum.image.partitions[f"t-1{suffix}"]
     assert quorum.controller.own_min_isr(of_second) == 2
     assert quorum.controller.min_isr(of_second) == (2 if elr else 1)
@@ -510,14 +511,16 @@ def test_the_first_partition_counts_as_it_is_at_the_time() -> None:
 def test_a_first_partition_with_more_replicas() -> None:
     """The leader of a partition with one replica acknowledges alone, but the controller takes two for needed."""
     quorum = QuorumHost(ELR)
-    quorum.create(1, 2, 3, name="t-0").create(1, name="t-1")
+    quorum.create(1, 2, 3, name="t-0").create(1, 2, 3, name="t-1")
+    assert quorum.controller.reassign("t-1", (1,)) == NONE
     second = quorum.image.partitions["t-1"]
     assert (quorum.controller.min_isr(second), quorum.controller.own_min_isr(second)) == (2, 1)
 
 
 def test_without_elr_the_first_partition_does_not_count() -> None:
     quorum = QuorumHost(KRAFT)
-    quorum.create(1, name="t-0").create(1, 2, 3, name="t-1")
+    quorum.create(1, 2, 3, name="t-0").create(1, 2, 3, name="t-1")
+    assert quorum.controller.reassign("t-0", (1,)) == NONE
     assert quorum.controller.min_isr(quorum.image.partitions["t-1"]) == 2
     assert "controller_min_isr=first-partition" not in quorum.probes
 
@@ -671,6 +674,20 @@ def test_a_partition_begins_with_its_active_replicas() -> None:
     assert quorum.controller.create_partition("p", (1,)) == TOPIC_ALREADY_EXISTS
     for replicas in ((), (3,), (1, 1), (1, 9)):
         assert quorum.controller.create_partition("q", replicas) == INVALID_REPLICA_ASSIGNMENT
+
+
+def test_partitions_of_a_topic_have_equally_many_replicas_when_they_are_created() -> None:
+    """A manual assignment with other numbers is refused as a whole; a later partition goes by the first one."""
+    quorum = QuorumHost(ELR)
+    quorum.start(1, 2, 3)
+    create = quorum.controller.create_topic
+    assert create({"t-0": (1, 2), "t-1": (2, 3), "t-2": (1, 2, 3)}) == INVALID_REPLICA_ASSIGNMENT
+    assert not quorum.image.partitions
+    assert create({"t-0": (1, 2), "u-0": (1, 2, 3)}) == NONE
+    assert create({"t-1": (3,)}) == INVALID_REPLICA_ASSIGNMENT
+    assert quorum.controller.reassign("t-0", (1,)) == NONE
+    assert create({"t-1": (2, 3)}) == INVALID_REPLICA_ASSIGNMENT
+    assert create({"t-1": (3,)}) == NONE
 
 
 def test_elections_that_are_not_needed_or_not_possible() -> None:
