@@ -384,14 +384,19 @@ class Consumer(Client):
             if reply.error:
                 self.retry_later(always=True)
             else:
-                self._reset_to(request.timestamp, reply.offset)
+                self._reset_to(request.timestamp, reply)
 
-    def _reset_to(self, timestamp: int, offset: int) -> None:
+    def _reset_to(self, timestamp: int, reply: ListOffsetsResponse) -> None:
+        """Kafka: consumer.internals.Fetcher#resetOffsetIfNeeded (2.6), OffsetFetcherUtils#resetPositionIfNeeded
+        (3.9-4.4).
+        """
         strategy = "earliest" if timestamp == EARLIEST else "latest"
-        # Without a last epoch, so that the position is not validated (OffsetFetcher.resetOffsetIfNeeded).
-        if self.cursor.reset_to(strategy, FetchPosition(offset, NO_EPOCH, self.leader, self.leader_epoch)):
+        # Without a last epoch, so that the position is not validated.
+        position = FetchPosition(reply.offset, NO_EPOCH, self.leader, self.leader_epoch)
+        self.note_epoch(reply.leader_epoch)
+        if self.cursor.reset_to(strategy, position):
             policy = self.settings.offset_reset
-            self.recorder.record(steps.Position(steps.RESET, self.node, offset, policy=policy))
+            self.recorder.record(steps.Position(steps.RESET, self.node, reply.offset, policy=policy))
         self.fetch()
 
     # Connections.
