@@ -40,6 +40,7 @@ def walk(
     seed: int = 0,
     most_states: int | None = None,
     time_limit: float | None = None,
+    cpu_limit: float | None = None,
 ) -> Found[S]:
     """Follow random orders of events from the first state, until one shows a violation or an early warning.
 
@@ -56,6 +57,7 @@ def walk(
         seed: of the random numbers.
         most_states: give up before the successors of more distinct states than these are kept.
         time_limit: give up after these seconds (monotonic clock), looked at once per walk.
+        cpu_limit: the same of this process's CPU time.
     """
     began, used = time.monotonic(), time.process_time()
     rng = Random(seed)
@@ -66,7 +68,11 @@ def walk(
     warned: list[tuple[S, list[Choice]]] = []
     known: set[S] = set()
     try:
-        while found.walks < walks and (time_limit is None or time.monotonic() - began < time_limit):
+        while (
+            found.walks < walks
+            and (time_limit is None or time.monotonic() - began < time_limit)
+            and (cpu_limit is None or time.process_time() - used < cpu_limit)
+        ):
             found.walks += 1
             state = first
             drawn: list[Choice] = []

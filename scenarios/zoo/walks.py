@@ -52,7 +52,7 @@ class Walks:
             most_events=WALK_EVENTS,
             seed=seed,
             most_states=STATES_MAX,
-            time_limit=seconds,
+            cpu_limit=seconds,
         )
         if found.stopped and not repaired and self._is_shown_without(subject, found):
             found.stopped = False

@@ -100,6 +100,7 @@ def test_walks_keep_no_more_states_than_they_may() -> None:
 def test_walks_end_when_their_time_is_over() -> None:
     cluster = Cluster(mode("elr-repaired").rules, BOUNDS)
     assert walk(cluster, until=KINDS, walks=100, most_events=50, time_limit=0).walks == 0
+    assert walk(cluster, until=KINDS, walks=100, most_events=50, cpu_limit=0).walks == 0
 
 
 def test_a_zookeeper_mode_is_walked() -> None:

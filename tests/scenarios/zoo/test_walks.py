@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 
 from scenarios.zoo.hunt import NOT_FOUND, hunt_walking, replay
@@ -39,3 +41,11 @@ def test_a_hunt_counts_walks_as_seeds_and_names_the_command_that_repeats_it() ->
     assert (missed.seed, missed.tried, missed.kinds) == (NOT_FOUND, found.tried - 1, ())
     bounds = "--mode elr-repaired --rule mutant=hw-ignores-min-isr --losses 0 --strict"
     assert replay(found) == f"highwater explore {bounds} --walks {found.tried} --seed 100"
+
+
+def test_a_hunt_has_its_cpu_time_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others run for an hour whenever the clock is read."""
+    hours = count(0, 3600)
+    monkeypatch.setattr("time.monotonic", lambda: float(next(hours)))
+    assert WALKS["hw-ignores-min-isr"].hunt(1000, 100, seconds=20.0).stopped
+    assert WALKS["hw-ignores-min-isr"].hunt(1000, 100, seconds=0.0).walks == 0
