@@ -61,13 +61,13 @@ class MaximalIsr(Checker):
             self.persisted(self._isr, step.elr, step.epoch, step.at_us)
 
     def on_lead(self, step: steps.Lead) -> None:
-        # The broker is about to become leader, so `partition` does not have the new ISR yet.
+        # The broker is about to become leader, so `partition` has neither the new ISR nor the new assignment yet.
         partition, decision = step.partition, step.decision
         self._leading = self._partitions[partition.broker] = partition
         self._found_good = None
         if decision.leader_epoch >= self._epoch:
             self._epoch = decision.leader_epoch
-            moves = len(decision.isr) >= partition.min_insync_replicas
+            moves = len(decision.isr) >= partition.min_isr_by(decision)
             self._compare(partition, {partition.broker, *decision.isr}, step.at_us, moves=moves)
 
     def on_hw(self, step: steps.HighWatermark) -> None:

@@ -234,6 +234,11 @@ class Partition(ReadableReplica):
             value = answered
         self.min_insync_replicas = value
 
+    def min_isr_by(self, decision: LeaderAndIsr) -> int:
+        """Effective ``min.insync.replicas`` once a decision is adopted; for observers."""
+        caps = self.decide.caps_min_isr.answer
+        return min(self._configured_min_isr, len(decision.replicas)) if caps else self._configured_min_isr
+
     # Writes.
 
     def produce(self, request: ProduceRequest, now_us: int) -> None:

@@ -5,9 +5,11 @@ import pytest
 from sim.history import steps
 from sim.history.history import History
 from sim.protocol.messages import LeaderAndIsr
+from sim.protocol.modes import MODES
 from sim.protocol.replica.partition import Partition
 from tests.sim.checkers.driven import MaximalIsr
 from tests.sim.checkers.histories import replica, warnings
+from tests.sim.protocol.recording import Recorder, partition
 
 ALL = (1, 2, 3)
 
@@ -115,7 +117,7 @@ def test_elr_member_is_waited_for_where_the_hw_may_move() -> None:
 
 def test_a_leader_below_min_isr_need_not_know_the_elr_unless_its_hw_moves() -> None:
     world = World((1,))
-    world.leader.min_insync_replicas = 2
+    world.leader.set_min_isr(2)
     world.checker.persisted((1,), (2,), 4, 5)
     world.checker.lead(world.leader, decision((1,)), 5)
     assert warnings(world.history) == []
@@ -127,3 +129,19 @@ def test_an_elr_member_that_is_still_waited_for() -> None:
     world.leader.min_insync_replicas = 2
     world.checker.persisted((1,), (2,), 4, 5)
     assert world.commit() == []
+
+
+@pytest.mark.parametrize(("replicas", "warned"), [(ALL, []), ((1, 2), ["quorum-not-superset"])])
+def test_min_isr_of_a_new_leader_goes_by_the_assignment_that_it_is_about_to_adopt(
+    replicas: tuple[int, ...], warned: list[str]
+) -> None:
+    """It knew fewer replicas before a reassignment, so that fewer ISR members were enough."""
+    history = History()
+    checker = MaximalIsr(history)
+    later = partition(Recorder(), MODES["elr-4.3"].rules, min_insync_replicas=3)
+    later.become_follower(LeaderAndIsr("t-0", 2, 3, (1, 2), 3, (1, 2)))
+    assert later.min_insync_replicas == 2
+    checker.elected(4)
+    checker.persisted((1, 2), (3,), 4, 0)
+    checker.lead(later, LeaderAndIsr("t-0", 1, 4, (1, 2), 4, replicas), 0)
+    assert warnings(history) == warned
