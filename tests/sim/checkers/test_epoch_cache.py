@@ -116,3 +116,19 @@ def test_a_log_that_was_deleted_begins_anew() -> None:
     empty = World([], batches=()).replica
     world.checker.on_deleted(made(steps.Deleted, broker=1, _replica=empty))
     assert world.truncates() == []
+
+
+@pytest.mark.parametrize(
+    ("entries", "found"),
+    [([(2, 5), (3, 6)], []), ([(0, 0), (2, 4), (3, 6)], []), ([(3, 6)], FOUND), ([(2, 6)], FOUND)],
+)
+def test_a_move_of_the_log_start_is_compared(entries: list[tuple[int, int]], found: list[str]) -> None:
+    world = World(RIGHT)
+    world.replica.log.advance_start(5)
+    world.has(entries)
+    step = steps.LogStart(1, 5)
+    step.at_us = 6
+    world.checker.on_log_start(step)
+    assert world.found == found
+    if found:
+        assert "broker 1 moved its log start" in world.history.findings.warnings[0].detail
