@@ -3,10 +3,10 @@
 Followers truncate by these caches (KIP-101): an entry that is missing, too many or at another offset makes a follower
 keep or remove the wrong records.
 
-Verifies, after each truncation, after each move of the log start, and when a process has loaded its log: no entry begins above the log end offset (LEO);
-the first and the last batch between an entry's start offset and the next one have the entry's epoch; the first of
-them begins there, unless the log start lies within it; no batch lies before the first entry. Entries that were found
-right, and still are in the cache, are not compared again.
+Verifies, after each truncation, after each move of the log start, and when a process has loaded its log: no entry
+begins above the log end offset (LEO); the first and the last batch between an entry's start offset and the next one
+have the entry's epoch; the first of them begins there, unless the log start lies within it; no batch lies before the
+first entry. Entries that were found right, and still are in the cache, are not compared again.
 
 Does not verify: batches between the first and the last one of an entry; releases before leader epochs (rule
 ``follower_truncation`` is ``high-watermark``); the cache between two of these.
