@@ -197,6 +197,15 @@ class PartitionConvergence:
         idle = self._partition.producer.idle
         return self._cluster.control.unsettled_work(self._state, self._leader, writes_answered=idle)
 
+    @property
+    def waits_for_directory(self) -> bool:
+        """Whether nothing is left but a reassignment that adds a replica in a log directory that stays broken."""
+        cluster, state = self._cluster, self._state
+        adding, _ = cluster.control.reassignment(state)
+        offline = cluster.machines.offline_replicas(self.name, state.replicas)
+        reassigning = cluster.control.unsettled_work(state, None, writes_answered=True)
+        return any(broker in offline for broker in adding) and self._unsettled_work() == reassigning
+
     def failure(self, now_us: int) -> Violation | None:
         """The violation at the deadline: no-progress or stuck-replica; None if converged."""
         if self.converged:

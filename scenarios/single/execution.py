@@ -472,8 +472,9 @@ class Execution:
                 live[broker] = replica.partition
         failure = convergence.failure(now_us)
         offline = cluster.machines.offline_replicas(name, state.replicas)
-        if failure is not None and leader is not None and self._has_too_few(name, state, offline):
-            failure, self.stalled = None, True
+        for_directory = failure is not None and failure.kind == "no-progress" and convergence.waits_for_directory
+        if failure is not None and leader is not None and (for_directory or self._has_too_few(name, state, offline)):
+            failure, self.stalled = None, True  # An operator has to repair a log directory.
         if failure is not None and cluster.control.waits_for_operator(state, offline):
             # Without ELR, only the last member of the ISR can be elected.
             counts = not state.isr or self.promised.counts_damage

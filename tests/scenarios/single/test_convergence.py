@@ -256,3 +256,23 @@ def test_settings_without_effect_and_defaults_are_no_excuse() -> None:
     assert all(converges_in_time(resolve(), mode.rules) for mode in MODES.values())
     assert converges_in_time(resolve({"replica.socket.timeout.ms": 60_000}), MODES["hw"].rules)
     assert not converges_in_time(resolve({"replica.socket.timeout.ms": 60_001}), MODES["hw"].rules)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_reassignment_to_a_directory_that_stays_broken_waits_for_an_operator(fails: bool) -> None:
+    config = {"default.replication.factor": 3, "min.insync.replicas": 2, "sim.log.dirs": 2}
+    world = World("kraft", brokers=4, config=config).ready()
+    cluster = world.cluster
+    cluster.links.cut(4, 1, by="test")  # Broker 4 creates its replica, and cannot fetch.
+    cluster.links.cut(1, 4, by="test")
+    assert cluster.control.reassign((1, 2, 4))
+    world.run(5)
+    if fails:
+        directories = cluster.machines.directories[4]
+        directory = directories.directory_of(cluster.name)
+        assert directory is not None
+        assert cluster.fail_directory_for_good(4, directories.all.index(directory) + 1, by="test")
+    cluster.links.heal_all()
+    convergence = validate(world, 60)
+    assert convergence.converged is not fails
+    assert convergence.partitions[0].waits_for_directory is fails
