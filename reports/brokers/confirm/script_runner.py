@@ -379,7 +379,7 @@ class Actor:
         begin_s = time.monotonic()
         self._boot()
         booted_s = time.monotonic()
-        self._play(milestones)
+        self._play(milestones, end)
         self._wait(lambda _: self._changes >= len(end.changes), _CHANGES_S)
         self._wait(lambda _: False, _QUIET_S)
         self._after_script()
@@ -454,7 +454,7 @@ class Actor:
         if not self.cluster.control.alive:
             raise NotBroughtError(f"the control plane ended: {last_lines(self.cluster.control.output)}")
 
-    def _play(self, milestones: Sequence[Milestone]) -> None:
+    def _play(self, milestones: Sequence[Milestone], end: Milestone) -> None:
         lines = [line for line in self.scenario.script if self._rules.fit(line.rules, None)]
         begun = False
         for number, (line, milestone) in enumerate(zip(lines, milestones, strict=True), start=1):
@@ -477,6 +477,7 @@ class Actor:
             said = " ".join(f"{key}={value}" for key, value in line.params.items())
             self._note(f"{number}/{len(lines)} {line.do} {said}")
             self._milestone = milestone
+            self._note_ahead(number, line.do, milestone, end)
             try:
                 self._actions[line.do](self, line.params)
             except TimeoutError as error:
@@ -571,6 +572,17 @@ class Actor:
         """Whether a step is an expected decision with another outcome."""
         same = Pattern(pattern.step, broker=pattern.broker, batch=pattern.batch)
         return step["step"] in _OUTCOMES and matches(same, step, self.batches) and not self._fits(pattern)(step)
+
+    def _note_ahead(self, number: int, do: str, milestone: Milestone, end: Milestone) -> None:
+        """Note if a fault finds the partition in a state into which it comes later in the simulation: a session may end
+        while a process starts, which takes longer here.
+        """
+        place = len(milestone.changes)
+        elr = any(change.elr is not None for change in end.changes)
+        found = real_changes(self.cluster.history.states, elr=elr)[place : place + 1]
+        if do in FAULTS and not self._otherwise and found and found == list(end.changes[place : place + 1]):
+            said = f"line {number} of the script found the partition in a state that comes later: {found[0].to_text()}"
+            self.acted.unlike.append(said)
 
     def _note_unlike(self, number: int, do: str, milestone: Milestone, since: Sequence[Shown]) -> None:
         """Note where a line found disks in another state than the simulated ones because of write times, which may

@@ -88,6 +88,10 @@ ENTRIES: Final = tuple(
         ("leo-of-skipped-epoch-zookeeper", 3, ("2.6.0",)),
         ("min-isr-applied-last", 2, ("4.1.2", "4.2.2", "4.3.1", "4.4.0")),
         ("counted-after-removal", 2, ("4.1.2", "4.2.2", "4.3.1", "4.4.0")),
+        ("kafka-15591", 5, ("3.9.0", "4.4.0")),
+        ("kafka-15591-dead-leader", 5, ("3.9.0", "4.4.0")),
+        ("kafka-15591-min-isr", 5, ("3.9.0", "4.4.0")),
+        ("duplicates-across-epochs", 5, ("3.9.0",)),
         ("stale-log-start", 5, ("2.0.0", "2.6.0", "4.1.0", "4.1.2", "4.2.2", "4.3.1", "4.4.0")),
     )
     for release in releases
@@ -105,10 +109,6 @@ WITHOUT: Final = {
         "`confirm` observes the first partition only; "
         "`python -m tests.verification.confirm.min_isr_of_first_partition` runs it: m1 was lost on "
         "4.1.2, 4.2.2, 4.3.1 and 4.4.0, in 3 of 3 runs each ([finding](FINDINGS.md))"
-    ),
-    **dict.fromkeys(
-        ("kafka-15591", "kafka-15591-dead-leader", "kafka-15591-min-isr", "duplicates-across-epochs"),
-        "not yet acted out as bundled",
     ),
     "kafka-15591-other-producer": "`confirm` does not restart producers",
     "kafka-20507": "`confirm` acts out no seeks of consumers",

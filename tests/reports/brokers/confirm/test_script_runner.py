@@ -152,6 +152,24 @@ def test_a_line_waits_for_acknowledgements_but_brokers_may_send_none(acked: bool
     assert not actor._behind
 
 
+@pytest.mark.parametrize(
+    ("do", "before", "end", "noted"),
+    [
+        ("kill", (FIRST,), (FIRST, SHRUNK), True),  # The ISR shrinks after the line in the simulation, and has here.
+        ("kill", (FIRST, SHRUNK), (FIRST, SHRUNK), False),
+        ("kill", (FIRST,), (FIRST,), False),  # The simulation never comes into that state: a difference.
+        ("produce", (FIRST,), (FIRST, SHRUNK), False),
+    ],
+)
+def test_a_fault_that_finds_a_later_state_is_noted(
+    do: str, before: tuple[DecidedChange, ...], end: tuple[DecidedChange, ...], noted: bool
+) -> None:
+    actor = come_to()
+    actor._note_ahead(3, do, Milestone(before), Milestone(end))
+    said = "line 3 of the script found the partition in a state that comes later: leader 1 epoch 0 ISR 1"
+    assert actor.acted.unlike == ([said] if noted else [])
+
+
 def test_a_fault_that_finds_a_batch_acknowledged_too_early_is_noted() -> None:
     actor = come_to(acked=True)
     actor._note_unlike(3, "kill", Milestone(acked=frozenset({0})), [])
@@ -290,6 +308,7 @@ def test_a_line_without_a_wait_keeps_observed_steps_for_the_next() -> None:
         _note=lambda _: None,
         _reach=lambda *_: None,
         _did_otherwise=lambda _: False,
+        _note_ahead=lambda *_: None,
         _note_unlike=lambda *_: None,
         _rules=RulesInForce(MODES["kip320"].rules, {}),
         _seen=[{"step": "follow", "broker": 2, "offset": 0, "leader_epoch": 0}],
@@ -297,7 +316,7 @@ def test_a_line_without_a_wait_keeps_observed_steps_for_the_next() -> None:
     actor._has_happened = lambda pattern: Actor._has_happened(actor, pattern)
     actor._fits = lambda pattern: Actor._fits(actor, pattern)
     with pytest.raises(NotBroughtError, match="line 3 of the script waited in vain for 'follow broker=2'"):
-        Actor._play(actor, [Milestone()] * 3)
+        Actor._play(actor, [Milestone()] * 3, Milestone())
     assert done == ["pause-consumer", "produce"]
 
 
