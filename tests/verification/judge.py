@@ -52,7 +52,7 @@ class Partition:
         self.logs: dict[int, list[tuple[int, int, int]]] = {}
         self._starts: Counter[int] = Counter()
         self._live: set[int] = set()
-        self._acked: set[int] = set()
+        self._acked: dict[int, int] = {}
         self._deleted: set[int] = set()
         self._isr: Sequence[int] = ()
         self._elected = self._leads = self._epoch = 0
@@ -74,7 +74,7 @@ class Partition:
             self._starts[broker] = max(self._starts[broker], offset)
             self._deleted.update(one[1] for one in log if one[0] < offset and kind == "retention")
         elif kind == "ack" and step["acks"] == -1:
-            self._acked.update(range(step["record"], step["record"] + step["count"]))
+            self._acked.update({step["record"] + place: offset + place for place in range(step["count"])})
         elif kind in _ENDS:
             self._live.discard(broker)
         elif kind == "isr":
@@ -87,7 +87,9 @@ class Partition:
     def found(self) -> Iterator[str]:
         """What is wrong at the end: words of `MEANS`."""
         logs = {broker: [one for one in log if one[0] >= self._starts[broker]] for broker, log in self.logs.items()}
-        due = self._acked - self._deleted
+        # What was deleted cannot be missed, nor a record whose offset the log start has passed.
+        passed = max((self._starts[broker] for broker in self._live), default=0)
+        due = {record for record, at in self._acked.items() if at >= passed} - self._deleted
         if self._elected not in self._live or self._leads != self._elected:
             if any(due <= {one[1] for one in logs[broker]} for broker in self._live):
                 yield "leaderless"

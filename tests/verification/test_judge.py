@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.verification.judge import disagreement, judge, run_judged
+
+BEGIN = [
+    {"step": "elected", "broker": 1, "leader_epoch": 0},
+    {"step": "isr", "isr": [1, 2]},
+    {"step": "lead", "broker": 1, "leader_epoch": 0},
+]
+
+
+def append(broker: int, offset: int, record: int, producer: int = 7) -> dict[str, Any]:
+    return {"step": "append", "broker": broker, "offset": offset, "last": offset, "record": record,
+            "producer_id": producer, "sequence": record}  # fmt: skip
+
+
+def ack(record: int, offset: int, acks: int = -1) -> dict[str, Any]:
+    return {"step": "ack", "record": record, "count": 1, "offset": offset, "acks": acks}
+
+
+def both(*entries: tuple[int, int]) -> list[dict[str, Any]]:
+    return [append(broker, *entry) for entry in entries for broker in (1, 2)]
+
+
+def test_a_run_that_keeps_everything_has_nothing_wrong() -> None:
+    assert judge([*BEGIN, *both((0, 10), (1, 11)), ack(10, 0), ack(11, 1)]) == set()
+
+
+def test_an_acknowledged_record_that_is_gone_is_lost() -> None:
+    cut = [{"step": "truncate", "broker": broker, "offset": 1} for broker in (1, 2)]
+    assert judge([*BEGIN, *both((0, 10), (1, 11)), ack(11, 1), *cut]) == {"lost"}
+    assert judge([*BEGIN, *both((0, 10), (1, 11)), ack(11, 1, acks=1), *cut]) == set()
+
+
+def test_what_is_below_the_log_start_is_not_missed() -> None:
+    starts = [{"step": "log-start", "broker": broker, "offset": 1} for broker in (1, 2)]
+    assert judge([*BEGIN, *both((0, 10), (1, 11)), ack(10, 0), *starts]) == set()
+
+
+def test_a_record_twice_or_out_of_order_is_found() -> None:
+    assert judge([*BEGIN, *both((0, 10), (1, 10))]) == {"twice"}
+    assert judge([*BEGIN, *both((0, 11), (1, 10))]) == {"order"}
+
+
+def test_logs_of_the_isr_that_differ_are_found() -> None:
+    assert judge([*BEGIN, *both((0, 10)), append(1, 1, 11), append(2, 1, 12)]) == {"unequal"}
+
+
+def test_a_complete_replica_without_a_leader_is_found() -> None:
+    ends = [{"step": "kill", "broker": 1}, {"step": "elected", "broker": 0, "leader_epoch": 1}]
+    assert judge([*BEGIN, *both((0, 10)), ack(10, 0), *ends]) == {"leaderless"}
+    assert judge([*BEGIN, append(1, 0, 10), ack(10, 0), *ends]) == set()
+
+
+@pytest.mark.parametrize(
+    ("scenario", "mode", "found"),
+    [
+        ("canary", "hw", {"lost"}),
+        ("duplicates-across-epochs", "kraft", {"twice"}),
+        ("elr-disabled", "elr-4.3", {"leaderless"}),
+        ("canary", "kip101", set()),
+    ],
+)
+def test_it_finds_what_the_verdict_says(scenario: str, mode: str, found: set[str]) -> None:
+    result, judged = run_judged(scenario, mode, 0)
+    assert judged == found
+    assert disagreement(result, judged) == ""
+
+
+@pytest.mark.parametrize("scenario", ["chaos", "operations", "topics", "messages"])
+def test_judge_and_verdict_agree_on_random_seeds(scenario: str) -> None:
+    assert [text for seed in range(5) if (text := disagreement(*run_judged(scenario, "elr-4.3", seed)))] == []
