@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from typing import Final
 
@@ -27,7 +28,14 @@ def check_required() -> None:
     Raises:
         UnavailableError: names the missing packages.
     """
-    if missing := [package for package, module in REQUIRED.items() if find_spec(module) is None]:
+    if missing := [package for package, module in REQUIRED.items() if not _is_there(module)]:
         raise UnavailableError(
             f"not installed: {', '.join(missing)}; 'pip install .' in Highwater's folder installs it"
         )
+
+
+def _is_there(module: str) -> bool:
+    """Asks the folders of `sys.path` first: where the address space is limited, `scenarios.memory` refuses a library
+    that is only looked for, too.
+    """
+    return bool(PathFinder.find_spec(module) or find_spec(module))

@@ -50,7 +50,7 @@ def outcome(row: Mapping[str, Any]) -> str:
 def _promise(row: Mapping[str, Any]) -> str:
     """Which violations are inside the promise; without any, whether the faults were."""
     inside = row["violations_inside"]
-    if row["verdict"] == "error" and (row["blow"] or not row["error"].startswith(STORY_ERROR)):
+    if row["verdict"] == "error" and (row.get("blow") or not row["error"].startswith(STORY_ERROR)):
         return "not judged by the mode's promise"
     if not row["violations"]:
         return f"faults {'inside' if row['inside'] else 'outside'} the mode's promise"

@@ -46,6 +46,8 @@ LONG_SECONDS: Final = 600.0
 """For a longer plain sweep, a note recommends the compiled build."""
 _SHOWN: Final = ("verdict", "violations", "error", "digest")
 """Columns that show whether two runs of a seed ended in the same way."""
+SEEDS_AGAIN: Final = 5
+"""So many seeds of a wave are run again while plug-ins are loaded: one alone may end in the same way by chance."""
 RESUME: Final = "finished waves are kept, and the same command resumes the sweep"
 
 
@@ -421,24 +423,24 @@ class _Job:
         return parts, rows, covers
 
     def _check_pure(self, rows: Any, covers: Sequence[Piece]) -> None:
-        """Run one seed of a wave again, which only a plug-in that is not pure can make end in another way.
+        """Run some seeds of a wave again, which only a plug-in that is not pure can make end in another way.
 
-        The seed is that in which most rules had an effect. Raises InputError.
+        The seeds are those in which most rules had an effect. Raises InputError.
         """
         variant, first, end = max(covers, key=lambda piece: piece[2] - piece[1])
         name = self._sweep.variants[variant].name
         key = [*row_columns.key(self._sweep.grid), "warning_us", "variant", "blow"]
         table = rows.select([*key, *_SHOWN, "decided"])
         there = [row for row in table.to_pylist() if row["scenario"] == name and first <= row["seed"] < end]
-        seed = max(there, key=lambda row: (int(row["decided"] or "0", 16).bit_count(), -row["seed"]))["seed"]
-        found = list(rows_of(self._text, [(variant, seed, seed + 1)]))
-        before = {tuple(row[one] for one in key): row for row in there if row["seed"] == seed}
-        for row in found:
+        there.sort(key=lambda row: (-int(row["decided"] or "0", 16).bit_count(), row["seed"]))
+        seeds = list(dict.fromkeys(row["seed"] for row in there))[:SEEDS_AGAIN]
+        before = {tuple(row[one] for one in key): row for row in there}
+        for row in rows_of(self._text, [(variant, seed, seed + 1) for seed in seeds]):
             earlier = before.get(tuple(row[one] for one in key))
             if earlier is None or any(earlier[one] != row[one] for one in _SHOWN):
                 names = " or ".join(plugged.LOADED)
                 raise InputError(
-                    f"plug-in {names} is not pure: {name} in {row['mode']} with seed {seed} ended "
+                    f"plug-in {names} is not pure: {name} in {row['mode']} with seed {row['seed']} ended "
                     f"in two ways ({_ended(earlier)}, then {_ended(row)}); functions of a plug-in must depend on their "
                     "arguments alone, and not on time, chance, files or earlier runs"
                 )

@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -332,8 +331,7 @@ def test_an_interrupt_that_another_exception_replaced_is_one(
 def test_a_command_says_before_it_works_what_is_not_installed(
     highwater: Callable[..., Call], monkeypatch: pytest.MonkeyPatch, command: str, package: str
 ) -> None:
-    module = requirements.REQUIRED[package]
-    monkeypatch.setattr(requirements, "find_spec", lambda name: None if name == module else ModuleSpec(name, None))
+    monkeypatch.setitem(requirements.REQUIRED, package, "not_there")
     call = highwater(command, "power", "--output", "nowhere")
     line = f"highwater: not installed: {package}; 'pip install .' in Highwater's folder installs it\n"
     assert (call.code, call.out, call.err) == (exit_codes.UNAVAILABLE, "", line)

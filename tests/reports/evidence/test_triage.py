@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-import os
 import re
+import signal
 import time
 from collections import Counter
 from dataclasses import replace
@@ -246,7 +246,7 @@ def test_progress_names_the_time_left(monkeypatch: pytest.MonkeyPatch, capsys: p
 
 def test_a_process_that_is_killed_is_told() -> None:
     with pytest.raises(UnavailableError, match="a process was killed"):
-        _each(os._exit, [1, 1], 2)
+        _each(signal.raise_signal, [signal.SIGKILL, signal.SIGKILL], 2)
 
 
 def test_an_interrupt_ends_the_processes_at_once_and_silently(capfd: pytest.CaptureFixture[str]) -> None:
