@@ -6,7 +6,7 @@ import pytest
 
 from tests.verification.judge import disagreement, judge, run_judged
 
-BEGIN = [
+BEGIN: list[dict[str, Any]] = [
     {"step": "elected", "broker": 1, "leader_epoch": 0},
     {"step": "isr", "isr": [1, 2]},
     {"step": "lead", "broker": 1, "leader_epoch": 0},

@@ -299,11 +299,8 @@ def test_text_that_cannot_be_written_is_an_error_of_the_plugin(
     (error,) = errors
     assert "ud800" in error
     assert "mine.py:" in error
-    for command in (
-        *(("run", "--trace", tmp_path / "t"), ("show", "--output", tmp_path / "x")),
-        ("draw", "--output", tmp_path / "y"),
-    ):
-        call = highwater(*command, "--seed", 1, *words)
+    for command, output in (("run", "--trace"), ("show", "--output"), ("draw", "--output")):
+        call = highwater(command, output, tmp_path / command, "--seed", 1, *words)
         assert call.code in (0, 1, 2)
         assert "Traceback" not in call.err
 
