@@ -31,13 +31,13 @@ def test_a_run_that_keeps_everything_has_nothing_wrong() -> None:
 
 
 def test_an_acknowledged_record_that_is_gone_is_lost() -> None:
-    cut = [{"step": "truncate", "broker": broker, "offset": 1} for broker in (1, 2)]
+    cut: list[dict[str, Any]] = [{"step": "truncate", "broker": broker, "offset": 1} for broker in (1, 2)]
     assert judge([*BEGIN, *both((0, 10), (1, 11)), ack(11, 1), *cut]) == {"lost"}
     assert judge([*BEGIN, *both((0, 10), (1, 11)), ack(11, 1, acks=1), *cut]) == set()
 
 
 def test_what_is_below_the_log_start_is_not_missed() -> None:
-    starts = [{"step": "log-start", "broker": broker, "offset": 1} for broker in (1, 2)]
+    starts: list[dict[str, Any]] = [{"step": "log-start", "broker": broker, "offset": 1} for broker in (1, 2)]
     assert judge([*BEGIN, *both((0, 10), (1, 11)), ack(10, 0), *starts]) == set()
 
 
@@ -51,7 +51,7 @@ def test_logs_of_the_isr_that_differ_are_found() -> None:
 
 
 def test_a_complete_replica_without_a_leader_is_found() -> None:
-    ends = [{"step": "kill", "broker": 1}, {"step": "elected", "broker": 0, "leader_epoch": 1}]
+    ends: list[dict[str, Any]] = [{"step": "kill", "broker": 1}, {"step": "elected", "broker": 0, "leader_epoch": 1}]
     assert judge([*BEGIN, *both((0, 10)), ack(10, 0), *ends]) == {"leaderless"}
     assert judge([*BEGIN, append(1, 0, 10), ack(10, 0), *ends]) == set()
 

@@ -117,7 +117,7 @@ def test_a_leader_that_leads_on_in_a_newer_epoch_has_a_band_for_each(mode: str) 
     ("run_of", "kind", "text"),
     [
         (("reassignments", "kraft", 0), steps.ASSIGNED, "is cancelled; the replicas are"),
-        (("reassignments", "kip320", 253), steps.ASSIGNED, "The reassignment to [1, 2] begins"),
+        (("reassignments", "kip320", 310), steps.ASSIGNED, "The reassignment to [1, 2] begins"),
         (("reassignments", "kip320", 253), steps.REFUSED, "The producer receives NOT_ENOUGH_REPLICAS for record 17."),
         (
             ("forgotten-expansion", "kraft", 0),

@@ -147,7 +147,7 @@ def test_joining_without_acknowledged_records_is_told_with_its_rule() -> None:
 
 
 def test_reassignments_are_told_from_their_beginning_to_their_end() -> None:
-    zookeeper = [one.text for one in told("reassignments", "kip320", 253)]
+    zookeeper = [one.text for one in told("reassignments", "kip320", 310)]
     ends = [
         "The reassignment to [1, 3] completes; the replicas are [1, 3].",
         "The reassignment to [1, 2] begins; the replicas are [1, 3].",

@@ -270,6 +270,7 @@ def test_runs_on_brokers_take_half_of_the_time_at_most(limit_s: float, tmp_path:
 
 def differs(*explained: str, differ: int = 3) -> dict[str, Any]:
     told = {"subject": "PartitionChangeBuilder", "cases": 160_000, "differ": differ, "smallest": "cancel", "lines": []}
+    told["release"] = "4.4.0"
     return {**told, "explained": list(explained), "problem": ""}
 
 
@@ -381,7 +382,7 @@ def test_runs_without_faults_have_none() -> None:
 def test_a_hunt_shrinks_what_a_later_release_repairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hunter, "SEEDS", 1)
     monkeypatch.setattr(triage, "SHRINK_RUNS", 60)
-    asked = HuntRequest("0.10.2.2", tmp_path, scenarios=["power"], seed=20, repeat=0)
+    asked = HuntRequest("0.10.2.2", tmp_path, scenarios=["power"], seed=117, repeat=0)
     with asked.prepare(lambda _: None) as one:
         while not one.state.causes:
             one.step()
