@@ -165,10 +165,15 @@ def test_what_others_put_beside_results_stays(
         assert still_there(place, before)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("key", FOLDERS, ids="".join)
 def test_what_others_have_stays_if_a_command_is_interrupted(
     highwater: Callable[..., Call], place: Path, key: tuple[str, str]
 ) -> None:
+    """An interrupt in a callback, as of the garbage collector, is lost: the command goes on, as without one. (The
+    installed command ends there: `highwater.cli.entry`.)
+    """
+
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
