@@ -249,3 +249,10 @@ def test_the_committers_page_says_how_much_of_the_hosts_no_class_was_compared_wi
     compared = lines["broker_heartbeat_tracker.py"]
     page = (ROOT / "notebooks" / "guide" / "committer.md").read_text()
     assert f"{100 - 100 * compared // sum(lines.values()) - 1} % of its lines were compared with none" in page
+
+
+def test_the_picture_of_rates_has_the_numbers_beside_it() -> None:
+    alt = re.findall(r"!\[(Rates [^]]+)\]\(([^)]+)\)", TEXTS["README.md"])[0]
+    drawn = re.findall(r">([0-9,]+) of 2,000<", (ROOT / alt[1]).read_text(encoding="utf-8"))
+    assert len(drawn) == 2
+    assert re.findall(r"([0-9,]+) of 2,000", alt[0]) == drawn
