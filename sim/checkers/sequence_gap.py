@@ -12,12 +12,14 @@ a leader, anything.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import ClassVar
 
 from sim.checkers.checker import IDEMPOTENT, Checker, Finding, RunEnd
 from sim.history import steps
 from sim.history.history import History
 from sim.plurals import counted
+from sim.protocol.batch import Batch
 
 
 class SequenceGap(Checker):
@@ -39,26 +41,30 @@ class SequenceGap(Checker):
             return
         batches = end.leader.log.batches
         present = {batch.first_id for batch in batches}
-        ids: set[int] = set()
+        by_sequence: dict[tuple[int, int], list[Batch]] = {}
+        for batch in sorted(batches, key=_sequence):
+            by_sequence.setdefault((batch.producer_id, batch.producer_epoch), []).append(batch)
+        lacking = {one.producer_id for one in self._history.commits.batches if one.first_id not in present}
+        behind: dict[tuple[int, int], int] = {}
         detail = ""
         for failed in self._failed:
-            producer_id, producer_epoch, sequence = failed.sequence
-            own = [one for one in batches if (one.producer_id, one.producer_epoch) == (producer_id, producer_epoch)]
+            key, sequence = failed.sequence[:2], failed.sequence[2]
+            own = by_sequence.get(key, [])
             self.decided = self.decided or len(own) > 0
-            later = [one for one in own if one.base_sequence > sequence]
-            filled = any(one.base_sequence <= sequence < one.base_sequence + one.count for one in own)
-            if not later or filled or failed.first_id in present or self._lacks_committed(producer_id, present):
+            place = bisect_right(own, sequence, key=_sequence)
+            filled = place > 0 and sequence < own[place - 1].base_sequence + own[place - 1].count
+            if place == len(own) or filled or failed.first_id in present or key[0] in lacking:
                 continue
-            ids.update(record for one in later for record in one.ids())
+            behind[key] = min(place, behind.get(key, place))
             detail = detail or (
                 f"{counted(failed.count, 'record')} from record {failed.first_id} on, which the producer gave up "
                 f"({failed.error}), {'are' if failed.count > 1 else 'is'} not in the log, but record "
-                f"{later[0].first_id}, sent later, stands at offset {later[0].base_offset}"
+                f"{own[place].first_id}, sent later, stands at offset {own[place].base_offset}"
             )
+        ids = [record for key, place in behind.items() for one in by_sequence[key][place:] for record in one.ids()]
         if ids:
             self._violates("sequence-gap", end.now_us, detail, frozenset(ids))
 
-    def _lacks_committed(self, producer_id: int, present: set[int]) -> bool:
-        """Whether a committed batch of a producer is missing in the final log."""
-        committed = self._history.commits.batches
-        return any(one.producer_id == producer_id and one.first_id not in present for one in committed)
+
+def _sequence(batch: Batch) -> int:
+    return batch.base_sequence
