@@ -289,8 +289,6 @@ TYPES_IN_CIRCLES = (
     ("sim.history.steps", "base", "clients", "control_plane", "listener", "log", "processes", "replication"),
     ("sim.hosts", "hosted_replica", "isr_expiration"),
     ("sim.hosts", "serving", "waiting"),
-    ("sim.hosts", "broker", "control_plane", "zk_controller", "zk_messages"),
-    ("sim.hosts", "zk_broker", "zk_client", "zk_shutdown"),
 )
 """Modules of a folder that name one another's types, and import no code in a circle.
 

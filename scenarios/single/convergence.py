@@ -194,8 +194,9 @@ class PartitionConvergence:
         return cluster.control.unsettled_brokers(cluster.settings, cluster.running)
 
     def _unsettled_work(self) -> str:
-        idle = self._partition.producer.idle
-        return self._cluster.control.unsettled_work(self._state, self._leader, writes_answered=idle)
+        leader, idle = self._leader, self._partition.producer.idle
+        changes_isr = leader is not None and leader.changes_isr
+        return self._cluster.control.unsettled_work(self._state, changes_isr=changes_isr, writes_answered=idle)
 
     @property
     def waits_for_directory(self) -> bool:
@@ -203,7 +204,7 @@ class PartitionConvergence:
         cluster, state = self._cluster, self._state
         adding, _ = cluster.control.reassignment(state)
         offline = cluster.machines.offline_replicas(self.name, state.replicas)
-        reassigning = cluster.control.unsettled_work(state, None, writes_answered=True)
+        reassigning = cluster.control.unsettled_work(state, changes_isr=False, writes_answered=True)
         return any(broker in offline for broker in adding) and self._unsettled_work() == reassigning
 
     def failure(self, now_us: int) -> Violation | None:

@@ -24,9 +24,8 @@ from sim.hosts.hosted_replica import HostedReplica
 from sim.hosts.isr_expiration import IsrExpiration
 from sim.hosts.serving import UNKNOWN_LEADER, DirectoryStall
 from sim.hosts.settings import BrokerSettings
-from sim.hosts.zk_controller import noop
 from sim.kernel.message import Message
-from sim.kernel.scheduler import Kernel
+from sim.kernel.scheduler import Kernel, noop
 from sim.protocol import probes
 from sim.protocol.decisions import Decisions
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache

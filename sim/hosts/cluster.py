@@ -20,7 +20,7 @@ from sim.hosts.administrator import Administrator, note_settings
 from sim.hosts.broker import NOT_REGISTERED, PHASE_BITS, REFUSED, SHUTDOWN, Broker, Startup
 from sim.hosts.client import ClientSetup
 from sim.hosts.control_plane import CONTROL, ControlPlaneSetup, PartitionSetup
-from sim.hosts.control_planes import control_plane
+from sim.hosts.control_planes import control_plane, new_broker
 from sim.hosts.links import Links
 from sim.hosts.machines import SILENT, Loss, Machines
 from sim.hosts.settings import broker_settings, client_settings, heeds_unclean_election
@@ -297,7 +297,7 @@ class Cluster:
             self._places,
             self._phases[broker],
         )
-        process = self.running[broker] = self.control.broker(startup)
+        process = self.running[broker] = new_broker(self.control, startup)
         self.recorder.record_for_all(steps.Start(broker, process.incarnation))
         if len(live) < len(directories.all):
             self.machines.started_without(process)

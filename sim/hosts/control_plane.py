@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sim.config import Value
-from sim.environment.elision import SessionKeeper
+from sim.environment.elision import ElidingBroker, SessionKeeper
 from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.kernel.scheduler import Kernel
@@ -21,9 +21,6 @@ from sim.protocol.kraft.partition_change_builder import DESIGNATED, UNCLEAN
 from sim.protocol.kraft.replication_control_manager import LONGEST_AGGRESSIVE, LONGEST_BALANCED
 from sim.protocol.messages import LeaderAndIsr
 from sim.protocol.replica.partition import NO_LEADER
-
-if TYPE_CHECKING:
-    from sim.hosts.broker import Broker, Startup
 
 CONTROL: Final = 0
 """Node id of the control plane: ZooKeeper, or the active controller of a quorum."""
@@ -139,10 +136,6 @@ class ControlPlane(SessionKeeper):
         """`record_state` of a partition besides the first."""
         one.recorder.record(steps.Decided(self.further[one.name], self.min_isr_of(one.name)))
 
-    def broker(self, startup: Startup) -> Broker:
-        """A new broker process of the class for this control plane."""
-        raise NotImplementedError
-
     def record_state(self) -> None:
         """Record that `state` or ``min.insync.replicas`` changed."""
         self._recorder.record(steps.Decided(self.state, min(self._min_isr, len(self.state.replicas))))
@@ -191,12 +184,14 @@ class ControlPlane(SessionKeeper):
         """
         return False
 
-    def unsettled_brokers(self, brokers: Iterable[int], running: Mapping[int, Broker]) -> str:  # noqa: ARG002
+    def unsettled_brokers(self, brokers: Iterable[int], running: Mapping[int, ElidingBroker]) -> str:  # noqa: ARG002
         """A description of the brokers that lag behind its state; "" if none."""
         return ""
 
-    def unsettled_work(self, state: LeaderAndIsr, leader: Broker | None, *, writes_answered: bool) -> str:  # noqa: ARG002 - for a quorum
-        """A description of work that a partition's leader and clients have pending with it; "" if none."""
+    def unsettled_work(self, state: LeaderAndIsr, *, changes_isr: bool, writes_answered: bool) -> str:  # noqa: ARG002 - for a quorum
+        """A description of work that a partition's leader and clients have pending with it; "" if none. `changes_isr`
+        is whether an ISR change of the leader is pending.
+        """
         return ""
 
     def eligible(self, state: LeaderAndIsr) -> tuple[tuple[int, ...], tuple[int, ...]] | None:  # noqa: ARG002

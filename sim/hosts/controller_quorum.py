@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from sim.config import Value
+from sim.environment.elision import ElidingBroker
 from sim.history import steps
-from sim.hosts.broker import Broker, Startup
 from sim.hosts.broker_heartbeat_tracker import BrokerHeartbeatTracker
 from sim.hosts.control_plane import CONTROL, ControlPlaneSetup, PartitionSetup
-from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.metadata_log import MetadataLog
 from sim.hosts.peers import QuorumSessions
 from sim.hosts.settings import quorum_settings
@@ -92,9 +91,6 @@ class ControllerQuorum(QuorumSessions):
 
     def dispose(self) -> None:
         del self.active, self.log, self.sessions
-
-    def broker(self, startup: Startup) -> Broker:
-        return KRaftBroker(startup, self.log.records)
 
     def receive(self, message: Event) -> None:
         if isinstance(message, BrokerHeartbeatRequest):
@@ -510,16 +506,16 @@ class ControllerQuorum(QuorumSessions):
             return bool(offline) and all(broker in offline for broker in electable)
         return not state.leader and (recovery is None or recovery.manual_count > 0)
 
-    def unsettled_brokers(self, brokers: Iterable[int], running: Mapping[int, Broker]) -> str:
+    def unsettled_brokers(self, brokers: Iterable[int], running: Mapping[int, ElidingBroker]) -> str:
         image, end = self.active.image, len(self.log.records)
         fenced = [broker for broker in brokers if not image.is_active(broker)]
         behind = sorted(broker for broker, process in running.items() if process.metadata_offset != end)
         return f"fenced or shutting down: {fenced}, behind the metadata log: {behind}" if fenced or behind else ""
 
-    def unsettled_work(self, state: LeaderAndIsr, leader: Broker | None, *, writes_answered: bool) -> str:
+    def unsettled_work(self, state: LeaderAndIsr, *, changes_isr: bool, writes_answered: bool) -> str:
         found = []
-        if leader is not None and leader.changes_isr:
-            found.append(f"broker {leader.node} waits for an ISR change")
+        if changes_isr:
+            found.append(f"broker {state.leader} waits for an ISR change")
         if isinstance(state, PartitionRegistration) and (state.adding or state.removing):
             found.append(f"a reassignment adds {list(state.adding)} and removes {list(state.removing)}")
         if not writes_answered:

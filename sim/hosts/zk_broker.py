@@ -14,7 +14,7 @@ from sim.hosts.broker import REFUSED, SHUTDOWN, Broker, Startup
 from sim.hosts.hosted_replica import HostedReplica
 from sim.hosts.peers import ZooKeeperSessions
 from sim.hosts.zk_client import ZooKeeperClient
-from sim.hosts.zk_controller import ControllerModule, noop
+from sim.hosts.zk_controller import ControllerModule
 from sim.hosts.zk_messages import (
     BROKERS_CHANGED,
     CONFIG_CHANGED,
@@ -37,7 +37,7 @@ from sim.hosts.zk_messages import (
 from sim.hosts.zk_shutdown import ShutdownTries
 from sim.kernel.build import COMPILED
 from sim.kernel.message import ABOUT
-from sim.kernel.scheduler import Event, Gate, IdleCall
+from sim.kernel.scheduler import Event, Gate, IdleCall, noop
 from sim.protocol import probes
 from sim.protocol.messages import (
     FENCED_LEADER_EPOCH,
@@ -114,7 +114,7 @@ class ZooKeeperBroker(Broker):
         """The partitions whose ISRs it has changed since the last ISR change notification."""
         self._isr_changed_us = -1
         self._isr_announced_us = 0
-        self._shutdown = ShutdownTries(self)
+        self._shutdown = ShutdownTries(self, self.zookeeper)
 
     def logs_loaded(self) -> None:
         """See `Broker.logs_loaded`; the broker is reachable from now on."""

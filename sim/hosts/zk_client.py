@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sim.environment.elision import ElidedPings
+from sim.hosts.broker import Broker
 from sim.hosts.zk_messages import ZooKeeperRequest, ZooKeeperResponse
 from sim.protocol.zookeeper.zk_operations import Operation
-
-if TYPE_CHECKING:
-    from sim.hosts.zk_broker import ZooKeeperBroker
-
 
 _Pending = tuple[Operation, int, Callable[[Any], None], bool]
 """An unanswered request: (operation, subject, called with the result, whether it outlives the session)."""
@@ -25,8 +22,8 @@ class ZooKeeperClient:
         pending: unanswered requests, by ascending number.
     """
 
-    def __init__(self, broker: ZooKeeperBroker) -> None:
-        self._broker: ZooKeeperBroker | None = broker
+    def __init__(self, broker: Broker) -> None:
+        self._broker: Broker | None = broker
         self.session = -1
         self.pending: dict[int, _Pending] = {}
         self._requests = 0

@@ -14,7 +14,7 @@ from sim.environment.network import Node
 from sim.hosts.settings import BrokerSettings
 from sim.hosts.zk_messages import ELECT, STEP
 from sim.kernel.message import ABOUT
-from sim.kernel.scheduler import IdleCall, Kernel
+from sim.kernel.scheduler import IdleCall, Kernel, noop
 from sim.protocol.decisions import Decisions
 from sim.protocol.messages import (
     AbstractControlRequest,
@@ -53,10 +53,6 @@ class _Queue:
 
 NO_NODE: Final = Node(-1)
 """The node of a module whose process has ended."""
-
-
-def noop(*_: object, **__: object) -> None:
-    """No-op callback."""
 
 
 class ControllerModule(ControllerHost):

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from sim.hosts.broker import SHUTDOWN
+from sim.hosts.broker import SHUTDOWN, Broker
+from sim.hosts.zk_client import ZooKeeperClient
 from sim.hosts.zk_messages import FIND_CONTROLLER, SCRIPT
 from sim.kernel.message import ABOUT
 from sim.protocol.messages import ControlledShutdownRequest, ControlledShutdownResponse
 from sim.protocol.zookeeper.zk_operations import FindController
-
-if TYPE_CHECKING:
-    from sim.hosts.zk_broker import ZooKeeperBroker
 
 
 class ShutdownTries:
@@ -19,8 +15,9 @@ class ShutdownTries:
     KafkaServer#controlledShutdown.
     """
 
-    def __init__(self, broker: ZooKeeperBroker) -> None:
-        self._broker: ZooKeeperBroker | None = broker
+    def __init__(self, broker: Broker, zookeeper: ZooKeeperClient) -> None:
+        self._broker: Broker | None = broker
+        self._zookeeper = zookeeper
         self._request: ControlledShutdownRequest | None = None
         self._tries = 0
 
@@ -43,7 +40,7 @@ class ShutdownTries:
             return
         self._tries += 1
         self._request = ControlledShutdownRequest(broker.node, broker.broker_epoch)
-        broker.zookeeper.ask(FindController(), self._ask_controller, FIND_CONTROLLER << ABOUT)
+        self._zookeeper.ask(FindController(), self._ask_controller, FIND_CONTROLLER << ABOUT)
         broker.kernel.call_at(now_us + settings.shutdown_backoff_us, broker.life, self._time_out, self._request)
 
     def _ask_controller(self, controller: int) -> None:

@@ -11,10 +11,8 @@ from typing import Any, Final
 
 from sim.config import Value
 from sim.history import steps
-from sim.hosts.broker import Broker, Startup
 from sim.hosts.control_plane import ControlPlaneSetup, PartitionSetup
 from sim.hosts.peers import ZooKeeperSessions
-from sim.hosts.zk_broker import ZooKeeperBroker
 from sim.hosts.zk_messages import (
     BROKERS_CHANGED,
     CONFIG_CHANGED,
@@ -135,9 +133,9 @@ class ZooKeeper(ZooKeeperSessions):
         """
         self._watches_brokers = False
 
-    def broker(self, startup: Startup) -> Broker:
-        self._executed[startup.broker] = Executed(startup.decide)
-        return ZooKeeperBroker(startup)
+    def note_process(self, broker: int, decide: decisions.Decisions) -> None:
+        """Note a new process of a broker, by whose rules its requests are executed."""
+        self._executed[broker] = Executed(decide)
 
     def receive(self, message: Event) -> None:
         if isinstance(message, ZooKeeperRequest):

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 Handler = Callable[[Any], object]
 
 
+def noop(*_: object, **__: object) -> None:
+    """No-op callback."""
+
+
 class Event:
     """Something that happens at a scheduled time.
 

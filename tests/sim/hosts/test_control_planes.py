@@ -23,8 +23,8 @@ def test_a_script_holds_the_seat_in_every_mode(mode: str) -> None:
 def test_only_a_quorum_has_more_to_settle_in_the_end(mode: str) -> None:
     world = World(mode).run()
     control, cluster = world.cluster.control, world.cluster
-    assert bool(control.unsettled_work(control.state, None, writes_answered=False)) == (mode == "elr")
-    assert control.unsettled_work(control.state, None, writes_answered=True) == ""
+    assert bool(control.unsettled_work(control.state, changes_isr=False, writes_answered=False)) == (mode == "elr")
+    assert control.unsettled_work(control.state, changes_isr=False, writes_answered=True) == ""
     cluster.kill(2)
     world.run(20)
     assert bool(control.unsettled_brokers(cluster.settings, cluster.running)) == (mode == "elr")
