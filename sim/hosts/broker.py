@@ -188,7 +188,7 @@ class Broker(Following):
         self.logs_loaded()
 
     def _hosted(self, name: str, storage: Storage, log: Log, epochs: LeaderEpochFileCache, hw: int) -> HostedReplica:
-        recorder, min_isr = self._recorder.of(name), self._min_isrs.get(name)
+        recorder, min_isr = self.recorder.of(name), self._min_isrs.get(name)
         return HostedReplica(self, name, storage, recorder, log, epochs, hw, min_isr)
 
     def add_replica(self, name: str) -> HostedReplica:
@@ -242,7 +242,7 @@ class Broker(Following):
             held.partition.truncate_to(future.leo)
         former, storage = self.directories.recover_future(name)
         before = self.replicas.pop(name, None)
-        recorder = self._recorder.of(name)
+        recorder = self.recorder.of(name)
         lost = storage.log.missing(former)
         if lost:
             recorder.record(steps.End(self.node, steps.DIRECTORY_OFFLINE, lost, unclean=True))
@@ -367,7 +367,7 @@ class Broker(Following):
         assert channel is not None
         channel.send(message)
 
-    def _elide_pings(self, channel: Channel[Any], interval_us: int) -> bool:
+    def elide_pings(self, channel: Channel[Any], interval_us: int) -> bool:
         """Elide pings that only keep the session, from this one on (`sim.environment.elision`). Returns whether they
         are elided; otherwise the ping is counted as idle.
         """

@@ -86,11 +86,11 @@ class Following(Serving):
         "_fetchers",
         "_keeps_idle",
         "_last_exchange",
-        "_recorder",
         "_refused",
         "_repeated_asks",
         "_sent_us",
         "_timers_set",
+        "recorder",
     )
 
     def __init__(
@@ -99,7 +99,7 @@ class Following(Serving):
         super().__init__(broker, settings, kernel)
         self.decide = decide
         self.reached = recorder.coverage.reached
-        self._recorder = recorder
+        self.recorder = recorder
         self._fetchers: dict[int, ReplicaFetcherThread] = {}
         self._keeps_idle = False
         """Whether fetchers without partitions keep running until `shut_down_idle_fetchers`."""

@@ -6,25 +6,25 @@ record. From then on it serves requests and follows leaders, fenced or not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sim.environment.log_directories import FutureReplica
 from sim.environment.network import Channel
 from sim.environment.storage import LogDirectory
 from sim.history import steps
-from sim.hosts.broker import NOT_REGISTERED, SHUTDOWN, Broker, Startup
+from sim.hosts.alter_partition_channel import AlterPartitionChannel
+from sim.hosts.assignments_manager import ASSIGN_DELAY_US, AssignmentsManager
+from sim.hosts.broker import Broker, Startup
+from sim.hosts.broker_lifecycle import BrokerLifecycle
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.hosted_replica import HostedReplica
 from sim.hosts.metadata_log import FETCH_TIMEOUT_US
 from sim.hosts.peers import QuorumSessions
 from sim.hosts.serving import DirectoryStall
 from sim.kernel.build import COMPILED
-from sim.kernel.message import Message
-from sim.kernel.scheduler import Event, Gate, IdleCall
+from sim.kernel.scheduler import Event, IdleCall
 from sim.protocol import probes
-from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, AlterPartitionManager
-from sim.protocol.kraft.broker_lifecycle_manager import RECOVERY, RUNNING, BrokerLifecycleManager, LifecycleHost
 from sim.protocol.kraft.metadata import (
     UNASSIGNED,
     ConfigRecord,
@@ -34,91 +34,18 @@ from sim.protocol.kraft.metadata import (
     TopicRemoval,
 )
 from sim.protocol.kraft.quorum_messages import (
-    AlterPartitionRequest,
     AlterPartitionResponse,
-    AssignReplicasToDirsRequest,
-    BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
-    BrokerRegistrationRequest,
     BrokerRegistrationResponse,
     GetReplicaLogInfoRequest,
     GetReplicaLogInfoResponse,
     MetadataRecords,
 )
-from sim.protocol.messages import NO_BROKER_EPOCH
 from sim.protocol.replica.become_follower import stops_fetcher
 from sim.protocol.replica.partition import Partition
 
 COPY_US: Final = 100_000
 """Time until a future replica has copied a log, here always the same."""
-ASSIGN_DELAY_US: Final = 100_000
-"""Time for which AssignmentsManager collects assignments before it sends them; here of replicas whose copy is held back
-by a quota, because records may be appended meanwhile.
-"""
-FIRST_ASSIGN_RETRY_US: Final = 100_000
-LONGEST_ASSIGN_RETRY_US: Final = 10_000_000
-"""Longest back-off between retries of AssignReplicasToDirs, which doubles each time."""
-
-
-class _Communication(Event):
-    """Timer of the next registration or heartbeat."""
-
-    __slots__ = ("_lifecycle", "_number")
-    elision_safe = True
-
-    def __init__(self, lifecycle: BrokerLifecycleManager, number: int) -> None:
-        self._lifecycle = lifecycle
-        self._number = number
-
-    def happen(self, _: Gate) -> None:
-        self._lifecycle.communicate(self._number)
-
-
-class _ResponseTimeout(Event):
-    """Timeout of a request to the controller."""
-
-    __slots__ = ("_broker", "_request")
-    elision_safe = True
-
-    def __init__(self, broker: KRaftBroker, request: Message) -> None:
-        self._broker = broker
-        self._request = request
-
-    def happen(self, _: Gate) -> None:
-        self._broker.time_out_request(self._request)
-
-
-class _Lifecycle(LifecycleHost):
-    """Passes the calls of a broker's `BrokerLifecycleManager` on to it."""
-
-    __slots__ = ("_broker",)
-
-    def __init__(self, broker: KRaftBroker) -> None:
-        self._broker = broker
-
-    def send_registration(self) -> None:
-        self._broker.send_registration()
-
-    def send_heartbeat(self, *, want_fence: bool, want_shut_down: bool) -> None:
-        self._broker.send_heartbeat(want_fence=want_fence, want_shut_down=want_shut_down)
-
-    def communicate_after(self, after_us: int, number: int) -> None:
-        self._broker.communicate_after(after_us, number)
-
-    def time_out_registration_after(self, after_us: int) -> None:
-        self._broker.time_out_registration_after(after_us)
-
-    def time_out_directory_report(self, number: int) -> None:
-        self._broker.time_out_directory_report(number)
-
-    def directory_unreported(self) -> None:
-        self._broker.directory_unreported()
-
-    def caught_up(self) -> None:
-        self._broker.caught_up()
-
-    def shutting_down(self) -> None:
-        self._broker.shutting_down()
 
 
 class KRaftBroker(Broker):
@@ -128,47 +55,34 @@ class KRaftBroker(Broker):
 
     Attributes:
         image: the metadata that it has replayed.
-        fenced: whether it is fenced according to the last response of the controller.
+        lifecycle: its registration, heartbeats and shutdown.
+        isr_channel: sends its ISR changes.
+        assignments: reports the log directories of its replicas.
     """
 
-    __deletable__ = ("_lifecycle", "_sender")
+    __deletable__ = ("assignments", "isr_channel", "lifecycle")
     __slots__ = (
-        "_alter_request",
-        "_assigning",
         "_awaits_metadata",
         "_deleted",
-        "_ending",
-        "_in_phase",
-        "_lifecycle",
-        "_lifecycle_request",
         "_log",
         "_moving",
         "_only_directory",
-        "_previous_broker_epoch",
         "_promoted",
         "_published_us",
         "_received",
-        "_registered_directories",
-        "_sender",
         "_skipped",
-        "_wants_shut_down",
-        "fenced",
+        "assignments",
         "image",
+        "isr_channel",
+        "lifecycle",
     )
 
     def __init__(self, startup: Startup, log: list[Record]) -> None:
         super().__init__(startup)
         self.image = MetadataImage()
-        self.fenced = True
-        settings = self.settings
-        self._lifecycle = BrokerLifecycleManager(
-            _Lifecycle(self), self.decide, settings.heartbeat_us, settings.session_us
-        )
-        self._in_phase = False
-        """Whether the first interval between its heartbeats has begun."""
-        self._lifecycle_request: BrokerRegistrationRequest | BrokerHeartbeatRequest | None = None
-        self._previous_broker_epoch = -1
-        self._registered_directories: tuple[int, ...] = ()
+        self.lifecycle = BrokerLifecycle(self)
+        self.isr_channel = AlterPartitionChannel(self)
+        self.assignments = AssignmentsManager(self, self.known)
         self._only_directory = -1
         self._published_us = -1
         self._log = log
@@ -176,11 +90,6 @@ class KRaftBroker(Broker):
         """Number of metadata records received without a gap."""
         self._awaits_metadata = False
         """Whether it is resuming, and its fetch of the metadata log has neither been answered nor timed out."""
-        self._wants_shut_down = False
-        self._ending = ""
-        """Why it exits, once it has begun to."""
-        self._assigning: dict[str, int] = {}
-        """Partition -> id of its log directory, while that is being reported."""
         self._moving: dict[str, LogDirectory] = {}
         """Partition -> log directory to which its replica is being moved."""
         self._promoted: set[str] = set()
@@ -188,16 +97,14 @@ class KRaftBroker(Broker):
         self._deleted: list[str] = []
         self._skipped: set[str] = set()
         """The partitions with a log that it does not use: see `_skips_log`."""
-        self._sender = AlterPartitionManager(self)
-        self._alter_request: AlterPartitionRequest | None = None
 
     def receive_other(self, message: Event) -> None:
         if isinstance(message, BrokerHeartbeatResponse):
-            self.on_heartbeat_reply(message)
+            self.lifecycle.on_heartbeat_reply(message)
         elif isinstance(message, MetadataRecords):
             self.on_metadata_records(message)
         elif isinstance(message, AlterPartitionResponse):
-            self.on_alter_partition_reply(message)
+            self.isr_channel.on_reply(message)
         elif isinstance(message, BrokerRegistrationResponse):
             self.on_registered(message)
         elif isinstance(message, GetReplicaLogInfoRequest):
@@ -210,68 +117,29 @@ class KRaftBroker(Broker):
     def start(self) -> None:
         """Register and load the logs; the broker is reachable meanwhile. Kafka: BrokerServer#startup."""
         self.network.join(self)
-        self._previous_broker_epoch = self.directories.clean_broker_epoch
-        used = self.directories.used_broker_epoch
-        if used != self._previous_broker_epoch and self.decide.ignores_offline_directories.yes():
-            self._previous_broker_epoch = used
-        live = self._registered_directories = tuple([directory.number for directory in self.live_directories])
-        self._only_directory = -1 if self.directories.are_several else live[0]
-        self._lifecycle.start()
-        if self.directories.cordoned:
-            self.cordon()
+        self._only_directory = -1 if self.directories.are_several else self.live_directories[0].number
+        self.lifecycle.start()
         super().start()
 
     def end(self) -> None:
         super().end()
         self._log = []
-        self._lifecycle_request = None
-        self._sender = AlterPartitionManager(self)
+        self.lifecycle.end()
+        self.isr_channel.end()
 
     def dispose(self) -> None:
-        del self._lifecycle, self._sender
-        self._alter_request = None
-
-    def send_registration(self) -> None:
-        """See `LifecycleHost.send_registration`."""
-        request = BrokerRegistrationRequest(
-            self.node, self.incarnation, self._previous_broker_epoch, self._registered_directories
-        )
-        self.to_control(request)
-        self._await_answer(request, self.kernel.now_us)
+        self.lifecycle.dispose()
+        self.isr_channel.dispose()
+        del self.lifecycle, self.isr_channel, self.assignments
 
     def on_registered(self, reply: BrokerRegistrationResponse) -> None:
-        """Handle the response to a registration, which is refused while an earlier incarnation may be alive."""
-        mutant = self.decide.mutants.registration_of_another_request
-        mutant.took = True
-        if reply.request is not self._lifecycle_request and (self.broker_epoch >= 0 or not mutant.differs()):
-            return
-        self._lifecycle_request = None
-        if reply.error:
-            self.reached(probes.REGISTRATION_REFUSED)
-            self._lifecycle.failed()
-            return
-        self.broker_epoch = reply.broker_epoch
-        self._lifecycle.registered()
-        self._publish()
-
-    def time_out_registration_after(self, after_us: int) -> None:
-        """See `LifecycleHost.time_out_registration_after`."""
-        timeout = IdleCall(self._registration_timed_out, None)
-        self.kernel.schedule(self.kernel.now_us + after_us, self.life, timeout)
-
-    def _registration_timed_out(self, _: object) -> None:
-        self._lifecycle.registration_timed_out()
-
-    def shutting_down(self) -> None:
-        """See `LifecycleHost.shutting_down`: the logs are closed once all log directories answer."""
-        self._ending = SHUTDOWN if self._wants_shut_down else NOT_REGISTERED
-        if not self.stalled:
-            self.exit(self._ending)
+        """Handle the response to a registration."""
+        if self.lifecycle.on_registered(reply):
+            self._publish()
 
     def directory_works(self, stall: DirectoryStall) -> None:
         super().directory_works(stall)
-        if self._ending and not self.stalled:
-            self.exit(self._ending)
+        self.lifecycle.exit_if_ending()
 
     def logs_loaded(self) -> None:
         self._publish()
@@ -289,119 +157,8 @@ class KRaftBroker(Broker):
         """See `Broker.ready`: the broker has replayed its own registration, and its logs are loaded."""
         return self._published_us >= 0
 
-    # Heartbeats.
-
-    def send_heartbeat(self, *, want_fence: bool, want_shut_down: bool) -> None:
-        """See `LifecycleHost.send_heartbeat`."""
-        channel: Channel[QuorumSessions] | None = self.out.get(CONTROL)
-        if channel is not None and self._can_elide_pings(channel):
-            interval_us = self._round_trip_us(channel) + self._lifecycle.interval_us
-            if self._elide_pings(channel, interval_us):
-                return
-        request = BrokerHeartbeatRequest(
-            self.node,
-            self.broker_epoch,
-            self.image.offset,
-            want_fence=want_fence,
-            want_shut_down=want_shut_down,
-            offline_directories=self._lifecycle.offline_directories,
-            cordoned=self._lifecycle.reported_cordoned,
-        )
-        if not self.zombie:
-            channel = self.reach(CONTROL)
-            assert channel is not None
-            channel.send_usually(request)
-        self._await_answer(request, self.kernel.now_us)
-
-    def _round_trip_us(self, channel: Channel[QuorumSessions]) -> int:
-        """Round trip of an elided heartbeat."""
-        return channel.usual_us + channel.target.response_latency_us(self.node)
-
-    @property
-    def _timeout_us(self) -> int:
-        """Timeout of registrations and heartbeats.
-
-        BrokerServer gives their NodeToControllerChannelManager half the session timeout (KAFKA-14392). Its earlier
-        resends, if ``controller.socket.timeout.ms`` is shorter, are not modelled.
-        """
-        return self.settings.session_us // 2
-
-    def _await_answer(self, request: BrokerRegistrationRequest | BrokerHeartbeatRequest, sent_us: int) -> None:
-        self._lifecycle_request = request
-        self.kernel.schedule(sent_us + self._timeout_us, self.life, _ResponseTimeout(self, request))
-
-    def communicate_after(self, after_us: int, number: int) -> None:
-        """See `LifecycleHost.communicate_after`."""
-        if not self._in_phase and self._lifecycle.state == RUNNING:
-            self._in_phase = True
-            after_us = self.first_interval_us(after_us)
-        communication = _Communication(self._lifecycle, number)
-        self.kernel.schedule_first(self.kernel.now_us + after_us, self.life, communication)
-
-    def _can_elide_pings(self, channel: Channel[QuorumSessions]) -> bool:
-        """Whether this and later heartbeats and their responses will arrive and change nothing but the session."""
-        lifecycle = self._lifecycle
-        if self.zombie or not lifecycle.is_steady(fenced=self.fenced):
-            return False
-        controller = channel.target
-        if not self.network.is_steady(self, controller):
-            return False
-        round_us = self._round_trip_us(channel)
-        return (
-            round_us < self._timeout_us
-            and controller.is_keepalive(
-                self.node, self.broker_epoch, self.image.offset, want_fence=lifecycle.wants_fence
-            )
-            and controller.cannot_expire(
-                self.node, self.kernel.now_us + channel.usual_us, round_us + lifecycle.interval_us
-            )
-        )
-
     def resume_pings(self, channel: Channel[QuorumSessions], sent_us: int, next_us: int) -> None:
-        now_us = self.kernel.now_us
-        arrives_us, answered_us = sent_us + channel.usual_us, sent_us + self._round_trip_us(channel)
-        if answered_us <= now_us:
-            self._lifecycle.resume(next_us - now_us)
-            return
-        request = BrokerHeartbeatRequest(
-            self.node,
-            self.broker_epoch,
-            self.image.offset,
-            want_fence=self._lifecycle.wants_fence,
-            want_shut_down=False,
-            cordoned=self._lifecycle.reported_cordoned,
-        )
-        self._await_answer(request, sent_us)
-        if arrives_us > now_us:
-            channel.deliver_at(arrives_us, request)
-        else:
-            channel.target.deliver_response(request, answered_us)
-
-    def on_heartbeat_reply(self, reply: BrokerHeartbeatResponse) -> None:
-        """Handle the response to a heartbeat."""
-        if reply.request is not self._lifecycle_request:
-            return
-        self._lifecycle_request = None
-        if reply.error:
-            self._lifecycle.failed()
-            return
-        self.fenced = reply.is_fenced
-        if self._lifecycle.unreported:
-            self._lifecycle.note_report(reply.request.offline_directories)
-        if reply.request.cordoned == self._lifecycle.cordoned:
-            self._lifecycle.cordon_unreported = False
-        self._lifecycle.heartbeat_answered(
-            is_caught_up=reply.is_caught_up, is_fenced=reply.is_fenced, should_shut_down=reply.should_shut_down
-        )
-
-    def caught_up(self) -> None:
-        """See `LifecycleHost.caught_up`."""
-        self._request_unfencing()
-
-    def _request_unfencing(self) -> None:
-        """Ask to be unfenced once the controller knows that the broker has caught up, and metadata was published."""
-        if self.ready and self._lifecycle.state == RECOVERY:
-            self._lifecycle.set_ready_to_unfence()
+        self.lifecycle.resume_pings(channel, sent_us, next_us)
 
     # Metadata.
 
@@ -445,7 +202,7 @@ class KRaftBroker(Broker):
             self._published_us = self.kernel.now_us
             self._replay()
             self._deliver_backlog()
-            self._request_unfencing()
+            self.lifecycle.request_unfencing()
         elif self.image.offset < self._received and (self.waiting is None or (self.stalled and not self.is_blocked)):
             self._replay()
 
@@ -487,7 +244,7 @@ class KRaftBroker(Broker):
         fresh = self._log[image.offset : self._published_end()]
         if self.stalled and not fresh:
             return
-        self._recorder.record(steps.Metadata(steps.REPLAYED_METADATA, self.node, image.offset, fresh))
+        self.recorder.record(steps.Metadata(steps.REPLAYED_METADATA, self.node, image.offset, fresh))
         begins = image.offset == 0
         changed: dict[str, Any] = {}
         live = self._read(fresh, names, changed)
@@ -543,7 +300,7 @@ class KRaftBroker(Broker):
         for name in self._deleted:
             replica = self.replicas.get(name)
             if replica is not None:
-                self._assigning.pop(name, None)
+                self.assignments.pending.pop(name, None)
                 self.remove_replica(replica)
         self._deleted.clear()
         self.network.note_broker_change()
@@ -599,10 +356,10 @@ class KRaftBroker(Broker):
         directory = self._only_directory if self._only_directory >= 0 else self._place(replica, state)
         if (
             state.directory(self.node) != directory
-            and self._assigning.get(name) != directory
+            and self.assignments.pending.get(name) != directory
             and self.decide.knows_directories.yes()
         ):
-            self._assign(name, directory, ASSIGN_DELAY_US if self._is_behind(name) else 0)
+            self.assignments.assign(name, directory, ASSIGN_DELAY_US if self._is_behind(name) else 0)
         if len(self.live_directories) < len(self.directories.all) and self._skips_log(partition, state):
             return
         if state.leader == self.node:
@@ -612,7 +369,7 @@ class KRaftBroker(Broker):
                 partition.become_leader(state, self.kernel.now_us)
                 self.isr_expiration.schedule()
             self.network.note_broker_change()
-        elif stops_fetcher(self.node, state, shutting_down=self._wants_shut_down):
+        elif stops_fetcher(self.node, state, shutting_down=self.lifecycle.wants_shut_down):
             self._await_leader(replica, state)
         elif state.leader_epoch > partition.leader_epoch:
             self._become_follower(replica, state)
@@ -623,7 +380,7 @@ class KRaftBroker(Broker):
     def _await_leader(self, replica: HostedReplica, state: PartitionRegistration) -> None:
         """Stop fetching: there is no leader, or the broker shuts down and has left the ISR (see `stops_fetcher`)."""
         self.stop_fetching(replica.name)
-        if self._wants_shut_down and self._is_behind(replica.name):
+        if self.lifecycle.wants_shut_down and self._is_behind(replica.name):
             self._take_back_assignment(replica.name)
         replica.partition.become_follower(state)
         replica.wake_all()
@@ -671,7 +428,7 @@ class KRaftBroker(Broker):
                 self.reached(probes.REPLICA_ELSEWHERE)
                 lost = directories.abandon(state.name, live)
                 step = steps.End(self.node, steps.DIRECTORY_OFFLINE, lost, unclean=True, was_down=True)
-                self._recorder.of(state.name).record(step)
+                self.recorder.of(state.name).record(step)
             return True
         self.offline.add(state.name)
         return False
@@ -695,39 +452,6 @@ class KRaftBroker(Broker):
         if state.leader != self.node:
             partition.become_follower(state)
         return True
-
-    def _assign(self, name: str, directory: int, delay_us: int = 0) -> None:
-        """Report the log directory of a replica, in place of an earlier one that the metadata does not have yet.
-
-        Kafka: AssignmentsManager#onAssignment, AssignmentsManagerDeadlineFunction.
-        """
-        self._assigning[name] = directory
-        entry = name, directory, FIRST_ASSIGN_RETRY_US
-        if delay_us:
-            self.kernel.call_at(self.kernel.now_us + delay_us, self.life, self._assign_directory, entry)
-        else:
-            self._assign_directory(entry)
-
-    def _assign_directory(self, entry: tuple[str, int, int]) -> None:
-        """Report the log directory of a replica until the metadata has it, also after it has failed; the entry has the
-        partition, the id of the directory, and the time until the report is repeated.
-
-        Kafka: AssignmentsManager#onAssignment.
-        """
-        name, directory, retry_us = entry
-        if self._assigning.get(name) != directory:
-            return
-        state = self.known.get(name)
-        if (
-            not isinstance(state, PartitionRegistration)
-            or self.node not in state.replicas
-            or state.directory(self.node) == directory
-        ):
-            del self._assigning[name]
-            return
-        self.to_control(AssignReplicasToDirsRequest(self.node, self.broker_epoch, name, directory))
-        later = name, directory, min(2 * retry_us, LONGEST_ASSIGN_RETRY_US)
-        self.kernel.call_at(self.kernel.now_us + retry_us, self.life, self._assign_directory, later)
 
     # Moves between log directories.
 
@@ -789,9 +513,10 @@ class KRaftBroker(Broker):
         super().stop_serving(directory)
         for name in [name for name in self._moving if name in directory.storages]:
             del self._moving[name]
-            if self._assigning.get(name, directory.number) != directory.number or self._is_assigned_elsewhere(name):
-                self.to_control(AssignReplicasToDirsRequest(self.node, self.broker_epoch, name, directory.number))
-                self._assign(name, directory.number)
+            is_other = self.assignments.pending.get(name, directory.number) != directory.number
+            if is_other or self._is_assigned_elsewhere(name):
+                self.assignments.send(name, directory.number)
+                self.assignments.assign(name, directory.number)
 
     def _is_assigned_elsewhere(self, name: str) -> bool:
         """Whether this process has asked for the directory of a future replica, and the metadata has it."""
@@ -827,9 +552,9 @@ class KRaftBroker(Broker):
         self.directories.futures[name].storage = None
         state = self.known.get(name)
         if isinstance(state, PartitionRegistration) and state.directory(self.node) == target.number:
-            self._assigning.pop(name, None)
+            self.assignments.pending.pop(name, None)
             self._move_if_assigned(self.replicas[name], state, target.number)
-        elif self._assigning.get(name) != target.number:
+        elif self.assignments.pending.get(name) != target.number:
             self._promote(name)
 
     def _hold_back(self, name: str) -> bool:
@@ -847,8 +572,8 @@ class KRaftBroker(Broker):
         Kafka: ReplicaAlterLogDirsThread#removePartitions (3.9-4.4).
         """
         directory = self.directories.directory_of(name)
-        if directory is not None and self._assigning.get(name) == self._moving[name].number:
-            self._assign(name, directory.number, ASSIGN_DELAY_US)
+        if directory is not None and self.assignments.pending.get(name) == self._moving[name].number:
+            self.assignments.assign(name, directory.number, ASSIGN_DELAY_US)
 
     def _promote(self, name: str) -> None:
         """The future replica has caught up: the controller has to know its directory before it replaces the log.
@@ -862,7 +587,7 @@ class KRaftBroker(Broker):
             return
         self._promoted.add(name)
         is_held = self.directories.throttled and self._hold_back(name)
-        self._assign(name, target.number, ASSIGN_DELAY_US if is_held else 0)
+        self.assignments.assign(name, target.number, ASSIGN_DELAY_US if is_held else 0)
 
     def _move_if_assigned(self, replica: HostedReplica, state: PartitionRegistration, directory: int) -> int:
         """Let the future replica replace the log if the metadata has its directory. Returns the directory that the
@@ -876,7 +601,7 @@ class KRaftBroker(Broker):
             del self._moving[replica.name]
             return directory
         if state.directory(self.node) != target.number:
-            return target.number if self._assigning.get(replica.name) == target.number else directory
+            return target.number if self.assignments.pending.get(replica.name) == target.number else directory
         if self._is_behind(replica.name):
             self.reached(probes.ASSIGNED_BEHIND)
             return directory
@@ -891,89 +616,26 @@ class KRaftBroker(Broker):
         return target.number
 
     def cordon(self) -> None:
-        """See `Broker.cordon`. Kafka: DirectoryEventHandler#handleCordoned (4.3-4.4)."""
-        self.end_elision()
-        self._lifecycle.propagate_directory_cordoned(self.directories.cordoned)
+        self.lifecycle.cordon()
 
     def report_failed(self, directory: LogDirectory) -> None:
-        """See `Broker.report_failed`. Kafka: DirectoryEventHandler#handleFailure (3.9-4.4)."""
-        self._lifecycle.propagate_directory_failure(directory.number)
-
-    def time_out_directory_report(self, number: int) -> None:
-        """See `LifecycleHost.time_out_directory_report`."""
-        due_us = self.kernel.now_us + self.settings.directory_failure_us
-        self.kernel.call_at(due_us, self.life, self._directory_report_timed_out, number)
-
-    def _directory_report_timed_out(self, number: int) -> None:
-        self._lifecycle.directory_report_timed_out(number)
-
-    def directory_unreported(self) -> None:
-        """See `LifecycleHost.directory_unreported`: the shutdown hook stops the broker in a controlled way."""
-        self.reached(probes.DIRECTORY_UNREPORTED)
-        self.begin_shutdown()
+        self.lifecycle.report_failed(directory)
 
     # AlterPartition.
 
     @property
     def changes_isr(self) -> bool:
-        if self._sender.pending:
+        if self.isr_channel.manager.pending:
             return True
         return any(replica.partition.state.pending for replica in self.replicas.values())
 
     def propose_isr(self, replica: HostedReplica, isr: tuple[int, ...]) -> None:
-        """See `Broker.propose_isr`: send an AlterPartition to the controller."""
-        partition = replica.partition
-        known = partition.state.broker_epochs
-        epochs = {member: known.get(member, NO_BROKER_EPOCH) for member in isr}
-        epochs[self.node] = self.broker_epoch
-        change = AlterPartitionItem(partition.name, isr, partition.leader_epoch, partition.partition_epoch, epochs)
-        in_flight = self._sender.in_flight
-        if in_flight is not None and all(other.name != change.name for other in in_flight):
-            self.reached(probes.ISR_CHANGE_WAITS)
-        self._sender.submit(partition, change, self.kernel.now_us)
-
-    def send_alter_partition(self, changes: Sequence[AlterPartitionItem]) -> None:
-        """See `AlterPartitionHost.send_alter_partition`; the request is resent after a timeout.
-
-        Kafka: DefaultAlterPartitionManager#sendRequest.
-        """
-        request = self._alter_request = AlterPartitionRequest(self.node, self.broker_epoch, changes)
-        self.to_control(request)
-        due_us = self.kernel.now_us + self.settings.controller_socket_timeout_us
-        self.kernel.schedule(due_us, self.life, _ResponseTimeout(self, request))
-
-    def retry_alter_partition(self, after_us: int) -> None:
-        """See `AlterPartitionHost.retry_alter_partition`."""
-        self.kernel.call_at(self.kernel.now_us + after_us, self.life, self._resend, None)
-
-    def _resend(self, _: object) -> None:
-        self._sender.send()
-
-    def time_out_request(self, request: Message) -> None:
-        """Handle a request timeout; an AlterPartition is resent unchanged. Kafka: NodeToControllerChannelManager."""
-        if request is self._lifecycle_request:
-            self.end_elision()
-            self._lifecycle_request = None
-            self._lifecycle.failed()
-        elif request is self._alter_request:
-            self.end_elision()
-            self.send_alter_partition(self._alter_request.changes)
-
-    def on_alter_partition_reply(self, reply: AlterPartitionResponse) -> None:
-        """Handle the response to an AlterPartition."""
-        if reply.request is not self._alter_request:
-            return
-        self._alter_request = None
-        self._sender.on_reply(reply.error, reply.results, self.kernel.now_us)
-        self.isr_expiration.schedule()
-        self.network.note_broker_change()
+        self.isr_channel.propose_isr(replica.partition, isr)
 
     # Controlled shutdown.
 
     def begin_shutdown(self) -> None:
-        """See `Broker.begin_shutdown`: heartbeats request it until the controller allows it."""
-        self._wants_shut_down = True
-        self._lifecycle.begin_controlled_shutdown()
+        self.lifecycle.begin_shutdown()
 
     # Unclean recovery.
 
@@ -988,9 +650,13 @@ class KRaftBroker(Broker):
         self.to_control(GetReplicaLogInfoResponse(request, self.broker_epoch, last_epoch, leo, leader_epoch))
 
 
+def _on_heartbeat_reply(broker: KRaftBroker, reply: BrokerHeartbeatResponse) -> None:
+    broker.lifecycle.on_heartbeat_reply(reply)
+
+
 if not COMPILED:
     KRaftBroker.handlers = {
         **Broker.handlers,
-        BrokerHeartbeatResponse: KRaftBroker.on_heartbeat_reply,
+        BrokerHeartbeatResponse: _on_heartbeat_reply,
         MetadataRecords: KRaftBroker.on_metadata_records,
     }

@@ -195,7 +195,7 @@ class ZooKeeperBroker(Broker):
         """Ping, and resend unanswered requests; repeats until the process ends."""
         channel: Channel[ZooKeeperSessions] | None = self.out.get(ZOOKEEPER)
         interval_us = self.settings.ping_us
-        if channel is not None and self._can_elide_pings(channel) and self._elide_pings(channel, interval_us):
+        if channel is not None and self._canelide_pings(channel) and self.elide_pings(channel, interval_us):
             return
         if not self.zombie:
             if self.zookeeper.session < 0:
@@ -211,7 +211,7 @@ class ZooKeeperBroker(Broker):
         assert self.partition is not None
         return Ping(self.node, self.zookeeper.session, self._last_event, self.partition.partition_epoch)
 
-    def _can_elide_pings(self, channel: Channel[ZooKeeperSessions]) -> bool:
+    def _canelide_pings(self, channel: Channel[ZooKeeperSessions]) -> bool:
         """Whether this and later pings will arrive and report nothing new while nothing else happens."""
         client, server = self.zookeeper, channel.target
         if self.zombie or client.session < 0 or client.pending or channel.usual_us >= self.settings.ping_us:

@@ -6,9 +6,9 @@ from scenarios.format.catalogue import load
 from scenarios.single.convergence import Convergence
 from scenarios.single.run import run_row
 from sim.config import NEVER, Value, resolve
+from sim.hosts.alter_partition_channel import AlterPartitionChannel
 from sim.hosts.cluster import TOPIC
 from sim.hosts.controller_quorum import ControllerQuorum
-from sim.hosts.kraft_broker import KRaftBroker
 from sim.hosts.producer import Producer
 from sim.hosts.settings import converges_in_time
 from sim.protocol.client.sender import ProducerBatch
@@ -174,7 +174,7 @@ def test_an_isr_change_that_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> N
     world = quorum()
     world.cluster.kill(3)
     world.run(20)
-    monkeypatch.setattr(KRaftBroker, "on_alter_partition_reply", lambda *_: None)
+    monkeypatch.setattr(AlterPartitionChannel, "on_reply", lambda *_: None)
     monkeypatch.setattr(Partition, "become_leader", lambda *_: None)
     world.cluster.start(3)
     convergence = validate(world)

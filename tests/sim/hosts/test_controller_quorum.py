@@ -281,7 +281,7 @@ def test_the_successor_of_a_paused_process_reads_the_whole_log() -> None:
     world.cluster.start(2)
     world.run(3)
     assert process(world, 2).image.offset == len(quorum(world).log.records)
-    assert not process(world, 2).fenced
+    assert not process(world, 2).lifecycle.fenced
 
 
 def test_another_controller_has_the_log_and_begins_all_sessions_anew() -> None:

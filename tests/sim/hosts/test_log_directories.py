@@ -188,7 +188,7 @@ def test_a_failure_that_cannot_be_reported_stops_the_broker() -> None:
     fail(found, 1, seconds=5)
     assert reached(found, probes.DIRECTORY_UNREPORTED)
     process = found.cluster.running.get(1)
-    assert process is None or (isinstance(process, KRaftBroker) and process._lifecycle.state != RUNNING)
+    assert process is None or (isinstance(process, KRaftBroker) and process.lifecycle.manager.state != RUNNING)
 
 
 @pytest.mark.parametrize("healed", [False, True])
@@ -610,7 +610,7 @@ def test_a_directory_that_is_added_is_empty_and_makes_the_shutdown_count_as_uncl
     assert [(one.number, sorted(one.storages)) for one in directories.all] == [(0, [TOPIC]), (1, [ORDERS]), (2, [])]
     process = found.cluster.running[1]
     assert isinstance(process, KRaftBroker)
-    assert process._previous_broker_epoch == NO_BROKER_EPOCH
+    assert process.lifecycle.previous_broker_epoch == NO_BROKER_EPOCH
     found.run(40)
     assert directory_of(found, 1) == 1
     assert state_of(found, TOPIC).directory(1) == 0
