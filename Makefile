@@ -59,9 +59,10 @@ lint: venv
 	$(BIN)/python .ci/translate.py
 	$(BIN)/python .ci/docs.py
 
-# The documentation as a site in build/site; a broken link is an error.
+# The documentation as a site in build/site, with the pages that are made from the code; a broken link is an error. The reviews
+# of proposals take some minutes, once for each state of the code.
 docs: venv
-	$(BIN)/python .ci/docs.py
+	$(BIN)/python .ci/docs.py --reviews
 
 # A file's tests stay in one process: those of Spark share a session. Types are checked beside them.
 test: venv
@@ -235,4 +236,4 @@ confirm: venv
 # What make, its tools and a build have made here, and nothing else: `dist` and `store` may hold what was put there.
 clean:
 	test ! -e .venv/others.txt || rm -rf .venv
-	rm -rf .venv-s3 .hypothesis .mypy_cache .pytest_cache .ruff_cache build/compiled build/wheel build/python3.1[123]
+	rm -rf .venv-s3 .hypothesis .mypy_cache .pytest_cache .ruff_cache build/compiled build/docs build/reviews build/site build/wheel build/python3.1[123]

@@ -1,54 +1,107 @@
-"""Builds the documentation site from the pages of the tree, into build/site; a broken link is an error.
+"""Builds the documentation site into build/site; a broken link is an error.
 
-Pages stay where their subject is. A copy of them is built, with three pages that are made from the code: commands,
-settings and columns. Nothing is fetched.
+Pages stay where their subject is, and a copy of them is built, beside pages that are made from the code: commands,
+settings, columns, keys of scenario files, names of plug-ins, Kafka's names, figures of the zoo and of confirmed runs,
+tickets. A page of the tree names one of these as `build/site/PAGE.html`, which becomes a link here. ``--reviews`` also
+reviews the proposals, in some minutes, unless build/reviews has the reviews of this code. Nothing is fetched.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from highwater import plugin_reference
 from highwater.cli import main as cli
 from highwater.cli.overview import GROUPS
+from reports.brokers.tickets.ticket import findings, ticket
+from scenarios.format.catalogue import load
+from scenarios.format.reference import reference
 from scenarios.single.rows import COLUMNS
+from scenarios.version import code_version
+from scenarios.zoo import targets
 from sim.config import KEYS, shown
+from tests.verification import tickets
+from tests.verification.confirm import __main__ as confirm
+from tests.verification.oracle import names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 ROOT: Final = Path(__file__).parents[1]
 BUILD: Final = ROOT / "build" / "docs"
 SITE: Final = ROOT / "build" / "site"
+REVIEWS: Final = ROOT / "build" / "reviews"
 FOLDERS: Final = ("sim", "faults", "scenarios", "reports", "highwater", "notebooks", "tests")
-REFERENCE: Final = "reference"
 CONFIG: Final = Path(__file__).parent / "zensical.toml"
+PROPOSALS: Final = {
+    "kafka-19975": ("elr", "reassignments"),
+    "kafka-15665": ("elr-4.3", "reassignments"),
+    "kip-1303": ("kip-1023", "racks"),
+    "kip-1275": ("elr-recovery", "elr-chaos"),
+}
+"""Proposal -> the mode that it is reviewed against, and the random scenario."""
+SEEDS: Final = 100
+"""Of a review."""
 _LINK: Final = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+BUILT: Final = re.compile(r"`build/site/([\w./-]+)\.html(#[\w-]+)?`")
 
 
-def pages() -> list[Path]:
-    """All Markdown pages, relative to the root."""
+def pages() -> dict[str, str]:
+    """Markdown pages of the tree: path -> text."""
     found = [*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))]
-    return sorted(page.relative_to(ROOT) for page in found)
+    return {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in sorted(found)}
 
 
-def linked(page: Path) -> Iterator[Path]:
-    """Files of the tree that a page links to, relative to the root."""
-    for link in _LINK.findall((ROOT / page).read_text(encoding="utf-8")):
-        target = (ROOT / page.parent / link).resolve()
-        if "://" not in link and target.is_file():
-            yield target.relative_to(ROOT)
+def built() -> dict[str, str]:
+    """What is made from the code: path in the site -> text."""
+    return {
+        "reference/commands.md": _commands(),
+        "reference/settings.md": _settings(),
+        "reference/columns.md": _columns(),
+        "reference/scenario-files.md": reference(),
+        "reference/plugins.md": plugin_reference.reference(),
+        "reference/kafka.md": names.page(names.references()),
+        "reference/zoo.md": _zoo(),
+        "reference/confirmed.md": _confirmed(),
+        **_tickets(),
+        **{f"reviews/{name}.md": _review(name) for name in PROPOSALS},
+    }
 
 
-def commands() -> str:
-    """The page of all commands, with their help texts."""
+def linked(page: str, text: str) -> str:
+    """A page of the tree with links to the pages that are made from the code."""
+
+    def link(match: re.Match[str]) -> str:
+        return f"[{match[1]}]({os.path.relpath(f'{match[1]}.md', Path(page).parent)}{match[2] or ''})"
+
+    return BUILT.sub(link, text)
+
+
+def files(page: str, text: str) -> Iterator[str]:
+    """Files of the tree that a page links to."""
+    for link in _LINK.findall(text):
+        path = os.path.normpath(Path(page).parent / link)
+        if "://" not in link and (ROOT / path).is_file():
+            yield path
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    head = list(head)
+    lines = [" | ".join(head), "|".join("---" for _ in head)]
+    lines += [" | ".join(str(cell).replace("|", "\\|").replace("<", "&lt;") for cell in row) for row in rows]
+    return "\n".join(f"| {line} |" for line in lines) + "\n"
+
+
+def _commands() -> str:
     context = click.Context(cli.highwater, info_name="highwater")
     lines = ["# Commands", "", "What `--help` prints of each command."]
     for heading, group in GROUPS.items():
@@ -64,56 +117,143 @@ def commands() -> str:
     return "\n".join([*lines, ""])
 
 
-def settings() -> str:
-    """The page of all settings."""
-    lines = [
-        "# Settings",
-        "",
-        "Keys of `--set` and `[config]`. Those that begin with `sim.` are ours, all others Kafka's.",
+def _settings() -> str:
+    text = (
+        "# Settings\n\nKeys of `--set` and `[config]`. Those that begin with `sim.` are ours, all others Kafka's.\n\n"
+    )
+    rows = ((f"`{key}`", shown(spec.default), spec.meaning) for key, spec in sorted(KEYS.items()))
+    return text + _table(("key", "default", "meaning"), rows)
+
+
+def _columns() -> str:
+    text = (
+        "# Columns of a row\n\n*Since* is the schema version that introduced a column, *before* its value in rows of "
+        "older versions; -1 means unknown or not applicable.\n\n"
+    )
+    rows = (
+        (f"`{one.name}`", one.type, one.since, "" if one.before is None else one.before, one.meaning)
+        for one in COLUMNS.values()
+    )
+    return text + _table(("column", "type", "since", "before", "meaning"), rows)
+
+
+def _zoo() -> str:
+    found = targets.measured()
+    about: dict[str, str] = found.pop("about")
+    parts = ["# Figures of the zoo", f"{about['measured']} [The zoo](../scenarios/zoo/README.md) explains the words."]
+    for part, entries in found.items():
+        rows: list[dict[str, Any]] = []
+        for name, entry in entries.items():
+            hunted = {}
+            if part == "hunts":
+                one = targets.target(name)
+                place = "walks" if one.walks is not None else one.runs.scenario
+                hunted = {"tier": one.tier, "hunted in": place, "mode": one.runs.base}
+            rows.append({"name": f"`{name}`", **hunted, **(entry if isinstance(entry, dict) else {"": entry})})
+        head = dict.fromkeys(key for row in rows for key in row)
+        parts += [
+            f"## {part}",
+            about[part],
+            _table(map(_spelt, head), ([_cell(row.get(key)) for key in head] for row in rows)),
+        ]
+    return "\n\n".join(parts)
+
+
+def _spelt(key: str) -> str:
+    return {"cpu_s": "CPU s", "tlc": "TLC, CPU s"}.get(key, key.replace("_percent", ", %").replace("_", " "))
+
+
+def _cell(value: Any) -> str:
+    match value:
+        case [int(number), int(of)]:
+            return f"{number} of {of}"
+        case list():
+            return ", ".join(value)
+        case int():
+            return f"{value:,}"
+        case None:
+            return ""
+    return str(value)
+
+
+def _confirmed() -> str:
+    text = (
+        "# Confirmed runs\n\nWhat [`highwater confirm`](../reports/brokers/confirm/README.md) showed on brokers. A "
+        "star marks runs of an earlier harness or scenario.\n\n"
+    )
+    lines = confirm.RUNS.read_text(encoding="utf-8").splitlines()
+    return text + confirm.table(map(json.loads, lines))
+
+
+def _tickets() -> dict[str, str]:
+    found = {f"tickets/{file}": text for name in findings() for file, text in ticket(name).files.items()}
+    rows = (f"- [{name}]({name}.md): {load(name).title}" for name in findings())
+    text = [
+        "# Tickets of all findings",
+        "What [`highwater ticket`](../reports/brokers/tickets/README.md) writes of each finding.",
+        "\n".join(rows),
     ]
-    lines += ["", "| key | default | meaning |", "|---|---|---|"]
-    lines += [f"| `{key}` | {shown(spec.default)} | {_cell(spec.meaning)} |" for key, spec in sorted(KEYS.items())]
-    return "\n".join([*lines, ""])
+    return {
+        "tickets/index.md": "\n\n".join([*text, "## Runs of their scripts and tests", tickets.table(tickets.read())])
+        + "\n",
+        **found,
+    }
 
 
-def columns() -> str:
-    """The page of the columns of a row."""
-    lines = ["# Columns of a row", "", "| column | type | meaning |", "|---|---|---|"]
-    lines += [f"| `{column.name}` | {column.type} | {_cell(column.meaning)} |" for column in COLUMNS.values()]
-    return "\n".join([*lines, ""])
+def _review(name: str) -> str:
+    page = REVIEWS / code_version() / name / "review.md"
+    return page.read_text(encoding="utf-8") if page.is_file() else f"# Review of {name}\n\n`make docs` makes it.\n"
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;")
+def review() -> None:
+    """Review the proposals, unless this code has reviewed them."""
+    folder = REVIEWS / code_version()
+    for old in REVIEWS.glob("*"):
+        if old != folder:
+            shutil.rmtree(old)
+    for name, (base, scenario) in PROPOSALS.items():
+        output = folder / name
+        if not (output / "review.md").is_file():
+            sys.stdout.write(f"review of {name}, {SEEDS} seeds\n")
+            words = [sys.executable, "-m", "highwater", "review", name, "--against", base, "--scenarios", scenario]
+            words += [
+                "--plugin",
+                f"highwater.proposals.{name.replace('-', '_')}",
+                "--seeds",
+                str(SEEDS),
+                "-q",
+                "--output",
+                str(output),
+            ]
+            subprocess.run(words, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
 
 
 def main() -> None:
     """Build.
 
     Raises:
-        SystemExit: a page has a broken link, cannot be built, or is not that of the sources.
+        SystemExit: a page has a broken link, or cannot be built.
     """
-    if plugin_reference.PAGE.read_text(encoding="utf-8") != plugin_reference.reference():
-        sys.exit(f"{plugin_reference.PAGE.relative_to(ROOT)} is old: python -m highwater.plugin_reference renews it")
+    if "--reviews" in sys.argv[1:]:
+        review()
     shutil.rmtree(BUILD, ignore_errors=True)
     source = BUILD / "pages"
-    found = pages()
-    for file in {*found, *(target for page in found for target in linked(page))}:
+    made = {page: linked(page, text) for page, text in pages().items()} | built()
+    for name, text in made.items():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text(text, encoding="utf-8")
+    for file in {file for name, text in made.items() for file in files(name, text)} - made.keys():
         (source / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / file, source / file)
-    (source / REFERENCE).mkdir()
-    for name, text in (("commands", commands()), ("settings", settings()), ("columns", columns())):
-        (source / REFERENCE / f"{name}.md").write_text(text, encoding="utf-8")
     shutil.copyfile(CONFIG, BUILD / CONFIG.name)
     program = Path(sys.executable).with_name("zensical")
-    done = subprocess.run(
-        [program, "build", "--strict", "--clean", "--config-file", BUILD / CONFIG.name], capture_output=True, text=True
-    )
+    words = [str(program), "build", "--strict", "--clean", "--config-file", str(BUILD / CONFIG.name)]
+    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"})
     if done.returncode:
         sys.exit(done.stdout + done.stderr.partition("Traceback")[0])
     shutil.rmtree(SITE, ignore_errors=True)
     shutil.move(BUILD / "site", SITE)
-    sys.stdout.write(f"{SITE.relative_to(ROOT)}/index.html: {len(found) + 3} pages\n")
+    sys.stdout.write(f"{SITE.relative_to(ROOT)}/index.html: {sum(name.endswith('.md') for name in made)} pages\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Writes the reference of plug-ins, `plugin-reference.md` of the guide, from the sources of `highwater.plugin`'s names.
+"""Writes the reference of plug-ins from the sources of `highwater.plugin`'s names: ``make docs`` has it as a page.
 
-``python -m highwater.plugin_reference`` renews it. It reads sources, because compiled classes have neither annotations
+It reads sources, because compiled classes have neither annotations
 nor docstrings.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,12 +15,10 @@ from pathlib import Path
 from typing import Final
 
 from faults.kind import PARAM_KINDS
-from scenarios import own_files
 from scenarios.format.plugin_border import HIDDEN
 from sim.history import steps
 
 ROOT: Final = Path(__file__).parents[1]
-PAGE: Final = ROOT / "notebooks" / "guide" / "plugin-reference.md"
 _ENTRY: Final = re.compile(r"^    ?(\w+): (.*)$")
 LONG: Final = 90
 """A longer value of a word is not shown."""
@@ -91,8 +88,8 @@ CARRIED: Final = (
 _HEAD: Final = """\
 # Reference of plug-ins
 
-Every name that a [plug-in](plugins.md) may rely on, with its attributes; made from the sources by
-`python -m highwater.plugin_reference`. `API_VERSION` changes when one of them does.
+Every name that a [plug-in](../notebooks/guide/plugins.md) may rely on, with its attributes. `API_VERSION` changes when
+one of them does.
 """
 
 
@@ -481,13 +478,3 @@ def reference() -> str:
         lines += _of_class(module, name)
     lines += ["## Functions", "", *_functions(), "## Words", "", *_constants()]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def main() -> None:
-    """Write the page."""
-    own_files.write(PAGE, reference(), re.compile(rb"\A# Reference of plug-ins\n"))
-    sys.stdout.write(f"{PAGE.relative_to(ROOT)}\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
-"""Writes the reference of scenario files, `REFERENCE.md`, from the models and the docstrings of what they fill.
+"""Writes the reference of scenario files from the models and the docstrings of what they fill.
 
-``python -m scenarios.format.reference`` renews it.
+``python -m scenarios.format.reference`` prints it, and ``make docs`` has it as a page.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ _LATENCIES: Final = {
     "latency_within_rack_us": "latency added to each message between two brokers of a rack, in us",
     "latency_between_racks_us": "latency added to each message between brokers of different racks, in us",
 }
-_KINDS: Final = "fault kinds that a seed may enable: [all kinds](../../faults/README.md)"
+_KINDS: Final = "fault kinds that a seed may enable: [all kinds](../faults/README.md)"
 _HEAD: Final = """\
 # Reference of scenario files
 
-Made from the models by `python -m scenarios.format.reference`. `highwater scenarios new ./mine.toml --drawn` (or
+`highwater scenarios new ./mine.toml --drawn` (or
 `--scripted`) writes a file to start from, `highwater scenarios show NAME --toml` prints one that exists, and
 `highwater scenarios schema` prints a JSON Schema for editors. `highwater scenarios validate ./mine.toml` lists every
-mistake, also what a schema cannot say. [Scenarios](../README.md) explains what the tables are for.
+mistake, also what a schema cannot say. [Scenarios](../scenarios/README.md) explains what the tables are for.
 
 Pairs of numbers are inclusive bounds. A key with a value in the last column may be omitted.
 """

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from importlib.resources import files
+from typing import Any, Final
 
 from scenarios.zoo.bugs import BUGS
 from scenarios.zoo.runs import Runs
@@ -93,39 +95,10 @@ def names() -> list[str]:
     return [*MUTANTS, *BUGS]
 
 
-_FINDING: Final = Mark(60)
-MARKS: Final[Mapping[str, Mark]] = {
-    "hw-truncation": Mark(0.1, "1.5-7.8"),
-    "kip101-divergence": Mark(0.4, "3.8-4.5"),
-    "kip279-join": Mark(1, "44 once, else missed in 51-113"),
-    "last-replica-standing": Mark(0.1, "3"),
-    "hw-ignores-min-isr": Mark(0.1, "1.2"),
-    "alter-partition-of-earlier-partition-epoch": Mark(0.5, "2.3"),
-    "join-below-epoch-start": Mark(0.4, "3.9"),
-    "unclean-registration-taken-for-clean": Mark(0.5, "33"),
-    "alter-partition-of-earlier-registration": Mark(3, "27, or missed in 57"),
-    "leo-from-earlier-leadership": Mark(3),
-    "stale-log-start": Mark(10),
-    **dict.fromkeys(
-        (
-            "forgotten-expansion",
-            "counted-after-removal",
-            "elr-cleared",
-            "elr-cleared-power-loss",
-            "removed-directory",
-            "offline-directory",
-            "throttled-move",
-            "directory-assignment",
-            "reassignment-back",
-            "reassignment-again",
-            "reassignment-shrinks-isr",
-            "reassignment-cancelled",
-            "reassignment-cancelled-power-loss",
-            "elr-outside-assignment",
-            "reassignment-stuck",
-            "reassignment-to-one",
-        ),
-        _FINDING,
-    ),
-}
+def measured() -> dict[str, Any]:
+    """What hunts needed: the tables of ``measured.toml``."""
+    return tomllib.loads(files("scenarios.zoo").joinpath("measured.toml").read_text(encoding="utf-8"))
+
+
+MARKS: Final = {name: Mark(mark["cpu_s"], mark.get("tlc", "")) for name, mark in measured()["marks"].items()}
 """Mutant or bug -> its mark."""

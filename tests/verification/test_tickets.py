@@ -40,14 +40,10 @@ def test_the_class_of_a_tool_is_looked_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("end", "code"), [("exit 1", 1), ("wait", -9)])
 def test_nothing_of_a_script_goes_on(end: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = tmp_path / "story.sh"
-    script.write_text(
-        f"""sleep 60 > /dev/null & child=$!
+    script = f"""sleep 60 > /dev/null & child=$!
 trap 'kill -9 $child' EXIT
 echo "$KAFKA_HOME"; test -d "$WORK" && echo 'LOST: m1'; {end}
-""",
-        encoding="utf-8",
-    )
+"""
     monkeypatch.setenv("HIGHWATER_INTERRUPTED", str(tmp_path))
     monkeypatch.setattr(tickets, "scripts", lambda: {"story": script})
     found, said, _ = tickets.run_script("story", tmp_path, 1.0)

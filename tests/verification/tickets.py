@@ -1,9 +1,9 @@
-"""``python -m tests.verification.tickets``: run the scripts and JUnit tests of the written tickets.
+"""``python -m tests.verification.tickets``: run the scripts and JUnit tests of the tickets of all findings.
 
 A script runs on a fresh cluster of the release that its first lines name, one after the other, each for at most
 ``--most``. Its folder ``KAFKA_HOME`` is put together from Kafka's released jars, with one-line scripts of the tools'
 names; ``--home DIR`` uses an unpacked distribution instead. ``--junit RELEASE`` compiles the JUnit tests and runs them
-with the test jars of that release. Each result is a line of ``runs.jsonl`` beside the tickets, and what a script prints
+with the test jars of that release. Each result is a line of ``runs.jsonl`` in `WRITTEN`, and what a script prints
 is ``STORY.out`` there. ``--table`` prints the tables of the tickets' page.
 
 It needs Maven, which fetches Kafka's tools and test jars, and a JDK.
@@ -22,13 +22,14 @@ import sys
 import tempfile
 import time
 import zipfile
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree
 
 from highwater.cli.options import duration
 from reports.brokers.kafka import releases
-from reports.brokers.tickets.ticket import WRITTEN
+from reports.brokers.tickets.ticket import WRITTEN, findings, ticket
 from sim import exit_codes
 from sim.errors import InputError, UserError, did_you_mean
 from tests.verification.hunt.patched import maven
@@ -68,14 +69,25 @@ _SHOWN: Final = re.compile(r"LOST|DIVERGED|NO LEADER|NOT COMPLETED|NOT REPEATED|
 _FOLDER: Final = re.compile(r"^(.* cluster of \d brokers) in .*$", re.MULTILINE)
 
 
-def scripts() -> dict[str, Path]:
+@cache
+def files() -> dict[str, str]:
+    """The files of all tickets: name -> text."""
+    return {name: text for story in findings() for name, text in ticket(story).files.items()}
+
+
+def scripts() -> dict[str, str]:
     """The scripts, by the names of their stories."""
-    return {path.stem: path for path in sorted(WRITTEN.glob("*.sh"))}
+    return {name.removesuffix(".sh"): text for name, text in files().items() if name.endswith(".sh")}
 
 
-def release_of(script: Path) -> str:
+def junit_tests() -> dict[str, str]:
+    """The JUnit tests, by the names of their files."""
+    return {name: text for name, text in files().items() if name.endswith(".java")}
+
+
+def release_of(script: str) -> str:
     """The release that a script names."""
-    found = _RELEASE.search(script.read_text(encoding="utf-8"))
+    found = _RELEASE.search(script)
     assert found is not None
     return found[1]
 
@@ -124,7 +136,7 @@ def run_script(name: str, home: Path, most_s: float) -> tuple[int, str, float]:
     begin_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix=f"ticket-{name}-") as work:
         process = subprocess.Popen(
-            ["bash", str(scripts()[name])],
+            ["bash", "-c", scripts()[name], name],
             env={**os.environ, "KAFKA_HOME": str(home), "WORK": work},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -186,7 +198,9 @@ def compiled(release: str, folder: Path) -> list[Path]:
     if compiler is None:
         raise InputError("there is no javac on PATH")
     words = [compiler, "-nowarn", "-proc:none", "-cp", ":".join(map(str, jars)), "-d", str(classes)]
-    words += map(str, sorted(WRITTEN.glob("*Test.java")))
+    for name, text in junit_tests().items():
+        (folder / name).write_text(text, encoding="utf-8")
+    words += (str(folder / name) for name in junit_tests())
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         raise InputError(f"the tests do not compile with {release}: {(done.stderr or done.stdout).strip()}")
@@ -217,7 +231,7 @@ def try_tests(release: str) -> bool:
     for name, test, why in found:
         add({"junit": name, "test": test, "release": release, "red": bool(why), "why": why})
         tell(f"{name:36} {test:40} {release}  {f'red: {why[:160]}' if why else 'green'}")
-    return red == {path.stem for path in WRITTEN.glob("*Test.java")}
+    return red == {name.removesuffix(".java") for name in junit_tests()}
 
 
 def table(lines: Sequence[Mapping[str, Any]]) -> str:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from reports.brokers.tickets.junit import junit
 from reports.brokers.tickets.markdown import markdown
 from reports.brokers.tickets.shell import shell
-from reports.brokers.tickets.story import tell
+from reports.brokers.tickets.story import read_tried, tell
 from scenarios import paths
 from scenarios.format.validation import OpenTable, validated
+from scenarios.shrinking.known_bugs import FINDINGS
 from sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ RESULT: Final = (
     "not, NOT REPEATED (2) if a step did not come about."
 )
 WRITTEN: Final = Path(__file__).with_name("written")
-"""The tickets of all findings."""
+"""Tickets written by hand, and what scripts and tests of tickets have shown on brokers."""
 BY_HAND: Final = "<!-- Written by hand: "
 """Begin of the comment in tickets that `ticket` cannot write, because `confirm` cannot perform their scenarios."""
 
@@ -87,6 +88,12 @@ def _check_same(confirmed: Mapping[str, Any], scenario: Scenario) -> None:
         raise InputError(f"the run is of {confirmed['scenario']}, not of {scenario.name}")
     if confirmed["scenario_hash"] != scenario.scenario_hash():
         raise InputError(f"the run is of a {scenario.name} with another script, other faults or other settings")
+
+
+def findings() -> list[str]:
+    """The documented findings that have a ticket: brokers showed them, or it is written by hand."""
+    documented = {scenario for bug in FINDINGS for scenario in bug.scenarios}
+    return sorted(documented & {*read_tried(), *handwritten()})
 
 
 def handwritten() -> list[str]:

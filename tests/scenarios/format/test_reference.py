@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from scenarios.format.json_schema import json_schema
 from scenarios.format.reference import reference
-from tests.places import ROOT
 from tests.plain import needs_sources
 
 pytestmark = needs_sources  # Compiled classes have no comments on their fields.
-
-
-def test_the_page_is_up_to_date() -> None:
-    assert (ROOT / "scenarios" / "format" / "REFERENCE.md").read_text(encoding="utf-8") == reference()
 
 
 def test_every_key_has_a_meaning() -> None:

@@ -6,20 +6,8 @@ import pytest
 
 from scenarios.single import rows
 from scenarios.single.rows import AVAILABILITY, BY_DAMAGE, COLUMNS, KEY, ROUNDS, ROWS_VERSION, Column, ColumnGroup
-from tests.scenarios.single import page
 
 TYPES = {"string": str, "bigint": int, "int": int, "boolean": bool}
-
-
-def test_the_page_tells_every_column() -> None:
-    text = page.PAGE.read_text(encoding="utf-8")
-    assert text.count(page.HEAD) == 1
-    assert text == page.updated(text), "python -m tests.scenarios.single.page writes it anew"
-
-
-def test_an_old_table_is_replaced_as_a_whole() -> None:
-    old = f"before\n\n{page.HEAD}| `gone` | int | 1 | | nothing |\n| `seed` | int | 1 | | nothing |\n\nafter\n"
-    assert page.updated(old) == f"before\n\n{page.table()}\nafter\n"
 
 
 @pytest.mark.parametrize("column", COLUMNS.values(), ids=list(COLUMNS))

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from scenarios.format.blow import parse
 from scenarios.single.run import run_row
 from scenarios.zoo.hunt import NOT_FOUND, Hunt, Summary, caused, hunt, ranges, replay, same_plan
-from scenarios.zoo.targets import names, repaired, target
-from tests.places import ROOT
+from scenarios.zoo.targets import repaired, target
 
 if TYPE_CHECKING:
     from scenarios.zoo.targets import Target
@@ -52,11 +50,6 @@ def test_a_mark_is_open_until_it_is_passed() -> None:
     assert kept == [True, False, None]
     assert Summary([hunted(11, NOT_FOUND, "hw-truncation")]).keeps_mark is False
     assert Summary([hunted(9, 8)]).keeps_mark is None
-
-
-def test_the_page_has_a_row_for_every_mutant_and_bug() -> None:
-    page = (ROOT / "scenarios" / "zoo" / "README.md").read_text(encoding="utf-8")
-    assert sorted(re.findall(r"^\| `([a-z0-9-]+)` \|", page, re.MULTILINE)) == sorted(names())
 
 
 EPOCH_START: Final = in_scenario("join-below-epoch-start", "windows")

@@ -6,7 +6,7 @@ from scenarios.exploring.modes.subject import subject_of
 from scenarios.format.catalogue import load
 from scenarios.zoo.bugs import BUGS
 from scenarios.zoo.findings import FINDINGS
-from scenarios.zoo.targets import MARKS, names, target
+from scenarios.zoo.targets import MARKS, measured, names, target
 from scenarios.zoo.walks import WALKS
 from sim.errors import InputError
 from sim.protocol.mutants import MUTANTS
@@ -18,6 +18,13 @@ def test_every_mutant_and_bug_has_a_name_of_its_own() -> None:
     assert not MUTANTS.keys() & BUGS.keys()
     assert {*MARKS, *WALKS} <= set(names())
     assert set(FINDINGS) <= set(BUGS)
+
+
+def test_every_mutant_and_bug_was_measured() -> None:
+    found = measured()
+    assert sorted([*found["hunts"], *found["harmless"]]) == sorted(names())
+    assert found.keys() - {"about"} == found["about"].keys() - {"measured"}
+    assert all(0 <= hunt["found"][0] <= hunt["found"][1] for hunt in found["hunts"].values())
 
 
 @pytest.mark.parametrize("name", names())

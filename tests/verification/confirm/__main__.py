@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 RUNS: Final = Path(__file__).with_name("runs.jsonl")
-"""A line for each run that the page's table counts."""
-PAGE: Final = ROOT / "reports" / "brokers" / "confirm" / "README.md"
+"""A line for each run that the table counts."""
 COUNTED: Final = {
     "797dbe09984f": "performed each script line one observation later, so stories were harder to keep",
     "81f3643eac17": "ended with an error if a log was deleted while it measured the disk in use",
@@ -85,11 +84,13 @@ def main() -> int:
         help="run what lacks so many good runs of this harness in the file, round by round",
     )
     parser.add_argument("--output", type=Path, default=RUNS, help="add a line for each run to this file")
-    parser.add_argument("--table", action="store_true", help="run nothing: write its table and counts for tickets")
+    parser.add_argument(
+        "--table", action="store_true", help="run nothing: print its table, and write its counts for tickets"
+    )
     arguments = parser.parse_args()
     if arguments.table:
         lines = _read(arguments.output)
-        PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8"), table(lines)), encoding="utf-8")
+        sys.stdout.write(table(lines))
         CONFIRMED.write_text(confirmed(lines), encoding="utf-8")
         return 0
     failed = 0
@@ -155,7 +156,7 @@ def _lacking(wanted: Iterable[Entry], runs: int, output: Path) -> Iterator[Entry
 
 
 def table(lines: Iterable[Mapping[str, Any]]) -> str:
-    """The table of the page: what was confirmed on which releases, and how long each run took.
+    """The table of confirmed runs: what was confirmed on which releases, and how long each run took.
 
     Runs of another harness count only if there is none of this one, and have a star.
     """
@@ -188,12 +189,6 @@ def confirmed(lines: Iterable[Mapping[str, Any]]) -> str:
     about = {scenario: {"file": file_of(scenario), "releases": releases} for scenario, releases in found.items()}
     texts = [f" {json.dumps(scenario)}: {json.dumps(one)}" for scenario, one in sorted(about.items())]
     return '{"schema_version": 2, "scenarios": {\n' + ",\n".join(texts) + "\n}}\n"
-
-
-def renewed(page: str, new: str) -> str:
-    """The page with a new table."""
-    start = page.index("| scenario |")
-    return page[:start] + new + page[page.index("\n\n", start) + 1 :]
 
 
 def _said(differs: Iterable[Mapping[str, str]]) -> str:

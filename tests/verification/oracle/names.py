@@ -9,7 +9,7 @@ comes a method or a field that this very class declares. The range is that of th
 it, no less and no more; a name that a release in between lacks stands twice, with two ranges. Without a range these are
 the releases of the module's control plane (`PLANES`), or all.
 
-``python -m tests.verification.oracle.names`` writes `PAGE` anew.
+``python -m tests.verification.oracle.names`` prints the way back, which ``make docs`` has as a page.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from tests.places import ROOT
 from tests.verification.oracle import class_files
 from tests.verification.oracle.releases import RULES
 
-PAGE: Final = ROOT / "sim" / "protocol" / "KAFKA.md"
 RELEASES: Final[dict[str, list[str]]] = {}
 """By the name that a range gives them: 0.10.2, 1.1, ..."""
 for _release in RULES:
@@ -148,15 +147,12 @@ def _place(release: str) -> int:
 
 
 def page(found: Iterable[Reference]) -> str:
-    """`PAGE`: from Kafka's names to ours."""
+    """From Kafka's names to ours, for a page in a folder of the root."""
     lines = [
         "# From Kafka to here",
         "",
         "Kafka's classes and methods, the tags of Kafka's repository that have them under this name, and what models",
         f"them. `make oracle` looks every name up in the jars of {', '.join(RULES)}.",
-        "",
-        "`python -m tests.verification.oracle.names` writes this page from docstrings (`Kafka: ...`). It links to",
-        "files, not to lines: only an edit of a reference changes it.",
         "",
         "| Kafka | tags | here |",
         "|---|---|---|",
@@ -171,10 +167,7 @@ def page(found: Iterable[Reference]) -> str:
 
 
 def _link(one: Reference) -> str:
-    path = Path(one.path)
-    near = path.is_relative_to("sim/protocol")
-    target = path.relative_to("sim/protocol") if near else Path("..") / path.relative_to("sim")
-    return f"[{one.ours or path.stem}]({target.as_posix()})"
+    return f"[{one.ours or Path(one.path).stem}](../{one.path})"
 
 
 # The check.
@@ -233,8 +226,8 @@ def wrong_sources() -> list[str]:
 
 
 def main() -> int:
-    """Write the page."""
-    PAGE.write_text(page(references()), encoding="utf-8")
+    """Print the page."""
+    sys.stdout.write(page(references()))
     return 0
 
 

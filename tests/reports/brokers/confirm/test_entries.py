@@ -14,14 +14,12 @@ from scenarios.format.catalogue import load, names
 from scenarios.single.script import RulesInForce
 from tests.verification.confirm.__main__ import (
     COUNTED,
-    PAGE,
     RUNS,
     confirmed,
     fastest,
     file_of,
     harness,
     is_present,
-    renewed,
     table,
 )
 from tests.verification.confirm.entries import ENTRIES, WITHOUT, Entry
@@ -84,17 +82,7 @@ def test_a_run_counts_if_harness_and_scenario_are_the_present_ones() -> None:
     assert not is_present({**run, "file": file_of("kip903")})
 
 
-def test_the_page_has_the_table_of_the_runs() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    present = renewed(page, table(map(json.loads, RUNS.read_text(encoding="utf-8").splitlines())))
-    assert present == page, "python -m tests.verification.confirm --table writes it anew"
-
-
 def test_tickets_have_the_counts_of_the_runs() -> None:
     """Write them by ``python -m tests.verification.confirm --table`` if they have not."""
     lines = [json.loads(line) for line in RUNS.read_text(encoding="utf-8").splitlines()]
     assert CONFIRMED.read_text(encoding="utf-8") == confirmed(lines)
-
-
-def test_a_table_takes_the_place_of_the_one_before() -> None:
-    assert renewed("x\n\n| scenario | a |\n|---|\n| b |\n\ny\n", "| scenario |\n") == "x\n\n| scenario |\n\ny\n"
