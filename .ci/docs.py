@@ -8,6 +8,7 @@ reviews the proposals, in some minutes, unless build/reviews has the reviews of 
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from faults.kind import REPLICAS
+from faults.kinds.registry import KINDS
 from highwater import plugin_reference
 from highwater.cli import main as cli
 from highwater.cli.overview import GROUPS
@@ -35,6 +38,8 @@ from tests.verification.oracle import names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from faults.kind import Amount, FaultKind
 
 ROOT: Final = Path(__file__).parents[1]
 BUILD: Final = ROOT / "build" / "docs"
@@ -70,7 +75,10 @@ def built() -> dict[str, str]:
         "reference/scenario-files.md": reference(),
         "reference/plugins.md": plugin_reference.reference(),
         "reference/kafka.md": names.page(names.references()),
+        "reference/faults.md": _faults(),
         "reference/zoo.md": _zoo(),
+        "reference/explored.md": _explored(),
+        "reference/oracle.md": _oracle(),
         "reference/confirmed.md": _confirmed(),
         **_tickets(),
         **{f"reviews/{name}.md": _review(name) for name in PROPOSALS},
@@ -174,6 +182,56 @@ def _cell(value: Any) -> str:
         case None:
             return ""
     return str(value)
+
+
+def _faults() -> str:
+    text = (
+        "# Kinds of fault\n\nA bound in backquotes is a key of `[faults]`; a seed may use a part of that range. "
+        "Parameters in brackets are optional. The unit of `value` in a plan is in parentheses.\n\n"
+    )
+    head = ("kind", "strikes", "what a script gives", "how much is drawn", "how long", "needs", "what it does")
+    return text + _table(head, map(_fault, KINDS.values()))
+
+
+def _fault(kind: FaultKind) -> tuple[str, ...]:
+    params = ", ".join(f"`{name}`" if param.required else f"[`{name}`]" for name, param in kind.params().items())
+    lasts = kind.remains if kind.duration is None else _key(kind.duration.bounds)
+    return f"`{kind.name}`", kind.targets.label, params, _drawn(kind.amount), lasts, ", ".join(kind.needs), kind.meaning
+
+
+def _drawn(amount: Amount | None) -> str:
+    if amount is None:
+        return ""
+    if amount.bounds == REPLICAS:
+        return f"1 to the number of replicas ({amount.unit})"
+    bounds = _key(amount.bounds) if isinstance(amount.bounds, str) else " to ".join(map(str, amount.bounds))
+    return f"{bounds} ({amount.unit})"
+
+
+def _key(name: str) -> str:
+    return f"`{name.removesuffix('_us')}_ms`" if name.endswith("_us") else f"`{name}`"
+
+
+def _explored() -> str:
+    text = (
+        "# Searches of every order of events\n\nFirst violation or early warning of `highwater explore --strict`, or "
+        "all states ([exploring](../scenarios/exploring/README.md)); with `--walks`, of random walks.\n\n"
+    )
+    return text + _csv("scenarios/exploring/results.csv")
+
+
+def _oracle() -> str:
+    text = (
+        "# Kafka's classes beside the core\n\n[The oracle](../tests/verification/oracle/README.md) explains the words."
+    )
+    folder = "tests/verification/oracle"
+    return f"{text}\n\n{_csv(f'{folder}/compared.csv')}\n## Mutants\n\n{_csv(f'{folder}/mutants.csv')}"
+
+
+def _csv(file: str) -> str:
+    with (ROOT / file).open(encoding="utf-8", newline="") as lines:
+        head, *rows = csv.reader(lines)
+    return _table(head, rows)
 
 
 def _confirmed() -> str:
