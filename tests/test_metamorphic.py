@@ -15,7 +15,7 @@ from faults.bounds import FaultBounds, Limits
 from faults.kinds.registry import KINDS
 from faults.plan import Fault, Plan
 from scenarios.format.catalogue import load, names
-from scenarios.single.script import VALIDATION_IDS
+from sim.history.records import VALIDATION_IDS
 from sim.kernel.streams import Streams
 from tests.named import fitting, run, run_row
 from tests.verification.hunt.causal import IDLE, INSIDE, LATER, UNMET, Tally, planned

@@ -22,6 +22,7 @@ DOES: Final[Mapping[str, str]] = {
     "deleted-records-back": "brings deleted records back",
     "duplicate": "keeps a batch of an idempotent producer twice",
     "duplicate-across-epochs": "writes a batch of an idempotent producer again in a new producer epoch",
+    "reordered-across-epochs": "writes a batch of an idempotent producer behind a later one of another producer epoch",
     "sequence-gap": "accepts a batch of an idempotent producer without the one before it",
     "reordered": "keeps batches of an idempotent producer out of order",
     "ack-under-min-isr": "acknowledges below min.insync.replicas",

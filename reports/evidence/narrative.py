@@ -11,8 +11,8 @@ from reports.evidence.sentences import records, sentence
 from reports.formatting import seconds
 from scenarios.single.execution import CLIENTS_BEGIN_US
 from scenarios.single.result import RunResult
-from scenarios.single.script import VALIDATION_IDS
 from sim.history import steps
+from sim.history.records import VALIDATION_IDS
 from sim.history.steps import ASIDE, CHANGE, DETAIL, TURN, UNTOLD, Shown, StepKind, kind_of
 from sim.plurals import counted
 from sim.protocol.modes import MODES

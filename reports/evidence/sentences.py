@@ -6,7 +6,7 @@ from typing import Any
 
 from reports.evidence.messages import node
 from reports.formatting import seconds
-from scenarios.single.script import VALIDATION_IDS
+from sim.history.records import VALIDATION_IDS
 from sim.history.steps import CLIENTS, Shown, kind_of
 from sim.plurals import counted
 

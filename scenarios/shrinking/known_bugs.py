@@ -117,8 +117,11 @@ FINDINGS: Final = (
     DocumentedBug(
         "unknown_producer",
         "out-of-order",
-        ("kafka-15591", "kafka-15591-dead-leader", "kafka-15591-min-isr", "kafka-15591-other-producer"),
-        ("sequence-gap",),
+        (
+            *("kafka-15591", "kafka-15591-dead-leader", "kafka-15591-min-isr", "kafka-15591-other-producer"),
+            "kafka-15591-reordered",
+        ),
+        ("sequence-gap", "reordered-across-epochs"),
     ),
     DocumentedBug("snapshot_batches", "five", ("duplicates-across-epochs",), ("duplicate-across-epochs",)),
 )

@@ -23,7 +23,7 @@ from scenarios.format.blow import DIFFERENCE, Blow
 from scenarios.format.scenario import Continuation, PlannedSend, Scenario, Topic
 from scenarios.single.convergence import Convergence, PartitionConvergence
 from scenarios.single.draws import FIRST_BURST_US, draw, draw_sends
-from scenarios.single.script import VALIDATION_IDS, RulesInForce, Script, Story, StoryError, check_final_logs
+from scenarios.single.script import RulesInForce, Script, Story, StoryError, check_final_logs
 from scenarios.single.standstill import complete_replica, needless_wait
 from sim.checkers.checker import RunEnd
 from sim.checkers.registry import LIVENESS, Checkers
@@ -32,6 +32,7 @@ from sim.history import step_probes
 from sim.history.availability import Waiting, waiting
 from sim.history.findings import Violation
 from sim.history.recorder import Recorder
+from sim.history.records import VALIDATION_IDS
 from sim.hosts.cluster import TOPIC, Cluster
 from sim.hosts.settings import acks_number, convergence_deadline_us, converges_in_time
 from sim.hosts.topics import ClusterPartition, ClusterTopic, TopicPartition

@@ -17,6 +17,7 @@ from faults.kinds.injection import Injection
 from faults.kinds.registry import KINDS
 from scenarios.format.scenario import FinalLog, Pattern, ScriptLine, StoryLine
 from sim.environment.network import ANY_PEER
+from sim.history.records import VALIDATION_IDS
 from sim.history.trace import Shown
 from sim.hosts.cluster import Cluster
 from sim.hosts.consumer import Consumer
@@ -258,10 +259,6 @@ class Script:
             if partition.name == name and not partition.deleted:
                 return partition
         raise StoryError(f"there is no partition {name} when the script uses it")
-
-
-VALIDATION_IDS: Final = 1 << 40
-"""First record id of validation writes."""
 
 
 def check_final_logs(

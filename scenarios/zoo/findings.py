@@ -239,7 +239,9 @@ FINDINGS: Final[Mapping[str, KnownFinding]] = {
             ("log_start_checkpoint", "at-once"),
             ((frozenset({"record-deletion", "retention"}), 1), (_DEPARTURES, 1)),
         ),
-        KnownFinding("kafka-15591", ("sequence-gap",), ("unknown_producer", "out-of-order"), ()),
+        KnownFinding(
+            "kafka-15591", ("sequence-gap", "reordered-across-epochs"), ("unknown_producer", "out-of-order"), ()
+        ),
         KnownFinding("duplicates-across-epochs", ("duplicate-across-epochs",), ("snapshot_batches", "five"), ()),
     )
 }

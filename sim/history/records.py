@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from sim.history import steps
 from sim.protocol.batch import Batch
 from sim.protocol.log.log import Log
+
+VALIDATION_IDS: Final = 1 << 40
+"""First record id of writes that test a healed cluster; all other ids ascend in the order of sending."""
 
 
 class Records(steps.Listener):

@@ -29,7 +29,7 @@ Step = dict[str, Any]
 MEANS: Final[Mapping[str, frozenset[str]]] = {
     "lost": frozenset({"committed-loss"}),
     "twice": frozenset({"duplicate", "duplicate-across-epochs"}),
-    "order": frozenset({"reordered"}),
+    "order": frozenset({"reordered", "reordered-across-epochs"}),
     "unequal": frozenset({"divergence", "stuck-replica", "no-progress", "stalled"}),
     "leaderless": frozenset({"no-progress", "stalled"}),
 }

@@ -5,9 +5,9 @@ steps, with HWs, completed truncations, ISR and leadership; every claim is compa
 step that might matter. Where both checkers agree, a verdict does not hang on the bookkeeping of either.
 
 Verifies: ``committed-loss``, ``exposed-loss``, ``divergence``, ``hw-regression``, ``consumer-skip``, ``reset-skip``,
-``deleted-records-back``, ``duplicate``, ``reordered``, ``duplicate-across-epochs``, ``sequence-gap``,
-``ack-under-min-isr``, ``controller-crashes``, ``stuck-replica``, ``no-progress``, and that the trace itself is
-consistent: LEOs, numbers of removed batches and lost records fit the rebuilt logs.
+``deleted-records-back``, ``duplicate``, ``reordered``, ``duplicate-across-epochs``, ``reordered-across-epochs``,
+``sequence-gap``, ``ack-under-min-isr``, ``controller-crashes``, ``stuck-replica``, ``no-progress``, and that the trace
+itself is consistent: LEOs, numbers of removed batches and lost records fit the rebuilt logs.
 
 Does not verify: early warnings; whether a violation is inside the promise; what was lost in which crash; stories.
 Taken as they are: the HWs that steps report, and that an exposure received in the microsecond in which a request was
@@ -483,16 +483,23 @@ class _Judge:
     def _idempotence(self, leader: _Copy) -> None:
         """Each record once and in order, as far as one producer in one epoch wrote them."""
         written: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        copies: dict[tuple[int, int], int] = {}
         for base, last, epoch, first in leader.batches:
             if last >= leader.start and (base, epoch, first) in self._senders:
                 *sender, sequence = self._senders[base, epoch, first]
                 records = written.setdefault((sender[0], sender[1]), [])
                 records += [(sequence + place, first + place) for place in range(last - base + 1)]
+                for place in range(last - base + 1):
+                    copies.setdefault((sender[0], first + place), sender[1])
         by_producer: dict[int, list[set[int]]] = {}
         for (producer, _), records in written.items():
             by_producer.setdefault(producer, []).append({record for _, record in records})
         if any(len(set().union(*epochs)) < sum(map(len, epochs)) for epochs in by_producer.values()):
             self._find("duplicate-across-epochs", "a producer wrote records in two of its epochs")
+        once_each = [(*one, number) for one, number in copies.items() if one[1] < VALIDATION_IDS]
+        pairs = ((one, other) for place, one in enumerate(once_each) for other in once_each[place + 1 :])
+        if any(one[0] == other[0] and one[2] != other[2] and one[1] > other[1] for one, other in pairs):
+            self._find("reordered-across-epochs", "a producer wrote a record behind a later one of another epoch")
         for by, records in written.items():
             once = list(dict.fromkeys(records))
             if len({record for _, record in records}) < len(records):

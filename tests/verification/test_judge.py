@@ -61,6 +61,7 @@ def test_a_complete_replica_without_a_leader_is_found() -> None:
     [
         ("canary", "hw", {"lost"}),
         ("duplicates-across-epochs", "kraft", {"twice"}),
+        ("kafka-15591-reordered", "kraft", {"order"}),
         ("elr-disabled", "elr-4.3", {"leaderless"}),
         ("canary", "kip101", set()),
     ],

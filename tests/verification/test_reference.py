@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scenarios.format.catalogue import load, names
-from scenarios.single import script
 from sim.checkers.registry import FINDINGS
-from sim.history import steps
+from sim.history import records, steps
 from sim.protocol.rules import RULES
 from tests.named import run
 from tests.verification import reference
@@ -88,7 +87,7 @@ def test_agrees_with_the_incremental_checkers_on_stories(name: str, mode: str) -
 
 
 def test_validation_is_recognised_by_its_record_ids() -> None:
-    assert reference.VALIDATION_IDS == script.VALIDATION_IDS
+    assert reference.VALIDATION_IDS == records.VALIDATION_IDS
 
 
 # Hand-made traces: two brokers, broker 1 leads epoch 0 and replicates two records to broker 2.

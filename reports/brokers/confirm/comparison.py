@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reports.brokers.confirm.history import PartitionSnapshot
 from scenarios.single.execution import PAUSE_US
-from scenarios.single.script import VALIDATION_IDS, matches
+from scenarios.single.script import matches
 from sim.config import integer
 from sim.history import steps as kinds
+from sim.history.records import VALIDATION_IDS
 from sim.protocol.batch import NO_SEQUENCE
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 JUDGED: Final = (
     *("committed-loss", "exposed-loss", "divergence", "hw-regression"),
-    *("sequence-gap", "duplicate-across-epochs"),
+    *("sequence-gap", "duplicate-across-epochs", "reordered-across-epochs"),
 )
 """Violations that can be detected from real logs, acknowledgements, failures and reads."""
 
@@ -464,6 +465,11 @@ def _of_sequences(acted: RealRun, leader: ReplicaFiles) -> set[str]:
     epochs: dict[tuple[int, int], int] = {}
     for batch in numbered:
         producer_id, producer_epoch, _ = batch.sequence
+        later_ones = (
+            epoch for (one, record), epoch in epochs.items() if one == producer_id and record > batch.first_id
+        )
+        if (producer_id, batch.first_id) not in epochs and any(epoch != producer_epoch for epoch in later_ones):
+            found.add("reordered-across-epochs")
         if epochs.setdefault((producer_id, batch.first_id), producer_epoch) != producer_epoch:
             found.add("duplicate-across-epochs")
     present = {batch.first_id for batch in numbered}

@@ -23,9 +23,10 @@ from reports.brokers.confirm.processes import last_lines
 from reports.brokers.confirm.producer import Send
 from reports.brokers.confirm.real_run import RealRun, ReplicaFiles
 from scenarios.format.scenario import Pattern
-from scenarios.single.script import LISTS, VALIDATION_IDS, WAIT_LIMIT_US, RulesInForce, Story, describe, matches
+from scenarios.single.script import LISTS, WAIT_LIMIT_US, RulesInForce, Story, describe, matches
 from sim.config import integer, resolve
 from sim.history import steps as kinds
+from sim.history.records import VALIDATION_IDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -28,6 +28,7 @@ _EXPECTED: Final = {
     "stuck-replica": "A replica whose broker is alive and has its log catches up and joins the ISR.",
     "sequence-gap": "A batch of an idempotent producer is appended only after the batches that it sent earlier.",
     "duplicate-across-epochs": "A record of an idempotent producer that no broker lost is in the log once.",
+    "reordered-across-epochs": "Records of an idempotent producer that no broker lost are in the order of sending.",
     "deleted-records-back": "Deleted records do not return.",
     "hw-regression": "The high watermark does not go back.",
 }

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scenarios.format.scenario import FinalLog
-from scenarios.single.script import VALIDATION_IDS, RulesInForce, StoryError, check_final_logs
+from scenarios.single.script import RulesInForce, StoryError, check_final_logs
+from sim.history.records import VALIDATION_IDS
 from sim.protocol.log.log import Log
 from sim.protocol.modes import MODES
 

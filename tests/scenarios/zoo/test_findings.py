@@ -23,6 +23,7 @@ def test_each_documented_finding_is_known_by_its_repair() -> None:
         "kafka-15591-dead-leader",
         "kafka-15591-min-isr",
         "kafka-15591-other-producer",
+        "kafka-15591-reordered",
         "leo-of-skipped-epoch-paused",
         "leo-of-skipped-epoch-zookeeper",
         "throttled-move-killed",

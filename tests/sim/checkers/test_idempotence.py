@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from sim.history.history import History
+from sim.history.records import VALIDATION_IDS
 from sim.protocol.batch import NO_SEQUENCE, Batch, Sequence
 from tests.sim.checkers.driven import check_idempotence as check
 from tests.sim.checkers.histories import commit, kinds, log
@@ -44,6 +45,34 @@ def test_a_duplicate_across_epochs_is_excused_by_lost_records_of_that_producer()
     lost, other = Batch(0, 1, 0, 20, (1, 0, 0)), Batch(2, 3, 0, 30, (2, 0, 0))
     commit(history, [lost, other], 1)
     check(history, log(Batch(0, 1, 0, 10, (1, 0, 2)), Batch(2, 3, 0, 10, (1, 1, 0))), 9)
+    assert history.findings.violations[0].unless_lost == {20, 21}
+
+
+def test_a_record_behind_a_later_one_of_another_epoch_is_reordered_across_epochs() -> None:
+    history = written((10, (1, 0, 0)), (14, (1, 0, 4)), (12, (1, 1, 0)), (16, (1, 1, 2)))
+    assert kinds(history) == ["reordered-across-epochs"]
+    found = history.findings.violations[0]
+    assert found.ids == {12, 13}
+    assert found.detail == (
+        "record 12 stands at offset 4 in producer epoch 1, "
+        "behind record 14, sent later, at offset 2 in producer epoch 0"
+    )
+
+
+def test_the_order_across_epochs_is_that_of_first_copies() -> None:
+    assert kinds(written((10, (1, 0, 0)), (12, (1, 0, 2)), (14, (1, 1, 0)), (16, (1, 1, 2)))) == []
+    assert kinds(written((10, (1, 0, 0)), (12, (1, 0, 2)), (10, (1, 1, 0)))) == ["duplicate-across-epochs"]
+    assert kinds(written((12, (1, 0, 2)), (10, (2, 1, 0)))) == []
+
+
+def test_a_write_that_tests_a_healed_cluster_may_be_sent_before_others() -> None:
+    assert kinds(written((VALIDATION_IDS, (1, 0, 0)), (12, (1, 1, 0)))) == []
+
+
+def test_an_order_across_epochs_is_excused_by_lost_records_of_that_producer() -> None:
+    history = History()
+    commit(history, [Batch(0, 1, 0, 20, (1, 0, 0)), Batch(2, 3, 0, 30, (2, 0, 0))], 1)
+    check(history, log(Batch(0, 1, 0, 12, (1, 0, 2)), Batch(2, 3, 0, 10, (1, 1, 0))), 9)
     assert history.findings.violations[0].unless_lost == {20, 21}
 
 

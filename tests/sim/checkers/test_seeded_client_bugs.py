@@ -9,8 +9,9 @@ import pytest
 
 from scenarios.format.catalogue import load
 from sim.protocol.client.consumer_position import ConsumerPosition, FetchPosition, LogTruncation
+from sim.protocol.client.producer_sequences import ProducerSequences, Sequenced
 from sim.protocol.log import producer_state_manager
-from sim.protocol.messages import NONE
+from sim.protocol.messages import NONE, OUT_OF_ORDER_SEQUENCE_NUMBER
 from sim.protocol.replica.partition import Partition
 from tests.named import run_row
 
@@ -35,6 +36,17 @@ def inside(scenario: Scenario, seeds: range, rules: dict[str, str] | None = None
 def found(scenario: Scenario, kind: str, seeds: range, rules: dict[str, str] | None = None) -> bool:
     """Whether a kind is found in any seed, inside the promise or outside."""
     return any(kind in run_row(scenario, "kip320-repaired", seed, rules)["violations"] for seed in seeds)
+
+
+def idempotent(name: str) -> Scenario:
+    """A drawn scenario with an idempotent producer; none of Kafka sends with acks=1."""
+    scenario = load(name)
+    assert scenario.workload is not None
+    return replace(
+        scenario,
+        config={**scenario.config, "enable.idempotence": True},
+        workload=replace(scenario.workload, acks_one_every=0),
+    )
 
 
 def takes_all_for_in_sync(original: Callable[..., None]) -> Callable[..., None]:
@@ -72,15 +84,27 @@ def test_a_leader_that_forgets_its_producers_is_found(power: Scenario, monkeypat
     ],
 )
 def test_a_leader_that_knows_too_little_of_its_producers_is_found(name: str, kind: str, rules: dict[str, str]) -> None:
-    scenario = load(name)
-    assert scenario.workload is not None
-    scenario = replace(
-        scenario,
-        config={**scenario.config, "enable.idempotence": True},
-        workload=replace(scenario.workload, acks_one_every=0),  # No idempotent producer of Kafka sends with acks=1.
-    )
+    scenario = idempotent(name)
     assert not any(kind in kinds for kinds in inside(scenario, CLEAN))
     assert any(kind in kinds for kinds in inside(scenario, SEEDS, rules))
+
+
+def takes_refusals_for_gaps(sequences: ProducerSequences, batch: Sequenced, error: str, log_start: int) -> bool:
+    """Whether a batch is retried; every one that is out of order raises the epoch, not only the next one."""
+    if error == OUT_OF_ORDER_SEQUENCE_NUMBER and not batch.rewritten:
+        sequences._wants_bump = True
+        return True
+    return original_may_retry(sequences, batch, error, log_start)
+
+
+original_may_retry = ProducerSequences.may_retry
+
+
+def test_a_producer_that_takes_refusals_for_gaps_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, scenario = "reordered-across-epochs", idempotent("chaos")
+    assert not any(kind in kinds for kinds in inside(scenario, CLEAN))
+    monkeypatch.setattr(ProducerSequences, "may_retry", takes_refusals_for_gaps)
+    assert any(kind in kinds for kinds in inside(scenario, SEEDS, {"unknown_producer": "taken"}))
 
 
 def resets_at_truncations(

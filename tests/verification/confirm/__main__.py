@@ -63,6 +63,7 @@ COUNTED: Final = {
     "bc1c67c9231e": "said in other words that batches were sent again",
     "769a5cd29b07": "simulated 4.1.1 to 4.2 with the last known ELR of 4.1.0, which its stories do not have",
     "a4348f1982aa": "wrote and removed its files by itself",
+    "b89f20b6d22a": "did not compare the order of records across epochs of a producer",
 }
 """Former harness whose runs still count -> how it differed."""
 WORDS: Final = {0: "confirmed", 1: "differs", 3: "undecided"}

@@ -344,6 +344,7 @@ def numbered(first_id: int, *sequence: int) -> Stored:
         ([numbered(1, 7, 1, 0)], True, set()),  # It began anew.
         ([numbered(0, 7, 0, 0), numbered(1, 7, 0, 1)], True, set()),  # Appended, although the producer gave it up.
         ([numbered(0, 7, 0, 0), numbered(0, 7, 1, 0)], False, {"duplicate-across-epochs"}),
+        ([numbered(1, 7, 0, 1), numbered(0, 7, 1, 0)], False, {"reordered-across-epochs"}),
         ([numbered(0, -1, -1, -1), numbered(0, -1, -1, -1)], False, set()),
     ],
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reports.brokers.confirm import files
-from scenarios.single.script import VALIDATION_IDS
+from sim.history.records import VALIDATION_IDS
 from tests.places import FIXTURES
 
 pytest.importorskip("kafka")
