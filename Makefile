@@ -97,7 +97,7 @@ test-compiled: build/compiled/done
 	cp -r tests pyproject.toml build/compiled
 	cd build/compiled && ../../$(BIN)/python -c "from scenarios.version import build; assert build() != 'plain'"
 	cd build/compiled && PYTHONPATH=$(CURDIR)/build/compiled ../../$(BIN)/pytest -n 2 --dist loadfile \
-		tests/golden tests/scenarios tests/reports/advice tests/verification/conformance tests/test_determinism.py
+		tests/golden tests/scenarios tests/highwater/lab/advise tests/verification/conformance tests/test_determinism.py
 
 # A report and a picture in headless Chromium; says so where there is none.
 test-browser: venv

@@ -25,12 +25,12 @@ from faults.kinds.registry import KINDS
 from highwater import plugin_reference
 from highwater.cli import main as cli
 from highwater.cli.overview import GROUPS
-from reports.brokers.tickets.ticket import findings, ticket
+from highwater.lab.tickets.ticket import findings, ticket
+from highwater.lab.zoo import targets
 from scenarios.format.catalogue import load
 from scenarios.format.reference import reference
 from scenarios.single.rows import COLUMNS
 from scenarios.version import code_version
-from scenarios.zoo import targets
 from sim.config import KEYS, shown
 from tests.verification import tickets
 from tests.verification.confirm import __main__ as confirm
@@ -148,7 +148,10 @@ def _columns() -> str:
 def _zoo() -> str:
     found = targets.measured()
     about: dict[str, str] = found.pop("about")
-    parts = ["# Figures of the zoo", f"{about['measured']} [The zoo](../scenarios/zoo/README.md) explains the words."]
+    parts = [
+        "# Figures of the zoo",
+        f"{about['measured']} [The zoo](../highwater/lab/zoo/README.md) explains the words.",
+    ]
     for part, entries in found.items():
         rows: list[dict[str, Any]] = []
         for name, entry in entries.items():
@@ -215,9 +218,9 @@ def _key(name: str) -> str:
 def _explored() -> str:
     text = (
         "# Searches of every order of events\n\nFirst violation or early warning of `highwater explore --strict`, or "
-        "all states ([exploring](../scenarios/exploring/README.md)); with `--walks`, of random walks.\n\n"
+        "all states ([exploring](../highwater/lab/explore/README.md)); with `--walks`, of random walks.\n\n"
     )
-    return text + _csv("scenarios/exploring/results.csv")
+    return text + _csv("highwater/lab/explore/results.csv")
 
 
 def _oracle() -> str:
@@ -236,7 +239,7 @@ def _csv(file: str) -> str:
 
 def _confirmed() -> str:
     text = (
-        "# Confirmed runs\n\nWhat [`highwater confirm`](../reports/brokers/confirm/README.md) showed on brokers. A "
+        "# Confirmed runs\n\nWhat [`highwater confirm`](../highwater/lab/confirm/README.md) showed on brokers. A "
         "star marks runs of an earlier harness or scenario.\n\n"
     )
     lines = confirm.RUNS.read_text(encoding="utf-8").splitlines()
@@ -248,7 +251,7 @@ def _tickets() -> dict[str, str]:
     rows = (f"- [{name}]({name}.md): {load(name).title}" for name in findings())
     text = [
         "# Tickets of all findings",
-        "What [`highwater ticket`](../reports/brokers/tickets/README.md) writes of each finding.",
+        "What [`highwater ticket`](../highwater/lab/tickets/README.md) writes of each finding.",
         "\n".join(rows),
     ]
     return {

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from highwater import spark
-    from highwater.functions import compare, draw, explain, report, review, rows, run, show, shrink, sweep
-    from highwater.results import Comparisons, Drawing, Explanation, Reviewed, Run, Shrunk, Swept
+    from highwater.functions import compare, draw, explain, report, rows, run, show, shrink, sweep
+    from highwater.lab.review.functions import Reviewed, review
+    from highwater.results import Comparisons, Drawing, Explanation, Run, Shrunk, Swept
     from sim.errors import InputError, UserError
 
 __all__ = [
@@ -37,7 +38,7 @@ __all__ = [
     "spark",
     "sweep",
 ]
-_MODULES = ("highwater.functions", "highwater.results", "sim.errors")
+_MODULES = ("highwater.functions", "highwater.results", "sim.errors", "highwater.lab.review.functions")
 
 
 def __getattr__(name: str) -> object:

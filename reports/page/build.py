@@ -137,7 +137,7 @@ def page(store: Store, triaged: triage.Triage | None = None, kind: str | None = 
     lowest = min(plots.decade(one.groups, _kinds(one), inside=side) for one in shown_parts for side in (True, False))
     parts = [_part(f"part-{place}", one, lowest) for place, one in enumerate(shown_parts)]
     text: str = (
-        jinja_environment()
+        jinja_environment("reports.page")
         .get_template("report.html")
         .render(
             title=f"{', '.join(names)} in {', '.join(_modes(store))}",
@@ -183,12 +183,12 @@ def _causes(found: triage.Triage, store: Store) -> dict[tuple[str, bool], list[C
     return causes
 
 
-def jinja_environment() -> Any:
-    """The environment of the pages' templates, which escapes all text."""
+def jinja_environment(package: str) -> Any:
+    """The environment of the templates in a package's folder, which escapes all text."""
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("reports.page", "."),
+        loader=jinja2.PackageLoader(package, "."),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

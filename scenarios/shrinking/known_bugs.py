@@ -60,7 +60,7 @@ KNOWN: Final[Mapping[tuple[str, str], KnownBug]] = {
 
 @dataclass(frozen=True, slots=True)
 class DocumentedBug:
-    """A bug that `reports/brokers/confirm/FINDINGS.md` documents.
+    """A bug that `highwater/lab/confirm/FINDINGS.md` documents.
 
     Attributes:
         rule: the rule that repairs it.

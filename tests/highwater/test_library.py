@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import highwater as hw
-from reports.review import conformance, page
-from reports.review import review as reviewing
+from highwater.lab.review import conformance, page
+from highwater.lab.review import review as reviewing
 from scenarios.shrinking.necessity import TRIES
 from scenarios.sweep import local
 from tests.places import ROOT

@@ -4,8 +4,8 @@ For situations that random events lead to, under the rules of four releases:
 
 - the story that each distance names is played by the simulation, and loses acknowledged records, or has no leader;
 - an exhaustive search over all orders of events, without any pruning, finds nothing shorter;
-- of random events, the simulation loses records exactly where the model of `reports.audit.situations` says so, and ends
-  with the same leader, ISR and ELR.
+- of random events, the simulation loses records exactly where the model of `highwater.lab.audit.situations` says so,
+  and ends with the same leader, ISR and ELR.
 
     python -m tests.verification.distances [--partitions 50] [--walks 200] [--seed 1]
 """
@@ -18,12 +18,12 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reports.audit.audit import rules_of
-from reports.audit.distance import Distances
-from reports.audit.records import NO_LEADER
-from reports.audit.results import told
-from reports.audit.situations import Kind, Machine, Model, Settings, Situation, Step, Story
-from reports.audit.stories import Approach, new_partition, scenario
+from highwater.lab.audit.audit import rules_of
+from highwater.lab.audit.distance import Distances
+from highwater.lab.audit.records import NO_LEADER
+from highwater.lab.audit.results import told
+from highwater.lab.audit.situations import Kind, Machine, Model, Settings, Situation, Step, Story
+from highwater.lab.audit.stories import Approach, new_partition, scenario
 from scenarios.format.schema import read
 from scenarios.single.run import run
 from sim.protocol.modes import MODES

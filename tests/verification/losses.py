@@ -24,12 +24,12 @@ from math import log1p
 from typing import Final
 
 from faults.plan import Fault, Plan
-from reports.advice import incidents, yearly
-from reports.advice.answers import Answers
-from reports.advice.experiment import design, has_lost
-from reports.advice.incidents import FIRST_SEND_US, PHASE_US, RECORDS, WARM_UP_US, Exposure
-from reports.advice.pool import Pool
-from reports.advice.rates import CAUSES, YEAR_S, of_data
+from highwater.lab.advise import incidents, yearly
+from highwater.lab.advise.answers import Answers
+from highwater.lab.advise.experiment import design, has_lost
+from highwater.lab.advise.incidents import FIRST_SEND_US, PHASE_US, RECORDS, WARM_UP_US, Exposure
+from highwater.lab.advise.pool import Pool
+from highwater.lab.advise.rates import CAUSES, YEAR_S, of_data
 from reports.analysis.statistics import interval
 from scenarios.format.scenario import PlannedSend, Recorded, Scenario
 from scenarios.properties.releases import find

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reports.brokers.kafka import releases
+from highwater.lab.kafka import releases
 from sim.errors import InputError
 from tests.verification import tickets
 from tests.verification.confirm.interruptions import processes

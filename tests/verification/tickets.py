@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree
 
 from highwater.cli.options import duration
-from reports.brokers.kafka import releases
-from reports.brokers.tickets.ticket import WRITTEN, findings, ticket
+from highwater.lab.kafka import releases
+from highwater.lab.tickets.ticket import WRITTEN, findings, ticket
 from sim import exit_codes
 from sim.errors import InputError, UserError, did_you_mean
 from tests.verification.hunt.patched import maven

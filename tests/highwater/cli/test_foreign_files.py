@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reports.brokers.confirm.processes import JavaProcesses
-from reports.brokers.confirm.request import check_keep
-from reports.brokers.kafka import releases
+from highwater.lab.confirm.processes import JavaProcesses
+from highwater.lab.confirm.request import check_keep
+from highwater.lab.kafka import releases
 from scenarios.format.catalogue import load
 from scenarios.sweep import claim, parts
 from scenarios.sweep.driver import Interrupted, run_sweep

@@ -234,7 +234,7 @@ def test_the_first_page_is_short_and_leads_to_all_others() -> None:
     """To designs by the page of designs, to modes, tickets and reviews by those that list them."""
     assert len(README.splitlines()) <= 150
     found = linked("README.md") | linked("sim/DESIGN.md")
-    listed = ("scenarios/modes/", "reports/brokers/tickets/written/", "highwater/proposals/reviews/")
+    listed = ("scenarios/modes/", "highwater/lab/tickets/written/", "highwater/proposals/reviews/")
     assert {page for page in TEXTS if not page.startswith(listed)} - {"README.md"} <= found
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.brokers.confirm import files
+from highwater.lab.confirm import files
 from reports.evidence import kafka_text
 from reports.evidence.kafka_text import DumpedBatch
 from scenarios.single.result import PartitionView

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from faults import plan
-from reports.brokers.confirm import files
+from highwater.lab.confirm import files
 from reports.evidence import kafka_text
 from scenarios.single import rows
 

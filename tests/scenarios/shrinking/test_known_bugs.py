@@ -11,7 +11,7 @@ from sim.protocol.modes import MODES
 from sim.protocol.rules import RULES
 from tests.named import run_row
 
-PAGE = Path("reports/brokers/confirm/FINDINGS.md")
+PAGE = Path("highwater/lab/confirm/FINDINGS.md")
 SHOWN = [(one, name) for one in FINDINGS for name in one.scenarios]
 
 

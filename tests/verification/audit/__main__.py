@@ -15,8 +15,8 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from reports.audit.audit import audit
-from reports.audit.results import difference
+from highwater.lab.audit.audit import audit
+from highwater.lab.audit.results import difference
 from sim.errors import UserError
 from tests.verification.audit import alterations, histories
 from tests.verification.audit.alterations import DROPPED, ELR, KINDS, RELEASE

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.audit.image import ClusterImage
-from reports.audit.records import MetadataRecord
+from highwater.lab.audit.image import ClusterImage
+from highwater.lab.audit.records import MetadataRecord
 
 if TYPE_CHECKING:
     from random import Random
 
-    from reports.audit.records import MetadataBatch
+    from highwater.lab.audit.records import MetadataBatch
 
 ISR: Final = "ISR member"
 ELR: Final = "ELR member"

@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.audit.segments import read_batches
+from highwater.lab.audit.segments import read_batches
 from tests.verification.oracle.kafka import Kafka
 from tests.verification.oracle.subjects.kraft_controller import SUBJECT, TOPICS
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from reports.audit.image import ClusterImage
-    from reports.audit.records import MetadataBatch
+    from highwater.lab.audit.image import ClusterImage
+    from highwater.lab.audit.records import MetadataBatch
     from tests.verification.oracle.subject import Case
 
 RELEASES: Final = tuple(SUBJECT.rules)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reports.audit.audit import audit
-from reports.audit.segments import read_batches
-from tests.reports.audit.logs import begun, change, fenced
+from highwater.lab.audit.audit import audit
+from highwater.lab.audit.segments import read_batches
+from tests.highwater.lab.audit.logs import begun, change, fenced
 from tests.verification.audit.alterations import DROPPED, ELR, EPOCH, ISR, REPLICA, altered, follows, has_effect
 from tests.verification.audit.histories import dump
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reports.audit.records import MetadataBatch
+    from highwater.lab.audit.records import MetadataBatch
 
 
 @pytest.fixture

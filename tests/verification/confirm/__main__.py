@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.brokers.tickets.story import CONFIRMED
+from highwater.lab.tickets.story import CONFIRMED
 from scenarios.format import catalogue
 from tests.places import ROOT
 from tests.verification.confirm.entries import ENTRIES, WITHOUT, Entry
@@ -110,7 +110,7 @@ def main() -> int:
 
 def harness() -> str:
     """Digest of the harness's sources."""
-    sources = sorted((ROOT / "reports" / "brokers" / "confirm").glob("*.py"))
+    sources = sorted((ROOT / "highwater" / "lab" / "confirm").glob("*.py"))
     return sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
 

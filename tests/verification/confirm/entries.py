@@ -105,13 +105,13 @@ WITHOUT: Final = {
     "recreated-topic": (
         "`confirm` deletes no topics; `python -m tests.verification.confirm.recreated_topic` runs it: m2 was lost on "
         "3.9.0, 4.1.0, 4.1.2, 4.2.2, 4.3.1 and 4.4.0, in 3 of 3 runs each "
-        "([finding](../reports/brokers/confirm/FINDINGS.md))"
+        "([finding](../highwater/lab/confirm/FINDINGS.md))"
     ),
     "min-isr-of-first-partition": (
         "`confirm` observes the first partition only; "
         "`python -m tests.verification.confirm.min_isr_of_first_partition` runs it: m1 was lost on "
         "4.1.2, 4.2.2, 4.3.1 and 4.4.0, in 3 of 3 runs each "
-        "([finding](../reports/brokers/confirm/FINDINGS.md))"
+        "([finding](../highwater/lab/confirm/FINDINGS.md))"
     ),
     "kafka-15591-other-producer": "`confirm` does not restart producers",
     "kafka-20507": "`confirm` acts out no seeks of consumers",

@@ -10,18 +10,18 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.brokers.confirm import files, wire
-from reports.brokers.confirm.cluster import TOPIC
-from reports.brokers.confirm.history import MetadataHistory
-from reports.brokers.confirm.producer import Send
+from highwater.lab.confirm import files, wire
+from highwater.lab.confirm.cluster import TOPIC
+from highwater.lab.confirm.history import MetadataHistory
+from highwater.lab.confirm.producer import Send
 from tests.verification.confirm.program import BrokerRun, Program
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reports.brokers.confirm.history import PartitionSnapshot
-    from reports.brokers.confirm.processes import JavaProcesses
-    from reports.brokers.confirm.release import Release
+    from highwater.lab.confirm.history import PartitionSnapshot
+    from highwater.lab.confirm.processes import JavaProcesses
+    from highwater.lab.confirm.release import Release
 
 SCENARIO: Final = "min-isr-of-first-partition"
 PACE: Final = 2

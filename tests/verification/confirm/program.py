@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.brokers.confirm import wire
-from reports.brokers.confirm.class_archive import archive_of, make_archive
-from reports.brokers.confirm.clients import KafkaAdminClient, KafkaClients
-from reports.brokers.confirm.cluster import KafkaCluster
-from reports.brokers.confirm.observer import Observer
-from reports.brokers.confirm.processes import JavaProcesses
-from reports.brokers.confirm.release import find, mode_of
+from highwater.lab.confirm import wire
+from highwater.lab.confirm.class_archive import archive_of, make_archive
+from highwater.lab.confirm.clients import KafkaAdminClient, KafkaClients
+from highwater.lab.confirm.cluster import KafkaCluster
+from highwater.lab.confirm.observer import Observer
+from highwater.lab.confirm.processes import JavaProcesses
+from highwater.lab.confirm.release import find, mode_of
 from scenarios.format.selection import scenario
 from sim.config import resolve
 from sim.history.steps import UNFENCED
@@ -25,7 +25,7 @@ from sim.history.steps import UNFENCED
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from reports.brokers.confirm.release import Release
+    from highwater.lab.confirm.release import Release
     from sim.config import Value
 
 BROKERS: Final = 3

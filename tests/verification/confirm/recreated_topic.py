@@ -11,9 +11,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.brokers.confirm import files
-from reports.brokers.confirm.cluster import TOPIC
-from reports.brokers.confirm.producer import Send
+from highwater.lab.confirm import files
+from highwater.lab.confirm.cluster import TOPIC
+from highwater.lab.confirm.producer import Send
 from sim.config import integer
 from sim.history.steps import APPEND
 from tests.verification.confirm.program import BrokerRun, NotBroughtError, Program
@@ -21,9 +21,9 @@ from tests.verification.confirm.program import BrokerRun, NotBroughtError, Progr
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from reports.brokers.confirm.cluster import KafkaNode
-    from reports.brokers.confirm.processes import JavaProcesses
-    from reports.brokers.confirm.release import Release
+    from highwater.lab.confirm.cluster import KafkaNode
+    from highwater.lab.confirm.processes import JavaProcesses
+    from highwater.lab.confirm.release import Release
 
 SCENARIO: Final = "recreated-topic"
 LEADER: Final = 3

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.hunt.scripts import by_steps
+from highwater.lab.hunt.scripts import by_steps
 from scenarios.format.catalogue import load
 from scenarios.single.run import run
 from sim.exit_codes import INCONCLUSIVE

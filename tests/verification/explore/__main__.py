@@ -11,16 +11,16 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scenarios.exploring.cluster import Bounds
-from scenarios.exploring.zookeeper.world import World
+from highwater.lab.explore.cluster import Bounds
+from highwater.lab.explore.zookeeper.world import World
 from sim.protocol.modes import mode
-from tests.scenarios.exploring.kraft_facts import BOUNDED, MARKS, NO_FAULTS, reductions_hide_nothing
-from tests.scenarios.exploring.zookeeper.facts import FACTS
+from tests.highwater.lab.explore.kraft_facts import BOUNDED, MARKS, NO_FAULTS, reductions_hide_nothing
+from tests.highwater.lab.explore.zookeeper.facts import FACTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from scenarios.exploring.search import Found
+    from highwater.lab.explore.search import Found
 
 PARTS = ("zookeeper", "reductions", "kraft", "marks")
 

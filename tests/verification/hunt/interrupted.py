@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.brokers.kafka import releases
-from reports.hunt import state as states
-from reports.hunt.request import HuntRequest
+from highwater.lab.hunt import state as states
+from highwater.lab.hunt.request import HuntRequest
+from highwater.lab.kafka import releases
 from tests.verification.confirm.interruptions import SIGNALS, interrupt
 
 if TYPE_CHECKING:

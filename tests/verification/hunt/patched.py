@@ -32,13 +32,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from highwater.cli.options import duration
-from reports.brokers.kafka import releases
-from reports.hunt import state as states
-from reports.hunt.hunter import ORACLE, changed_rules
-from reports.hunt.state import FINDING, State
+from highwater.lab.hunt import state as states
+from highwater.lab.hunt.hunter import ORACLE, changed_rules
+from highwater.lab.hunt.state import FINDING, State
+from highwater.lab.kafka import releases
+from highwater.lab.zoo.findings import FINDINGS
 from scenarios import own_files
 from scenarios.version import code_version
-from scenarios.zoo.findings import FINDINGS
 from sim import exit_codes
 from sim.errors import InputError, UserError, did_you_mean
 from tests.places import ROOT

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reports.hunt.state import FINDING, Cause, State
+from highwater.lab.hunt.state import FINDING, Cause, State
 from sim.errors import InputError
 from sim.protocol.rules import RULES
 from tests.verification.hunt import patched

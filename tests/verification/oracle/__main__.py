@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from reports.brokers.kafka.releases import check_release
+from highwater.lab.kafka.releases import check_release
 from sim.errors import InputError, UserError, did_you_mean
 from tests.verification.oracle import names, recording, tally
 from tests.verification.oracle.comparing import Comparison, Outcome

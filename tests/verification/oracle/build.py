@@ -16,8 +16,8 @@ import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from reports.brokers.confirm.release import find
-from reports.brokers.kafka import releases
+from highwater.lab.confirm.release import find
+from highwater.lab.kafka import releases
 from sim import exit_codes
 from sim.errors import UserError
 from sim.protocol.rules import RULES

@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final, Self
 
-from reports.brokers.kafka import releases
+from highwater.lab.kafka import releases
 from scenarios.sweep.java import cache_folder
 from sim.errors import InputError, UnavailableError
 from tests.verification.oracle.subject import Case, Seen, Subject

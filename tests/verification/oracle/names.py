@@ -23,7 +23,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from reports.brokers.kafka import releases
+from highwater.lab.kafka import releases
 from sim.protocol.rules import RULES as RULE_SPECS
 from tests.places import ROOT
 from tests.verification.oracle import class_files

@@ -39,8 +39,8 @@ def folder_of(place: Path, version: str) -> Path:
 
 
 def test_a_build_has_the_subjects_of_its_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reports.brokers.kafka.releases.tool", lambda _: tmp_path / "logging.jar")
-    monkeypatch.setattr("reports.brokers.kafka.releases.is_fetched", lambda _: False)
+    monkeypatch.setattr("highwater.lab.kafka.releases.tool", lambda _: tmp_path / "logging.jar")
+    monkeypatch.setattr("highwater.lab.kafka.releases.is_fetched", lambda _: False)
     new = build.subjects(str(folder_of(tmp_path / "new", "4.5.0-SNAPSHOT")))
     old = build.subjects(str(folder_of(tmp_path / "old", "2.6.0")))
     assert new[:2] == ["partition-change", "kraft-controller"]
@@ -57,9 +57,9 @@ def test_classes_that_a_build_changes_come_first(tmp_path: Path, monkeypatch: py
 
     released, changed = jar("kafka_2.13-4.3.1.jar", "old"), jar("kafka_2.13-other.jar", "new")
     assert build.changed_classes([changed], [released]) == {"Partition"}
-    monkeypatch.setattr("reports.brokers.kafka.releases.tool", lambda _: tmp_path / "logging.jar")
-    monkeypatch.setattr("reports.brokers.kafka.releases.is_fetched", lambda _: True)
-    monkeypatch.setattr("reports.brokers.kafka.releases.class_path", lambda _: [released])
+    monkeypatch.setattr("highwater.lab.kafka.releases.tool", lambda _: tmp_path / "logging.jar")
+    monkeypatch.setattr("highwater.lab.kafka.releases.is_fetched", lambda _: True)
+    monkeypatch.setattr("highwater.lab.kafka.releases.class_path", lambda _: [released])
     folder = folder_of(tmp_path / "build", "4.3.1")
     (folder / "kafka_2.13-4.3.1.jar").write_bytes(changed.read_bytes())
     names = build.subjects(str(folder))

@@ -10,7 +10,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from reports.brokers.kafka import releases
+from highwater.lab.kafka import releases
 from tests.places import ROOT
 from tests.verification.oracle import class_files, names
 

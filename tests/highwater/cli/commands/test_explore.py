@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scenarios.exploring import scripting
+from highwater.lab.explore import scripting
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,317 @@
+"""What an experiment shows: a table of changes and releases, prices, recommendations, and the shortest loss."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
+
+from highwater.lab.advise.experiment import (
+    ACKS,
+    ELR,
+    FACTOR,
+    FLUSH,
+    MIN_ISR,
+    PRESENT,
+    UNCLEAN,
+    Change,
+    Outcome,
+    has_elr,
+    has_lost,
+)
+from reports.analysis.statistics import CONFIDENCE, interval, mcnemar
+from reports.drawing import explanation
+from reports.drawing.observed_run import observe
+from reports.formatting import percent
+from scenarios.shrinking.case import Case
+from scenarios.shrinking.ddmin import ddmin
+from scenarios.single import recording
+from sim.config import KEYS
+from sim.plurals import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from highwater.lab.advise.experiment import Cell, Experiment
+    from scenarios.format.scenario import Scenario
+    from sim.protocol.modes import Mode
+
+LEVEL: Final = 1 - CONFIDENCE
+TRIED: Final = 3
+"""Losing runs that are made smaller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One change in one mode, against the present settings in the present mode, on the same seeds.
+
+    Attributes:
+        lost: runs that lost acknowledged records.
+        low: lower end of the interval of their share.
+        saved: runs that only the present settings lose.
+        cost: runs that only the changed ones lose.
+        p: of a split as uneven as that of `saved` and `cost`, if the change made no difference.
+        leaderless: share of the time without a leader that accepts writes.
+        refused: batches with acks=all that a too small ISR refused at least once, per acknowledged batch.
+    """
+
+    change: str
+    mode: str
+    release: str
+    lost: int
+    runs: int
+    low: float
+    high: float
+    saved: int
+    cost: int
+    p: float
+    leaderless: float
+    refused: float
+
+    @property
+    def name(self) -> str:
+        """The single change: of a setting, or of the release."""
+        return f"Kafka {self.release} (mode {self.mode})" if self.change == PRESENT else self.change
+
+    def is_shown(self, comparisons: int) -> bool:
+        """Whether the difference is shown, as one of so many comparisons (Bonferroni)."""
+        return self.p * comparisons < LEVEL
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+def findings(outcome: Outcome) -> list[Finding]:
+    """One for each change in each mode, the present ones first."""
+    experiment = outcome.experiment
+    now = outcome.cell(experiment.changes[0], experiment.modes[0])
+    return [_finding(outcome, change, mode, now.lost) for change in experiment.changes for mode in experiment.modes]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A change in releases that agree: `found` is that of the first of them."""
+
+    change: Change
+    releases: str
+    found: Finding
+
+
+def rows(outcome: Outcome, agree: Callable[[Cell], object]) -> list[Row]:
+    """A row for each change and the releases in which `agree` says the same of its runs."""
+    experiment = outcome.experiment
+    found = {(one.change, one.mode): one for one in findings(outcome)}
+    told = []
+    for change in experiment.changes:
+        groups: dict[str, list[Mode]] = {}
+        for mode in experiment.modes:
+            groups.setdefault(repr(agree(outcome.cell(change, mode))), []).append(mode)
+        told += [
+            Row(change, _releases(group, experiment.modes), found[change.name, group[0].name])
+            for group in groups.values()
+        ]
+    return told
+
+
+def _releases(group: Sequence[Mode], modes: Sequence[Mode]) -> str:
+    """Releases by their first two numbers, in few characters."""
+    names = [".".join(mode.release.split(".")[:2]) for mode in group]
+    first = modes.index(group[0])
+    if len(group) > 2 and [*group] == [*modes[first : first + len(group)]]:
+        return f"{names[0]} to {names[-1]}"
+    return ", ".join(names)
+
+
+def _finding(outcome: Outcome, change: Change, mode: Mode, now: list[bool]) -> Finding:
+    cell = outcome.cell(change, mode)
+    pairs = list(zip(now, cell.lost, strict=True))
+    saved = sum(before and not after for before, after in pairs)
+    cost = sum(after and not before for before, after in pairs)
+    lost, runs = sum(cell.lost), len(cell.lost)
+    low, high = interval(lost, runs)
+    return Finding(
+        change.name,
+        mode.name,
+        mode.release,
+        lost,
+        runs,
+        low,
+        high,
+        saved,
+        cost,
+        mcnemar(saved, cost),
+        cell.leaderless_ms / max(cell.window_ms, 1),
+        cell.refused / max(cell.acked, 1),
+    )
+
+
+def price(outcome: Outcome, change: Change) -> str:
+    """What a change costs that no rate of losses shows; empty for the present settings."""
+    if change.racks:
+        return "a further rack with its power supply, and replication between racks"
+    now = outcome.experiment.scenario.config
+    for key, value in change.settings.items():
+        if key == FLUSH and value == 1:
+            return (
+                "an fsync for each batch at each replica before it is fetched or acknowledged; the simulation does not "
+                "let it take time: expect some ms a batch, and the throughput of the disk's fsyncs"
+            )
+        if key == FLUSH:
+            return "saves the fsyncs; data is durable once the kernel writes it back, after up to 35 s"
+        if key == MIN_ISR:
+            return _min_isr_price(int(value), int(now.get(FACTOR, 1)))
+        if key == ELR and not value:
+            return "saves waits for a member of the ELR to return, where the ISR is too small"
+        if key == ELR:
+            return "nothing while the ISR is large enough; then a partition may wait for a member of the ELR to return"
+        if key == FACTOR:
+            return "disk and network for another replica"
+        if key == UNCLEAN:
+            return (
+                "the partition leads again sooner, with a replica that may lack records"
+                if value
+                else ("the partition waits for a replica that has everything")
+            )
+        if key == ACKS:
+            return "no wait for followers" if value != "all" else "each write waits for the ISR"
+    return ""
+
+
+def _min_isr_price(size: int, factor: int) -> str:
+    """Until when writes with acks=all succeed."""
+    if size == 1:
+        return "saves refused writes: with acks=all they succeed as long as there is a leader, which may be alone"
+    out = factor - size + 1
+    return f"writes with acks=all fail while {'any' if out == 1 else counted(out, 'replica')} of {factor} " + (
+        "replicas is outside the ISR" if out == 1 else "or more are outside the ISR"
+    )
+
+
+def _release(mode: Mode, experiment: Experiment) -> str:
+    """A newer release in words, with the feature that it needs for what it saves."""
+    is_on = bool(experiment.scenario.config.get(ELR, KEYS[ELR].default))
+    elr = is_on and has_elr(mode) and not has_elr(experiment.modes[0])
+    feature = f", with the feature {ELR}=1, which an upgrade does not turn on (kafka-features.sh)" if elr else ""
+    return f"Run Kafka {mode.release} (mode {mode.name}{feature})"
+
+
+def advised(outcome: Outcome) -> list[tuple[Finding, Change, Mode]]:
+    """Single settings and releases that are shown to save runs, the best first."""
+    changes = {change.name: change for change in outcome.experiment.changes}
+    modes = {mode.name: mode for mode in outcome.experiment.modes}
+    helping = sorted(
+        (one for one in _shown(findings(outcome)) if one.saved > one.cost),
+        key=lambda one: (one.cost - one.saved, one.lost),
+    )
+    return [(one, changes[one.change], modes[one.mode]) for one in helping]
+
+
+def _shown(found: list[Finding]) -> list[Finding]:
+    """The single changes and releases that are shown to make a difference."""
+    now = found[0]
+    single = [one for one in found[1:] if (one.change == PRESENT) != (one.mode == now.mode)]
+    return [one for one in single if one.is_shown(len(single))]
+
+
+def recommendations(outcome: Outcome) -> list[str]:
+    """Sentences: what is advised, with its price; or that nothing is; and what is not to be set."""
+    found = findings(outcome)
+    now, release = found[0], outcome.experiment.modes[0].release
+    lines = []
+    for one, change, mode in advised(outcome):
+        what = change.advised if one.mode == now.mode else _release(mode, outcome.experiment)
+        costs = price(outcome, change)
+        lines.append(
+            f"{what}: {percent(one.lost / one.runs)} of the runs lose records instead of "
+            f"{percent(now.lost / now.runs)} (only before: {one.saved}, only after: {one.cost}, p {one.p:.2g})"
+            f"{f'. Price: {costs}' if costs else ''}"
+        )
+    if not now.lost:
+        lines.append(
+            f"The present settings lose nothing in {now.runs} runs with Kafka {release}: at most "
+            f"{percent(now.high)} of such runs do (95 %)"
+        )
+    elif not lines:
+        lines.append("No single setting and no release is shown to help; more --seeds may decide")
+    lines += [
+        f"Do not set {one.change}: more runs lose records (p {one.p:.2g})"
+        for one in _shown(found)
+        if one.cost > one.saved and one.mode == now.mode
+    ]
+    return lines
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The shortest loss found: its seed, size and story, and the run as a file for ``run --plan``.
+
+    Attributes:
+        is_whole: whether the time sufficed to try each fault and batch.
+    """
+
+    seed: int
+    faults: int
+    batches: int
+    story: tuple[str, ...]
+    plan: str
+    is_whole: bool = True
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Fewer faults count before fewer batches."""
+        return self.faults, self.batches
+
+
+def unsaving(outcome: Outcome, loss: Loss) -> str:
+    """Changes and newer releases that save other losses, but not the seed of this one; empty if there are none."""
+    experiment = outcome.experiment
+    now = experiment.modes[0]
+    names = [
+        one.name
+        for one in findings(outcome)[1:]
+        if (one.change == PRESENT) != (one.mode == now.name)
+        and one.saved
+        and outcome.cells[one.change, one.mode].lost[loss.seed]
+    ]
+    if not names:
+        return ""
+    return f"These changes save other seeds, but not this one: {'; '.join(names)}"
+
+
+def shortest_loss(outcome: Outcome, until_s: float = inf) -> Loss | None:
+    """Take faults and batches away from the losing runs with the fewest faults, under the present settings, until none
+    is left without which the run still loses records, or the time is over; None if no run loses any.
+
+    Args:
+        outcome: the losing runs.
+        until_s: when the time is over (`time.monotonic`).
+    """
+    experiment = outcome.experiment
+    found: list[Loss] = []
+    for _, seed in sorted(outcome.losing)[:TRIED]:
+        if not found or time.monotonic() < until_s:
+            found.append(_smallest(experiment.scenario, experiment.modes[0], seed, until_s))
+    return min(found, key=lambda loss: loss.size, default=None)
+
+
+def _smallest(scenario: Scenario, mode: Mode, seed: int, until_s: float) -> Loss:
+    """The cluster and its settings stay as they are, here and when ``highwater explain`` shrinks the loss further."""
+    drawn = Case(scenario, mode, seed, {})
+    case = Case(recording.of_run(scenario, drawn.run()).scenario, mode, seed, {}).keeping_cluster()
+
+    def loses(smaller: Case) -> bool:
+        return time.monotonic() < until_s and has_lost(smaller.row())
+
+    case = case.with_faults(ddmin(case.faults, lambda faults: loses(case.with_faults(faults))))
+    fewer = case
+    case = case.with_sends(ddmin(case.sends, lambda sends: loses(fewer.with_sends(sends))))
+    is_whole = time.monotonic() < until_s
+    observed = observe(case.scenario, case.mode, case.seed, case.rules, trace=True)
+    kinds = observed.result.row["violations"].split(",")
+    kind = "committed-loss" if "committed-loss" in kinds else kinds[0]
+    story = explanation.told(observed, kind) if kind else []
+    plan = recording.to_text(recording.to_json(case.scenario, observed.result))
+    lines = tuple(f"{one.at_us / 1_000_000:.3f} s  {one.text}" for one in story)
+    return Loss(seed, len(case.faults), len(case.sends), lines, plan, is_whole)

@@ -1,0 +1,111 @@
+"""Prints losses per partition-year."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.formatting import decimal, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from highwater.cli.console import Ui
+    from highwater.lab.advise.yearly import Estimate
+
+ROWS: Final = 20
+"""Strata that are printed; --json has all."""
+
+
+def show(ui: Ui, estimate: Estimate) -> None:
+    """Print figure, strata, rates and assumptions."""
+    from highwater.lab.advise import yearly
+
+    exposed = estimate.exposed
+    ui.section(f"Losses per partition-year, by {estimate.runs:,} incidents")
+    ui.lines(yearly.answer(estimate))
+    ui.section("Strata: incidents by the faults in them")
+    tallies = sorted(estimate.tallies, key=lambda one: (-one.losses_a_year[0], -one.weight))
+    headers = ["faults", "incidents a year", "lose records", "95 %", "losses a year", "95 % "]
+    rows = [
+        (
+            one.stratum.name,
+            decimal(one.stratum.a_year, 3),
+            f"{one.lost} of {one.runs}",
+            _between(*map(percent, one.share)),
+            decimal(one.losses_a_year[0]),
+            _between(*map(decimal, one.losses_a_year[1:])),
+        )
+        for one in tallies[:ROWS]
+    ]
+    ui.table(headers, rows, headers[1:])
+    if len(tallies) > ROWS:
+        ui.line(f"{len(tallies) - ROWS} more strata: --json")
+    ui.section("Rates")
+    for name, rate in exposed.rates.a_year.items():
+        if rate:
+            each, total = decimal(rate, 3), decimal(exposed.a_year[name], 3)
+            ui.line(f"{name}: {each} a year of each, {total} in all ({exposed.rates.sources[name]})")
+    ui.section("Assumed")
+    ui.lines(f"- {line}" for line in yearly.assumptions(estimate))
+    ui.section("Not in the figure")
+    ui.lines(f"- {line}" for line in (*yearly.left_out(estimate), *yearly.NOT_MODELLED))
+
+
+def show_changed(ui: Ui, present: Estimate, changed: Sequence[tuple[str, Estimate]]) -> None:
+    """Print the losses a year with each advised change."""
+    from highwater.lab.advise.experiment import PRESENT
+
+    if not changed:
+        return
+    ui.section("Losses a year with each advised change, under the same rates")
+    rows = [
+        (
+            name,
+            decimal(one.losses_a_year[0]),
+            _between(*map(decimal, one.losses_a_year[1:])),
+            f"{one.runs:,}",
+        )
+        for name, one in ((PRESENT, present), *changed)
+    ]
+    headers = ["change", "losses a year", "95 %", "incidents"]
+    ui.table(headers, rows, headers[1:])
+
+
+def _between(low: str, high: str) -> str:
+    return f"{low} to {high}"
+
+
+def as_json(estimate: Estimate) -> dict[str, Any]:
+    """Plain data."""
+    from highwater.lab.advise import yearly
+
+    exposed = estimate.exposed
+    dominating = estimate.dominating
+    return {
+        "losses_a_year": list(estimate.losses_a_year),
+        "incidents": estimate.runs,
+        "larger_incidents_a_year": estimate.larger_a_year,
+        "dominating": None if dominating is None else dominating.stratum.name,
+        "widest": estimate.widest.stratum.name,
+        "strata": [
+            {
+                "name": one.stratum.name,
+                "incidents_a_year": one.stratum.a_year,
+                "runs": one.runs,
+                "lost": one.lost,
+                "stalled": one.stalled,
+                "exhausted": one.exhausted,
+                "share": list(one.share),
+                "losses_a_year": list(one.losses_a_year),
+            }
+            for one in estimate.tallies
+        ],
+        "rates": {
+            name: {"a_year": rate, "lasts_s": exposed.rates.lasts_s[name], "source": exposed.rates.sources[name]}
+            for name, rate in exposed.rates.a_year.items()
+        },
+        "interaction_s": exposed.gap_us / 1_000_000,
+        "batches_per_s": exposed.batches_per_s,
+        "assumptions": yearly.assumptions(estimate),
+        "not_in_the_figure": [*yearly.left_out(estimate), *yearly.NOT_MODELLED],
+    }

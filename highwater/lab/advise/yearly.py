@@ -1,0 +1,283 @@
+"""Losses per partition-year: incidents a year, stratum by stratum, times the share of them that lose records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
+from math import sqrt
+from typing import Final
+
+from highwater.lab.advise import incidents
+from highwater.lab.advise.experiment import has_lost
+from highwater.lab.advise.incidents import Exposure, Stratum
+from highwater.lab.advise.pool import Pool
+from reports.analysis.statistics import exact, weighted_shares
+from reports.formatting import decimal
+from scenarios.single.run import run_row
+from sim.plurals import counted
+
+FEWEST: Final = 2
+"""Incidents of a stratum, at least, unless the time is over."""
+FIRST: Final = 100
+"""Incidents of the first wave, about, if time decides; each further one has as many as all before it, at most."""
+PIECE: Final = 2
+"""Incidents of a task, at most."""
+SPARE: Final = 0.8
+"""Share of the time left that another wave is planned for."""
+WORTH: Final = 0.05
+"""A wave has at least this share of the incidents before it."""
+SEEDS: Final = 1_000_000
+"""Seeds of a stratum: those of the next one begin after them."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """The simulated incidents of a stratum.
+
+    Attributes:
+        lost: those that lost acknowledged records.
+        stalled: those after which an operator has to act; they lost nothing, or are in `lost`.
+        exhausted: those that used up a budget.
+    """
+
+    stratum: Stratum
+    runs: int = 0
+    lost: int = 0
+    stalled: int = 0
+    exhausted: int = 0
+
+    def add(self, other: Tally) -> None:
+        """Add incidents of the same stratum."""
+        self.runs += other.runs
+        self.lost += other.lost
+        self.stalled += other.stalled
+        self.exhausted += other.exhausted
+
+    @property
+    def share(self) -> tuple[float, float]:
+        """The 95 % interval of the share that loses records (Clopper-Pearson)."""
+        return exact(self.lost, self.runs) if self.runs else (0.0, 1.0)
+
+    @property
+    def losses_a_year(self) -> tuple[float, float, float]:
+        """The stratum's losses a year, with their interval."""
+        low, high = self.share
+        a_year = self.stratum.a_year
+        return a_year * self.lost / max(self.runs, 1), a_year * low, a_year * high
+
+    @property
+    def weight(self) -> float:
+        """Losses a year that one lost run stands for."""
+        return self.stratum.a_year / max(self.runs, 1)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Losses per partition-year.
+
+    Attributes:
+        tallies: the strata, in order of incidents a year.
+        larger_a_year: incidents a year with more faults than were simulated: at most all of them lose records.
+    """
+
+    exposed: Exposure
+    tallies: Sequence[Tally]
+    larger_a_year: float
+
+    @cached_property
+    def losses_a_year(self) -> tuple[float, float, float]:
+        """Losses a year, with the 95 % interval."""
+        found, low, high = weighted_shares(
+            [(one.stratum.a_year, one.lost, one.runs) for one in self.tallies if one.runs]
+        )
+        return found, low, high + self.larger_a_year + self.unreached_a_year
+
+    @property
+    def unreached_a_year(self) -> float:
+        """Incidents a year of strata of which none was simulated before the time was over."""
+        return sum(one.stratum.a_year for one in self.tallies if not one.runs)
+
+    @property
+    def runs(self) -> int:
+        """Simulated incidents."""
+        return sum(one.runs for one in self.tallies)
+
+    @property
+    def dominating(self) -> Tally | None:
+        """The stratum with most of the losses; None if there is no loss."""
+        found = max(self.tallies, key=lambda one: one.losses_a_year[0])
+        return found if found.lost else None
+
+    @property
+    def widest(self) -> Tally:
+        """The stratum in which one lost run stands for most: it sets the upper end while no run loses anything. Of
+        those that were not reached, all incidents count.
+        """
+        return max(self.tallies, key=lambda one: (one.runs > 0, one.weight))
+
+
+def waves(exposed: Exposure, runs: int | None, until_s: float, pool: Pool) -> Iterator[Estimate]:
+    """Simulate waves of incidents; after each, the estimate so far.
+
+    How many incidents of a stratum are simulated depends on its incidents a year and on the time, and never on what was
+    lost.
+
+    Args:
+        exposed: the cluster and its rates.
+        runs: number of incidents, about; None: as many as the time allows.
+        until_s: when the time is over (`time.monotonic`), if there is no number. A task that has begun ends.
+        pool: the processes that simulate them.
+    """
+    begin_s = time.monotonic()
+    found, larger_a_year = incidents.strata(exposed)
+    found = sorted(found, key=lambda stratum: -stratum.a_year)
+    tallies = [Tally(stratum) for stratum in found]
+    total = FIRST if runs is None else runs
+    while True:
+        pieces = _in_turn(
+            Task(exposed, tally.stratum, place * SEEDS + tally.runs, count - tally.runs)
+            for place, (tally, count) in enumerate(zip(tallies, allocated(found, total), strict=True))
+        )
+        if runs is not None:
+            results = pool.map(simulate, pieces)
+        else:
+            results = pool.map(simulate, takewhile(lambda _: time.monotonic() < until_s, pieces), ahead=1)
+        for place, result in results:
+            tallies[place].add(result)
+        yield Estimate(exposed, tallies, larger_a_year)
+        done, now_s = sum(tally.runs for tally in tallies), time.monotonic()
+        if runs is not None or now_s >= until_s:
+            return
+        more = min(done, int(SPARE * (until_s - now_s) * done / (now_s - begin_s)))
+        if more < WORTH * done:
+            return
+        total += more
+
+
+def _in_turn(tasks: Iterable[Task]) -> list[Task]:
+    """The pieces of tasks: the first of each task, then the second of each, so that all strata have some if time is
+    short.
+    """
+    pieces = [(number, piece) for task in tasks for number, piece in enumerate(task.pieces())]
+    return [piece for _, piece in sorted(pieces, key=lambda one: one[0])]
+
+
+def allocated(found: Sequence[Stratum], runs: int) -> list[int]:
+    """Incidents of each stratum: half of all by how often they occur, and half by the square root of that.
+
+    The first half bounds the losses of frequent incidents, such as planned restarts, the second is for rare ones, which
+    lose more.
+    """
+    rates = [stratum.a_year for stratum in found]
+    roots = [sqrt(rate) for rate in rates]
+    shares = [(rate / sum(rates) + root / sum(roots)) / 2 for rate, root in zip(rates, roots, strict=True)]
+    return [max(FEWEST, round(runs * share)) for share in shares]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Some incidents of a stratum, by their seeds."""
+
+    exposed: Exposure
+    stratum: Stratum
+    first_seed: int
+    count: int
+
+    def pieces(self) -> Iterator[Task]:
+        """Tasks of at most `PIECE` incidents."""
+        end = self.first_seed + self.count
+        for seed in range(self.first_seed, end, PIECE):
+            yield Task(self.exposed, self.stratum, seed, min(PIECE, end - seed))
+
+
+def simulate(task: Task) -> tuple[int, Tally]:
+    """Run the incidents of a task; return the place of its stratum, and what was found.
+
+    Raises:
+        RuntimeError: a run ended with an error.
+    """
+    found = Tally(task.stratum)
+    for seed in range(task.first_seed, task.first_seed + task.count):
+        row = run_row(incidents.draw(task.exposed, task.stratum, seed), task.exposed.mode, seed)
+        if row["verdict"] == "error":
+            raise RuntimeError(f"{task.stratum.name}, seed {seed}: {row['error']}")
+        found.runs += 1
+        found.lost += has_lost(row)
+        found.stalled += row["verdict"] == "stalled"
+        found.exhausted += row["verdict"] == "exhausted"
+    return task.first_seed // SEEDS, found
+
+
+def _batches(a_second: float) -> str:
+    return "1 batch" if a_second == 1 else f"{decimal(a_second, 3)} batches"
+
+
+def assumptions(estimate: Estimate) -> list[str]:
+    """What the figure takes for granted, in sentences."""
+    exposed = estimate.exposed
+    lasts_s = exposed.rates.lasts_s
+    lasts = ", ".join(f"{name} {lasts_s[name]} s" for name in exposed.a_year if lasts_s[name])
+    return [
+        "causes strike independently of each other, of the load and of the time of day; each broker or rack alike",
+        f"after {exposed.gap_us / 1e6:,.0f} s without a fault, the partition is as if none had struck",
+        f"a fault lasts from half of its time to all of it: {lasts}",
+        f"{_batches(exposed.batches_per_s)} a second around faults, and a fifth of that in quiet times",
+        "an operator repairs what waits for him; acknowledged records that come back then are not lost",
+    ]
+
+
+NOT_MODELLED: Final = (
+    "bugs outside of replication, corrupted disks, full disks, mistakes of operators, deleted topics",
+    "rolling restarts: planned restarts strike one broker at a time, but nobody waits for a full ISR between two",
+    "other partitions: one incident may strike many of them at once, so their losses do not add up to incidents",
+    "disks of one age or batch that fail together, machines that do not return",
+)
+"""What no rate of this estimate covers."""
+
+
+def left_out(estimate: Estimate) -> list[str]:
+    """Causes with rate 0, and why."""
+    rates = estimate.exposed.rates
+    return [f"{name}: 0 a year ({rates.sources[name]})" for name, rate in rates.a_year.items() if not rate]
+
+
+def answer(estimate: Estimate) -> list[str]:
+    """The figure with its interval, and which strata decide it, in sentences."""
+    value, low, high = map(decimal, estimate.losses_a_year)
+    lines = [
+        f"A partition loses acknowledged records {value} times a year (95 %: {low} to {high})"
+        if estimate.losses_a_year[0]
+        else f"No incident loses acknowledged records: a partition loses some at most {high} times a year (95 %)"
+    ]
+    if estimate.dominating is not None:
+        name = estimate.dominating.stratum.name
+        value, low, high = map(decimal, estimate.dominating.losses_a_year)
+        lines.append(f"Most of it: {name}, {value} a year (95 %: {low} to {high})")
+    widest = estimate.widest
+    lines.append(
+        f"The upper end is decided by {widest.stratum.name}: {decimal(widest.stratum.a_year)} incidents a year, of "
+        f"which {widest.lost:,} of {widest.runs:,} simulated ones lose records; more --incidents narrow it"
+    )
+    lines.append(
+        f"Incidents with more faults than were simulated: {decimal(estimate.larger_a_year)} a year; the upper end "
+        "counts all"
+    )
+    unreached = sum(not one.runs for one in estimate.tallies)
+    if unreached:
+        lines.append(
+            f"The time was over before {counted(unreached, 'stratum', 'strata')} with "
+            f"{decimal(estimate.unreached_a_year)} incidents a year could be simulated; the upper end counts all "
+            "of these"
+        )
+    stalled = sum(one.stalled for one in estimate.tallies)
+    if stalled:
+        lines.append(f"In {stalled:,} of {estimate.runs:,} simulated incidents, the partition waits for an operator")
+    exhausted = sum(one.exhausted for one in estimate.tallies)
+    if exhausted:
+        lines.append(
+            f"{exhausted:,} of {estimate.runs:,} simulated incidents used up a budget: what they lost later is missing"
+        )
+    return lines

@@ -1,0 +1,220 @@
+"""A metadata log given by paths: which files it consists of, from where its history is known, and what is missing."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from highwater.lab.audit import dumps, segments
+from highwater.lab.audit.image import ClusterImage
+from highwater.lab.audit.notes import Notes
+from scenarios.paths import read
+from sim.errors import InputError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from highwater.lab.audit.records import MetadataBatch
+
+LOG: Final = "__cluster_metadata-0"
+"""Name of the folder of a metadata log, in a broker's or controller's log directory."""
+_META: Final = "meta.properties"
+_META_MOST: Final = 1 << 16
+"""Bytes of such a file."""
+_UNKNOWN: Final = -1
+"""Offset of a record that only a snapshot holds."""
+_CLUSTER_ID: Final = re.compile(r"^cluster\.id=(\S+)", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class MetadataLog:
+    """The files of one metadata log, and what reading them showed.
+
+    Attributes:
+        snapshots: files that state all that holds before the first segment, in the order in which they are read.
+        files: segments, or dumps, in order of their offsets.
+        dumped: instead of `snapshots`, a dump and the offset after the snapshot that it has.
+        notes: what is missing or strange.
+        first_offset: of the first record of `files`; before it only the state is known, not how it came about.
+        batches: how many were read.
+    """
+
+    files: list[Path]
+    snapshots: list[Path] = field(default_factory=list)
+    dumped: tuple[Path, int] | None = None
+    notes: Notes = field(default_factory=Notes)
+    first_offset: int = -1
+    batches: int = 0
+
+    def start(self) -> ClusterImage:
+        """The state before the first segment, by a snapshot, which does not say since which records it is so."""
+        image = ClusterImage()
+        read = [(segments.read_batches(snapshot), _offset(snapshot)) for snapshot in self.snapshots]
+        if self.dumped is not None:
+            path, offset = self.dumped
+            read.append((dumps.read_dump(path, self.notes, offset), offset))
+        for batches, offset in read:
+            for batch in batches:
+                for record in batch.records:
+                    image.replay(record._replace(offset=_UNKNOWN))
+            image.next_offset = offset
+        if self.files and image.partitions:
+            self.notes.note(
+                f"history begins at the snapshot before record {image.next_offset}: which replicas had left the "
+                "assignment, or had fallen behind, is unknown"
+            )
+        return image
+
+    def read(self, next_offset: int) -> Iterator[MetadataBatch]:
+        """Read the batches from an offset on, noting gaps and repetitions.
+
+        Raises:
+            InputError: a file is no metadata log.
+            StorageError: a file cannot be read, or is corrupt.
+        """
+        controller_epoch = -1
+        for path in self.files:
+            for batch in _batches(path, self.notes):
+                if batch.next_offset <= next_offset:
+                    continue  # In the snapshot, or twice among the files.
+                if batch.controller_epoch < controller_epoch:
+                    self.notes.gap(
+                        f"{path}: at record {batch.base_offset} the controller epoch goes back from {controller_epoch} "
+                        f"to {batch.controller_epoch}: these are parts of different logs"
+                    )
+                controller_epoch = batch.controller_epoch
+                if self.first_offset < 0:
+                    self.first_offset = batch.base_offset
+                if batch.base_offset > next_offset and self.batches + bool(self.snapshots) + next_offset:
+                    self.notes.gap(
+                        f"{path}: records {next_offset} to {batch.base_offset - 1} are missing; "
+                        "what follows is applied to the state before them"
+                    )
+                self.batches += 1
+                next_offset = batch.next_offset
+                yield batch
+
+
+def open_log(paths: Sequence[Path]) -> MetadataLog:
+    """Find the files of a metadata log.
+
+    Args:
+        paths: a folder ``__cluster_metadata-0`` or the log directory that contains it; or segments, snapshots or dumps
+            of one log.
+
+    Raises:
+        InputError: there is no metadata log, or several of them.
+        StorageError: a path cannot be read.
+    """
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"{path}: no such file or folder")
+        if not path.is_dir() and not path.is_file():
+            raise InputError(f"{path}: neither a file nor a folder")
+    folders = [path for path in paths if path.is_dir()]
+    if not folders:
+        _refuse_mixture(paths)
+        return _of_files(list(paths))
+    if len(paths) > 1:
+        raise InputError(f"{folders[0]}: give one folder, or files of one log; each log is audited by itself")
+    try:
+        return _of_folder(folders[0])
+    except OSError as error:
+        raise StorageError(f"{error.filename or folders[0]}: {error.strerror}") from None
+
+
+def _refuse_mixture(files: Sequence[Path]) -> None:
+    """Refuse files of several clusters, as far as ``meta.properties`` beside their folders tells them apart."""
+    of: dict[str, Path] = {}
+    for file in files:
+        for folder in file.absolute().parents[:2]:
+            with suppress(InputError, StorageError):
+                if found := _CLUSTER_ID.search(read(folder / _META, _META_MOST).decode(errors="replace")):
+                    of.setdefault(found[1], file)
+                    break
+    if len(of) > 1:
+        (one, file), (other, second) = list(of.items())[:2]
+        raise InputError(f"{second} is of cluster {other}, {file} of cluster {one}; audit each log by itself")
+
+
+def _of_folder(folder: Path) -> MetadataLog:
+    if (folder / LOG).is_dir():
+        folder = folder / LOG
+    files = sorted(path for path in folder.iterdir() if segments.SEGMENT.fullmatch(path.name))
+    snapshots = sorted(path for path in folder.iterdir() if segments.SNAPSHOT.fullmatch(path.name))
+    if not files and not snapshots:
+        raise InputError(f"{folder}: {_what_instead(folder)}")
+    if folder.name != LOG and not _is_metadata(files or snapshots):
+        raise InputError(f"{folder}: this is the log of another topic; a metadata log is in a folder {LOG}")
+    log = MetadataLog(files)
+    log.snapshots = _needed(files, snapshots, log.notes)
+    return log
+
+
+def _needed(files: list[Path], snapshots: list[Path], notes: Notes) -> list[Path]:
+    chosen = _chosen(_offset(files[0]) if files else None, [(_offset(path), path) for path in snapshots], notes)
+    return [] if chosen is None else [chosen[1]]
+
+
+def _chosen(first: int | None, snapshots: list[tuple[int, Path]], notes: Notes) -> tuple[int, Path] | None:
+    """The snapshot from which the segments go on, by its offset: the oldest one that joins up with them."""
+    if first is None:
+        if snapshots:
+            notes.gap("there are no segments: only the state of the newest snapshot is known")
+        return max(snapshots, default=None)
+    if first == 0:
+        return min((one for one in snapshots if one[0] == 0), default=None)
+    joining = [one for one in snapshots if one[0] >= first]
+    if not joining:
+        notes.gap(f"no snapshot holds the state before record {first}, the first one: it is unknown")
+    return min(joining, default=None)
+
+
+def _offset(path: Path) -> int:
+    """The offset in the name of a segment or snapshot."""
+    found = segments.SEGMENT.fullmatch(path.name) or segments.SNAPSHOT.fullmatch(path.name)
+    return int(found["offset"]) if found else -1
+
+
+def _of_files(paths: list[Path]) -> MetadataLog:
+    snapshots = sorted(path for path in paths if segments.SNAPSHOT.fullmatch(path.name))
+    log = MetadataLog(sorted((path for path in paths if path not in snapshots), key=_offset))
+    of_dumps = {path: dumps.parts(path) for path in log.files if not segments.SEGMENT.fullmatch(path.name)}
+    if not of_dumps:
+        log.snapshots = _needed(log.files, snapshots, log.notes)
+        return log
+    firsts = {path: of_dumps[path][0] if path in of_dumps else _offset(path) for path in log.files}
+    first = min((one for one in firsts.values() if one is not None), default=None)
+    offered = [(offset, path) for path, (_, offsets) in of_dumps.items() for offset in offsets]
+    chosen = _chosen(first, [*offered, *((_offset(path), path) for path in snapshots)], log.notes)
+    if chosen is not None and chosen[1] in of_dumps:
+        log.dumped = chosen[1], chosen[0]
+    elif chosen is not None:
+        log.snapshots = [chosen[1]]
+    if chosen is not None or first is not None:
+        known = [(one, path) for path, one in firsts.items() if one is not None]
+        log.files = [path for _, path in sorted(known)]
+    return log
+
+
+def _batches(path: Path, notes: Notes) -> Iterator[MetadataBatch]:
+    return segments.read_batches(path) if segments.SEGMENT.fullmatch(path.name) else dumps.read_dump(path, notes)
+
+
+def _is_metadata(files: list[Path]) -> bool:
+    try:
+        return any(batch.records for batch in segments.read_batches(files[0]))
+    except (InputError, StorageError):
+        return False
+
+
+def _what_instead(folder: Path) -> str:
+    names = {path.name for path in folder.iterdir()}
+    if "version-2" in names or any(name.startswith("log.") for name in names):
+        return "this is ZooKeeper's transaction log; an audit needs a KRaft cluster's metadata log"
+    if _META in names:
+        return f"this log directory holds no {LOG}: a controller, or a broker's metadata.log.dir, has it"
+    return f"no segments and no snapshots; a metadata log is in a folder {LOG}"

@@ -1,0 +1,111 @@
+"""``highwater claims``: what Kafka says of replicated data, and what runs say of that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from highwater.cli.options import Command, json_option
+from highwater.requests import seed_range
+from scenarios import plugged
+from sim import exit_codes
+from sim.config import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from highwater.cli.console import Ui
+    from highwater.lab.claims.claims import Claim, Evidence, Judgement
+
+SCHEMA_VERSION: Final = 1
+
+
+@click.command("claims", cls=Command)
+@click.argument("names", metavar="[CLAIM]...", nargs=-1)
+@click.option("--seeds", metavar="A..B|N", help="Judge the claims by runs: random scenarios with these seeds.")
+@json_option
+@click.pass_obj
+def command(ui: Ui, names: tuple[str, ...], seeds: str | None, as_json: bool) -> int:
+    """List sentences of Kafka that promise something about replicated data, with the verdict of runs.
+
+    Without --seeds, the verdicts are those that are recorded. With --seeds, each claim is judged by runs, and the exit
+    code is 1 if one of them differs from its recorded verdict.
+    """
+    from highwater.lab.claims.claims import judge, named
+
+    chosen = named(names)
+    judged = {} if seeds is None else {found.claim.name: found for found in judge(chosen, seed_range(seeds))}
+    differing = [found for found in judged.values() if not found.expected]
+    if as_json:
+        entries = [_json(claim, judged.get(claim.name)) for claim in chosen]
+        ui.json({"schema_version": SCHEMA_VERSION, "claims": entries})
+    elif names:
+        for claim in chosen:
+            _tell(ui, claim, judged.get(claim.name))
+    else:
+        _table(ui, chosen, judged)
+    for found in differing:
+        claim = found.claim
+        ui.warn(f"highwater: {claim.name}: recorded as {claim.verdict}, {found.verdict} by these {found.runs} runs")
+    return exit_codes.UNEXPECTED if differing else exit_codes.EXPECTED
+
+
+def _table(ui: Ui, chosen: Sequence[Claim], judged: Mapping[str, Judgement]) -> None:
+    if judged:
+        rows = [(name, found.verdict, found.runs, found.broken_in) for name, found in judged.items()]
+        ui.table(["claim", "verdict", "runs", "of which contradict"], rows, numbers=["runs", "of which contradict"])
+    else:
+        ui.table(["claim", "verdict", "what it promises"], [(one.name, one.verdict, one.means) for one in chosen])
+    verdicts = [found.verdict for found in judged.values()] or [one.verdict for one in chosen]
+    ui.line()
+    ui.line(", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts)))
+    ui.line(f"highwater claims {chosen[0].name} prints this claim with its source and runs; --seeds 0..100 judges all.")
+
+
+def _tell(ui: Ui, claim: Claim, found: Judgement | None) -> None:
+    from highwater.lab.claims.claims import BROKEN
+
+    ui.line(f"{claim.name}: {claim.verdict if found is None else found.verdict}", style="bold")
+    ui.line(f"  \u201c{claim.sentence}\u201d")
+    ui.line(f"  {claim.source}")
+    ui.line(f"  Promised: {claim.means}")
+    if claim.why:
+        ui.line(f"  Why: {claim.why}")
+    for one in claim.evidence:
+        side = "inside the promise" if one.promised else "anywhere"
+        looked = "Contradicted by" if claim.verdict == BROKEN else "No run may show"
+        ui.line(f"  {looked} {' or '.join(one.kinds)} ({side}): {_command(one)}")
+    if found is not None:
+        ui.line(f"  {found.broken_in} of {found.runs} runs contradict it")
+        for scenario, mode, seed, kinds in found.seeds:
+            ui.line(f"    {scenario}, {mode}, seed {seed}: {', '.join(kinds)}")
+    ui.line()
+
+
+def _command(one: Evidence) -> str:
+    words = ["run", one.scenario, "--mode", one.mode]
+    if one.seed is not None:
+        words += ["--seed", str(one.seed)]
+    for key, value in one.settings:
+        words += ["--set", f"{key}={shown(value)}"]
+    return plugged.command(words)
+
+
+def _json(claim: Claim, found: Judgement | None) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": claim.name,
+        "sentence": claim.sentence,
+        "source": claim.source,
+        "means": claim.means,
+        "recorded": claim.verdict,
+        "why": claim.why,
+        "commands": [_command(one) for one in claim.evidence],
+    }
+    if found is not None:
+        seeds = [
+            {"scenario": scenario, "mode": mode, "seed": seed, "kinds": list(kinds)}
+            for scenario, mode, seed, kinds in found.seeds
+        ]
+        entry |= {"verdict": found.verdict, "runs": found.runs, "contradict": found.broken_in, "seeds": seeds}
+    return entry

@@ -1,0 +1,350 @@
+"""Script actions on real brokers: one function for each action that has a counterpart there."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from faults.kind import node_of
+from highwater.lab.confirm.cluster import TOPIC
+from highwater.lab.confirm.further_partitions import alter_log_directory
+from highwater.lab.confirm.observer import SEEN
+from highwater.lab.confirm.producer import REQUEST, RESPONSE, Send
+from highwater.lab.confirm.proxy import CONTROL, EVERYTHING, HEARTBEAT
+from scenarios.single.script import HOLDS
+from sim.config import integer
+from sim.history import steps as kinds
+from sim.hosts.settings import acks_number
+from sim.protocol.kraft.metadata import ELR_FEATURE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from highwater.lab.confirm.cluster import KafkaCluster
+    from highwater.lab.confirm.release import Release
+    from highwater.lab.confirm.script_runner import Actor
+    from scenarios.format.scenario import Scenario, ScriptLine, StoryLine
+    from sim.history.steps import StepKind
+
+    Action = Callable[[Actor, Mapping[str, Any]], None]
+
+_SESSION_S: Final = 20.0
+_ELECT_LEADERS: Final = (2, 4)
+_REASSIGN: Final = (2, 4)
+_ADMIN: Final = (0, 11)
+_KRAFT: Final = (3, 3)
+_ELR: Final = (4, 0)
+_IDEMPOTENT: Final = (1, 0)
+_MOVE_QUOTA: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
+_NO_QUOTA: Final = 2**63 - 1
+_DIRECTORIES: Final = (3, 9)
+"""The first pinned release that reports failed log directories."""
+OF_PARTITIONS: Final = (
+    *("produce", "directory-failure", "directory-replaced", "directory-unrepaired"),
+    *("directory-removed", "directory-move"),
+)
+"""Actions that may name a partition besides the first."""
+
+
+OF_DIRECTORIES: Final = OF_PARTITIONS[1:]
+"""Actions that may name a log directory."""
+
+
+def _produce(actor: Actor, params: Mapping[str, Any]) -> None:
+    records = params.get("records", 1)
+    acks = acks_number(str(params["acks"] if "acks" in params else actor.config["acks"]))
+    actor.batches[params["batch"]] = actor.next_id
+    partition = params.get("partition", "")
+    if partition in actor.further.replicas:
+        actor.further.produce(actor.clients, Send(params["batch"], actor.next_id, records, acks, partition=partition))
+    else:
+        actor.clients.produce(Send(params["batch"], actor.next_id, records, acks))
+    actor.next_id += records
+
+
+def _ends(params: Mapping[str, Any]) -> list[tuple[int, int]]:
+    source, target = node_of(params["from"]), node_of(params["to"])
+    return [(source, target), (target, source)] if params.get("both_ways", True) else [(source, target)]
+
+
+def _for_a_while(actor: Actor, params: Mapping[str, Any], undo: Callable[[], None]) -> None:
+    if params.get("for_ms"):
+        actor.later(actor.cluster.paced_ms(params["for_ms"]) / 1000, undo)
+
+
+def _on_links(kind: StepKind, strike: Callable[[Actor, Mapping[str, Any], int, int], None]) -> Action:
+    """An action on directed links, which heal after a while if the script says so."""
+
+    def act(actor: Actor, params: Mapping[str, Any]) -> None:
+        for source, target in _ends(params):
+            strike(actor, params, source, target)
+            actor.note(kind.name, source=source, target=target)
+        _for_a_while(actor, params, lambda: actor.heal(_ends(params)))
+
+    return act
+
+
+def _slow(actor: Actor, params: Mapping[str, Any], source: int, target: int) -> None:
+    actor.cluster.proxies.slow(source, target, actor.cluster.paced_ms(params["by_ms"]) / 1000)
+
+
+def _heal(actor: Actor, params: Mapping[str, Any]) -> None:
+    ends = {node_of(params[end]) for end in ("from", "to") if end in params}
+    links = [link for link in actor.cluster.proxies.links() if ends <= set(link)]
+    actor.heal(links)
+
+
+def _ending(kind: StepKind, strike: Callable[[KafkaCluster, Mapping[str, Any]], None]) -> Action:
+    """An action that ends processes, which start again after a while if the script says so."""
+
+    def act(actor: Actor, params: Mapping[str, Any]) -> None:
+        strike(actor.cluster, params)
+        brokers = params.get("brokers", [params.get("broker")])
+        for broker in brokers:
+            actor.note(kind.name, broker=broker)
+        if params.get("restart_ms") is not None:
+            for broker in brokers:
+                actor.later(actor.cluster.paced_ms(params["restart_ms"]) / 1000, partial(actor.start, broker))
+
+    return act
+
+
+def _controlled_restart(actor: Actor, params: Mapping[str, Any]) -> None:
+    broker = params["broker"]
+    actor.cluster.stop(broker)
+    if params.get("restart_ms") is not None:
+        delay_s = actor.cluster.paced_ms(params["restart_ms"]) / 1000
+        actor.when_down(broker, lambda: actor.later(delay_s, lambda: actor.start(broker)))
+
+
+def _pause(actor: Actor, params: Mapping[str, Any]) -> None:
+    node = node_of(params["node"])
+    actor.cluster.pause(node, paused=True)
+    actor.note(kinds.PAUSE.name, broker=node)
+    _for_a_while(actor, params, lambda: _resume(actor, params))
+
+
+def _resume(actor: Actor, params: Mapping[str, Any]) -> None:
+    node = node_of(params["node"])
+    actor.cluster.pause(node, paused=False)
+    actor.note(kinds.RESUME.name, broker=node)
+
+
+def _session_expiry(actor: Actor, params: Mapping[str, Any]) -> None:
+    """Block the broker's heartbeats until its session expires."""
+    broker = params["broker"]
+    _silence(actor, broker)
+    actor.expiring = broker
+    actor.wait_for(lambda step: step["step"] == kinds.SESSION_END.name and step.get("broker") == broker, _SESSION_S)
+    actor.expiring = None
+    actor.cluster.proxies.silence(broker, ())
+
+
+def _zombie(actor: Actor, params: Mapping[str, Any]) -> None:
+    broker = params["broker"]
+    _silence(actor, broker)
+    # A zombie has no session from the start.
+    actor.wait_for(lambda step: step["step"] == kinds.SESSION_END.name and step.get("broker") == broker, _SESSION_S)
+    _for_a_while(actor, params, lambda: actor.cluster.proxies.silence(broker, ()))
+
+
+def _silence(actor: Actor, broker: int) -> None:
+    actor.cluster.proxies.silence(broker, [HEARTBEAT if actor.cluster.release.kraft else EVERYTHING])
+
+
+def _metadata_lag(actor: Actor, params: Mapping[str, Any]) -> None:
+    broker, proxies = params["broker"], actor.cluster.proxies
+    proxies.lag(broker, actor.cluster.paced_ms(params["by_ms"]) / 1000)
+    _for_a_while(actor, params, lambda: proxies.lag(broker, 0.0))
+
+
+def _disk_stall(actor: Actor, params: Mapping[str, Any]) -> None:
+    """Hold the leader's responses to a follower, whose appends are what a stalled disk blocks."""
+    broker, proxies = params["broker"], actor.cluster.proxies
+    if broker == actor.cluster.leader:
+        raise TimeoutError(f"broker {broker} leads: only a follower's disk can be stalled here")
+    proxies.stall(broker, stalled=True)
+    if params.get("for_ms"):
+        actor.later_as_simulated(lambda: proxies.stall(broker, stalled=False))
+
+
+def _place(actor: Actor, params: Mapping[str, Any]) -> int:
+    """The number of the log directory that a line names, or of the one with its partition."""
+    node, number = actor.cluster.node(params["broker"]), params.get("directory", 0)
+    log = actor.further.log_of(params["partition"]) if "partition" in params else f"{TOPIC}-0"
+    return (number - 1) % node.directories + 1 if number else node.place_of(log)
+
+
+def _directory_removed(actor: Actor, params: Mapping[str, Any]) -> None:
+    broker, place = params["broker"], _place(actor, params)
+
+    def remove() -> None:
+        actor.cluster.remove_directory(broker, place)
+        actor.note(kinds.DIRECTORY_REPLACED.name, broker=broker)
+        if params.get("restart_ms") is not None:
+            actor.later(actor.cluster.paced_ms(params["restart_ms"]) / 1000, lambda: actor.start(broker))
+
+    actor.when_down(broker, remove)
+    actor.cluster.stop(broker)
+
+
+def _directory(kind: StepKind, *, repaired: bool, replaced: bool = False) -> Action:
+    """An action that fails one log directory of a broker, and perhaps repairs it and restarts the broker."""
+
+    def act(actor: Actor, params: Mapping[str, Any]) -> None:
+        broker, place = params["broker"], _place(actor, params)
+        actor.fail_directory(broker, place)
+        actor.note(kind.name, broker=broker)
+        if repaired:
+            actor.unrepaired.append((broker, place, replaced))
+            if params.get("repair_ms") is not None:
+                delay_s = actor.cluster.paced_ms(params["repair_ms"]) / 1000
+                actor.later(delay_s, lambda: actor.repair_directory(broker, place))
+
+    return act
+
+
+def _directory_move(actor: Actor, params: Mapping[str, Any]) -> None:
+    node = actor.cluster.node(params["broker"])
+    log = actor.further.log_of(params["partition"]) if "partition" in params else f"{TOPIC}-0"
+    number = params.get("directory", 0) or node.place_of(log) + 1
+    topic, _, partition = log.rpartition("-")
+    alter_log_directory(node, (number - 1) % node.directories + 1, topic, [int(partition)])
+
+
+def _move_throttle(actor: Actor, params: Mapping[str, Any]) -> None:
+    """Let the first bytes that a future replica copies exceed the quota, until it is taken back."""
+    broker = params["broker"]
+    actor.administrator.set_broker_config(broker, {_MOVE_QUOTA: 1})
+    _for_a_while(actor, params, lambda: actor.administrator.set_broker_config(broker, {_MOVE_QUOTA: _NO_QUOTA}))
+
+
+def _controller_failover(actor: Actor, _: Mapping[str, Any]) -> None:
+    if actor.cluster.release.kraft:
+        actor.cluster.kill([CONTROL])
+        actor.cluster.start(actor.cluster.control)
+    else:
+        actor.zookeeper().delete("/controller")
+
+
+def _min_isr_change(actor: Actor, params: Mapping[str, Any]) -> None:
+    before = actor.config["min.insync.replicas"]
+    actor.administrator.set_config({"min.insync.replicas": params["value"]})
+    _for_a_while(actor, params, lambda: actor.administrator.set_config({"min.insync.replicas": before}))
+
+
+def _feature_change(actor: Actor, params: Mapping[str, Any]) -> None:
+    """Set the other level of the ELR feature."""
+    before = integer(actor.config, ELR_FEATURE)
+    actor.administrator.set_config({ELR_FEATURE: 1 - before})
+    _for_a_while(actor, params, lambda: actor.administrator.set_config({ELR_FEATURE: before}))
+
+
+def _preferred_election(actor: Actor, _: Mapping[str, Any]) -> None:
+    if actor.cluster.release.number >= _ELECT_LEADERS:
+        actor.administrator.elect(0)
+    else:
+        actor.elect_preferred_by_znode()
+
+
+ACTIONS: Final[dict[str, Action]] = {
+    "produce": _produce,
+    "wait": lambda _actor, _params: None,
+    "start": lambda actor, params: actor.start(params["broker"]),
+    "kill": _ending(kinds.KILL, lambda cluster, params: cluster.kill([params["broker"]])),
+    "power-loss": _ending(kinds.POWER_LOSS, lambda cluster, params: cluster.lose_power(params["brokers"])),
+    "disk-replaced": _ending(kinds.DISK_REPLACED, lambda cluster, params: cluster.replace_disk(params["broker"])),
+    "corrupt-tail": _ending(
+        kinds.CORRUPT_TAIL, lambda cluster, params: cluster.corrupt_tail(params["broker"], params.get("batches", 1))
+    ),
+    "controlled-restart": _controlled_restart,
+    "directory-failure": _directory(kinds.DIRECTORY_FAILED, repaired=True),
+    "directory-replaced": _directory(kinds.DIRECTORY_FAILED, repaired=True, replaced=True),
+    "directory-unrepaired": _directory(kinds.DIRECTORY_FAILED, repaired=False),
+    "directory-removed": _directory_removed,
+    "directory-move": _directory_move,
+    "move-throttle": _move_throttle,
+    "pause": _pause,
+    "resume": _resume,
+    "cut": _on_links(kinds.CUT, lambda actor, _params, source, target: actor.cluster.proxies.cut(source, target)),
+    "slow": _on_links(kinds.SLOW, _slow),
+    "heal": _heal,
+    "session-expiry": _session_expiry,
+    "zombie": _zombie,
+    "metadata-lag": _metadata_lag,
+    "disk-stall": _disk_stall,
+    "controller-failover": _controller_failover,
+    "set-config": lambda actor, params: actor.administrator.set_config(params["config"]),
+    "min-isr-change": _min_isr_change,
+    "feature-change": _feature_change,
+    "preferred-election": _preferred_election,
+    "admin-election": lambda actor, _params: actor.administrator.elect(1),
+    "reassignment": lambda actor, params: actor.administrator.reassign(params["replicas"]),
+    "reassignment-cancel": lambda actor, _params: actor.administrator.reassign(None),
+    "delete-records": lambda actor, params: actor.administrator.delete_records(params["offset"]),
+    "end-offsets": lambda actor, _params: actor.clients.ask_end_offset(),
+    "pause-consumer": lambda actor, _params: actor.clients.pause(),
+    "resume-consumer": lambda actor, _params: actor.clients.resume(),
+    "hold-messages": lambda actor, params: actor.clients.producer.hold(params["message"], params["broker"]),
+    "deliver-message": lambda actor, params: actor.clients.producer.deliver(
+        params["message"], params["broker"], newest=params.get("newest", False)
+    ),
+    "release-messages": lambda actor, params: actor.clients.producer.release(params["message"], params["broker"]),
+    "elect": lambda actor, params: actor.decide(params["broker"], params["isr"]),
+    "isr": lambda actor, params: actor.decide(actor.cluster.leader, params["isr"]),
+}
+"""Value of ``do`` -> its action on real brokers."""
+
+SINCE: Final = {
+    "reassignment": _REASSIGN,
+    "reassignment-cancel": _REASSIGN,
+    "set-config": _ADMIN,
+    "min-isr-change": _ADMIN,
+    "feature-change": _ELR,
+    "delete-records": _ADMIN,
+    "metadata-lag": _KRAFT,
+    **dict.fromkeys((*OF_PARTITIONS[1:], "move-throttle"), _DIRECTORIES),
+}
+"""Action -> the first release that has a request for it."""
+
+
+def missing(scenario: Scenario, lines: Iterable[ScriptLine], release: Release) -> list[str]:
+    """Actions of a script without a counterpart on brokers of a release, one sentence each."""
+    found = []
+    if scenario.control == "scripted" and release.kraft:
+        found.append(f"control = scripted has no counterpart in {release.name}: only ZooKeeper's releases take it")
+    if scenario.config.get("enable.idempotence") and release.number < _IDEMPOTENT:
+        found.append(f"enable.idempotence has no counterpart in {release.name}: it takes brokers from 1.0 on")
+    if scenario.broker_modes:
+        found.append("brokers of several releases in one cluster have no counterpart")
+    found += [
+        f"[[topics]]: {topic.name}: a topic that is created later, or has settings of its own, has no counterpart"
+        for topic in scenario.topics
+        if topic.config or not topic.created
+    ]
+    first = {"", f"{scenario.topics[0].name}-0" if scenario.topics else ""}
+    for line in lines:
+        if line.params.get("partition", "") not in first and line.do not in OF_PARTITIONS:
+            found.append(f"do = {line.do!r} has no counterpart for another partition than the first")
+        if line.do in HOLDS and (line.params["message"] not in (REQUEST, RESPONSE) or scenario.partitions > 1):
+            found.append(
+                f"do = {line.do!r}, message = {line.params['message']!r} has no counterpart: only {REQUEST} and "
+                f"{RESPONSE} of a scenario with one partition are held"
+            )
+        if line.do not in ACTIONS:
+            found.append(f"do = {line.do!r} has no counterpart")
+        elif release.number < SINCE.get(line.do, ()):
+            since = ".".join(map(str, SINCE[line.do]))
+            found.append(f"do = {line.do!r} has no counterpart in {release.name}: brokers take it from {since} on")
+        elif line.do == "admin-election" and line.params.get("election") != "unclean":
+            found.append(f"do = 'admin-election' has no counterpart for election = {line.params.get('election')!r}")
+        elif "directory" in line.params and line.do not in OF_DIRECTORIES:
+            found.append(f"do = {line.do!r} has no counterpart for one log directory")
+        if line.when is not None and line.when.step not in SEEN:
+            found.append(f"when.step = {line.when.step!r} cannot be seen on real brokers")
+    return list(dict.fromkeys(found))
+
+
+def unseen(lines: Iterable[StoryLine]) -> list[str]:
+    """Expected steps that cannot be observed on real brokers."""
+    return sorted({line.pattern.step for line in lines} - SEEN)

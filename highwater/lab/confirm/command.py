@@ -1,0 +1,119 @@
+"""``highwater confirm``: a scripted scenario on real brokers, beside the simulation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from highwater.cli.options import PATH, Command, F, json_option, rule_option, set_option
+from highwater.lab.confirm.request import ATTEMPTS, LIMIT_SECONDS, PACE, ConfirmRequest, outcome_text
+from reports import exits
+from sim import exit_codes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from highwater.cli.console import Ui
+    from highwater.lab.confirm.request import Confirmation
+    from sim.config import Value
+
+CONFIRM_VERSION: Final = 1
+
+
+def _number(name: str, metavar: str, most: int, default: int, text: str, least: int = 1) -> Callable[[F], F]:
+    kind = click.IntRange(least, most)
+    return click.option(name, metavar=metavar, type=kind, default=default, show_default=True, help=text)
+
+
+@click.command("confirm", cls=Command)
+@click.argument("scenario")
+@click.option("--kafka", metavar="RELEASE|DIR", required=True, help="A release, or a folder with Kafka's libraries.")
+@click.option("--mode", metavar="MODE", help="Mode of the simulation; by default that of the release.")
+@rule_option
+@set_option
+@click.option("--keep", metavar="DIR", type=PATH, help="Keep logs and data of the brokers.")
+@_number("--repeat", "N", 1000, 1, "Real runs.")
+@_number("--limit", "SECONDS", 3600, LIMIT_SECONDS, "Time limit of an attempt.", least=10)
+@_number(
+    "--attempts",
+    "N",
+    20,
+    ATTEMPTS,
+    "Make up to N attempts, each on a fresh cluster, if brokers were not brought to the story or differ.",
+)
+@_number("--pace", "N", 20, PACE, "Scenario seconds per real second; starts of JVMs are not faster.")
+@json_option
+@click.pass_obj
+def command(
+    ui: Ui,
+    scenario: str,
+    kafka: str,
+    mode: str | None,
+    rules: dict[str, str],
+    settings: dict[str, Value],
+    keep: Path | None,
+    repeat: int,
+    limit: int,
+    attempts: int,
+    pace: int,
+    as_json: bool,
+) -> int:
+    """Run SCENARIO (a name or a .toml file) on real brokers, and compare with the simulation.
+
+    Exit 0 when both agree, 1 when two attempts show the same difference, 3 when the expected steps did not occur or
+    the attempts disagree.
+    """
+    request = ConfirmRequest(scenario, kafka, mode, rules, settings, keep, repeat, limit, attempts, pace)
+    asked = request.prepare(ui.note)
+    runs = []
+    for number in range(1, repeat + 1):
+        runs.append(asked.run(number))
+        if not as_json:
+            _show(ui, asked, runs[-1], number)
+    code = exits.worst(run["exit_code"] for run in runs)
+    if as_json:
+        found = asked.found
+        told = {"scenario": asked.scenario.name, "scenario_hash": asked.scenario.scenario_hash()}
+        told |= {"kafka": found.name, "source": found.source, "mode": asked.mode.name}
+        ui.json({"schema_version": CONFIRM_VERSION, **told, "runs": runs, "exit_code": code})
+    return code
+
+
+def _show(ui: Ui, asked: Confirmation, run: Mapping[str, Any], number: int) -> None:
+    kafka, repeat = asked.found.name, asked.request.repeat
+    which = f" (run {number} of {repeat})" if repeat > 1 else ""
+    where = f"{asked.scenario.name}, Kafka {kafka}, mode {asked.mode.name}{which}"
+    for place, attempt in enumerate(run["before"], start=1):
+        ui.line(f"attempt {place}: {outcome_text(attempt)}")
+    words = {exit_codes.EXPECTED: "confirmed", exit_codes.UNEXPECTED: "NOT confirmed"}
+    undecided = outcome_text(run) if run["failed"] else "undecided: the brokers did not do the same in each attempt"
+    ui.line(f"{where}: {words.get(run['exit_code'], undecided)}, {run['seconds']['all']} s", style="bold")
+    if not run["rows"]:
+        return
+    ui.line(", ".join(f"{name} {seconds} s" for name, seconds in run["seconds"].items()))
+    ui.line()
+    cells = [(row["what"], row["simulated"], row["real"], _word(row)) for row in run["rows"]]
+    ui.table(["what", "simulation", f"Kafka {kafka}", ""], cells)
+    ui.line()
+    ui.lines(_remarks(run, kafka))
+
+
+def _word(row: Mapping[str, Any]) -> str:
+    if not row["compared"]:
+        return "not compared"
+    if not row["agrees"]:
+        return "DIFFERS"
+    return f"agrees: {row['why']}" if row["why"] else "="
+
+
+def _remarks(run: Mapping[str, Any], kafka: str) -> Iterator[str]:
+    """What the table does not show, or shows otherwise."""
+    simulated, real = (" ".join(map(str, epochs)) or "-" for epochs in run["leader_epochs"].values())
+    yield (
+        "Leader epochs are compared by their order: the table numbers them from 0 in the partition's states, in logs "
+        f"and in each epoch cache. The epochs were {simulated} in the simulation, and {real} on Kafka {kafka}."
+    )
+    if any(row["what"].startswith("HW checkpoint") for row in run["rows"]):
+        yield "HW checkpoints are not compared: both runs end at other phases of the interval between two writes."

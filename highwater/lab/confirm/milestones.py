@@ -1,0 +1,188 @@
+"""The simulation's progress at each script line, which real brokers must reach before the line is performed.
+
+A scenario's waits are as long as things take in the simulation; JVMs on a busy machine take longer.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from highwater.lab.confirm.comparison import DecidedChange, simulated_changes, times_us
+from highwater.lab.confirm.files import Disk
+from highwater.lab.confirm.observer import SEEN
+from sim.history.steps import ACK, SHUTDOWN, TRUNCATE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from scenarios.format.scenario import ScriptLine, StoryLine
+    from scenarios.single.result import RunResult
+    from sim.history.trace import Shown
+    from sim.hosts.cluster import Cluster
+
+ENDING: Final = ("kill", "power-loss", "corrupt-tail")
+"""Actions that end processes, and so determine the disks that the next processes find."""
+FAULTS: Final = (*ENDING, "disk-replaced", "controlled-restart", "cut", "pause", "directory-failure")
+"""Actions whose effect depends on the progress of other brokers."""
+
+
+class Disks:
+    """Records the disks of a simulated cluster after each step."""
+
+    def __init__(self) -> None:
+        self._times: list[int] = []
+        self._disks: list[dict[int, Disk]] = []
+        # Until a process has loaded its log, the simulated disk still holds what a power loss destroys.
+        self._loaded: list[frozenset[int]] = []
+
+    def watch(self, cluster: Cluster) -> Callable[[Shown], None]:
+        """Follow a run (`scenarios.single.run.Watch`)."""
+
+        def see(step: Shown) -> None:
+            found, loaded = {}, set()
+            for broker, storage in cluster.machines.storages.items():
+                process = cluster.running.get(broker)
+                if process is not None and process.partition is not None:
+                    loaded.add(broker)
+                    storage.hw_file.catch_up(process.partition.hw, cluster.kernel.now_us)
+                leo = storage.log.leo
+                found[broker] = Disk(leo, min(leo, storage.hw_file.content or 0))
+            self._times.append(step["t"])
+            self._disks.append(found)
+            self._loaded.append(frozenset(loaded))
+
+        return see
+
+    def before(self, at_us: int) -> dict[int, Disk]:
+        """The least contents of disks before a line, of brokers that had loaded their logs.
+
+        HW files are the current ones, since they are written between steps.
+        """
+        place = bisect_left(self._times, at_us)
+        if place == 0 or place == len(self._times):
+            return {}
+        logs, files = self._disks[place - 1], self._disks[place]
+        # At the same instant a log may be truncated, and the line may wait for that.
+        now = self._disks[bisect_right(self._times, at_us) - 1]
+        least = {broker: min(logs[broker].leo, now[broker].leo) for broker in self._loaded[place - 1]}
+        return {broker: Disk(leo, min(leo, files[broker].hw)) for broker, leo in least.items()}
+
+    def after(self, at_us: int) -> dict[int, Disk]:
+        """The disks right after a line."""
+        return self._disks[min(bisect_right(self._times, at_us), len(self._disks) - 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Milestone:
+    """The simulation's progress at a script line.
+
+    Attributes:
+        changes: states of the partition before the line.
+        told: number of expected steps that had occurred, among those observable on real brokers.
+        acked: first records of the batches that had been acknowledged.
+        disks: least contents of the running brokers' disks before it, with the HW files that their next end finds.
+        left: all disks right after it.
+        ended: brokers that it ended.
+        to_hw: ended brokers whose next truncation goes to the offset in their HW file.
+        over: of a line that stalls a disk for a while: the number of states of the partition at the end of that, and
+            how long in microseconds the last of them had lasted by then.
+    """
+
+    changes: Sequence[DecidedChange] = ()
+    told: int = 0
+    disks: Mapping[int, Disk] = field(default_factory=dict)
+    left: Mapping[int, Disk] = field(default_factory=dict)
+    ended: Sequence[int] = ()
+    to_hw: Sequence[int] = ()
+    over: tuple[int, int] = (0, 0)
+    acked: frozenset[int] = frozenset()
+
+
+def milestones(
+    result: RunResult,
+    script: Sequence[ScriptLine],
+    story: Sequence[StoryLine],
+    batches: Mapping[str, int],
+    disks: Disks,
+    *,
+    elr: bool,
+) -> list[Milestone]:
+    """Compute a milestone for each script line from a traced run and the disks that were recorded during it.
+
+    A simulated process ends as soon as it may, a JVM a second later. If its end is the next expected step, the lines
+    after the shutdown request wait for it, too.
+    """
+    assert result.trace is not None
+    came = [
+        (told["met_at_us"], line.pattern)
+        for told, line in zip(result.story, story, strict=True)
+        if told["met_at_us"] is not None and line.pattern.step in SEEN
+    ]
+    acks = [(step["record"], step["t"]) for step in result.trace if step["step"] == ACK.name]
+    stopping: set[int] = set()
+    ends: dict[int, int] = {}
+    found = []
+    for line, at_us in zip(script, times_us(result.trace, script, batches), strict=True):
+        told = sum(met_us < at_us for met_us, _ in came)
+        # Steps of the same instant that precede the line.
+        own = (
+            place
+            for place in range(told, len(came))
+            if came[place][0] == at_us and came[place][1].step == line.do and came[place][1].broker in _brokers(line)
+        )
+        told = next(own, told)
+        following = came[told][1] if told < len(came) else None
+        if following is not None and following.step == SHUTDOWN.name and following.broker in stopping:
+            told += 1
+        changes = simulated_changes(result, at_us - 1, elr=elr)
+        ended = _brokers(line) if line.do in ENDING else ()
+        # Earlier lines may have ended other brokers at the same instant.
+        just_ended = {broker for broker, ended_us in ends.items() if ended_us == at_us}
+        before = {broker: disk for broker, disk in disks.before(at_us).items() if broker not in just_ended}
+        left = disks.after(at_us)
+        to_hw = [broker for broker in ended if next_truncation(result.trace, broker, at_us) == left[broker].hw]
+        over = (0, 0)
+        if line.do == "disk-stall" and line.params.get("for_ms"):
+            over = _over(result, at_us + 1000 * line.params["for_ms"], elr=elr)
+        acked = frozenset(record for record, acked_us in acks if acked_us <= at_us)
+        found.append(Milestone(changes, told, before, left, ended, to_hw, over, acked))
+        ends |= dict.fromkeys(ended, at_us)
+        if line.do == "controlled-restart":
+            stopping.add(line.params["broker"])
+    return _with_hw_files_that_matter(found)
+
+
+def _over(result: RunResult, at_us: int, *, elr: bool) -> tuple[int, int]:
+    """Number of states of the partition by a time, and how long the last of them had lasted."""
+    assert result.trace is not None
+    number = len(simulated_changes(result, at_us, elr=elr))
+    times = (step["t"] for step in result.trace if step["t"] <= at_us)
+    return number, at_us - next(us for us in times if len(simulated_changes(result, us, elr=elr)) == number)
+
+
+def next_truncation(steps: Sequence[Shown], broker: int, at_us: int) -> int | None:
+    """Offset of a broker's first truncation after a given time; None if it does not truncate."""
+    after = (step for step in steps if step["step"] == TRUNCATE.name and step["t"] > at_us)
+    return next((step["offset"] for step in after if step["broker"] == broker), None)
+
+
+def _with_hw_files_that_matter(found: Sequence[Milestone]) -> list[Milestone]:
+    """Keep only the HW files that brokers have at their next end: the others need not be waited for."""
+    ending: dict[int, int] = {}
+    kept = []
+    for one in reversed(found):
+        ending |= {broker: one.left[broker].hw for broker in one.ended}
+        disks = {
+            broker: replace(disk, hw=disk.hw if ending.get(broker) == disk.hw else 0)
+            for broker, disk in one.disks.items()
+        }
+        kept.append(replace(one, disks=disks))
+    return kept[::-1]
+
+
+def _brokers(line: ScriptLine) -> Sequence[int]:
+    """The target brokers of a script line."""
+    found: list[int] = line.params.get("brokers", [line.params.get("broker")])
+    return found

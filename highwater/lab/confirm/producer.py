@@ -1,0 +1,487 @@
+"""A producer of the first partition: it sends batches to real brokers, waits and retries as Kafka's does.
+
+The simulated `Sender` decides which batch is sent next, which are sent again and in which order, and which fail; so a
+batch waits behind those before it as long as there is no leader. What is here takes the place of the network.
+
+A broker handles one request of a connection at a time (Kafka: SocketServer). An idempotent producer has one connection
+to each broker, as in Kafka: while a batch waits for followers there, the next one is not appended. Batches without
+sequences stand for those of several producers: each has a connection of its own, and goes on its way once the one
+before was appended or answered.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+from functools import partial
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Final
+
+from highwater.lab.confirm import files, wire
+from highwater.lab.confirm.cluster import TOPIC
+from sim.config import integer
+from sim.history.steps import ACK, REFUSED
+from sim.protocol.batch import NO_SEQUENCE
+from sim.protocol.client.producer_sequences import ProducerSequences
+from sim.protocol.client.sender import ProducerBatch, Sender
+from sim.protocol.decisions import Decisions
+from sim.protocol.messages import (
+    INVALID_PRODUCER_EPOCH,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    UNKNOWN_PRODUCER_ID,
+    ProduceRequest,
+    ProduceResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from highwater.lab.confirm.cluster import KafkaCluster
+    from highwater.lab.confirm.observer import Observer
+    from sim.config import Value
+    from sim.protocol.batch import Sequence
+    from sim.protocol.rules import Rules
+
+REQUEST: Final = ProduceRequest.__name__
+RESPONSE: Final = ProduceResponse.__name__
+RETRY_S: Final = 0.1
+ANSWER_S: Final = 6.0
+_LOOK_S: Final = 0.005
+_GZIP: Final = 1
+_DUPLICATE: Final = 46
+_SEQUENCE_ERRORS: Final = {45: OUT_OF_ORDER_SEQUENCE_NUMBER, 47: INVALID_PRODUCER_EPOCH, 59: UNKNOWN_PRODUCER_ID}
+"""Error codes that concern an idempotent producer's sequence numbers."""
+_NOW_MS: Final = int(time.time() * 1000)
+
+
+@dataclass(slots=True)
+class Send:
+    """A batch that the script sends: `count` records from `first_id` on.
+
+    Attributes:
+        offset: offset at which it was acknowledged; None: not yet.
+        by: broker that acknowledged it.
+        failed: whether the application got an error for it.
+        sequence: its sequence number, from an idempotent producer.
+        partition: its partition; "" for the first.
+    """
+
+    name: str
+    first_id: int
+    count: int
+    acks: int
+    offset: int | None = None
+    by: int = 0
+    failed: bool = False
+    sequence: Sequence = NO_SEQUENCE
+    partition: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class InFlight:
+    """A request without a response.
+
+    Attributes:
+        copies: how often its batch was in the broker's log when it was sent.
+        is_out: whether it is on its way to the broker, or at it.
+    """
+
+    batch: ProducerBatch
+    broker: int
+    encoded: Any
+    sent_s: float
+    connection: Connection
+    copies: int = 0
+    is_out: bool = False
+
+
+class Connection:
+    """A connection to a broker, which answers requests in their order.
+
+    `answered` receives each request with its answer, and the connection with None when it breaks.
+    """
+
+    def __init__(self, port: int, answered: SimpleQueue[tuple[Any, Any]]) -> None:
+        self._wire = wire.Connection(port, ANSWER_S)
+        self._wire.wait_for_ever()
+        self._answered = answered
+        self._asked: SimpleQueue[InFlight | None] = SimpleQueue()
+        self.is_closed = False
+        threading.Thread(target=self._receive, daemon=True, name="produce-answers").start()
+
+    def send(self, request: InFlight) -> None:
+        """Send a request."""
+        try:
+            self._wire.send(request.encoded)
+        except OSError:
+            self._answered.put((self, None))
+        else:
+            self._asked.put(request)
+
+    def close(self) -> None:
+        """Close it."""
+        self.is_closed = True
+        self._asked.put(None)
+        self._wire.close()
+
+    def _receive(self) -> None:
+        while (request := self._asked.get()) is not None:
+            try:
+                answer = self._wire.answer_to(request.encoded)
+            except (*wire.RETRIABLE, ValueError):
+                self._answered.put((self, None))
+                return
+            if answer is not None:
+                self._answered.put((request, answer))
+
+
+@dataclass(slots=True)
+class _Hold:
+    """Messages of a type that are held back on their way to or from a broker, and how many more are to pass at once."""
+
+    held: deque[Callable[[], None]] = field(default_factory=deque)
+    passing: int = 0
+
+
+class KafkaProducer:
+    """See the module. `rules` say how an idempotent producer reacts to responses.
+
+    Attributes:
+        retried: names of batches without sequences of which one was sent again beside others: the order of refusals
+            decides in which order they are sent.
+    """
+
+    def __init__(self, cluster: KafkaCluster, observer: Observer, config: Mapping[str, Value], rules: Rules) -> None:
+        self._cluster = cluster
+        self._observer = observer
+        self._config = config
+        self._decide = Decisions(rules)
+        self._old = cluster.release.number < (1,)
+        self._shares = bool(config["enable.idempotence"])
+        """Whether requests to a broker share a connection."""
+        self._most = integer(config, "max.in.flight.requests.per.connection")
+        self._sender: Sender | None = None
+        self.retried: set[str] = set()
+        self._named: dict[int, Send] = {}
+        self._new: list[ProducerBatch] = []
+        self._pending: list[ProducerBatch] = []
+        """Batches whose results the application does not have yet."""
+        self._requests: list[InFlight] = []
+        self._out: dict[int, deque[InFlight]] = defaultdict(deque)
+        """Broker -> requests on their way to it, in order."""
+        self._connections: dict[tuple[int, int], Connection] = {}
+        """Broker and its incarnation -> an idempotent producer's connection."""
+        self._holds: dict[tuple[str, int], _Hold] = {}
+        self._leader = 0
+        self._refresh_s = 0.0
+        self._answered: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
+        self._orders: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True, name="producer")
+
+    def send(self, send: Send) -> None:
+        """Send a batch, and retry until it is acknowledged or fails."""
+        self._orders.put(lambda: self._queue(send))
+        if not self._thread.is_alive() and not self._closed.is_set():
+            self._thread.start()
+
+    def close(self) -> None:
+        """Stop it."""
+        self._closed.set()
+
+    @property
+    def timeout_s(self) -> float:
+        """How long a leader may wait for followers before it answers (``request.timeout.ms``)."""
+        return max(ANSWER_S - 1, self._cluster.paced_ms(integer(self._config, "request.timeout.ms")) / 1000)
+
+    # Messages that are held back.
+
+    def hold(self, name: str, broker: int) -> None:
+        """Hold back `REQUEST` to a broker, or `RESPONSE` from it."""
+        self._orders.put(lambda: self._holds.update({(name, broker): _Hold()}))
+
+    def deliver(self, name: str, broker: int, *, newest: bool = False) -> None:
+        """Let the oldest or newest message go on that is held back; if there is none yet, the next one passes."""
+
+        def deliver() -> None:
+            hold = self._holds[name, broker]
+            if hold.held:
+                (hold.held.pop if newest else hold.held.popleft)()()
+            else:
+                hold.passing += 1
+
+        self._orders.put(deliver)
+
+    def release(self, name: str, broker: int) -> None:
+        """Let all messages go on that are held back, and hold back no further ones."""
+
+        def release() -> None:
+            hold = self._holds.pop((name, broker), _Hold())
+            for go_on in hold.held:
+                go_on()
+
+        self._orders.put(release)
+
+    def release_all(self) -> None:
+        """End all holds."""
+        for name, broker in list(self._holds):
+            self.release(name, broker)
+
+    def _pass(self, name: str, broker: int, go_on: Callable[[], None]) -> None:
+        """Let a message go on, unless it is held back."""
+        hold = self._holds.get((name, broker))
+        if hold is None:
+            go_on()
+        elif hold.passing:
+            hold.passing -= 1
+            go_on()
+        else:
+            hold.held.append(go_on)
+
+    # The thread.
+
+    def _work(self) -> None:
+        while not self._closed.wait(_LOOK_S):
+            self.look()
+        for request in self._requests:
+            request.connection.close()
+
+    def look(self) -> None:
+        """Handle what has happened, and send what may be sent."""
+        while not self._orders.empty():
+            self._orders.get()()
+        while not self._answered.empty():
+            what, answer = self._answered.get()
+            if isinstance(what, InFlight):
+                self._pass(RESPONSE, what.broker, partial(self._take, what, answer))
+            elif not what.is_closed:
+                self._connection_lost(what)
+        now_s = self._cluster.time_s
+        oldest = self._requests[0] if self._requests else None
+        if oldest is not None and now_s >= oldest.sent_s + self.timeout_s + 1:
+            self._give_up(oldest.broker, "no answer")
+        if now_s >= self._refresh_s:
+            self._leader = self._cluster.leader
+            age_s = self._cluster.paced_ms(integer(self._config, "metadata.max.age.ms")) / 1000
+            self._refresh_s = now_s + (max(age_s, RETRY_S) if self._leader else RETRY_S)
+        if self._sender is None:
+            self._sender = self._new_sender()
+        if self._sender is not None:
+            self._sender.queue += self._new
+            self._new.clear()
+            self._run(self._sender)
+        for broker in list(self._out):
+            self._send_out(broker)
+        for batch in [batch for batch in self._pending if batch.is_done]:
+            self._pending.remove(batch)
+            self._named[batch.first_id].failed = batch.error != ""
+
+    @property
+    def kept_waiting(self) -> list[str]:
+        """Batches that a broker does not append because it has not answered the one before on the same connection."""
+        found = []
+        for broker in self._cluster.brokers if self._shares else ():
+            there = [request for request in self._requests if request.broker == broker and request.is_out]
+            if there and self._is_appended(there[0]):
+                first, *later = (self._named[request.batch.first_id].name for request in there)
+                found += [f"broker {broker} handles {name} once it has answered {first}" for name in later]
+        return found
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the application has the results of all batches."""
+        return self._orders.empty() and not self._pending
+
+    def _new_sender(self) -> Sender | None:
+        """A sender; None as long as an idempotent one gets no producer id."""
+        sequences = None
+        if self._shares:
+            try:
+                sequences = ProducerSequences(self._decide, self._new_producer_id, lambda _id, _epoch: None)
+            except wire.RETRIABLE:
+                return None
+        paced_ms = self._cluster.paced_ms(integer(self._config, "delivery.timeout.ms"))
+        return Sender(self._decide, sequences, keeps_order=self._most == 1, delivery_timeout_us=1_000 * paced_ms)
+
+    @property
+    def _now_us(self) -> int:
+        return int(self._cluster.time_s * 1_000_000)
+
+    def _queue(self, send: Send) -> None:
+        self._named[send.first_id] = send
+        self._new.append(ProducerBatch(send.first_id, send.count, send.acks, self._now_us))
+        self._pending.append(self._new[-1])
+
+    def _run(self, sender: Sender) -> None:
+        """Give requests to the network as long as the sender has some. Kafka: producer.internals.Sender#run."""
+        while True:
+            leader, connection = self._leader, None
+            if leader and sender.queue and sum(one.broker == leader for one in self._requests) < self._most:
+                connection = self._connection_to(leader)
+                if connection is None:
+                    self._refresh_later()
+            try:
+                batch = sender.run_once(self._now_us, ready=connection is not None)
+            except wire.RETRIABLE:
+                batch = None  # There is no producer id at present.
+            if batch is None or connection is None:
+                if connection is not None and not self._shares:
+                    connection.close()
+                break
+            send = self._named[batch.first_id]
+            send.sequence = batch.sequence
+            request = InFlight(batch, leader, self.request(send), self._cluster.time_s, connection)
+            if batch.acks:
+                self._requests.append(request)
+            self._pass(REQUEST, leader, partial(self._out[leader].append, request))
+        if sender.sequences is not None and sender.sequences.is_dead:
+            self._sender = None
+            self._requests.clear()
+
+    def _connection_to(self, broker: int) -> Connection | None:
+        """A connection for the next request to a broker; None if it takes none."""
+        node = self._cluster.node(broker)
+        kept = self._connections.get((broker, node.incarnation))
+        if not node.alive:
+            return None
+        if kept is not None and not kept.is_closed:
+            return kept
+        try:
+            connection = Connection(node.client_port, self._answered)
+        except OSError:
+            return None
+        if self._shares:
+            self._connections[broker, node.incarnation] = connection
+        return connection
+
+    def _send_out(self, broker: int) -> None:
+        """Send requests to a broker in their order; see the module."""
+        waiting = self._out[broker]
+        while waiting:
+            request = waiting[0]
+            if request.batch.acks and request not in self._requests:
+                waiting.popleft()  # It was given up.
+                continue
+            at_broker = [one for one in self._requests if one.broker == broker and one.is_out]
+            if not self._shares and not all(map(self._is_appended, at_broker)):
+                return
+            waiting.popleft()
+            request.copies = self._copies(request)
+            request.is_out = True
+            request.connection.send(request)
+
+    def _copies(self, request: InFlight) -> int:
+        return sum(stored.first_id == request.batch.first_id for stored in self._observer.logs[request.broker])
+
+    def _is_appended(self, request: InFlight) -> bool:
+        return self._copies(request) > request.copies
+
+    # Responses.
+
+    def _take(self, request: InFlight, answer: Any) -> None:
+        """Handle a response. Kafka: Sender#handleProduceResponse."""
+        sender = self._sender
+        if request not in self._requests or sender is None:
+            return
+        self._requests.remove(request)
+        if not self._shares:
+            request.connection.close()
+        told = answer.responses[0].partition_responses[0]
+        batch, offset = request.batch, int(told.base_offset)
+        if told.error_code in (0, _DUPLICATE):
+            if sender.completed(batch, offset if told.error_code == 0 else -1):
+                send = self._named[batch.first_id]
+                send.offset, send.by = offset, request.broker
+                fields = {"record": send.first_id, "count": send.count, "offset": offset}
+                self._observer.add_step(ACK.name, **fields, acks=send.acks)
+            return
+        self._refused(request, f"error {told.error_code}")
+        error = _SEQUENCE_ERRORS.get(told.error_code, f"error {told.error_code}")
+        sender.refused(batch, error, int(getattr(told, "log_start_offset", -1)), self._now_us)
+        self._note_retries(sender)
+        self._refresh_later()
+
+    def _refused(self, request: InFlight, problem: str) -> None:
+        self._observer.add_step(REFUSED.name, record=request.batch.first_id, by=request.broker, problem=problem)
+
+    def _connection_lost(self, connection: Connection) -> None:
+        """A connection broke. That of a machine without power does not: its silence is noticed by timeout."""
+        broker = next((one.broker for one in self._requests if one.connection is connection), 0)
+        connection.close()
+        if broker and not self._cluster.node(broker).silent:
+            self._give_up(broker, "the connection broke")
+
+    def _give_up(self, broker: int, problem: str) -> None:
+        """No request to a broker will be answered. Kafka: NetworkClient#handleTimedOutRequests."""
+        lost = [request for request in self._requests if request.broker == broker]
+        self._requests = [request for request in self._requests if request.broker != broker]
+        for request in lost:
+            request.connection.close()
+            self._refused(request, problem)
+        if self._sender is not None:
+            self._sender.connection_lost([request.batch for request in lost], self._now_us)
+            self._note_retries(self._sender)
+        self._refresh_later()
+
+    def _note_retries(self, sender: Sender) -> None:
+        waiting = [*sender.queue, *sender.in_flight]
+        if not self._shares and self._most > 1 and len(waiting) > 1 and any(batch.is_retry for batch in waiting):
+            self.retried.update(self._named[batch.first_id].name for batch in waiting)
+
+    def _refresh_later(self) -> None:
+        """Ask for the leader again after the back-off."""
+        self._leader = 0
+        self._refresh_s = self._cluster.time_s + RETRY_S
+
+    # Requests.
+
+    def _new_producer_id(self) -> int:
+        """Get a new producer id; its epoch is 0.
+
+        Raises:
+            OSError: no broker returns one at present.
+        """
+        from kafka.protocol.producer import InitProducerIdRequest
+
+        brokers = [node for node in self._cluster.brokers.values() if node.alive and not node.paused]
+        if not brokers:
+            raise OSError("no broker runs")
+        request = InitProducerIdRequest(version=0, transactional_id=None, transaction_timeout_ms=60_000)
+        told = wire.ask(brokers[0].client_port, request, ANSWER_S)
+        if told.error_code:
+            raise OSError(f"error {told.error_code}")
+        return int(told.producer_id)
+
+    def request(self, send: Send, name: str = TOPIC, number: int = 0) -> Any:
+        """The request that produces a batch to a partition of a topic."""
+        from kafka.protocol.producer import ProduceRequest as KafkaProduceRequest
+        from kafka.record import MemoryRecordsBuilder
+
+        # Without batches in the format, compressed records are what is appended as a whole.
+        whole = _GZIP if self._old and send.count > 1 else 0
+        producer_id, producer_epoch, base_sequence = send.sequence
+        builder = MemoryRecordsBuilder(
+            magic=1 if self._old else 2,
+            compression_type=whole,
+            batch_size=1 << 20,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+        )
+        size = min(64, integer(self._config, "sim.record.bytes"))
+        for record in range(send.first_id, send.first_id + send.count):
+            builder.append(
+                timestamp=_NOW_MS, key=files.key_of(send.name), value=files.value_of(record, size), headers=[]
+            )
+        builder.close()
+        topic = KafkaProduceRequest.TopicProduceData
+        partition = topic.PartitionProduceData(index=number, records=bytes(builder.buffer()))
+        return KafkaProduceRequest(
+            version=2 if self._old else 3 if send.sequence == NO_SEQUENCE else 5,
+            transactional_id=None,
+            acks=send.acks,
+            timeout_ms=int(self.timeout_s * 1000),
+            topic_data=[topic(name=name, partition_data=[partition])],
+        )

@@ -1,0 +1,62 @@
+"""The record of a script performed on real brokers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from highwater.lab.confirm.files import Stored
+    from highwater.lab.confirm.history import PartitionSnapshot
+    from highwater.lab.confirm.producer import Send
+    from sim.history.trace import Shown
+
+
+@dataclass(slots=True)
+class ReplicaFiles:
+    """The partition's files on a broker's disk.
+
+    Attributes:
+        batches: batches of its log.
+        epochs: (leader epoch, start offset) of its ``leader-epoch-checkpoint``.
+        hw: high watermark in its ``replication-offset-checkpoint``.
+        settled: whether its process runs, and leads or has truncated in the current leader epoch.
+    """
+
+    batches: list[Stored]
+    epochs: list[tuple[int, int]]
+    hw: int | None
+    settled: bool = True
+
+
+@dataclass(slots=True)
+class RealRun:
+    """What happened on real brokers.
+
+    Attributes:
+        steps: steps, in the form of a trace.
+        met: for each expected step, whether it is observable, and when it occurred.
+        states: states of the partition until the script ended; `after_script` are the brokers' disks at that time.
+        final: the brokers' disks after everything was healed.
+        leader: the final leader; 0 for none.
+        shown: (offset, record) that the consumer read until the script ended, and `shown_until_end` in the whole run.
+        end_offsets: end offsets returned to the consumer.
+        batches: batch name -> first record.
+        retried: names of batches without sequences that were sent again beside others.
+        unlike: faults that found disks in another state than in the simulation, because of write times.
+    """
+
+    steps: list[Shown] = field(default_factory=list)
+    met: list[tuple[bool, int | None]] = field(default_factory=list)
+    states: list[PartitionSnapshot] = field(default_factory=list)
+    after_script: dict[int, ReplicaFiles] = field(default_factory=dict)
+    final: dict[int, ReplicaFiles] = field(default_factory=dict)
+    leader: int = 0
+    sends: list[Send] = field(default_factory=list)
+    shown: list[tuple[int, int]] = field(default_factory=list)
+    shown_until_end: list[tuple[int, int]] = field(default_factory=list)
+    end_offsets: list[int] = field(default_factory=list)
+    batches: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    retried: list[str] = field(default_factory=list)
+    unlike: list[str] = field(default_factory=list)

@@ -1,0 +1,313 @@
+"""A request to perform a scripted scenario on real brokers, and the attempts until one decides."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import closing
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from itertools import accumulate, permutations
+from typing import TYPE_CHECKING, Any, Final
+
+from sim import exit_codes
+from sim.errors import InputError, UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from highwater.lab.confirm.comparison import ComparedItem
+    from highwater.lab.confirm.milestones import Disks
+    from highwater.lab.confirm.real_run import RealRun
+    from highwater.lab.confirm.release import Release
+    from scenarios.format.scenario import Scenario, ScriptLine, StoryLine
+    from scenarios.single.result import RunResult
+    from scenarios.single.run import Watch
+    from scenarios.single.script import RulesInForce
+    from sim.config import Value
+    from sim.history.trace import Shown
+    from sim.hosts.cluster import Cluster
+    from sim.protocol.modes import Mode
+
+LIMIT_SECONDS: Final = 240
+ATTEMPTS: Final = 3
+PACE: Final = 5
+_SEEDS: Final = 4
+"""Seeds whose latencies are tried to find whether timing decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmRequest:
+    """A request to perform a scenario on real brokers.
+
+    Attributes:
+        scenario: a name or file.
+        kafka: a release, or a folder with Kafka's libraries.
+        mode: mode of the simulation; None: the release's mode and rules. `rules` are overridden in it.
+        keep: folder in which to keep the brokers' logs and data; None: remove them.
+        repeat: number of real runs.
+        limit_s: time limit of an attempt.
+        attempts: maximum number of attempts, each on a new cluster.
+        pace: seconds of the scenario per real second.
+    """
+
+    scenario: str
+    kafka: str
+    mode: str | None = None
+    rules: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    keep: Path | None = None
+    repeat: int = 1
+    limit_s: int = LIMIT_SECONDS
+    attempts: int = ATTEMPTS
+    pace: int = PACE
+
+    def prepare(self, note: Callable[[str], None]) -> Confirmation:
+        """Simulate the scenario, and find the release; `note` is called with notes for the user.
+
+        Raises:
+            InputError: the release cannot perform the scenario, or its simulation fails.
+            UnavailableError: a library, Java or the release is missing.
+        """
+        from highwater.lab.confirm import actions, class_archive, milestones, release
+        from scenarios.format import selection
+        from scenarios.single.run import run
+        from scenarios.single.script import RulesInForce
+
+        scenario = selection.scenario(self.scenario, self.settings)
+        if scenario.drawn or not scenario.script:
+            raise InputError(
+                f"{scenario.name} has no script: drawn scenarios cannot be acted out (see 'highwater shrink')"
+            )
+        check_keep(self.keep)
+        check_library()
+        found = release.find(self.kafka)
+        mode = _mode(scenario, found, self.mode, note)
+        values = {**(release.other_values(found) if self.mode is None else {}), **self.rules}
+        rules = mode.override(values).rules
+        force = RulesInForce(rules, dict.fromkeys(range(1, scenario.brokers + 1), rules))
+        lines = [line for line in scenario.script if force.fit(line.rules, None)]
+        if absent := actions.missing(scenario, lines, found):
+            raise InputError(*(f"{scenario.name}: {problem}" for problem in absent))
+        story = [line for line in scenario.story if force.fit(line.rules, line.pattern.broker)]
+        if hidden := actions.unseen(story):
+            note(f"steps that cannot be seen on real brokers: {', '.join(hidden)}")
+        disks = milestones.Disks()
+        result = run(scenario, mode, 0, values, trace=True, watch=disks.watch)
+        if result.row["verdict"] == "error":
+            raise InputError(f"{scenario.name}, mode {mode.name}: {result.row['error']}")
+        class_archive.make_archive(found, self.pace, note)
+        return Confirmation(self, scenario, found, mode, values, force, lines, story, result, disks, note)
+
+
+def check_keep(keep: Path | None) -> None:
+    """Raise InputError if the folder for logs and data is not empty."""
+    if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        raise InputError(f"--keep {keep} is there already, and holds something; choose another folder")
+
+
+def check_library() -> None:
+    """Raise UnavailableError if the Kafka client library is not installed."""
+    for package, name in (("kafka", "kafka-python"), ("kazoo", "kazoo")):
+        if find_spec(package) is None:
+            raise UnavailableError(f"{name} is not installed: pip install '.[kafka]'")
+
+
+def _mode(scenario: Scenario, found: Release, name: str | None, note: Callable[[str], None]) -> Mode:
+    from highwater.lab.confirm.release import mode_of
+    from scenarios.format.catalogue import mode
+
+    if name is not None:
+        chosen = mode(name)
+        if (chosen.rules.control_plane == "kraft") != found.kraft:
+            raise InputError(f"--mode {name} and --kafka {found.name} have different control planes")
+        return chosen
+    chosen, exact = mode_of(found)
+    if not exact:
+        note(f"Kafka {found.name} has no mode of its own; the nearest is {chosen.name} ({chosen.release})")
+    if chosen.name not in scenario.expect:
+        note(f"{scenario.name} expects nothing of mode {chosen.name}")
+    return chosen
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """A prepared request: the release, and the simulation with its mode, changed rules, rules in force, and disks.
+
+    `lines` and `story` are the script lines and expected steps that apply under these rules.
+    """
+
+    request: ConfirmRequest
+    scenario: Scenario
+    found: Release
+    mode: Mode
+    values: Mapping[str, str]
+    force: RulesInForce
+    lines: list[ScriptLine]
+    story: list[StoryLine]
+    result: RunResult
+    disks: Disks
+    note: Callable[[str], None]
+
+    def run(self, number: int) -> dict[str, Any]:
+        """Make attempts until one decides, each on a new cluster; return the last, with the outcomes of earlier ones.
+
+        After an attempt in which the expected steps did not occur, the pace is halved, which leaves more time.
+        Repetitions have a `number` from 1 on.
+        """
+        request = self.request
+        keep = request.keep / str(number) if request.keep is not None and request.repeat > 1 else request.keep
+        begin_s, pace = time.monotonic(), request.pace
+        made: list[dict[str, Any]] = []
+        code = None
+        while code is None:
+            folder = keep / f"attempt-{len(made) + 1}" if keep is not None and made else keep
+            made.append(self.attempt(folder, pace))
+            code = exit_code(made, request.attempts)
+            if code is None:
+                self.note(f"attempt {len(made)} of {request.attempts}, pace {pace}: {outcome_text(made[-1])}")
+                if made[-1]["failed"]:
+                    pace = max(1, pace // 2)
+        last = made[-1]
+        last["seconds"]["all"] = round(time.monotonic() - begin_s, 1)
+        return {**last, "before": made[:-1], "exit_code": code}
+
+    def attempt(self, keep: Path | None, pace: int) -> dict[str, Any]:
+        """Make one real run, and compare it with the simulation."""
+        from highwater.lab.confirm import actions, comparison, milestones, script_runner
+        from highwater.lab.confirm.processes import JavaProcesses
+        from scenarios.single.execution import PAUSE_US
+
+        begin_s = time.monotonic()
+        result, lines, batches = self.result, self.lines, _batches(self.lines)
+        elr, epochs = self.force.mode.elr == "on", not self.found.truncates_to_hw
+        assert result.trace is not None
+        reached = milestones.milestones(result, lines, self.story, batches, self.disks, elr=elr)
+        end_us = comparison.script_end_us(result.trace, lines, batches)
+        end = milestones.Milestone(comparison.simulated_changes(result, end_us + PAUSE_US, elr=elr))
+        failed, rows, seconds = "", [], {}
+        used: tuple[list[int], list[int]] = ([], [])
+        with closing(JavaProcesses(keep)) as processes:
+            actor = script_runner.Actor(
+                self.scenario, self.force, self.found, processes, self.request.limit_s, self.note, pace, actions.ACTIONS
+            )
+            try:
+                acted = actor.act(reached, end)
+                rows = comparison.compare(result, acted, lines, elr=elr, epochs=epochs)
+                used = comparison.epochs_used(result, acted)
+                seconds = acted.seconds
+                if not all(row.agrees for row in rows):
+                    shrunk = comparison.early_exit_from_isr(end.changes, acted.states)
+                    retries = comparison.order_of_retries(rows, acted.retried)
+                    timing = self._timing(rows, acted, pace, elr=elr, epochs=epochs)
+                    failed = "; ".join(filter(None, [*acted.unlike, shrunk, retries, timing]))
+            except script_runner.NotBroughtError as error:
+                failed = str(error)
+            finally:
+                actor.close()
+                if keep is not None:
+                    text = "".join(json.dumps(step, default=str) + "\n" for step in actor.observer.steps)
+                    processes.work.write(processes.folder / "transcript.jsonl", text)
+        took = {**seconds, "all": time.monotonic() - begin_s}
+        return {
+            "agrees": not failed and all(row.agrees for row in rows),
+            "failed": failed,
+            "seconds": {name: round(one, 1) for name, one in took.items()},
+            "rows": [row.as_json() for row in rows],
+            "leader_epochs": dict(zip(("simulated", "real"), used, strict=True)),
+        }
+
+    def _timing(self, rows: Sequence[ComparedItem], acted: RealRun, pace: int, *, elr: bool, epochs: bool) -> str:
+        """Why timing explains how the brokers differ, if it does: with other latencies, or with the durations that the
+        brokers have at this pace, the simulation does what they did, or differs from itself in each of these rows.
+        """
+        from highwater.lab.confirm import comparison
+        from scenarios.single.execution import PAUSE_US
+
+        end_us = comparison.script_end_us(self.result.trace or (), self.lines, acted.batches) + PAUSE_US
+        if comparison.is_ahead(self.result, acted, end_us, elr=elr):
+            return (
+                "by the script's end the brokers had come further than the simulation, which does the same afterwards"
+            )
+        seen = {row.what: {row.simulated} for row in rows}
+        for what, result in self._variants(pace):
+            others = comparison.compare(result, acted, self.lines, elr=elr, epochs=epochs)
+            if all(row.agrees for row in others):
+                return f"{what}, the simulation does what the brokers did"
+            for row in others:
+                seen.setdefault(row.what, set()).add(row.simulated)
+        differing = [row.what for row in rows if not row.agrees]
+        if all(len(seen[what]) > 1 for what in differing):
+            return f"timing decides in the simulation, too: {', '.join(differing)}"
+        return ""
+
+    def _variants(self, pace: int) -> Iterator[tuple[str, RunResult]]:
+        """The simulation with other timing."""
+        from highwater.lab.confirm.cluster import BEAT_S, longer_ms
+        from highwater.lab.confirm.producer import ANSWER_S
+        from scenarios.format import selection
+        from scenarios.single.run import run
+        from sim.config import integer, resolve
+
+        config = resolve({}, self.scenario.config)
+        longer: dict[str, Value] = {**longer_ms(config, pace)}
+        timeout_ms = int(1_000 * ANSWER_S) * pace
+        if integer(config, "request.timeout.ms") < timeout_ms <= integer(config, "delivery.timeout.ms"):
+            longer["request.timeout.ms"] = timeout_ms
+
+        def slow(cluster: Cluster) -> Callable[[Shown], None]:
+            for source, target in permutations(cluster.settings, 2):
+                cluster.network.add_latency(source, target, int(500_000 * BEAT_S * pace))
+            return lambda _: None
+
+        kept = "with the brokers' fetches" + "".join(f", {key}={value}" for key, value in longer.items())
+        variants: list[tuple[str, int, Mapping[str, Value], Watch | None]] = [
+            *((f"with the latencies of seed {seed}", seed, {}, None) for seed in range(1, _SEEDS)),
+            *((f"{kept} and the latencies of seed {seed}", seed, longer, slow) for seed in range(_SEEDS)),
+        ]
+        for what, seed, settings, watch in variants:
+            try:
+                selection.check_settings(self.scenario, settings)
+            except InputError:
+                continue
+            result = run(self.scenario.with_settings(settings), self.mode, seed, self.values, trace=True, watch=watch)
+            if result.row["verdict"] != "error":
+                yield what, result
+
+
+def _batches(lines: Iterable[ScriptLine]) -> dict[str, int]:
+    """Batch name -> its first record."""
+    produce = [line.params for line in lines if line.do == "produce"]
+    firsts = accumulate((params.get("records", 1) for params in produce), initial=0)
+    return {params["batch"]: first for params, first in zip(produce, firsts, strict=False)}
+
+
+def outcome_text(run: Mapping[str, Any]) -> str:
+    """The outcome of an attempt that does not agree, in a sentence."""
+    differing = ", ".join(row["what"] for row in run["rows"] if not row["agrees"])
+    return f"not brought to the story: {run['failed']}" if run["failed"] else f"differs in {differing}"
+
+
+def exit_code(made: Sequence[Mapping[str, Any]], attempts: int) -> int | None:
+    """The exit code of the attempts so far; None if another attempt is needed.
+
+    A single difference may be due to timing: JVMs on a busy machine are less punctual than the simulation. A real
+    difference in Kafka occurs again: it counts when a second attempt shows the same one, or when there may be only one
+    attempt. If an attempt agrees and another one differs, timing decides, and nothing is confirmed.
+    """
+    last, *before = reversed(made)
+    if last["agrees"]:
+        return exit_codes.INCONCLUSIVE if any(_differences(one) for one in before) else exit_codes.EXPECTED
+    if attempts == 1 and not last["failed"]:
+        return exit_codes.UNEXPECTED
+    if any(_differences(one) & _differences(last) for one in before):
+        return exit_codes.UNEXPECTED
+    return exit_codes.INCONCLUSIVE if len(made) == attempts else None
+
+
+def _differences(attempt: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """The differences and their values on brokers, if the expected steps occurred."""
+    if attempt["failed"]:
+        return set()
+    return {(row["what"], row["real"]) for row in attempt["rows"] if not row["agrees"]}

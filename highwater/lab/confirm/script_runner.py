@@ -1,0 +1,742 @@
+"""Performs a script on real brokers: performs its lines, waits for the expected steps, and reads the final logs."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from highwater.lab.confirm import files, wire
+from highwater.lab.confirm.class_archive import archive_of
+from highwater.lab.confirm.clients import KafkaAdminClient, KafkaClients
+from highwater.lab.confirm.cluster import TOPIC, KafkaCluster
+from highwater.lab.confirm.comparison import departs, real_changes
+from highwater.lab.confirm.further_partitions import FurtherPartitions
+from highwater.lab.confirm.milestones import FAULTS, next_truncation
+from highwater.lab.confirm.observer import SEEN, Observer
+from highwater.lab.confirm.processes import last_lines
+from highwater.lab.confirm.producer import Send
+from highwater.lab.confirm.real_run import RealRun, ReplicaFiles
+from scenarios.format.scenario import Pattern
+from scenarios.single.script import LISTS, WAIT_LIMIT_US, RulesInForce, Story, describe, matches
+from sim.config import integer, resolve
+from sim.history import steps as kinds
+from sim.history.records import VALIDATION_IDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from highwater.lab.confirm.cluster import KafkaNode
+    from highwater.lab.confirm.milestones import Milestone
+    from highwater.lab.confirm.processes import JavaProcesses
+    from highwater.lab.confirm.release import Release
+    from scenarios.format.scenario import Scenario
+    from sim.history.trace import Shown
+
+_LOOK_S: Final = 0.005
+_BOOT_S: Final = 60.0
+_RECOVERY_S: Final = 20.0
+_CHANGES_S: Final = 12.0
+_REACH_S: Final = 30.0
+_ACKS_S: Final = 5.0
+"""Longest wait of a line for acknowledgements that came before it in the simulation. If brokers decide to send none,
+the comparison shows it.
+"""
+_MARGIN_S: Final = 0.3
+_QUIET_S: Final = 1.0
+_WHOLE_S: Final = 15.0
+_LEADERLESS_S: Final = 12.0
+_NOTICES_S: Final = 10.0
+_DISK_BYTES: Final = 700_000_000
+VALIDATION: Final = "validation"
+_OUTCOMES: Final = frozenset(
+    kind.name for kind in (kinds.TRUNCATE, kinds.SETTLED, kinds.RECOVERED, kinds.LEAD, kinds.ACK, kinds.END_OFFSET)
+)
+"""Kinds of steps that are decisions: one with another outcome replaces the expected step."""
+
+
+def in_order(pattern: Pattern) -> Pattern:
+    """A pattern with its brokers in order of id, as in the steps here: in Kafka they are sets."""
+    found = {name: getattr(pattern, name) for name in LISTS}
+    lists: dict[str, Any] = {name: tuple(sorted(value)) for name, value in found.items() if value is not None}
+    return replace(pattern, **lists)
+
+
+class NotBroughtError(Exception):
+    """The expected steps did not occur in the real run; the message names the first missing one."""
+
+
+class Actor:
+    """Performs a scenario.
+
+    `rules` decide which script lines apply, `actions` perform them by the value of ``do``, within `limit_s` seconds.
+    `note` is called with progress notes; `pace` as in `KafkaCluster`.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        rules: RulesInForce,
+        release: Release,
+        processes: JavaProcesses,
+        limit_s: float,
+        note: Callable[[str], None],
+        pace: int,
+        actions: Mapping[str, Callable[[Actor, Mapping[str, Any]], None]],
+    ) -> None:
+        wire.load()
+        self._actions = actions
+        self.scenario = scenario
+        # A new controller first checks for preferred leaders after 5 s, at any pace.
+        untimely = {"auto.leader.rebalance.enable": False}
+        self.config = resolve(untimely, scenario.config)
+        replicas = integer(self.config, "default.replication.factor")
+        self._replicas = list(range(1, replicas + 1))
+        brokers = min(scenario.brokers, replicas + integer(self.config, "sim.spare.brokers"))
+        own = {
+            broker: resolve(untimely, scenario.config, keys)
+            for broker, keys in scenario.broker_config.items()
+            if broker <= brokers
+        }
+        self._rules = rules
+        self._note = note
+        self._deadline_s = time.monotonic() + limit_s
+        self._limit_s = limit_s
+        self.batches: dict[str, int] = {}
+        self.next_id = 0
+        self._seen: list[Shown] = []
+        self._lines = [line for line in scenario.story if rules.fit(line.rules, line.pattern.broker)]
+        seen = [replace(line, pattern=in_order(line.pattern)) for line in self._lines if line.pattern.step in SEEN]
+        self.story = Story(tuple(seen), rules, self.batches)
+        self._timers: list[tuple[float, Callable[[], None]]] = []
+        self._milestone: Milestone | None = None
+        self._after_changes: list[tuple[int, float, Callable[[], None]]] = []
+        self._awaiting_end: dict[int, Callable[[], None]] = {}
+        self._refused: dict[int, float] = {}
+        self._disk_looked_s = 0.0
+        self._looked_s = time.monotonic()
+        self._behind = self._otherwise = self._healing = False
+        self.acted = RealRun()
+        self._other_hws: list[tuple[int, int, int, str]] = []
+        archive = archive_of(release)
+        self.cluster: KafkaCluster = KafkaCluster(
+            release,
+            processes,
+            brokers,
+            self.config,
+            own,
+            lambda *message: self.observer.on_message(*message),
+            pace,
+            archive,
+        )
+        self.observer: Observer = Observer(self.cluster, self._seen.append)
+        self.further = FurtherPartitions(self.cluster, self.observer, scenario.topics, self.config)
+        self.unrepaired: list[tuple[int, int, bool]] = []
+        """Broker, number of its failed log directory, and whether it comes back empty."""
+        self.clients: KafkaClients = KafkaClients(self.cluster, self.observer, self.config, rules.mode)
+        self.administrator: KafkaAdminClient = KafkaAdminClient(self.cluster)
+        self._scripted: Any = None
+        self.expiring: int | None = None
+
+    def close(self) -> None:
+        """Close clients and links."""
+        self.clients.close()
+        self.further.close()
+        if self._scripted is not None:
+            self._scripted.close()
+        self.cluster.close()
+
+    # Polling.
+
+    def look(self) -> list[Shown]:
+        """Poll the cluster once, and perform what is due.
+
+        Raises:
+            NotBroughtError: the time limit or the disk quota is reached.
+        """
+        self.cluster.proxies.looks = (self.cluster.proxies.looks or 0) + 1
+        self._keep_sessions()
+        self.further.look()
+        group = self.observer.poll()
+        self._tick_story(list(group))
+        self._ended(group)
+        self._tick_timers()
+        now_s = time.monotonic()
+        if now_s > self._deadline_s:
+            raise NotBroughtError(f"it was not over after {self._limit_s:g} s")
+        if now_s > self._disk_looked_s + 2:
+            self._disk_looked_s = now_s
+            if size_of(self.cluster.folder) > _DISK_BYTES:
+                raise NotBroughtError(f"it wrote more than {_DISK_BYTES // 1_000_000} MB")
+        return group
+
+    def _tick_timers(self) -> None:
+        """Perform what is due."""
+        for due in [due for due in self._after_changes if self._changes >= due[0]]:
+            self._after_changes.remove(due)
+            self.later(*due[1:])
+        for timer in [timer for timer in self._timers if timer[0] <= self.cluster.time_s]:
+            self._timers.remove(timer)
+            timer[1]()
+
+    def _keep_sessions(self) -> None:
+        """While a JVM starts or stops, hold sessions of ended brokers and frames on slow links; while it starts, hold
+        write-back and the script's waits, too. Sessions expire in the order in which their brokers were killed,
+        except one that must expire first.
+
+        With ZooKeeper, a broker that returns before its session expires finds it open, however slowly it starts, until
+        everything is healed.
+        """
+        brokers = self.cluster.brokers.values()
+        since_s = time.monotonic() - _RECOVERY_S
+        starting = [
+            node
+            for node in brokers
+            if node.alive and not node.paused and node.started_s > since_s and not self.observer.is_up(node)
+        ]
+        now_s = time.monotonic()
+        loading = any(not self.observer.has_recovered(node) and self._hears_control(node) for node in starting)
+        if loading or self._behind:
+            self.cluster.loading_s += now_s - self._looked_s
+        self._looked_s = now_s
+        stopping = any(node.stopped and node.alive for node in brokers)
+        self.cluster.proxies.frozen = bool(starting) or stopping
+        gone = [node for node in brokers if not node.alive and node.id in self.observer.in_session]
+        gone.sort(key=lambda node: node.ended_s)
+        first = self.expiring
+        if first is None and gone and not (starting and not self.cluster.control.paused):
+            first = gone[0].id
+        kept = {node.id for node in gone} - {first}
+        if not self.cluster.release.kraft and not self._healing:
+            kept.update(node.id for node in brokers if self.observer.is_back_early(node))
+        self.cluster.proxies.kept = frozenset(kept)
+
+    def _hears_control(self, node: KafkaNode) -> bool:
+        """Whether a node can reach the control plane, which it needs in order to start."""
+        proxies, control = self.cluster.proxies, self.cluster.control
+        links = (proxies.link(node.id, control.id), proxies.link(control.id, node.id))
+        return control.alive and not control.paused and not any(link.cut or link.lost for link in links)
+
+    def _tick_story(self, group: list[Shown]) -> None:
+        """Match expected steps; steps of one poll have no order, so any of them may match."""
+        while (met := next(filter(self._meets, group), None)) is not None:
+            group.remove(met)
+
+    def _meets(self, step: Shown) -> bool:
+        """Let the story observe a step; return whether it was expected."""
+        before = self._lines_told
+        self.story.observe(step)
+        return self._lines_told > before
+
+    def _ended(self, group: list[Shown]) -> None:
+        for step in group:
+            kind, broker = step["step"], step.get("broker", 0)
+            if kind in (kinds.HALT.name, kinds.EXIT.name):
+                self._note(f"broker {broker} ended by itself: {last_lines(self.cluster.node(broker).output)}")
+                self._ended_by_itself(broker)
+            elif kind == kinds.SHUTDOWN.name and broker in self._awaiting_end:
+                self._awaiting_end.pop(broker)()
+            elif kind == kinds.REGISTERED.name and self._scripted is not None:
+                self._scripted.tell(broker)
+            elif kind == kinds.SESSION_END.name:
+                if self._scripted is not None:
+                    self._scripted.gone(broker)
+                if broker in self._refused:
+                    self._try_again(broker, self._refused.pop(broker))
+
+    def _ended_by_itself(self, broker: int) -> None:
+        """Restart a broker that exited by itself, after a delay. With ZooKeeper, attempts while its old session is open
+        would only be rejected again; they are skipped, as in `sim.hosts.supervisor`.
+        """
+        refused = self.observer.has_recovered(self.cluster.node(broker)) and broker in self.observer.in_session
+        if refused and not self.cluster.release.kraft and not self._healing:
+            self._refused[broker] = self.cluster.time_s
+        else:
+            self._try_again(broker, self.cluster.time_s)
+
+    def _try_again(self, broker: int, ended_s: float) -> None:
+        """Start a broker at the next scheduled retry."""
+        every_s = self.cluster.paced_ms(integer(self.config, "sim.supervisor.restart.ms")) / 1000
+        tries = max(1, math.ceil((self.cluster.time_s - ended_s) / every_s))
+        self._timers.append((ended_s + tries * every_s, lambda: self.start(broker)))
+
+    def wait_for(self, fits: Callable[[Shown], bool], seconds: float) -> bool:
+        """Poll until a step matches; return False on timeout."""
+        return self._wait(lambda group: any(fits(step) for step in group), seconds)
+
+    def _wait(self, over: Callable[[list[Shown]], bool], seconds: float) -> bool:
+        end_s = time.monotonic() + seconds
+        while time.monotonic() < end_s:
+            if over(self.look()):
+                return True
+            time.sleep(_LOOK_S)
+        return over(self.look())
+
+    # Helpers of actions.
+
+    def note(self, step: str, **fields: Any) -> None:
+        """Record a step that the script causes."""
+        self.observer.add_step(step, **fields)
+
+    def later(self, seconds: float, work: Callable[[], None]) -> None:
+        """Call back after a delay in scenario time."""
+        self._timers.append((self.cluster.time_s + seconds, work))
+
+    def later_as_simulated(self, work: Callable[[], None]) -> None:
+        """Call back at the end of what the current line begins: as long after the partition's last state before it as
+        in the simulation. When that state comes depends on the phase of the leader's checks.
+        """
+        assert self._milestone is not None
+        changes, lasted_us = self._milestone.over
+        self._after_changes.append((changes, self.cluster.paced_ms(lasted_us // 1000) / 1000, work))
+
+    def when_down(self, broker: int, work: Callable[[], None]) -> None:
+        """Call back when a broker has completed its controlled shutdown."""
+        self._awaiting_end[broker] = work
+
+    def start(self, broker: int) -> None:
+        """Start a broker; one that is shutting down is started once it is down."""
+        node = self.cluster.node(broker)
+        if node.alive and node.stopped:
+            self.when_down(broker, lambda: self.start(broker))
+        elif not node.alive:
+            if self._scripted is not None:
+                self._scripted.end_session(broker)
+            self.cluster.proxies.silence(broker, ())
+            self.cluster.proxies.stall(broker, stalled=False)
+            self.cluster.start(node)
+            self.note(kinds.START.name, broker=broker)
+
+    def fail_directory(self, broker: int, place: int) -> None:
+        """Fail a log directory of a broker, and wait until the broker has noticed it.
+
+        Raises:
+            TimeoutError: it has not.
+        """
+        node = self.cluster.node(broker)
+        self.cluster.fail_directory(broker, place)
+
+        def has_noticed(_: list[Shown]) -> bool:
+            return not node.alive or self.observer.has_stopped_serving(node, place)
+
+        if not self._wait(has_noticed, _NOTICES_S):
+            raise TimeoutError(f"broker {broker} did not notice in {_NOTICES_S:g} s that log directory {place} failed")
+        self.cluster.lose_in_directory(broker, place)
+
+    def repair_directory(self, broker: int, place: int) -> None:
+        """Repair a failed log directory, and restart its broker, which uses it again."""
+        failure = next((one for one in self.unrepaired if one[:2] == (broker, place)), None)
+        if failure is None:
+            return
+        self.unrepaired.remove(failure)
+
+        def repair() -> None:
+            self.cluster.repair_directory(broker, place, replaced=failure[2])
+            self.observer.forget_failure(self.cluster.node(broker), place)
+            self.start(broker)
+
+        if self.cluster.node(broker).alive:
+            self.when_down(broker, repair)
+            self.cluster.stop(broker)
+        else:
+            repair()
+
+    def heal(self, links: list[tuple[int, int]]) -> None:
+        """Heal links."""
+        for source, target in links:
+            self.cluster.proxies.heal(source, target)
+            self.note(kinds.HEAL.name, source=source, target=target)
+        if self._scripted is not None:
+            self._scripted.tell_again()
+
+    def decide(self, leader: int, isr: list[int]) -> None:
+        """Set leader and ISR as the script decides."""
+        self._scripted.decide(leader, tuple(isr))
+
+    def zookeeper(self) -> Any:
+        """A ZooKeeper client."""
+        from highwater.lab.confirm.scripted_control import client
+
+        return client(self.cluster.control.port)
+
+    def elect_preferred_by_znode(self) -> None:
+        """Request a preferred election in the way of releases before 2.2."""
+        text = f'{{"version":1,"partitions":[{{"topic":"{TOPIC}","partition":0}}]}}'
+        self.zookeeper().create("/admin/preferred_replica_election", text.encode())
+
+    # The run.
+
+    def act(self, milestones: Sequence[Milestone], end: Milestone) -> RealRun:
+        """Perform the whole script, given the simulation's progress before each line and at the end.
+
+        Raises:
+            NotBroughtError: the expected steps did not occur.
+        """
+        begin_s = time.monotonic()
+        self._boot()
+        booted_s = time.monotonic()
+        self._play(milestones, end)
+        self._wait(lambda _: self._changes >= len(end.changes), _CHANGES_S)
+        self._wait(lambda _: False, _QUIET_S)
+        self._after_script()
+        played_s = time.monotonic()
+        self._converge()
+        end_s = time.monotonic()
+        seconds = {"start": booted_s - begin_s, "script": played_s - booted_s, "convergence": end_s - played_s}
+        self.acted.seconds = seconds
+        return self.acted
+
+    def _boot(self) -> None:
+        cluster = self.cluster
+        cluster.prepare()
+        cluster.start(cluster.control)
+        brokers = sorted(cluster.brokers, key=lambda broker: broker != self.scenario.first)
+        if cluster.release.kraft:
+            for broker in brokers:
+                cluster.start(cluster.brokers[broker])
+        else:
+            self._boot_zookeeper(brokers)
+        up = kinds.UNFENCED.name if cluster.release.kraft else kinds.REGISTERED.name
+        missing = set(brokers)
+
+        def all_up(group: list[Shown]) -> bool:
+            for step in self._seen:
+                if step["step"] == up:
+                    missing.discard(step["broker"])
+            self._alive(group)
+            return not missing
+
+        if not self._wait(all_up, _BOOT_S):
+            raise NotBroughtError(f"brokers {sorted(missing)} did not come up in {_BOOT_S:g} s")
+        self._make_partition()
+        self.clients.begin()
+
+    def _boot_zookeeper(self, brokers: list[int]) -> None:
+        cluster = self.cluster
+        from highwater.lab.confirm.scripted_control import ScriptedControl, wait_for_zookeeper
+
+        wait_for_zookeeper(cluster.control.port, _BOOT_S)
+        if self.scenario.control == "scripted":
+            self._scripted = ScriptedControl(cluster, TOPIC, self._replicas)
+            for broker in brokers:
+                cluster.start(cluster.brokers[broker])
+            return
+        first, *others = brokers
+        cluster.start(cluster.brokers[first])
+        for broker in others:
+            # Together with the first one, unless the order decides who becomes controller.
+            cluster.brokers[broker].stopped = True
+        self._wait(lambda group: any(step["step"] == kinds.CONTROLLER.name for step in group), _BOOT_S)
+        for broker in others:
+            cluster.start(cluster.brokers[broker])
+
+    def _make_partition(self) -> None:
+        if self._scripted is not None:
+            return
+        try:
+            self.further.make(self.administrator, self._replicas)
+        except TimeoutError as error:
+            raise NotBroughtError(str(error)) from None
+        if not self._wait(lambda _: bool(self.cluster.history.states), _BOOT_S):
+            raise NotBroughtError("the partition was not made")
+        if self.further.replicas:
+            self.cluster.proxies.topic_id = self.cluster.history.topic_id
+
+    def _alive(self, group: list[Shown]) -> None:
+        for step in group:
+            if step["step"] in (kinds.HALT.name, kinds.EXIT.name):
+                log = self.cluster.node(step["broker"]).output
+                raise NotBroughtError(f"broker {step['broker']} ended while it started: {last_lines(log)}")
+        if not self.cluster.control.alive:
+            raise NotBroughtError(f"the control plane ended: {last_lines(self.cluster.control.output)}")
+
+    def _play(self, milestones: Sequence[Milestone], end: Milestone) -> None:
+        lines = [line for line in self.scenario.script if self._rules.fit(line.rules, None)]
+        begun = False
+        for number, (line, milestone) in enumerate(zip(lines, milestones, strict=True), start=1):
+            if line.when is not None and not self._has_happened(line.when):
+                pattern = in_order(line.when)
+                fits = self._fits(pattern)
+                if not self.wait_for(fits, self.cluster.paced_ms(WAIT_LIMIT_US // 1000) / 1000):
+                    if self._did_otherwise(milestone):
+                        return
+                    raise NotBroughtError(f"line {number} of the script waited in vain for {describe(pattern)!r}")
+            if line.after_us:
+                self._pass(self.cluster.paced_ms(line.after_us // 1000) / 1000)
+            self._reach(number, milestone)
+            # In the simulation what waits for nothing comes before there is a partition, here when its brokers may
+            # have said what the next line waits for.
+            begun = begun or line.when is not None or line.after_us > 0
+            since = list(self._seen)
+            if begun:
+                self._seen.clear()
+            said = " ".join(f"{key}={value}" for key, value in line.params.items())
+            self._note(f"{number}/{len(lines)} {line.do} {said}")
+            self._milestone = milestone
+            self._note_ahead(number, line.do, milestone, end)
+            try:
+                self._actions[line.do](self, line.params)
+            except TimeoutError as error:
+                raise NotBroughtError(f"line {number} of the script, do = {line.do!r}: {error}") from None
+            self._note_unlike(number, line.do, milestone, since)
+
+    def _fits(self, pattern: Pattern) -> Callable[[Shown], bool]:
+        return lambda step: matches(pattern, step, self.batches)
+
+    def _has_happened(self, pattern: Pattern) -> bool:
+        self.look()
+        return any(map(self._fits(pattern), self._seen))
+
+    def _pass(self, seconds: float) -> None:
+        """Wait for a duration in scenario time."""
+        end_s = self.cluster.time_s + seconds
+        self._wait(lambda _: self.cluster.time_s >= end_s, seconds + _BOOT_S)
+
+    def _reach(self, number: int, milestone: Milestone) -> None:
+        """Wait until the brokers have reached the simulation's progress. If they have decided something else instead,
+        stop waiting: the comparison will show it.
+
+        Raises:
+            NotBroughtError: they are behind, without having decided anything else.
+        """
+        # Without a poll: frames held until a step was observed and acted on would pass at the second one.
+        if self._otherwise or not (self._missing(milestone) or milestone.acked - self._acked):
+            return
+        self._behind = True
+        reached = not self._missing(milestone) or self._wait(lambda _: not self._missing(milestone), _REACH_S)
+        if reached and milestone.acked - self._acked:
+            self._wait(lambda _: milestone.acked <= self._acked, _ACKS_S)
+        self._behind = False
+        if not reached and not self._did_otherwise(milestone):
+            missing = "; ".join([*self._missing(milestone), *self.clients.producer.kept_waiting])
+            raise NotBroughtError(f"line {number} of the script waited {_REACH_S:g} s in vain: {missing}")
+
+    def _missing(self, milestone: Milestone) -> list[str]:
+        """What brokers lack of the simulation's progress."""
+        found = []
+        changes, lines = self._changes, self._lines_told
+        if changes < len(milestone.changes):
+            wanted = milestone.changes[changes].to_text()
+            found.append(f"the partition has gone through {changes} states of {len(milestone.changes)}; next: {wanted}")
+        if lines < milestone.told:
+            found.append(f"story: {self.story.met[lines][0]!r} has not come")
+        for broker, least in milestone.disks.items():
+            disk = self.cluster.disk(broker)
+            if disk.leo < least.leo and not _was_deleted(self.observer.steps, broker):
+                found.append(f"the log of broker {broker} ends at {disk.leo}, not {least.leo}")
+            if self.cluster.release.truncates_to_hw and disk.hw < least.hw:
+                found.append(f"the HW file of broker {broker} says {disk.hw}, not {least.hw}")
+        return found
+
+    @property
+    def _acked(self) -> set[int]:
+        """First records of the first partition's acknowledged batches."""
+        return {send.first_id for send in self.clients.sends if send.offset is not None}
+
+    @property
+    def _changes(self) -> int:
+        """Number of states of the partition since its first leader."""
+        return len(real_changes(self.cluster.history.states, elr=True))
+
+    @property
+    def _lines_told(self) -> int:
+        """Number of expected steps that have occurred."""
+        return sum(at_us is not None for _, at_us in self.story.met)
+
+    def _did_otherwise(self, milestone: Milestone) -> bool:
+        """Whether brokers decided something other than the simulation. From then on nothing is waited for, and missing
+        steps are not an error.
+        """
+        steps, lines = self.observer.steps, self._lines_told
+        since_us = self.story.met[lines - 1][1] if lines else 0
+        following = self.story.patterns[lines] if lines < len(self.story.patterns) else None
+        late = [step for step in steps if step["t"] > (since_us or 0)]
+        shrunk = {
+            broker
+            for broker, wanted in milestone.disks.items()
+            if self.cluster.disk(broker).leo < wanted.leo and _was_truncated(steps, broker)
+        }
+        self._otherwise = (
+            self._otherwise
+            or departs(milestone.changes, self.cluster.history.states)
+            or bool(shrunk)
+            or (following is not None and any(self._is_other(following, step) for step in late))
+        )
+        return self._otherwise
+
+    def _is_other(self, pattern: Pattern, step: Shown) -> bool:
+        """Whether a step is an expected decision with another outcome."""
+        same = Pattern(pattern.step, broker=pattern.broker, batch=pattern.batch)
+        return step["step"] in _OUTCOMES and matches(same, step, self.batches) and not self._fits(pattern)(step)
+
+    def _note_ahead(self, number: int, do: str, milestone: Milestone, end: Milestone) -> None:
+        """Note if a fault finds the partition in a state into which it comes later in the simulation: a session may end
+        while a process starts, which takes longer here.
+        """
+        place = len(milestone.changes)
+        elr = any(change.elr is not None for change in end.changes)
+        found = real_changes(self.cluster.history.states, elr=elr)[place : place + 1]
+        if do in FAULTS and not self._otherwise and found and found == list(end.changes[place : place + 1]):
+            said = f"line {number} of the script found the partition in a state that comes later: {found[0].to_text()}"
+            self.acted.unlike.append(said)
+
+    def _note_unlike(self, number: int, do: str, milestone: Milestone, since: Sequence[Shown]) -> None:
+        """Note where a line found disks in another state than the simulated ones because of write times, which may
+        explain later differences; `since` are the steps since the previous line.
+        """
+        if self._otherwise or do not in FAULTS:
+            return
+        unlike = self.acted.unlike
+        early_acks = self._acked - milestone.acked
+        if early_acks:
+            names = ", ".join(name for name, first in self.batches.items() if first in early_acks)
+            unlike.append(f"line {number} of the script found {names} acknowledged already")
+        for broker, wanted in milestone.left.items():
+            disk = self.cluster.disk(broker)
+            appends = (step for step in since if step["step"] == kinds.APPEND.name and step["broker"] == broker)
+            early = any(step["last"] >= wanted.leo for step in appends)
+            if disk.leo > wanted.leo and early:
+                unlike.append(
+                    f"line {number} of the script found broker {broker}'s log up to {disk.leo}, not {wanted.leo}"
+                )
+            if broker in milestone.ended and disk.hw != wanted.hw:
+                said = f"line {number} of the script found HW {disk.hw} in broker {broker}'s file, not {wanted.hw}"
+                if self.cluster.release.truncates_to_hw:
+                    unlike.append(said)
+                elif broker in milestone.to_hw:
+                    self._other_hws.append((broker, disk.hw, self.observer.now_us, said))
+
+    def _gone_to_other_hws(self) -> list[str]:
+        """Notes about HW files to which brokers then truncated: brokers with leader epochs do so only if the leader has
+        no answer.
+        """
+        steps = self.observer.steps
+        return [said for broker, hw, at_us, said in self._other_hws if next_truncation(steps, broker, at_us) == hw]
+
+    def _after_script(self) -> None:
+        acted = self.acted
+        acted.steps = self.observer.steps
+        acted.states = list(self.cluster.history.states)
+        acted.unlike += self._gone_to_other_hws()
+        acted.after_script = self._disks()
+        acted.shown = list(self.clients.shown)
+        acted.end_offsets = list(self.clients.end_offsets)
+
+    def _disks(self, *, end: bool = False) -> dict[int, ReplicaFiles]:
+        return {
+            number: ReplicaFiles(
+                files.read_log(node.log_folder),
+                files.epochs_in_checkpoint(node.log_folder / "leader-epoch-checkpoint"),
+                self.cluster.hw_file(number),
+                node.alive if end else self.observer.is_settled(node),
+            )
+            for number, node in self.cluster.brokers.items()
+            if number in self._replicas or node.log_folder.is_dir()
+        }
+
+    def _converge(self) -> None:
+        """Heal everything, and wait until all replicas are in sync, as in the simulation."""
+        cluster = self.cluster
+        self._healing = True
+        if self._scripted is not None:
+            self._scripted.release()
+            self._scripted = None
+        self._timers.clear()
+        self._after_changes.clear()
+        self._refused.clear()
+        for node in (cluster.control, *cluster.brokers.values()):
+            cluster.pause(node.id, paused=False)
+        for source, target in cluster.proxies.links():
+            cluster.proxies.heal(source, target)
+        for broker in cluster.brokers:
+            cluster.proxies.silence(broker, ())
+            cluster.proxies.lag(broker, 0.0)
+            cluster.proxies.stall(broker, stalled=False)
+        self.clients.producer.release_all()
+        if not cluster.control.alive:
+            cluster.start(cluster.control)
+        for broker, place, _ in list(self.unrepaired):
+            self.repair_directory(broker, place)
+        for node in cluster.brokers.values():
+            self.start(node.id)
+        self.clients.resume()
+        self._wait(lambda _: self._is_whole(), _WHOLE_S)
+        if cluster.leader or self._wait(lambda _: bool(cluster.leader), _LEADERLESS_S):
+            self._validate()
+        if self.config["enable.idempotence"]:  # What failed may have left a gap.
+            expires_s = self.cluster.paced_ms(integer(self.config, "delivery.timeout.ms")) / 1000
+            self._wait(lambda _: self.clients.producer.is_idle, expires_s + _MARGIN_S)
+        acted = self.acted
+        acted.final = self._disks(end=True)
+        acted.leader = cluster.leader
+        acted.sends = [send for send in self.clients.sends if send.first_id < VALIDATION_IDS]
+        acted.shown_until_end = list(self.clients.shown)
+        acted.retried = sorted(self.clients.producer.retried - {VALIDATION})
+        acted.batches = {name: first for name, first in self.batches.items() if name not in self.further.sent}
+        times = iter(self.story.met)
+        acted.met = [(True, next(times)[1]) if line.pattern.step in SEEN else (False, None) for line in self._lines]
+
+    def _is_whole(self) -> bool:
+        states = self.cluster.history.states
+        up = all(self.observer.is_up(node) for node in self.cluster.brokers.values())
+        if not (up and states and states[-1].leader > 0):
+            return False
+        return set(states[-1].isr) == set(states[-1].replicas) - self.cluster.offline(f"{TOPIC}-0")
+
+    def _validate(self) -> None:
+        send = Send(VALIDATION, VALIDATION_IDS, 1, -1)
+        self.clients.produce(send)
+        self._wait(lambda _: send.offset is not None, _LEADERLESS_S)
+        self._wait(lambda _: self._is_whole(), _WHOLE_S)
+
+        def everywhere(_: list[Shown]) -> bool:
+            isr = self.cluster.history.states[-1].isr
+            return all(log and log[-1].first_id == VALIDATION_IDS for log in (self.observer.logs[one] for one in isr))
+
+        self._wait(everywhere, _LEADERLESS_S)
+
+        def committed(_: list[Shown]) -> bool:
+            disks = [self.cluster.disk(broker) for broker in self.cluster.history.states[-1].isr]
+            return all(disk.hw == disk.leo for disk in disks)
+
+        # The HW files define up to which offset logs must be equal.
+        self._wait(committed, self.cluster.hw_interval_ms / 1000 + _MARGIN_S)
+
+
+def _was_deleted(steps: Sequence[Shown], broker: int) -> bool:
+    """Whether a broker's log was deleted and is still empty, as when its replica is removed."""
+    names = (one["step"] for one in reversed(steps) if one.get("broker") == broker)
+    return next(
+        (kind == kinds.DELETED.name for kind in names if kind in (kinds.APPEND.name, kinds.DELETED.name)), False
+    )
+
+
+def _was_truncated(steps: Sequence[Shown], broker: int) -> bool:
+    """Whether the last change to a broker's log was a truncation that removed batches."""
+    end: int | None = None
+    lost = (kinds.DELETED.name, *(kind.name for kind in kinds.LOSSES))
+    for step in reversed(steps):
+        if step.get("broker") != broker or step["step"] not in (kinds.APPEND.name, kinds.TRUNCATE.name, *lost):
+            continue
+        if end is None and step["step"] == kinds.TRUNCATE.name:
+            end = step["offset"]
+        elif end is None or step["step"] in lost:
+            return False
+        elif step["step"] == kinds.APPEND.name and int(step["last"]) >= end:
+            return True
+    return False
+
+
+def size_of(folder: Path) -> int:
+    """Bytes on disk, ignoring files that are deleted meanwhile, such as logs of removed replicas."""
+    size = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                size += (Path(place) / name).stat().st_blocks * 512
+    return size

@@ -1,0 +1,108 @@
+"""The cluster of a mode, of either control plane, as a world to explore.
+
+What it takes to build one is imported where that is done, so that a help text does not wait for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from sim.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from highwater.lab.explore.search import World
+    from sim.protocol.decisions import Decisions
+    from sim.protocol.rules import Rules
+
+WALK_EVENTS: Final = 60
+"""Most events of a random walk, unless another number is given."""
+STATES_MAX: Final = 2_000_000
+"""States that are kept, unless another number is given: 200 bytes each in KRaft."""
+KRAFT: Final = {
+    "isr": 2,
+    "losses": 1,
+    "stops": 0,
+    "fences": 1,
+    "lags": 0,
+    "elections": 0,
+    "min-isr": 2,
+    "min-isr-changes": 0,
+    "feature-changes": 0,
+    "records": 1,
+    "fixed-order": False,
+}
+"""Options of KRaft modes -> defaults: the bounds of the specification."""
+ZOOKEEPER: Final = {"brokers": 2, "epochs": 3, "records": 2, "stops": 0, "lags": 0, "deletions": 0}
+"""Options of ZooKeeper modes -> defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is searched.
+
+    Attributes:
+        world: the cluster.
+        decide: its rules.
+        event: an event in words.
+        state: a state in words.
+        violations: kinds that end the search.
+        meanings: what kinds mean.
+    """
+
+    world: World[Any]
+    decide: Decisions
+    event: Callable[[Any], str]
+    state: Callable[[Any], str]
+    violations: Collection[str]
+    meanings: Mapping[str, str]
+
+
+def subject_of(word: str, overrides: Mapping[str, str], given: Mapping[str, int]) -> Subject:
+    """The cluster of a mode with these rules, within bounds given as options.
+
+    Raises:
+        InputError: an option is one of the other control plane.
+    """
+    from scenarios.format.catalogue import mode
+
+    rules = mode(word).rules.override(overrides)
+    is_kraft = rules.control_plane == "kraft"
+    known = KRAFT if is_kraft else ZOOKEEPER
+    for name in given:
+        if name not in known:
+            plane = "KRaft" if is_kraft else "ZooKeeper"
+            raise InputError(f"--{name} has no effect in {word}, a mode with {plane}")
+    bounds = {**known, **given}
+    return _kraft(rules, bounds) if is_kraft else _zookeeper(rules, bounds)
+
+
+def _kraft(rules: Rules, given: Mapping[str, int]) -> Subject:
+    from highwater.lab.explore import wording
+    from highwater.lab.explore.cluster import Bounds, Cluster
+    from highwater.lab.explore.properties import KINDS, VIOLATIONS
+
+    numbers = {name.replace("-", "_"): value for name, value in given.items() if name != "fixed-order"}
+    cluster = Cluster(rules, Bounds(**numbers, any_order=not given["fixed-order"]))
+    event, state = partial(wording.event, cluster), partial(wording.state, cluster)
+    return Subject(cluster, cluster.decide, event, state, VIOLATIONS, KINDS)
+
+
+def _zookeeper(rules: Rules, given: Mapping[str, int]) -> Subject:
+    from highwater.lab.explore.zookeeper.world import KINDS, VIOLATIONS, Bounds, World
+
+    world = World(
+        rules,
+        Bounds(
+            replicas=given["brokers"],
+            records=given["records"],
+            epochs=given["epochs"],
+            crashes=given["stops"],
+            lags=given["lags"],
+            deletions=given["deletions"],
+        ),
+    )
+    return Subject(world, world.machine.decide, world.event, world.describe, VIOLATIONS, KINDS)

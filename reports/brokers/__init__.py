@@ -1,1 +1,0 @@
-"""Real Kafka brokers: their releases, and scripted scenarios performed on them."""

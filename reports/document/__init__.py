@@ -1,0 +1,1 @@
+"""Pages of blocks, as Markdown or HTML."""

@@ -1,0 +1,59 @@
+"""Claims: each says what it needs, and runs give the recorded verdict."""
+
+from __future__ import annotations
+
+import pytest
+
+from highwater.lab.claims.claims import BROKEN, HELD, UNTESTED, Claim, Evidence, claims, judge, named
+from scenarios.format.catalogue import load
+from sim.checkers.registry import FINDINGS
+from sim.errors import InputError
+from sim.protocol.modes import MODES
+
+NAMES = [claim.name for claim in claims()]
+
+
+def test_there_are_thirty_claims_with_a_source_each() -> None:
+    assert len(set(NAMES)) == len(NAMES) >= 30
+    assert all(claim.sentence and claim.source and claim.means for claim in claims())
+
+
+@pytest.mark.parametrize("claim", claims(), ids=NAMES)
+def test_a_claim_names_what_would_contradict_it(claim: Claim) -> None:
+    assert claim.verdict in (BROKEN, HELD, UNTESTED)
+    assert bool(claim.evidence) == (claim.verdict != UNTESTED)
+    assert bool(claim.why) == (claim.verdict != HELD)
+    for test in claim.evidence:
+        assert test.kinds
+        assert set(test.kinds) <= FINDINGS.keys()
+        assert test.mode in MODES
+        if claim.verdict == BROKEN:  # One run shows it.
+            assert test.seed is not None or not load(test.scenario).drawn
+
+
+def test_runs_say_what_is_recorded() -> None:
+    found = list(judge(claims(), range(3)))
+    assert [one.claim.name for one in found if not one.expected] == []
+    assert all(one.runs for one in found if one.claim.evidence)
+
+
+def test_a_run_that_contradicts_a_claim_is_told() -> None:
+    held = Claim("x", "s", "s", "m", HELD, (Evidence("canary", "hw", ("committed-loss",)),))
+    (found,) = judge([held], range(1))
+    assert (found.verdict, found.expected, found.broken_in) == (BROKEN, False, 1)
+    assert found.seeds == [("canary", "hw", 0, ("committed-loss",))]
+    other = Claim("x", "s", "s", "m", HELD, (Evidence("canary", "kip101", ("committed-loss",)),))
+    (kept,) = judge([other], range(1))
+    assert (kept.verdict, kept.runs, kept.seeds) == (HELD, 1, [])
+
+
+def test_losses_outside_the_promise_count_where_a_claim_says_so() -> None:
+    anywhere = Evidence("fsync-demo", "elr-4.3", ("committed-loss",), promised=False)
+    inside = Evidence("fsync-demo", "elr-4.3", ("committed-loss",))
+    found = [next(judge([Claim("x", "s", "s", "m", HELD, (test,))], range(1))) for test in (anywhere, inside)]
+    assert [one.verdict for one in found] == [BROKEN, HELD]
+
+
+def test_an_unknown_claim_is_refused() -> None:
+    with pytest.raises(InputError, match="unknown claim 'ack-all'; did you mean 'acks-all'"):
+        named(["ack-all"])

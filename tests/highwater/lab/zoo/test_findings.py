@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import pytest
+
+from faults.kinds.registry import KINDS
+from highwater.lab.hunt.arms import Arm
+from highwater.lab.hunt.examining import look
+from highwater.lab.zoo.findings import FINDINGS, known
+from scenarios.format import catalogue
+from scenarios.shrinking import known_bugs
+from sim.errors import InputError
+from sim.protocol.modes import mode
+
+
+def test_each_documented_finding_is_known_by_its_repair() -> None:
+    repairs = {(one.rule, one.value): set(one.scenarios) for one in known_bugs.FINDINGS}
+    for one in FINDINGS.values():
+        assert one.name in repairs[one.repair]
+    named = {name for names in repairs.values() for name in names}
+    assert named - set(FINDINGS) == {
+        "forgotten-expansion-behind",
+        "forgotten-expansion-fenced",
+        "kafka-15591-dead-leader",
+        "kafka-15591-min-isr",
+        "kafka-15591-other-producer",
+        "kafka-15591-reordered",
+        "leo-of-skipped-epoch-paused",
+        "leo-of-skipped-epoch-zookeeper",
+        "throttled-move-killed",
+    }
+
+
+def test_a_hidden_finding_is_off_the_list() -> None:
+    names = [one.name for one in known(["reassignment-back"])]
+    assert "reassignment-back" not in names
+    assert len(names) == len(FINDINGS) - 1
+
+
+def test_a_finding_that_is_none_is_refused() -> None:
+    with pytest.raises(InputError, match=r"--hide reassignment-bak: no known finding .*'reassignment-back'"):
+        known(["reassignment-bak"])
+
+
+def test_stories_are_made_of_kinds_of_faults() -> None:
+    kinds = {kind for one in FINDINGS.values() for part, _ in one.story for kind in part}
+    assert kinds <= set(KINDS)
+    assert all(part for one in FINDINGS.values() for part, _ in one.story)
+
+
+@pytest.mark.parametrize(
+    ("name", "faults", "told"),
+    [
+        ("reassignment-back", ["reassignment", "controlled-restart", "reassignment"], True),
+        ("reassignment-back", ["reassignment", "controlled-restart"], False),
+        ("elr-cleared", ["cut", "min-isr-change"], True),
+        ("elr-cleared", ["cut", "reassignment"], False),
+        ("elr-cleared-power-loss", ["min-isr-change", "power-loss"], True),
+        ("elr-cleared-power-loss", ["min-isr-change"], False),
+        ("elr-disabled", ["controlled-restart", "feature-change"], True),
+        ("elr-disabled", ["controlled-restart", "min-isr-change"], False),
+        ("elr-disabled-loss", ["kill", "disk-replaced", "feature-change"], True),
+        ("elr-enabled", ["kill"], False),
+        ("isr-with-failed-directory", ["directory-unrepaired", "controlled-restart"], True),
+        ("isr-with-failed-directory", ["slow", "controlled-restart"], False),
+        ("elr-kept-while-disabled", ["controlled-restart", "feature-change", "min-isr-change"], True),
+        ("elr-kept-while-disabled", ["controlled-restart", "feature-change"], False),
+        ("elr-kept-after-unclean-shutdown", ["power-loss", "feature-change"], True),
+        ("elr-kept-after-unclean-shutdown", ["controlled-restart", "feature-change"], False),
+        ("min-isr-of-first-partition", ["reassignment", "controlled-restart", "power-loss"], True),
+        ("min-isr-of-first-partition", ["controlled-restart", "power-loss"], False),
+        ("min-isr-raised-late", ["metadata-lag", "min-isr-change"], True),
+        ("min-isr-raised-late", ["controlled-restart", "min-isr-change"], False),
+        ("min-isr-applied-last", ["controlled-restart", "min-isr-change"], True),
+        ("min-isr-applied-last", ["controlled-restart", "feature-change"], False),
+        ("leo-of-skipped-epoch", ["disk-stall", "session-expiry"], True),
+        ("leo-of-skipped-epoch", ["disk-stall", "min-isr-change"], False),
+        ("directory-assignment", ["power-loss", "disk-replaced"], True),
+        ("directory-assignment", ["power-loss", "power-loss"], False),
+        ("recreated-topic", ["message-hold", "topic-deletion"], True),
+        ("recreated-topic", ["kill", "topic-deletion"], False),
+        ("removed-directory", ["directory-removed"], True),
+        ("removed-directory", ["directory-replaced"], False),
+        ("offline-directory", ["directory-unrepaired", "power-loss"], True),
+        ("offline-directory", ["directory-added", "power-loss"], True),
+        ("offline-directory", ["directory-removed", "power-loss"], False),
+        ("throttled-move", ["move-throttle", "directory-move", "kill"], True),
+        ("throttled-move", ["move-throttle", "kill"], False),
+        ("skipped-log", ["directory-move", "kill", "directory-unrepaired"], True),
+        ("skipped-log", ["kill", "directory-unrepaired"], False),
+        ("leader-in-failed-directory", ["cut", "directory-unrepaired"], True),
+        ("leader-in-failed-directory", ["cut", "directory-failure"], False),
+        ("stale-log-start", ["kill", "record-deletion"], True),
+        ("stale-log-start", ["kill", "metadata-lag"], False),
+        ("offline-directory", ["directory-added", "controlled-restart"], True),
+        ("offline-directory", ["directory-added", "directory-failure"], True),
+        ("offline-directory", ["directory-failure"], False),
+        ("offline-directory", ["power-loss", "controlled-restart"], False),
+    ],
+)
+def test_a_story_needs_its_faults(name: str, faults: list[str], told: bool) -> None:
+    assert FINDINGS[name].is_told_by(faults) == told
+
+
+@pytest.mark.parametrize(
+    ("scenario", "seed", "name"),
+    [("removals", 6000002108, "removed-directory"), ("directories", 6000064002, "throttled-move")],
+)
+def test_a_loss_that_shows_first_as_a_regression_of_the_high_watermark_is_known(
+    scenario: str, seed: int, name: str
+) -> None:
+    arm = Arm(f"{scenario}/elr-4.3", catalogue.load(scenario), mode("elr-4.3"))
+    assert look(arm, seed, "hw-regression", known()).known == name
+
+
+def test_the_first_seed_of_a_finding_is_recognised_unless_hidden() -> None:
+    arm = Arm("reassignments/elr-4.3", catalogue.load("reassignments"), mode("elr-4.3"))
+    assert look(arm, 253, "committed-loss", known()).known == "reassignment-back"
+    hidden = look(arm, 253, "committed-loss", known(["reassignment-back"]))
+    assert (hidden.known, hidden.looks) == ("", "loss: elr_outside_assignment=dropped")

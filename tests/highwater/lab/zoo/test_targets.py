@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from highwater.lab.explore.modes.subject import subject_of
+from highwater.lab.zoo.bugs import BUGS
+from highwater.lab.zoo.findings import FINDINGS
+from highwater.lab.zoo.targets import MARKS, measured, names, target
+from highwater.lab.zoo.walks import WALKS
+from scenarios.format.catalogue import load
+from sim.errors import InputError
+from sim.protocol.mutants import MUTANTS
+from tests.plain import needs_sources
+
+
+def test_every_mutant_and_bug_has_a_name_of_its_own() -> None:
+    assert names() == [*MUTANTS, *BUGS]
+    assert not MUTANTS.keys() & BUGS.keys()
+    assert {*MARKS, *WALKS} <= set(names())
+    assert set(FINDINGS) <= set(BUGS)
+
+
+def test_every_mutant_and_bug_was_measured() -> None:
+    found = measured()
+    assert sorted([*found["hunts"], *found["harmless"]]) == sorted(names())
+    assert found.keys() - {"about"} == found["about"].keys() - {"measured"}
+    assert all(0 <= hunt["found"][0] <= hunt["found"][1] for hunt in found["hunts"].values())
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_target_is_hunted_in_a_random_scenario_against_another_mode(name: str) -> None:
+    one = target(name)
+    assert one.runs.load().drawn
+    wrong, right = one.runs.modes
+    assert wrong.rules != right.rules
+    assert one.sentence.endswith(".")
+    assert one.source
+    assert one.budget in (10_000, 1_000_000)
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_each_rule_value_that_tells_a_bug_apart_changes_its_mode(name: str) -> None:
+    runs = target(name).runs
+    base = runs.modes[0]
+    for rule, value in (*runs.also_by, *runs.not_by):
+        assert base.override({rule: value}).rules != base.rules
+
+
+def test_a_finding_is_hunted_with_its_repair_and_called_as_its_scenario() -> None:
+    one = target("reassignment-back")
+    assert one.runs.right == (FINDINGS["reassignment-back"].repair,)
+    assert one.sentence == f"{load('reassignment-back').title}."
+    assert one.runs.lossy_ends == 0
+
+
+def test_an_unknown_name_is_refused_with_the_nearest() -> None:
+    with pytest.raises(InputError, match="unknown mutant or bug 'reassignment-bak'; did you mean 'reassignment-back'"):
+        target("reassignment-bak")
+
+
+@needs_sources
+@pytest.mark.parametrize("name", WALKS)
+def test_bounds_of_walks_fit_the_mode_and_allow_less_without_the_bug(name: str) -> None:
+    walks = WALKS[name]
+    assert walks.wrong
+    assert walks.subject().world.first() == walks.subject(repaired=True).world.first()
+    command = walks.command(7, 3)
+    assert command.startswith(f"highwater explore --mode {walks.mode} ")
+    assert command.endswith(" --walks 7 --seed 3")
+    assert subject_of(walks.mode, dict(walks.wrong), dict(walks.bounds)).decide.rules.mutant in ("none", name)
