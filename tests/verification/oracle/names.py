@@ -36,9 +36,13 @@ for _release in RULES:
 PLANES: Final = {
     ("3.9", "4.4"): (
         "sim/protocol/kraft/",
+        "sim/hosts/alter_partition_channel",
+        "sim/hosts/assignments_manager",
         "sim/hosts/broker_heartbeat_tracker",
+        "sim/hosts/broker_lifecycle",
         "sim/hosts/controller_quorum",
         "sim/hosts/kraft_",
+        "sim/hosts/node_to_controller_channel_manager",
         "sim/hosts/topics",
     ),
     ("0.10.2", "3.9"): ("sim/protocol/zookeeper/", "sim/hosts/zk_", "sim/hosts/zookeeper"),
