@@ -319,8 +319,6 @@ TYPES_IN_CIRCLES = (
         "replica",
     ),
     ("sim.history.steps", "base", "clients", "control_plane", "listener", "log", "processes", "replication"),
-    ("sim.hosts", "hosted_replica", "isr_expiration"),
-    ("sim.hosts", "serving", "waiting"),
 )
 """Modules of a folder that name one another's types, and import no code in a circle.
 

@@ -90,27 +90,30 @@ def brings_records(receiver: Any, message: Event) -> bool:
         return False
     if isinstance(receiver, Consumer):
         return message.request is receiver._fetch
-    fetcher = receiver._fetchers.get(message.request.leader)
+    fetcher = receiver.replica_manager.fetchers.fetchers.get(message.request.leader)
     return fetcher is not None and message.request is fetcher.in_flight
 
 
 def brings_a_batch(leader: Any, message: Event) -> bool:
     """A producer's request that its leader appends at once: not refused, nor held while the ISR is written."""
-    if not isinstance(message, ProduceRequest) or not leader.leads or leader.partition.state.locked:
+    if not isinstance(message, ProduceRequest):
         return False
     partition = leader.partition
+    if partition is None or not partition.is_leader or partition.state.locked:
+        return False
     return bool(message.acks != -1 or len(partition.state.isr) >= partition.min_insync_replicas)
 
 
 def brings_a_new_leo(leader: Any, message: Event) -> bool:
     """A follower's fetch from which its leader learns."""
-    if not isinstance(message, FetchRequest) or message.replica < 0 or not leader.leads:
+    if not isinstance(message, FetchRequest) or message.replica < 0:
         return False
-    if leader.partition.state.locked:
+    partition = leader.partition
+    if partition is None or not partition.is_leader or partition.state.locked:
         return False
     _, offset, epoch, last_epoch = message.positions[0]
-    refused = leader.partition.check_fetch(offset, epoch, last_epoch)
-    return not refused and leader.partition.followers.states[message.replica].leo != offset
+    refused = partition.check_fetch(offset, epoch, last_epoch)
+    return not refused and partition.followers.states[message.replica].leo != offset
 
 
 class Delivery(Event):

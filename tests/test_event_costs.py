@@ -11,7 +11,7 @@ import pytest
 import sim
 from sim.config import resolve
 from sim.hosts.cluster import Cluster
-from sim.hosts.serving import _FetchExpiry
+from sim.hosts.delayed_fetch_purgatory import _FetchExpiry
 from sim.hosts.zk_broker import _PingTimer
 from sim.hosts.zk_messages import Ping
 from sim.hosts.zookeeper import _SessionTimeout

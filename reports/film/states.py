@@ -174,6 +174,6 @@ def _state(process: Broker | None, name: str) -> str:
         return DOWN
     if process.frozen:
         return PAUSED
-    if name in process.offline:
+    if name in process.replica_manager.offline:
         return DIRECTORY_FAILED
     return STARTING if process.partition is None else RUNNING

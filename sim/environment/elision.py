@@ -46,8 +46,8 @@ from sim.protocol.messages import FetchResult
 from sim.protocol.replica.delayed_fetch import DelayedFetch
 
 
-class ElidingBroker(Node):
-    """A broker, as elided exchanges see it: fetches wait at it, and it sends pings."""
+class FetchServer:
+    """Where fetches wait, as elided ones see it."""
 
     __slots__ = ()
 
@@ -68,6 +68,12 @@ class ElidingBroker(Node):
     def cancel_wait(self, delayed: DelayedFetch) -> None:
         """End the wait of the fetch."""
         raise NotImplementedError
+
+
+class ElidingBroker(Node):
+    """A broker that sends pings, as elided ones see it."""
+
+    __slots__ = ()
 
     @property
     def metadata_offset(self) -> int:
@@ -99,7 +105,7 @@ class ElidedFetch(ElidedExchange):
     The fetching node implements `Node.note_elided_rounds`.
 
     Args:
-        server: the broker where the fetch waits.
+        server: where the fetch waits.
         delayed: the fetch.
         results: the results in each empty response.
         there: the connection to the server.
@@ -111,7 +117,7 @@ class ElidedFetch(ElidedExchange):
 
     def __init__(
         self,
-        server: ElidingBroker,
+        server: FetchServer,
         delayed: DelayedFetch,
         results: Sequence[FetchResult],
         there: Channel[Any],

@@ -5,8 +5,8 @@ link and the message's subject (`sim.kernel.message.Message.about`), and does no
 (`Channel`) belongs to two incarnations and closes when either ends; messages in flight are lost. Messages of one
 connection never overtake each other, except those that may be elided (`Channel.send_beside`). A message that arrives
 while its link is cut is lost; its sender notices by timeout. A paused process runs nothing: its timers and incoming
-messages are held, and delivered in order when it resumes. A broker whose partition is unusable (`sim.hosts.waiting`)
-holds back only the events that need the partition.
+messages are held, and delivered in order when it resumes. A broker whose partition is unusable
+(`sim.hosts.partition_backlog`) holds back only the events that need the partition.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sim.hosts.broker import Broker
+from sim.hosts.broker_node import BrokerNode
+from sim.hosts.isr_expiration import IsrExpiration
 from sim.hosts.node_to_controller_channel_manager import NodeToControllerChannelManager
 from sim.protocol import probes
 from sim.protocol.kraft.alter_partition_manager import AlterPartitionItem, AlterPartitionManager
@@ -21,10 +22,11 @@ class AlterPartitionChannel:
     """
 
     __deletable__ = ("manager",)
-    __slots__ = ("_broker", "_channel", "manager")
+    __slots__ = ("_broker", "_channel", "_isr_expiration", "manager")
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerNode, isr_expiration: IsrExpiration) -> None:
         self._broker = broker
+        self._isr_expiration = isr_expiration
         self.manager = AlterPartitionManager(self)
         self._channel = NodeToControllerChannelManager(
             broker, broker.settings.controller_socket_timeout_us, self._send_again
@@ -40,7 +42,7 @@ class AlterPartitionChannel:
         del self.manager
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
-        """See `Broker.propose_isr`: send an AlterPartition to the controller."""
+        """See `HostedReplicas.propose_isr`: send an AlterPartition to the controller."""
         broker, manager = self._broker, self.manager
         known = partition.state.broker_epochs
         epochs = {member: known.get(member, NO_BROKER_EPOCH) for member in isr}
@@ -75,5 +77,5 @@ class AlterPartitionChannel:
         if self._channel.is_answered_by(reply.request):
             broker = self._broker
             self.manager.on_reply(reply.error, reply.results, broker.kernel.now_us)
-            broker.isr_expiration.schedule()
+            self._isr_expiration.schedule()
             broker.network.note_broker_change()

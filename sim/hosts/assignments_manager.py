@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from sim.hosts.broker import Broker
+from sim.hosts.broker_node import BrokerNode
 from sim.protocol.kraft.metadata import PartitionRegistration
 from sim.protocol.kraft.quorum_messages import AssignReplicasToDirsRequest
 from sim.protocol.messages import LeaderAndIsr
@@ -32,7 +32,7 @@ class AssignmentsManager:
 
     __slots__ = ("_broker", "_known", "pending")
 
-    def __init__(self, broker: Broker, known: Mapping[str, LeaderAndIsr]) -> None:
+    def __init__(self, broker: BrokerNode, known: Mapping[str, LeaderAndIsr]) -> None:
         self._broker = broker
         self._known = known
         self.pending: dict[str, int] = {}

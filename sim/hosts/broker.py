@@ -1,37 +1,43 @@
-"""A broker process: replicas and fetchers on a machine's log directory, and their messages.
+"""A broker process: its replicas, and what connects them to messages, time and storage.
 
 One object is one incarnation. A crash discards it; only `sim.environment.storage.LogDirectory` survives, and is passed
-to the next incarnation. All protocol decisions are made in `sim.protocol`; this module connects them to messages, time
-and storage. `sim.hosts.zk_broker` and `sim.hosts.kraft_broker` add what is specific to a control plane.
+to the next incarnation. All protocol decisions are made in `sim.protocol`. `sim.hosts.zk_broker` and
+`sim.hosts.kraft_broker` add what is specific to a control plane.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from sim.config import Value
-from sim.environment.elision import ElidedPings
-from sim.environment.log_directories import LogDirectories, next_directory
-from sim.environment.network import Channel, Network
-from sim.environment.storage import LogDirectory, RecoveryError, Storage
-from sim.history import steps
+from sim.environment.log_directories import LogDirectories
+from sim.environment.network import Network
+from sim.environment.storage import LogDirectory
 from sim.history.recorder import Recorder
-from sim.hosts.control_plane import CONTROL
-from sim.hosts.following import Following
+from sim.hosts.broker_metadata_cache import BrokerMetadataCache
+from sim.hosts.broker_node import BrokerNode
 from sim.hosts.hosted_replica import HostedReplica
-from sim.hosts.isr_expiration import IsrExpiration
-from sim.hosts.serving import UNKNOWN_LEADER, DirectoryStall
+from sim.hosts.kafka_apis import KafkaApis
+from sim.hosts.partition_backlog import PartitionBacklog
+from sim.hosts.replica_manager import ReplicaManager
 from sim.hosts.settings import BrokerSettings
-from sim.kernel.message import Message
-from sim.kernel.scheduler import Kernel, noop
-from sim.protocol import probes
+from sim.kernel.build import COMPILED
+from sim.kernel.scheduler import Event, Kernel, noop
 from sim.protocol.decisions import Decisions
-from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
-from sim.protocol.log.log import Log
-from sim.protocol.messages import LeaderAndIsr, topic_of
-from sim.protocol.replica.become_follower import restarts_fetcher
+from sim.protocol.messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchResult,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    MetadataRequest,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+    ProduceRequest,
+)
+from sim.protocol.replica.partition import Partition
 
 SHUTDOWN: Final = "shutdown"
 """Exit reason: controlled shutdown."""
@@ -39,8 +45,6 @@ REFUSED: Final = "a broker is already registered"
 """Exit reason at start-up: an earlier registration is still valid."""
 NOT_REGISTERED: Final = "not registered in time"
 """Exit reason at start-up: no controller registered the process in time."""
-PHASE_BITS: Final = 31
-"""Size of `Startup.phase`."""
 
 
 class Startup:
@@ -52,7 +56,7 @@ class Startup:
         exits: called with (broker, reason) when the process exits by itself.
         min_isrs: ``min.insync.replicas`` of partitions whose topics have their own.
         places: topic -> number of the log directory, from 1, in which its replicas are created, if it has one.
-        phase: see `Broker.first_interval_us`; below 2**`PHASE_BITS`.
+        phase: see `BrokerNode.first_interval_us`; below 2**`PHASE_BITS`.
     """
 
     # Not a frozen dataclass: constructing one takes ten times as long in a compiled build, and each start needs one.
@@ -89,68 +93,130 @@ class Startup:
         self.phase = phase
 
 
-class Broker(Following):
+class Broker(BrokerNode):
     """One incarnation of a broker.
 
     Attributes:
-        broker_epoch: of its registration, -1 before the first.
-        checkpointing: whether it writes the HW file, which begins with the first decision that it adopts.
+        metadata: what it knows of the cluster.
+        replica_manager: its replicas.
+        apis: answers requests.
+        backlog: holds back events while the partitions are unusable, as they are at the start (`Node.waiting`).
         disk_stalled_us: when its disk stalled; None: it works.
-        directories: the log directories of its machine.
-        live_directories: those that worked at its start, and have not failed since; it uses no others.
-        zombie: its session expired, and its pings or heartbeats no longer arrive.
+        epoch_end_version: the newest version of OffsetsForLeaderEpoch that it offers to clients.
     """
 
+    __deletable__ = ("apis", "backlog", "replica_manager")
     __slots__ = (
-        "_checkpointing_us",
-        "_clean",
-        "_exits",
         "_loaded",
-        "_loaded_us",
-        "_min_isrs",
-        "_phase",
-        "_places",
-        "_removed",
-        "_stalled",
-        "checkpointing",
-        "directories",
+        "apis",
+        "backlog",
         "disk_stalled_us",
-        "incarnation",
-        "live_directories",
-        "zombie",
+        "epoch_end_version",
+        "metadata",
+        "replica_manager",
     )
 
+    metadata: BrokerMetadataCache
+    replica_manager: ReplicaManager
+    apis: KafkaApis
+    backlog: PartitionBacklog
+
     def __init__(self, startup: Startup) -> None:
-        super().__init__(startup.broker, startup.decide, startup.settings, startup.kernel, startup.recorder)
-        self.network = startup.network
-        self.incarnation = startup.incarnation
-        self.directories = startup.directories
-        self.live_directories = startup.live_directories
-        self._phase = startup.phase
+        super().__init__(
+            startup.broker,
+            startup.incarnation,
+            startup.directories,
+            startup.live_directories,
+            startup.decide,
+            startup.settings,
+            startup.kernel,
+            startup.network,
+            startup.recorder,
+            startup.exits,
+            startup.phase,
+        )
         self.epoch_end_version = 3 if self.decide.validates_position.answer else 2
-        self.broker_epoch = -1
-        self.zombie = False
         self.disk_stalled_us: int | None = None
         self._loaded = startup.loaded
-        self._min_isrs = startup.min_isrs
-        self._places = startup.places
-        self._exits = startup.exits
-        self.isr_expiration = IsrExpiration(self)
-        self._stalled = False
-        self.checkpointing = False
-        self._checkpointing_us = 0
-        """When the checkpoint task was first due."""
-        self._loaded_us = 0
-        self._clean: list[LogDirectory] = []
-        """Directories with future replicas on the machine that had a marker when this process loaded its logs."""
-        self._removed: list[HostedReplica] = []
-        """Replicas of deleted topics and of failed log directories, which late responses may still be about."""
 
-    def first_interval_us(self, interval_us: int) -> int:
-        """The first interval of its pings or heartbeats, a part of the others: otherwise those of brokers that started
-        together would stay in step, and their sessions would always end in one order.
+    def _compose(self, metadata: BrokerMetadataCache, replica_manager: ReplicaManager) -> None:
+        """Put the broker together from its replicas."""
+        self.metadata = metadata
+        self.replica_manager = replica_manager
+        self.apis = KafkaApis(self, replica_manager, replica_manager.purgatory)
+        self.backlog = PartitionBacklog(self, replica_manager)
+        self.waiting = self.backlog
+        self.update_gate()
+
+    @property
+    def replicas(self) -> dict[str, HostedReplica]:
+        """Its replicas by partition; none until the logs are loaded."""
+        return self.replica_manager.replicas
+
+    def replica(self, name: str) -> HostedReplica | None:
+        """The replica of a partition; None if there is none."""
+        return self.replica_manager.replica(name)
+
+    @property
+    def partition(self) -> Partition | None:
+        """The first partition; None until the logs are loaded."""
+        first = self.replica_manager.first
+        return None if first is None else first.partition
+
+    # Messages.
+
+    def receive(self, message: Event) -> None:
+        # The most frequent types first: each test takes time.
+        if isinstance(message, FetchRequest):
+            self.apis.on_fetch(message)
+        elif isinstance(message, FetchResponse):
+            self.replica_manager.fetchers.on_fetch_reply(message)
+        elif isinstance(message, ProduceRequest):
+            self.apis.on_produce(message)
+        else:
+            self.receive_other(message)
+
+    def receive_other(self, message: Event) -> None:
+        """Dispatch a message of a type for which `receive` has no handler.
+
+        Raises:
+            TypeError: see `Node.receive`.
         """
-        return 1 + (interval_us * self._phase >> PHASE_BITS)
+        if isinstance(message, OffsetsForLeaderEpochResponse):
+            self.replica_manager.fetchers.on_epoch_end_reply(message)
+        elif isinstance(message, ListOffsetsResponse):
+            self.replica_manager.fetchers.on_list_offsets_reply(message)
+        elif isinstance(message, MetadataRequest):
+            self.apis.on_metadata(message)
+        elif isinstance(message, ListOffsetsRequest):
+            self.apis.on_list_offsets(message)
+        elif isinstance(message, OffsetsForLeaderEpochRequest):
+            self.apis.on_epoch_end(message)
+        else:
+            super().receive(message)
+
+    def peer_up(self, peer: int) -> None:
+        self.replica_manager.fetchers.retry(peer)
+
+    def disconnected(self, peer: int) -> None:
+        if peer in self.network.nodes:
+            self.peer_up(peer)
+
+    # Elision of idle fetches that it sends: see `sim.environment.elision`.
+
+    def would_repeat(self, request: FetchRequest, place: int, hw: int, log_start: int) -> bool:
+        return self.replica_manager.fetchers.would_repeat(request, place, hw, log_start)
+
+    def repeated_places(
+        self, request: FetchRequest, results: Sequence[FetchResult], changed: Sequence[int] | None
+    ) -> int:
+        return self.replica_manager.fetchers.repeated_places(request, results, changed)
+
+    def is_answered_in_time(self, peer: int, answered_us: int, period_us: int) -> bool:
+        return self.replica_manager.fetchers.sender.is_answered_in_time(peer, answered_us, period_us)
+
+    def note_elided_rounds(self, request: FetchRequest, sent_us: int, answers: int) -> None:
+        self.replica_manager.fetchers.sender.note_elided_rounds(request, sent_us, answers)
 
     # Life cycle.
 
@@ -159,114 +225,62 @@ class Broker(Following):
         self.kernel.call_at(self.kernel.now_us + self.settings.recovery_us, self.life, self._load, None)
 
     def _load(self, _: object) -> None:
-        """Load the logs of the directories that work, each of them after its own marker. Kafka: LogManager#loadLogs."""
-        replicas: dict[str, HostedReplica] = {}
-        for directory in self.live_directories:
-            clean = directory.take_marker()
-            if clean and self.directories.futures:
-                self._clean.append(directory)
-            for name, storage in directory.storages.items():
-                known = len(storage.epoch_checkpoint.entries)
-                try:
-                    log, epochs, hw = storage.recover(self.decide, clean=clean)
-                except RecoveryError as error:
-                    self.reached(probes.RECOVERY_FAILS)
-                    self.halt(str(error))
-                    return
-                if self.incarnation > 1:
-                    self._note_recovery(log, hw, clean=clean, epochs=len(epochs.epochs) - known)
-                replicas[name] = self._hosted(name, storage, log, epochs, hw)
+        error = self.replica_manager.load()
+        if error:
+            self.halt(error)
+            return
         self.has_loaded = True
-        self._loaded_us = self.kernel.now_us
-        for replica in replicas.values():
-            replica.storage.log_manager_started(self.kernel.now_us)
-            if self.first is None:
-                self.first = replica
-        self.replicas = replicas
-        self.isr_expiration.begin(self.kernel.now_us - 1)  # Scheduled before everything else (ReplicaManager.startup).
         self._loaded(self)
         self.logs_loaded()
 
-    def _hosted(self, name: str, storage: Storage, log: Log, epochs: LeaderEpochFileCache, hw: int) -> HostedReplica:
-        recorder, min_isr = self.recorder.of(name), self._min_isrs.get(name)
-        return HostedReplica(self, name, storage, recorder, log, epochs, hw, min_isr)
+    def logs_loaded(self) -> None:
+        """Continue start-up after the logs are loaded: register, or act on the registration."""
+        raise NotImplementedError
 
-    def add_replica(self, name: str) -> HostedReplica:
-        """Create an empty replica, in the directory of its topic or the one with the fewest logs.
+    def close_unloaded(self) -> None:
+        """Shut down in a controlled way before the logs are loaded."""
 
-        Kafka: ReplicaManager#getOrCreatePartition (0.10.2-2.0), ReplicaManager#getOrCreatePartition (3.9-4.4),
-        LogManager#getOrCreateLog (1.1-4.4).
+    def begin_shutdown(self) -> None:
+        """Request controlled shutdown from the control plane, then stop."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """See `Node.end`. References back to this process are dropped, so that the garbage collector is not needed."""
+        super().end()
+        self.apis.end()
+        self.replica_manager.end()
+        self._loaded = noop
+
+    def dispose(self) -> None:
+        self.replica_manager.dispose()
+        del self.apis, self.backlog, self.replica_manager
+
+    def on_config_changed(self, change: tuple[str, Value]) -> None:
+        """See `BrokerNode.on_config_changed`.
+
+        Kafka: DynamicConfigManager (0.10.2-2.6), DynamicConfigPublisher#onMetadataUpdate (3.9-4.4).
         """
-        storage = self.directories.add(name, self._directory_for(name))
-        replica = self.replicas[name] = self._hosted(name, storage, *storage.recover(self.decide, clean=True))
-        storage.log_manager_started(self.kernel.now_us, self._loaded_us)
-        step = steps.Recovered(self.node, replica.partition, self.directories.lost.pop(name, []))
-        replica.recorder.record(step)
-        step.release()
-        return replica
+        key, value = change
+        if key == "min.insync.replicas":
+            assert isinstance(value, int)
+            self.settings = replace(self.settings, min_insync_replicas=value)
+            self.replica_manager.set_min_isr(value)
+        elif key == "unclean.leader.election.enable":
+            allowed = bool(value)
+            self.settings = replace(self.settings, unclean_election=allowed)
+            self.replica_manager.fetchers.allow_unclean_election(allowed=allowed)
+        self.network.note_broker_change()
 
-    def _directory_for(self, name: str) -> LogDirectory:
-        """The log directory for a new replica."""
-        directories = self.directories
-        if not directories.are_several:
-            return directories.all[0]
-        place = self._places.get(topic_of(name), 0)
-        if 0 < place <= len(directories.all) and directories.all[place - 1] in self.live_directories:
-            return directories.all[place - 1]
-        held = [state.name for state in self.known.values() if self.node in state.replicas]
-        return next_directory(self.live_directories, held)
+    @property
+    def changes_isr(self) -> bool:
+        """Whether an AlterPartition of this broker is pending."""
+        return False
 
-    def remove_replica(self, replica: HostedReplica) -> None:
-        """Delete a replica with its files, because its topic was deleted: fetches that wait get an error.
-
-        Kafka: ReplicaManager#stopPartitions (3.9-4.4).
-        """
-        name = replica.name
-        del self.replicas[name]
-        self.directories.remove(name)
-        self._removed.append(replica)
-        replica.remove()
-
-    def recover_future(self, name: str) -> None:
-        """Use the files of a future replica as those of the replica, in place of those that it has, if any.
-
-        Records that the future replica never copied are truncated, because no crash has lost them. Those that it had,
-        and lost by a power loss, are recorded as lost with the process.
-        Kafka: LogManager#recoverAbandonedFutureLogs (3.9-4.4).
-        """
-        future = self.directories.futures[name]
-        clean = future.directory in self._clean
-        held = self.replicas.get(name)
-        if held is not None and held.partition.log.leo > future.leo:
-            self.reached(probes.COPY_BEHIND)
-            held.partition.truncate_to(future.leo)
-        former, storage = self.directories.recover_future(name)
-        before = self.replicas.pop(name, None)
-        recorder = self.recorder.of(name)
-        lost = storage.log.missing(former)
-        if lost:
-            recorder.record(steps.End(self.node, steps.DIRECTORY_OFFLINE, lost, unclean=True))
-        replica = self.replicas[name] = self._hosted(name, storage, *storage.recover(self.decide, clean=clean))
-        if before is not None:
-            if before is self.first:
-                self.first = replica
-            self._removed.append(before)
-            before.remove()
-        storage.log_manager_started(self.kernel.now_us, self._loaded_us)
-        step = steps.Recovered(self.node, replica.partition, lost)
-        recorder.record(step)
-        step.release()
-        self.reached(probes.FUTURE_RECOVERED)
+    # Log directories.
 
     def move_replica(self, name: str, directory: LogDirectory) -> bool:  # noqa: ARG002 - for KRaft
         """Begin to move a replica to another log directory; False if there is none, or it is there or on its way."""
         return False
-
-    def log_truncated(self, replica: HostedReplica) -> None:
-        """See `HostingBroker.log_truncated`."""
-        futures = self.directories.futures
-        if futures and replica.name in futures:
-            futures[replica.name].log_truncated(replica.partition.log.leo, self.kernel.now_us)
 
     def throttle_moves(self, *, throttled: bool) -> None:
         """Begin or end a quota that holds future replicas back once they have caught up with their logs."""
@@ -277,223 +291,51 @@ class Broker(Following):
     def report_failed(self, directory: LogDirectory) -> None:
         """Report a log directory that has failed to the control plane."""
 
-    def stop_serving(self, directory: LogDirectory) -> None:
-        """Stop serving the replicas in a log directory that has failed; their files stay.
-
-        Kafka: ReplicaManager#handleLogDirFailure (1.1-4.4).
-        """
-        self.live_directories = [one for one in self.live_directories if one is not directory]
-        for name in directory.storages:
-            self.offline.add(name)
-            replica = self.replicas.pop(name, None)
-            if replica is not None:
-                if replica is self.first:
-                    self.first = None
-                self._removed.append(replica)
-                replica.remove()
-        self.network.note_broker_change()
-
-    def logs_loaded(self) -> None:
-        """Continue start-up after the logs are loaded: register, or act on the registration."""
-        raise NotImplementedError
-
-    def close_unloaded(self) -> None:
-        """Shut down in a controlled way before the logs are loaded."""
-
-    def _note_recovery(self, log: Log, hw: int, *, clean: bool, epochs: int) -> None:
-        """Note probes after loading a log; `epochs` is the number of epochs that its cache has and the file lacked."""
-        reached = self.reached
-        reached(probes.LOADED_CLEAN if clean else probes.LOADED_UNCLEAN)
-        if hw != log.leo:
-            reached(probes.HW_FILE_BEHIND if hw < log.leo else probes.HW_FILE_AHEAD)
-        if epochs:
-            reached(probes.CACHE_CUT if epochs < 0 else probes.CACHE_REBUILT)
-
-    def halt(self, reason: str) -> None:
-        """Exit after the current call."""
-        self.kernel.call_at(self.kernel.now_us, self.life, self.exit, reason)
-
-    def end(self) -> None:
-        super().end()
-        for replica in self._removed:
-            replica.end()
-        self._removed.clear()
-        self.isr_expiration.end()
-        self._loaded = self._exits = noop
-
-    def exit(self, reason: str) -> None:
-        """Exit at once."""
-        self._exits(self.node, reason)
-
-    @property
-    def leads(self) -> bool:
-        """Whether this broker believes that it leads the first partition."""
-        first = self.first
-        return first is not None and first.partition.is_leader
-
-    def on_config_changed(self, change: tuple[str, Value]) -> None:
-        """The dynamic configuration changed.
-
-        Kafka: DynamicConfigManager (0.10.2-2.6), DynamicConfigPublisher#onMetadataUpdate (3.9-4.4).
-        """
-        key, value = change
-        if key == "min.insync.replicas":
-            assert isinstance(value, int)
-            self.settings = replace(self.settings, min_insync_replicas=value)
-            for replica in self.replicas.values():
-                if replica.own_min_isr is None:
-                    replica.partition.set_min_isr(value)
-        elif key == "unclean.leader.election.enable":
-            allowed = bool(value)
-            self.settings = replace(self.settings, unclean_election=allowed)
-            self.allow_unclean_election(allowed=allowed)
-        self.network.note_broker_change()
-
-    @property
-    def changes_isr(self) -> bool:
-        """Whether an AlterPartition of this broker is pending."""
-        return False
-
-    @property
-    def ready(self) -> bool:
-        """Whether it answers requests, as far as registration is concerned."""
-        raise NotImplementedError
-
-    # The control plane.
-
-    def to_control(self, message: Message) -> None:
-        """Send a message to the control plane."""
-        channel = self.out.get(CONTROL) or self.reach(CONTROL)
-        assert channel is not None
-        channel.send(message)
-
-    def elide_pings(self, channel: Channel[Any], interval_us: int) -> bool:
-        """Elide pings that only keep the session, from this one on (`sim.environment.elision`). Returns whether they
-        are elided; otherwise the ping is counted as idle.
-        """
-        if self.network.elides:
-            ElidedPings(self, channel, self.kernel.now_us, interval_us).begin()
-            return True
-        self.network.idle_messages += 1
-        return False
-
-    # Stalls.
-
-    def stall(self, *, stalled: bool) -> None:
-        """Stall the disk, so that events which need the partition wait; or resume it and deliver them."""
-        self.end_elision()
-        self._stalled = stalled
-        self.isr_expiration.schedule()
-        self._deliver_backlog()
-
-    def stall_directory(self, stall: DirectoryStall) -> None:
-        """Let a log directory not answer, so that events which write to it wait."""
-        self.end_elision()
-        self.stalled.append(stall)
-        self._deliver_backlog()
-
-    def directory_works(self, stall: DirectoryStall) -> None:
-        """Let a log directory answer again, and deliver the events that waited for it."""
-        self.end_elision()
-        self.stalled.remove(stall)
-        self._deliver_backlog()
+    # Events that wait.
 
     def freeze(self, now_us: int) -> None:
         for replica in self.replicas.values():
             if replica.partition.is_leader:
-                self.isr_expiration.schedule()
+                self.replica_manager.isr_expiration.schedule()
         super().freeze(now_us)
 
-    def _deliver_backlog(self) -> None:
-        """Deliver waiting events in order, until one makes the rest wait again."""
-        self._set_waiting(waits=bool(self.stalled) or self.is_blocked or bool(self.locked))
-        events = self.backlog.events
-        while events and self.waiting is None:
-            gate, event = events.popleft()
-            self.end_elision()
-            event.happen(gate)
-        if events and (self.stalled or (len(self.replicas) > 1 and not self.is_blocked)):
-            held = list(events)
-            events.clear()
-            for gate, event in held:
-                self.end_elision()
-                self.backlog.put(gate, event)
+    def deliver_backlog(self) -> None:
+        self.backlog.deliver()
 
-    @property
-    def is_blocked(self) -> bool:
-        """See `Serving.is_blocked`."""
-        return not self.ready or self._stalled or (len(self.replicas) == 1 and bool(self.locked))
+    def put_back(self, event: Event) -> None:
+        self.backlog.put(self.life, event)
 
-    @property
-    def locked(self) -> list[str]:
-        """See `Serving.locked`."""
-        return [name for name, replica in self.replicas.items() if replica.partition.state.locked]
 
-    def _set_waiting(self, *, waits: bool) -> None:
-        """Set whether events that need the partition have to wait."""
-        if waits != (self.waiting is not None):
-            self.network.set_backlog(self, self.backlog if waits else None)
+def _on_fetch(broker: Broker, request: FetchRequest) -> None:
+    broker.apis.on_fetch(request)
 
-    def _set_metadata(self, states: Iterable[LeaderAndIsr], live: Mapping[int, int]) -> None:
-        """Adopt new states of partitions, and the live brokers; if that changes the answer to clients, release elided
-        retries.
-        """
-        before = self.live
-        about: Iterable[LeaderAndIsr] = states
-        for state in states:
-            self.known[state.name] = state
-        if live is not before and live != before:
-            self.live = dict(live)
-            other = before.keys() ^ live.keys()
-            if other:
-                about = [*states, *[state for state in self.known.values() if state.leader in other]]
-        changes = False
-        leaders = self.known_leaders
-        for state in about:
-            leader = (state.leader, state.leader_epoch) if state.leader in self.live else UNKNOWN_LEADER
-            if leaders.get(state.name, UNKNOWN_LEADER) != leader:
-                leaders[state.name] = leader
-                changes = True
-        if changes:
-            self.network.note_broker_change()
 
-    def _checkpoint_hw(self, first_us: int) -> None:
-        """Start HW checkpoints when the first decision is adopted.
+def _on_fetch_reply(broker: Broker, reply: FetchResponse) -> None:
+    broker.replica_manager.fetchers.on_fetch_reply(reply)
 
-        Args:
-            first_us: when the checkpoint task was first due.
-        """
-        if not self.checkpointing:
-            self.checkpointing = True
-            self._checkpointing_us = first_us
-            for replica in self.replicas.values():
-                replica.storage.begin_hw_checkpoints(first_us, self.kernel.now_us)
 
-    def _create_replica(self, name: str) -> HostedReplica:
-        """`add_replica`, and checkpoint its HW with those of the others."""
-        replica = self.add_replica(name)
-        if self.checkpointing:
-            replica.storage.begin_hw_checkpoints(self._checkpointing_us, self.kernel.now_us)
-        return replica
+def _on_produce(broker: Broker, request: ProduceRequest) -> None:
+    broker.apis.on_produce(request)
 
-    def _become_leader(self, replica: HostedReplica, decision: LeaderAndIsr) -> None:
-        now_us, partition = self.kernel.now_us, replica.partition
-        self.stop_fetching(replica.name)
-        replica.recorder.record(steps.Lead(self.node, partition, decision))
-        partition.become_leader(decision, now_us)
-        self.isr_expiration.schedule()
 
-    def _become_follower(self, replica: HostedReplica, decision: LeaderAndIsr) -> None:
-        partition = replica.partition
-        restarts = not self.is_fetching_from(decision.leader, partition.name) or restarts_fetcher(
-            self.decide, partition.leader, partition.leader_epoch, decision
-        )
-        partition.become_follower(decision)
-        replica.wake_all()
-        self.fetch_from(replica, decision, restarts=restarts)
+def _on_metadata(broker: Broker, request: MetadataRequest) -> None:
+    broker.apis.on_metadata(request)
 
-    # Controlled shutdown.
 
-    def begin_shutdown(self) -> None:
-        """Request controlled shutdown from the control plane, then stop."""
-        raise NotImplementedError
+def _on_epoch_end(broker: Broker, request: OffsetsForLeaderEpochRequest) -> None:
+    broker.apis.on_epoch_end(request)
+
+
+def _on_epoch_end_reply(broker: Broker, reply: OffsetsForLeaderEpochResponse) -> None:
+    broker.replica_manager.fetchers.on_epoch_end_reply(reply)
+
+
+if not COMPILED:
+    Broker.handlers = {
+        FetchRequest: _on_fetch,
+        FetchResponse: _on_fetch_reply,
+        ProduceRequest: _on_produce,
+        MetadataRequest: _on_metadata,
+        OffsetsForLeaderEpochRequest: _on_epoch_end,
+        OffsetsForLeaderEpochResponse: _on_epoch_end_reply,
+    }

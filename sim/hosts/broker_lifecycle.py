@@ -274,5 +274,5 @@ class BrokerLifecycle(LifecycleHost):
 
     def exit_if_ending(self) -> None:
         """Let the broker exit if it is about to: its logs are closed once all log directories answer."""
-        if self.ending and not self._broker.stalled:
+        if self.ending and not self._broker.backlog.stalled:
             self._broker.exit(self.ending)

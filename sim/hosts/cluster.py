@@ -17,7 +17,8 @@ from sim.environment.topology import Topology
 from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.hosts.administrator import Administrator, note_settings
-from sim.hosts.broker import NOT_REGISTERED, PHASE_BITS, REFUSED, SHUTDOWN, Broker, Startup
+from sim.hosts.broker import NOT_REGISTERED, REFUSED, SHUTDOWN, Broker, Startup
+from sim.hosts.broker_node import PHASE_BITS
 from sim.hosts.client import ClientSetup
 from sim.hosts.control_plane import CONTROL, ControlPlaneSetup, PartitionSetup
 from sim.hosts.control_planes import control_plane, new_broker

@@ -1,30 +1,32 @@
 """One of a broker's replicas: its partition, its files, and the fetches that wait for it.
 
 A broker hosts one for each of its partitions. The replica receives the partition's callbacks (`PartitionHost`); what
-concerns the broker as a whole (registration, metadata, fetchers, connections) is in `sim.hosts.broker.Broker`.
+concerns all replicas of a broker is in `HostedReplicas`, the broker as a whole in `sim.hosts.broker`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Final
 
-from sim.environment.elision import ElidedFetch, ElidingBroker
+from sim.environment.elision import ElidedFetch
 from sim.environment.storage import Storage
 from sim.history import steps
 from sim.history.recorder import Recorder
-from sim.hosts.settings import BrokerSettings
-from sim.kernel.message import Message
-from sim.kernel.scheduler import Event, Kernel
+from sim.hosts.broker_metadata_cache import BrokerMetadataCache
+from sim.hosts.broker_node import BrokerNode
+from sim.hosts.isr_expiration import IsrExpiration
 from sim.protocol import probes
 from sim.protocol.batch import Batch
-from sim.protocol.decisions import Decisions
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.log.log import Log
 from sim.protocol.messages import (
     DIVERGING_EPOCH,
+    KAFKA_STORAGE_ERROR,
     NONE,
     NOT_LEADER_OR_FOLLOWER,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
     Diverging,
     FetchRequest,
     FetchResult,
@@ -33,41 +35,70 @@ from sim.protocol.messages import (
     ProduceResponse,
 )
 from sim.protocol.replica.delayed_fetch import DelayedFetch
-from sim.protocol.replica.isr import UNREGISTERED
 from sim.protocol.replica.partition import Partition
 from sim.protocol.replica.partition_host import PartitionHost
 from sim.protocol.replica.replica import Replica
 
-if TYPE_CHECKING:
-    from sim.hosts.isr_expiration import IsrExpiration
+NO_RESULT: Final[FetchResult] = ("", NONE, [], -1, -1, -1, None)
+"""Placeholder for the result of a partition, which is replaced before the fetch is answered."""
 
 
-class HostingBroker(ElidingBroker):
-    """A broker as its replicas see it.
+class HostedReplicas:
+    """The replicas of a broker, as they themselves and the parts of the broker see them.
 
     Attributes:
-        decide: its rules.
+        broker: the broker.
+        metadata: what it knows of the cluster.
         isr_expiration: shrinks the ISRs of the partitions that it leads.
-        live: registered brokers with their broker epochs, in its metadata.
-        replicas: its replicas by partition; none until the logs are loaded.
+        replicas: by partition; none until the logs are loaded.
+        first: the replica of the cluster's first partition, mostly the only one; None until the logs are loaded, and if
+            its log directory has failed.
+        offline: the partitions whose replicas are in failed log directories.
     """
 
-    __slots__ = ("decide", "isr_expiration", "kernel", "live", "reached", "replicas", "settings")
+    __deletable__ = ("isr_expiration",)
+    __slots__ = ("broker", "first", "isr_expiration", "metadata", "offline", "replicas")
 
-    decide: Decisions
-    isr_expiration: IsrExpiration
-    kernel: Kernel
-    live: dict[int, int]
-    reached: Callable[[int], None]
-    replicas: dict[str, HostedReplica]
-    settings: BrokerSettings
+    def __init__(self, broker: BrokerNode, metadata: BrokerMetadataCache) -> None:
+        self.broker = broker
+        self.metadata = metadata
+        self.replicas: dict[str, HostedReplica] = {}
+        self.first: HostedReplica | None = None
+        self.offline: set[str] = set()
+        self.isr_expiration = IsrExpiration(broker, self.replicas)
+
+    def end(self) -> None:
+        """Drop references back to the replicas, so that the garbage collector is not needed: the process ended."""
+        self.first = None
+        for replica in self.replicas.values():
+            replica.end()
+        self.replicas.clear()
+        self.isr_expiration.end()
+
+    def replica(self, name: str) -> HostedReplica | None:
+        """The replica of a partition; None if there is none."""
+        first = self.first
+        return first if first is not None and first.name == name else self.replicas.get(name)
+
+    def without_replica(self, name: str, unknown: str = UNKNOWN_TOPIC_OR_PARTITION) -> str:
+        """The error for a partition of which the broker has no replica: `unknown` if its metadata lacks the partition.
+
+        Kafka: ReplicaManager#getPartitionOrError (2.6-4.4).
+        """
+        if name in self.offline:
+            self.broker.reached(probes.REPLICA_OFFLINE)
+            return KAFKA_STORAGE_ERROR
+        return NOT_LEADER_OR_FOLLOWER if name in self.metadata.known else unknown
+
+    def no_result(self, name: str) -> FetchResult:
+        """The result of a fetch for a partition without a replica here. Kafka: KafkaApis#handleFetchRequest."""
+        error = self.without_replica(name, UNKNOWN_TOPIC_ID)
+        if error == UNKNOWN_TOPIC_ID:
+            self.broker.reached(probes.UNKNOWN_TOPIC)
+        return name, error, [], -1, -1, -1, None
 
     def answer_waiting(self, fetches: list[DelayedFetch]) -> None:
         """Answer all fetches of a list of waiting ones, in order of arrival, then of node id."""
-        raise NotImplementedError
-
-    def reply(self, node: int, reply: Message) -> None:
-        """Send a response."""
         raise NotImplementedError
 
     def stop_fetching(self, name: str) -> None:
@@ -78,22 +109,16 @@ class HostingBroker(ElidingBroker):
         """Propose an ISR to the control plane; see `PartitionHost.propose_isr`."""
         raise NotImplementedError
 
-    def put_back(self, event: Event) -> None:
-        """Let an event wait until the ISR that is being written to ZooKeeper is written."""
-
     def log_truncated(self, replica: HostedReplica) -> None:
         """Truncate also what else has a replica's log: see `FutureReplica.log_truncated`."""
-
-    def is_alive(self, broker: int) -> bool:
-        """See `MetadataCache.is_alive`."""
-        return broker in self.live
+        raise NotImplementedError
 
 
 class HostedReplica(PartitionHost):
     """A replica on a broker; see the module.
 
     Args:
-        broker: the broker.
+        host: the replicas of the broker.
         name: the partition.
         storage: the replica's files.
         log: its log, as recovery left it.
@@ -116,6 +141,7 @@ class HostedReplica(PartitionHost):
         "broker",
         "consumers",
         "followers",
+        "host",
         "name",
         "own_min_isr",
         "partition",
@@ -125,7 +151,7 @@ class HostedReplica(PartitionHost):
 
     def __init__(
         self,
-        broker: HostingBroker,
+        host: HostedReplicas,
         name: str,
         storage: Storage,
         recorder: Recorder,
@@ -135,7 +161,8 @@ class HostedReplica(PartitionHost):
         own_min_isr: int | None,
     ) -> None:
         self.own_min_isr = own_min_isr
-        self.broker = broker
+        self.host = host
+        self.broker = host.broker
         self.name = name
         self.storage = storage
         self.recorder = recorder
@@ -166,14 +193,14 @@ class HostedReplica(PartitionHost):
         """Stop fetching, leading and waiting, because the topic was deleted or the log directory has failed. The broker
         has already removed the replica from its table.
         """
-        self.broker.stop_fetching(self.name)
+        self.host.stop_fetching(self.name)
         self.partition.stop()
         self.wake_all()
 
     def delete(self) -> None:
         """Delete log and checkpoints, because the broker is no longer a replica."""
         broker = self.broker
-        broker.stop_fetching(self.name)
+        self.host.stop_fetching(self.name)
         self.partition.stop()
         self.wake_all()
         removed = self.storage.log.batches[:]
@@ -253,12 +280,12 @@ class HostedReplica(PartitionHost):
         if self.partition.cached:
             self.followers = self.waiting_followers
         if self.followers:
-            self.broker.answer_waiting(self.followers)
+            self.host.answer_waiting(self.followers)
 
     def wake_consumers(self) -> None:
         """Answer waiting fetches of consumers, because the HW rose."""
         if self.consumers:
-            self.broker.answer_waiting(self.consumers)
+            self.host.answer_waiting(self.consumers)
 
     def wake_all(self) -> None:
         """Answer all waiting fetches, mostly with an error, because leadership changed."""
@@ -294,14 +321,15 @@ class HostedReplica(PartitionHost):
         broker = self.broker
         self.recorder.record(steps.Append(broker.node, replica.log, batch))
         self.storage.appended(batch, broker.kernel.now_us)
-        if not broker.isr_expiration.scheduled and self.partition.is_leader:
-            broker.isr_expiration.schedule()
+        expiration = self.host.isr_expiration
+        if not expiration.scheduled and self.partition.is_leader:
+            expiration.schedule()
         partition = self.partition
         if partition.cached:
             partition.note_change()
             self.wake_followers()
         elif self.followers:
-            broker.answer_waiting(self.followers)
+            self.host.answer_waiting(self.followers)
 
     def truncated(self, replica: Replica, removed: list[Batch]) -> None:
         """See `PartitionHost.truncated`."""
@@ -311,7 +339,7 @@ class HostedReplica(PartitionHost):
             partition.note_change()
         self.recorder.truncated(self.broker.node, partition, removed)
         self.storage.truncated(self.broker.kernel.now_us)
-        self.broker.log_truncated(self)
+        self.host.log_truncated(self)
 
     def hw_moved(self, replica: Replica, previous: int) -> None:
         """See `PartitionHost.hw_moved`: wakes consumers, never followers."""
@@ -340,28 +368,29 @@ class HostedReplica(PartitionHost):
         isr-expiration has to check.
         """
         broker = self.broker
-        if not broker.isr_expiration.scheduled and leo < partition.log.leo:
-            broker.isr_expiration.schedule()
+        expiration = self.host.isr_expiration
+        if not expiration.scheduled and leo < partition.log.leo:
+            expiration.schedule()
         self.recorder.record(steps.Replicated(broker.node, partition.leader_epoch, follower, leo))
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """See `PartitionHost.propose_isr`; schedules isr-expiration as well."""
         broker = self.broker
         broker.end_elision()
-        broker.isr_expiration.schedule()
+        self.host.isr_expiration.schedule()
         self.recorder.record(steps.IsrSent(partition, isr))
-        broker.propose_isr(self, isr)
+        self.host.propose_isr(self, isr)
 
     def note_laggards(self) -> None:
         """Schedule isr-expiration if a member of the ISR lags, which it may do although nothing was appended."""
-        partition, expiration = self.partition, self.broker.isr_expiration
+        partition, expiration = self.partition, self.host.isr_expiration
         if not expiration.scheduled and partition.is_leader and partition.has_laggards:
             expiration.schedule()
 
     def is_alive(self, broker: int) -> bool:
         """See `MetadataCache.is_alive`."""
-        return self.broker.is_alive(broker)
+        return self.host.metadata.is_alive(broker)
 
     def registered_epoch(self, broker: int) -> int:
         """See `MetadataCache.registered_epoch`."""
-        return self.broker.live.get(broker, UNREGISTERED)
+        return self.host.metadata.registered_epoch(broker)

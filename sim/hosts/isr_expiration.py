@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Protocol
 
+from sim.hosts.broker_node import BrokerNode
 from sim.kernel.scheduler import Event, Gate
+from sim.protocol.replica.partition import Partition
 
-if TYPE_CHECKING:
-    from sim.hosts.hosted_replica import HostedReplica, HostingBroker
+
+class Expiring(Protocol):
+    """A replica whose ISR may shrink.
+
+    Attributes:
+        partition: state and leadership of the replica.
+    """
+
+    partition: Partition
 
 
 class IsrExpiration(Event):
@@ -18,12 +28,13 @@ class IsrExpiration(Event):
     Kafka: ReplicaManager#maybeShrinkIsr.
     """
 
-    __slots__ = ("_began_us", "_broker", "scheduled")
+    __slots__ = ("_began_us", "_broker", "_replicas", "scheduled")
     elision_safe = True
     needs_partition = True
 
-    def __init__(self, broker: HostingBroker) -> None:
-        self._broker: HostingBroker | None = broker
+    def __init__(self, broker: BrokerNode, replicas: Mapping[str, Expiring]) -> None:
+        self._broker: BrokerNode | None = broker
+        self._replicas = replicas
         self._began_us = 0
         self.scheduled = False
 
@@ -46,12 +57,11 @@ class IsrExpiration(Event):
 
     def happen(self, _: Gate) -> None:
         """See `Event.happen`: check, and schedule the next check if it may find something."""
-        broker = self._broker
-        if broker is not None:
+        if self._broker is not None:
             self.scheduled = False
-            self.check(list(broker.replicas.values()))
+            self.check(list(self._replicas.values()))
 
-    def check(self, replicas: list[HostedReplica]) -> None:
+    def check(self, replicas: list[Expiring]) -> None:
         """Check these replicas. While the ISR of one of them is being written to ZooKeeper, the others wait."""
         broker = self._broker
         if broker is None:
@@ -75,7 +85,7 @@ class _RestOfCheck(Event):
     __slots__ = ("_expiration", "_replicas")
     needs_partition = True
 
-    def __init__(self, expiration: IsrExpiration, replicas: list[HostedReplica]) -> None:
+    def __init__(self, expiration: IsrExpiration, replicas: list[Expiring]) -> None:
         self._expiration = expiration
         self._replicas = replicas
 

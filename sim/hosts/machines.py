@@ -12,7 +12,7 @@ from sim.history import steps
 from sim.history.recorder import Recorder
 from sim.hosts.broker import Broker
 from sim.hosts.hosted_replica import HostedReplica
-from sim.hosts.serving import DirectoryStall
+from sim.hosts.partition_backlog import DirectoryStall
 from sim.hosts.settings import BrokerSettings
 from sim.kernel.scheduler import Kernel
 from sim.kernel.streams import Streams, integer
@@ -242,7 +242,7 @@ class Machines:
         if directory not in process.live_directories:
             self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=True)
             return
-        stall = next((one for one in process.stalled if one.directory is directory), None)
+        stall = next((one for one in process.backlog.stalled if one.directory is directory), None)
         written_us = directory.writable_us(self._written_us(process))
         if stall is not None:
             self._record_stall(stall, steps.DISK_WORKS, broker)
@@ -253,11 +253,11 @@ class Machines:
         for name, future in process.directories.futures.items():
             if name in directory.storages or future.directory is directory:
                 process.directories.end_following(name, process.decide, self._kernel.now_us)
-        process.stop_serving(directory)
+        process.replica_manager.stop_serving(directory)
         self._lose_in(broker, directory, steps.DIRECTORY_FAILED, was_down=False)
         directory.stalled_us = -1
         if stall is not None:
-            process.directory_works(stall)  # Writes fail now.
+            process.backlog.directory_works(stall)  # Writes fail now.
         if process.live_directories:
             self._recorder.coverage.reached(probes.DIRECTORY_FAILS)
             process.report_failed(directory)
@@ -345,7 +345,7 @@ class Machines:
     def _is_not_created(self, broker: int, name: str) -> bool:
         """Whether a broker has no replica of a partition because one of its log directories has failed."""
         process = self._processes.running.get(broker)
-        if process is None or name in process.replicas or name not in process.offline:
+        if process is None or name in process.replicas or name not in process.replica_manager.offline:
             return False
         return any(directory.failed for directory in self.directories[broker].all)
 
@@ -375,7 +375,7 @@ class Machines:
         if process is None or not process.has_loaded or process.disk_stalled_us is not None:
             return False
         process.disk_stalled_us = self._kernel.now_us
-        process.stall(stalled=True)
+        process.backlog.stall(stalled=True)
         self._recorder.record_for_all(steps.Pause(steps.DISK_STALLED, broker))
         return True
 
@@ -405,14 +405,14 @@ class Machines:
         directory.stalled_us = self._kernel.now_us
         stall = DirectoryStall(directory, by, [name for name in directory.storages if name in process.replicas])
         self._record_stall(stall, steps.DISK_STALLED, broker)
-        process.stall_directory(stall)
+        process.backlog.stall_directory(stall)
         self._recorder.coverage.reached(probes.DIRECTORY_STALLS)
         return True
 
     def unstall_directory(self, broker: int, by: object = None) -> bool:
         """End the stall of a log directory by this fault and deliver waiting events; False if there is none."""
         process = self._processes.running.get(broker)
-        stall = None if process is None else next((one for one in process.stalled if one.by is by), None)
+        stall = None if process is None else next((one for one in process.backlog.stalled if one.by is by), None)
         if process is None or stall is None:
             return False
         stall.directory.stalled_us = -1
@@ -458,13 +458,13 @@ class Machines:
         elif kind is steps.SHUTDOWN:
             process.close_unloaded()
         lost = self._note_lost(process.node, kind, loses)
-        for stall in process.stalled:
+        for stall in process.backlog.stalled:
             stall.directory.stalled_us = -1
         return lost
 
     def _written_in(self, process: Broker, replica: HostedReplica, written_us: int) -> int:
         """When the files of a replica could be written last; `written_us` without a stall of its log directory."""
-        if process.stalled:
+        if process.backlog.stalled:
             directory = process.directories.directory_of(replica.name)
             if directory is not None:
                 return directory.writable_us(written_us)
@@ -485,7 +485,7 @@ class Machines:
             mutant = process.decide.mutants.clean_stop_without_flush
             mutant.took = True
             flushes = storage.is_flushed or not mutant.differs()
-            storage.close_cleanly(partition.hw if process.checkpointing else None, flushes=flushes)
+            storage.close_cleanly(partition.hw if process.replica_manager.checkpointing else None, flushes=flushes)
         elif kind is steps.EXIT:
             storage.close_cleanly(None)
 
@@ -496,7 +496,7 @@ class Machines:
             storage = directories.end_following(name, process.decide, self._kernel.now_us)
             replica = process.replicas.get(name)
             if storage is not None and replica is not None and kind in (steps.SHUTDOWN, steps.EXIT):
-                writes_hw = process.checkpointing and kind is steps.SHUTDOWN
+                writes_hw = process.replica_manager.checkpointing and kind is steps.SHUTDOWN
                 storage.close_cleanly(min(replica.partition.hw, storage.log.leo) if writes_hw else None)
 
     def _note_lost(self, broker: int, kind: steps.StepKind, loses: Loss) -> Mapping[str, list[Batch]]:
@@ -534,10 +534,10 @@ class Machines:
 
 
 def _resume_disk(process: Broker) -> None:
-    process.stall(stalled=False)
+    process.backlog.stall(stalled=False)
 
 
 def _resume_directory(entry: tuple[Broker, DirectoryStall]) -> None:
     process, stall = entry
-    if stall in process.stalled:  # The directory has not failed meanwhile.
-        process.directory_works(stall)
+    if stall in process.backlog.stalled:  # The directory has not failed meanwhile.
+        process.backlog.directory_works(stall)

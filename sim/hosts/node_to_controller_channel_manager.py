@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sim.hosts.broker import Broker
+from sim.hosts.broker_node import BrokerNode
 from sim.kernel.message import Message
 from sim.kernel.scheduler import Event, Gate, noop
 
@@ -38,7 +38,7 @@ class NodeToControllerChannelManager:
 
     __slots__ = ("_broker", "_timed_out", "in_flight", "timeout_us")
 
-    def __init__(self, broker: Broker, timeout_us: int, timed_out: Callable[[], object]) -> None:
+    def __init__(self, broker: BrokerNode, timeout_us: int, timed_out: Callable[[], object]) -> None:
         self._broker = broker
         self._timed_out = timed_out
         self.timeout_us = timeout_us

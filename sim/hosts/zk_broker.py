@@ -5,13 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
-
 from sim.config import Value
 from sim.environment.network import Channel
 from sim.hosts.broker import REFUSED, SHUTDOWN, Broker, Startup
-from sim.hosts.hosted_replica import HostedReplica
+from sim.hosts.broker_metadata_cache import BrokerMetadataCache
 from sim.hosts.peers import ZooKeeperSessions
 from sim.hosts.zk_client import ZooKeeperClient
 from sim.hosts.zk_controller import ControllerModule
@@ -20,11 +17,9 @@ from sim.hosts.zk_messages import (
     CONFIG_CHANGED,
     CONTROLLER_GONE,
     ISR_CHANGED,
-    NOTIFY_ISR,
     PREFERRED_ELECTION,
     REASSIGNMENT_REQUESTED,
     TOPIC_CREATED,
-    WRITE_ISR,
     ZOOKEEPER,
     Ping,
     RegistrationRequest,
@@ -34,13 +29,12 @@ from sim.hosts.zk_messages import (
     WatchedEvent,
     ZooKeeperResponse,
 )
+from sim.hosts.zk_replica_manager import ZkReplicaManager
 from sim.hosts.zk_shutdown import ShutdownTries
 from sim.kernel.build import COMPILED
-from sim.kernel.message import ABOUT
-from sim.kernel.scheduler import Event, Gate, IdleCall, noop
+from sim.kernel.scheduler import Event, Gate
 from sim.protocol import probes
 from sim.protocol.messages import (
-    FENCED_LEADER_EPOCH,
     NONE,
     STALE_BROKER_EPOCH,
     STALE_CONTROLLER_EPOCH,
@@ -49,22 +43,11 @@ from sim.protocol.messages import (
     ControlledShutdownResponse,
     ControllerRequestBatch,
     ControlResponse,
-    LeaderAndIsr,
     LeaderAndIsrRequest,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
 from sim.protocol.zookeeper.election import BrokerInfo
-from sim.protocol.zookeeper.zk_operations import NotifyIsrChange, WriteIsr
-
-ISR_CHECK_US: Final = 2_500_000
-ISR_QUIET_US: Final = 5_000_000
-ISR_LATEST_US: Final = 60_000_000
-"""Longest delay of ISR change notifications. Checked every 2.5 s: they are sent 5 s after the last change, or 60 s
-after the last notification.
-
-Kafka: ReplicaManager#maybePropagateIsrChanges (0.10.2-2.6), IsrChangePropagationConfig (3.9).
-"""
 
 
 class _PingTimer(Event):
@@ -81,45 +64,43 @@ class _PingTimer(Event):
 
 
 class ZooKeeperBroker(Broker):
-    """One incarnation of a ZooKeeper broker; see `sim.hosts.broker.Broker` for the arguments. Kafka: KafkaServer."""
+    """One incarnation of a ZooKeeper broker; see `Startup` for the arguments. Kafka: KafkaServer.
 
+    Attributes:
+        zookeeper: its session and requests.
+        module: the controller that may be elected in it.
+        zk_replicas: its replicas, as `Broker.replica_manager`.
+    """
+
+    __deletable__ = ("zk_replicas",)
     __slots__ = (
         "_controller_epoch",
-        "_decided_by",
-        "_deleted_epochs",
-        "_isr_announced_us",
-        "_isr_changed_us",
-        "_isr_changes",
         "_last_event",
         "_metadata_sent",
         "_registering",
         "_shutdown",
         "module",
+        "zk_replicas",
         "zookeeper",
     )
 
     def __init__(self, startup: Startup) -> None:
         super().__init__(startup)
         self.zookeeper = ZooKeeperClient(self)
+        metadata = BrokerMetadataCache(self.network)
+        self.zk_replicas = ZkReplicaManager(self, metadata, self.zookeeper, startup.min_isrs, startup.places)
+        self._compose(metadata, self.zk_replicas)
         self.module = ControllerModule(self, self.decide, self.settings, self.kernel, self.zookeeper.ask, self.reached)
         self._last_event = 0
         self._registering: RegistrationRequest | None = None
         self._controller_epoch = 0
         self._metadata_sent = (0, 0)
-        self._decided_by: dict[str, int] = {}
-        """Partition -> epoch of the controller that made the decision which it has adopted."""
-        self._deleted_epochs: dict[str, int] = {}
-        """Partition -> highest leader epoch known of the replica that it deleted last."""
-        self._isr_changes: dict[str, None] = {}
-        """The partitions whose ISRs it has changed since the last ISR change notification."""
-        self._isr_changed_us = -1
-        self._isr_announced_us = 0
         self._shutdown = ShutdownTries(self, self.zookeeper)
 
     def logs_loaded(self) -> None:
         """See `Broker.logs_loaded`; the broker is reachable from now on."""
         self.network.join(self)
-        self._isr_announced_us = self.kernel.now_us
+        self.zk_replicas.isr_manager.begin()
         self._register()
         first_us = self.kernel.now_us + self.first_interval_us(self.settings.ping_us)
         self.kernel.schedule_first(first_us, self.life, _PingTimer(self))
@@ -157,7 +138,9 @@ class ZooKeeperBroker(Broker):
         self._shutdown.end()
 
     def dispose(self) -> None:
+        super().dispose()
         self.module.dispose()
+        del self.zk_replicas
 
     def peer_up(self, peer: int) -> None:
         super().peer_up(peer)
@@ -189,7 +172,7 @@ class ZooKeeperBroker(Broker):
         self.zookeeper.resend()
         if not reply.controller:
             self.module.elect()
-        self._deliver_backlog()
+        self.deliver_backlog()
 
     def ping(self) -> None:
         """Ping, and resend unanswered requests; repeats until the process ends."""
@@ -270,7 +253,7 @@ class ZooKeeperBroker(Broker):
             self.on_config_changed(notice.change)
 
     def on_config_changed(self, change: tuple[str, Value]) -> None:
-        """See `Broker.on_config_changed`; a controller in this broker also handles a change of unclean election."""
+        """See `BrokerNode.on_config_changed`; a controller in this broker also handles a change of unclean election."""
         key, value = change
         if key == "unclean.leader.election.enable":
             self.module.controller.partitions.unclean_election = bool(value)
@@ -299,7 +282,7 @@ class ZooKeeperBroker(Broker):
         """Handle LeaderAndIsr; returns an error, if any. Kafka: ReplicaManager#becomeLeaderOrFollower (0.10.2-4.1)."""
         error = self._check_control(request)
         if not error:
-            self._apply_decisions(request.states)
+            self.zk_replicas.become_leader_or_follower(request.states)
         return error
 
     def update_metadata(self, request: UpdateMetadataRequest) -> str:
@@ -315,7 +298,7 @@ class ZooKeeperBroker(Broker):
             if sent < self._metadata_sent and self.decide.takes_last_sent_metadata.yes():
                 return error
             self._metadata_sent = sent
-            self._set_metadata(request.states, request.live)
+            self.metadata.update(request.states, request.live)
         return error
 
     def stop_replica(self, request: StopReplicaRequest) -> str:
@@ -323,27 +306,12 @@ class ZooKeeperBroker(Broker):
         not keep others from being stopped. Kafka: ReplicaManager#stopReplicas.
         """
         error = self._check_control(request)
-        return error or max([self._stop(state, delete=request.delete) for state in request.states])
-
-    def _stop(self, state: LeaderAndIsr, *, delete: bool) -> str:
-        replica = self.replica(state.name)
-        if replica is None:
-            return NONE
-        # Negative epochs: the topic is deleted, or the sender gives none.
-        is_older = 0 <= state.leader_epoch < replica.partition.leader_epoch
-        if is_older and self.decide.checks_stop_replica.yes():
-            return FENCED_LEADER_EPOCH
-        if delete:
-            self._deleted_epochs[replica.name] = max(replica.partition.leader_epoch, state.leader_epoch)
-            replica.delete()
-        else:
-            self.stop_fetching(replica.name)
-        return NONE
+        return error or max([self.zk_replicas.stop_replica(state, delete=request.delete) for state in request.states])
 
     def on_scripted_decision(self, decision: ScriptedDecision) -> None:
         """Handle a script's decision, which replaces the controller's."""
-        self._set_metadata((decision.state,), decision.live)
-        self._apply_decisions((decision.state,))
+        self.metadata.update((decision.state,), decision.live)
+        self.zk_replicas.become_leader_or_follower((decision.state,))
 
     def _check_control(self, request: AbstractControlRequest) -> str:
         """Kafka: KafkaApis#isBrokerEpochStale (2.6)."""
@@ -357,124 +325,6 @@ class ZooKeeperBroker(Broker):
             return STALE_CONTROLLER_EPOCH
         self._controller_epoch = max(self._controller_epoch, request.controller_epoch)
         return NONE
-
-    def _apply_decisions(self, decisions: Sequence[LeaderAndIsr]) -> None:
-        """Lead or follow partitions whose leader epochs are newer; ignore the other decisions with their partition
-        epochs.
-
-        The broker first leads all that it is to lead, then follows the others. Fetchers keep running meanwhile, and get
-        all their partitions before they send the next request.
-        Kafka: ReplicaManager#becomeLeaderOrFollower (0.10.2-4.1).
-        """
-        newer: list[tuple[HostedReplica, LeaderAndIsr]] = []
-        for decision in decisions:
-            known = self.replica(decision.name)
-            leader_epoch = -1 if known is None else known.partition.leader_epoch
-            is_outdated = decision.leader_epoch <= leader_epoch
-            if not is_outdated and decision.leader_epoch <= self._deleted_epochs.get(decision.name, -1):
-                is_outdated = self.decide.keeps_epoch_of_deleted.yes()
-            if is_outdated or self.node not in decision.replicas:
-                self.reached(probes.DECISION_OUTDATED)
-            else:
-                newer.append((self._create_replica(decision.name) if known is None else known, decision))
-        if len(newer) == 1:
-            replica, decision = newer[0]
-            self._apply_decision(replica, decision)
-        elif newer:
-            self.begin_changes()
-            led = [entry for entry in newer if entry[1].leader == self.node]
-            for replica, _ in led:
-                self.stop_fetching(replica.name)
-            for replica, decision in led:
-                self._apply_decision(replica, decision)
-            for replica, decision in newer:
-                if decision.leader != self.node:
-                    self._apply_decision(replica, decision)
-            self.end_changes()
-        if newer:
-            self._checkpoint_hw(self.kernel.now_us)
-
-    def _apply_decision(self, replica: HostedReplica, decision: LeaderAndIsr) -> None:
-        """Lead or follow; ignore a decision without a leader, or with one that is not alive in this broker's metadata.
-
-        Kafka: ReplicaManager#makeLeaders (0.10.2-4.1), ReplicaManager#makeFollowers (0.10.2-4.1).
-        """
-        if decision.leader == self.node:
-            self._decided_by[replica.name] = decision.controller_epoch
-            self._become_leader(replica, decision)
-            self.network.note_broker_change()
-        elif decision.leader in self.live:
-            self._decided_by[replica.name] = decision.controller_epoch
-            self._become_follower(replica, decision)
-        else:
-            self.reached(probes.DECISION_DEAD_LEADER)
-
-    # The ISR.
-
-    def propose_isr(self, replica: HostedReplica, isr: tuple[int, ...]) -> None:
-        """See `Broker.propose_isr`: write the ISR to ZooKeeper, conditional on the version this leader knows.
-
-        Kafka: ZkPartitionStateStore#expandIsr (2.6), ZkPartitionStateStore#shrinkIsr (2.6), Partition#updateIsr
-        (0.10.2-2.0).
-        """
-        partition = replica.partition
-        known = LeaderAndIsr(
-            partition.name,
-            self.node,
-            partition.leader_epoch,
-            isr,
-            partition.partition_epoch,
-            (),
-            self._decided_by.get(partition.name, 0),
-        )
-        followers = partition.followers.states
-        members = {member: followers[member].broker_epoch for member in isr if member in followers}
-        subject = (WRITE_ISR << ABOUT) + partition.partition_epoch
-        self.zookeeper.ask(WriteIsr(known, isr, members), self._isr_written, subject, outlives_session=True)
-        if partition.state.locked:
-            self._set_waiting(waits=True)
-
-    def _isr_written(self, answer: tuple[str, LeaderAndIsr]) -> None:
-        """Kafka: ReplicaManager#recordIsrChange (0.10.2-2.6)."""
-        error, state = answer
-        replica = self.replica(state.name)
-        assert replica is not None
-        partition = replica.partition
-        now_us = self.kernel.now_us
-        if error:
-            partition.isr_refused(error, now_us)
-        else:
-            if self._isr_changed_us < 0:
-                self._announce_after(now_us)
-            self._isr_changed_us = now_us
-            self._isr_changes[partition.name] = None
-            partition.isr_persisted(state.isr, state.partition_epoch, now_us)
-            self.isr_expiration.schedule()
-            self.network.note_broker_change()
-        self._deliver_backlog()
-
-    def _announce_after(self, now_us: int) -> None:
-        """Schedule the next check, at the next multiple of the interval."""
-        waits_us = ISR_CHECK_US - (now_us - self._isr_announced_us) % ISR_CHECK_US
-        self.kernel.schedule(now_us + waits_us, self.life, IdleCall(self._announce_isr, None))
-
-    def _announce_isr(self, _: object) -> None:
-        """Kafka: ReplicaManager#maybePropagateIsrChanges (0.10.2-2.6)."""
-        now_us = self.kernel.now_us
-        if now_us <= self._isr_changed_us + ISR_QUIET_US and now_us <= self._isr_announced_us + ISR_LATEST_US:
-            self._announce_after(now_us)
-            return
-        self._isr_changed_us = -1
-        self._isr_announced_us = now_us
-        assert self.partition is not None
-        subject = (NOTIFY_ISR << ABOUT) + self.partition.partition_epoch
-        names = tuple(self._isr_changes)
-        self._isr_changes.clear()
-        self.zookeeper.ask(NotifyIsrChange(names), noop, subject, outlives_session=True)
-
-    def put_back(self, event: Event) -> None:
-        """See `HostingBroker.put_back`."""
-        self.backlog.put(self.life, event)
 
     # Controlled shutdown.
 

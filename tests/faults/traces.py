@@ -78,7 +78,7 @@ def state(cluster: Cluster) -> dict[str, object]:
         **links,
         "running": sorted(running),
         "still": [node for node in (control, *running.values()) if node.frozen],
-        "stalled disks": [broker for broker, process in running.items() if process._stalled],
+        "stalled disks": [broker for broker, process in running.items() if process.backlog.disk_stalled],
         "zombies": [broker for broker, process in running.items() if process.zombie],
         "sessions": [broker for broker in brokers if control.has_session(broker)],
         "ISR": sorted(control.state.isr),

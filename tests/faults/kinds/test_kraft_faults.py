@@ -290,13 +290,13 @@ def test_an_unregistered_broker_registers_anew_after_an_unclean_shutdown() -> No
     control = world.cluster.control
     assert isinstance(control, ControllerQuorum)
     assert 3 not in control.active.image.brokers
-    assert all(3 not in running(world, broker).live for broker in (1, 2))
+    assert all(3 not in running(world, broker).metadata.live for broker in (1, 2))
     assert [end.unclean for end in ends(world.cluster.recorder.history)] == [True]
     assert not strike(world, Fault("unregistration", 0, (3,)))
     world.cluster.start(3)
     world.run(15)
     assert set(control.state.isr) == {1, 2, 3}
-    assert all(3 in running(world, broker).live for broker in (1, 2, 3))
+    assert all(3 in running(world, broker).metadata.live for broker in (1, 2, 3))
 
 
 def test_a_broker_that_runs_is_not_unregistered() -> None:

@@ -14,7 +14,7 @@ from scenarios.format.catalogue import load
 from sim import checkers
 from sim.checkers.registry import FINDINGS
 from sim.environment.storage import Storage
-from sim.hosts.broker import Broker
+from sim.hosts.replica_manager import ReplicaManager
 from sim.protocol.log.leader_epoch_file_cache import LeaderEpochFileCache
 from sim.protocol.messages import NONE, LeaderAndIsr
 from sim.protocol.replica.partition import Partition
@@ -79,8 +79,8 @@ def waits_for_nobody(partition: Partition, decision: LeaderAndIsr, now_us: int) 
         state.in_isr = state.in_maximal_isr = False
 
 
-def leads_as_well(broker: Broker, replica: HostedReplica, decision: LeaderAndIsr) -> None:
-    broker._become_leader(replica, decision)
+def leads_as_well(replicas: ReplicaManager, replica: HostedReplica, decision: LeaderAndIsr) -> None:
+    replicas.become_leader(replica, decision)
 
 
 def elects_nobody(*_: object, **__: object) -> None:
@@ -118,7 +118,7 @@ def with_broken_rule(rule: str, value: str, seed: int) -> set[str]:
         ("candidate-incomplete", Partition, "advance_hw", commits_at_once),
         ("quorum-not-superset", Partition, "become_leader", waits_for_nobody),
         ("log-mismatch", Partition, "end_offset_for", calls_every_epoch_unended),
-        ("two-leaders-one-epoch", Broker, "_become_follower", leads_as_well),
+        ("two-leaders-one-epoch", ReplicaManager, "become_follower", leads_as_well),
         ("inconsistent-read", Partition, "advance_hw", commits_at_once),
         ("global-loss", Partition, "advance_hw", commits_at_once),
         ("ack-above-hw", Partition, "advance_hw", answers_at_once),

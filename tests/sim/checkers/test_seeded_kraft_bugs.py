@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scenarios.format.catalogue import load
+from sim.hosts.broker_metadata_publisher import BrokerMetadataPublisher
 from sim.hosts.control_plane import CONTROL
 from sim.hosts.controller_quorum import ControllerQuorum
-from sim.hosts.kraft_broker import KRaftBroker
 from sim.protocol.kraft.partition_change_builder import PartitionChangeBuilder
 from sim.protocol.kraft.quorum_controller import QuorumController
 from sim.protocol.kraft.quorum_messages import MetadataRecords
@@ -38,24 +38,24 @@ def found(chaos: Scenario, mode: str, rules: dict[str, str] | None = None) -> It
         yield set(row["violations"].split(","))
 
 
-def replays_twice(broker: KRaftBroker, message: MetadataRecords) -> None:
+def replays_twice(publisher: BrokerMetadataPublisher, message: MetadataRecords) -> None:
     """What has arrived already is taken for the next records."""
-    if message.first <= broker._received:
-        original_arrive(broker, appended(broker, message, message.first))
+    if message.first <= publisher.received:
+        original_arrive(publisher, appended(publisher, message, message.first))
 
 
-def replays_across_gaps(broker: KRaftBroker, message: MetadataRecords) -> None:
+def replays_across_gaps(publisher: BrokerMetadataPublisher, message: MetadataRecords) -> None:
     """Records that come before others which were lost are taken for the next ones."""
-    original_arrive(broker, appended(broker, message, max(message.first, broker._received)))
+    original_arrive(publisher, appended(publisher, message, max(message.first, publisher.received)))
 
 
-def appended(broker: KRaftBroker, message: MetadataRecords, first: int) -> MetadataRecords:
+def appended(publisher: BrokerMetadataPublisher, message: MetadataRecords, first: int) -> MetadataRecords:
     """The records of a message from one on, as the next ones of the log."""
-    received = broker._received
-    control = broker.network.nodes[CONTROL]
+    received = publisher.received
+    control = publisher._broker.network.nodes[CONTROL]
     assert isinstance(control, ControllerQuorum)
-    broker._log = [*broker._log[:received], *control.log.records[first : message.end]]
-    return MetadataRecords(received, len(broker._log), message.subject)
+    publisher._log = [*publisher._log[:received], *control.log.records[first : message.end]]
+    return MetadataRecords(received, len(publisher._log), message.subject)
 
 
 def forgets_the_elr(change: PartitionChangeBuilder) -> None:
@@ -75,15 +75,15 @@ def fails_to_register_again(controller: QuorumController, broker: int, incarnati
 
 
 original_register = QuorumController.register
-original_arrive = KRaftBroker.on_metadata_records
+original_arrive = BrokerMetadataPublisher.on_metadata_records
 original_populate = PartitionChangeBuilder._populate_elr
 
 
 @pytest.mark.parametrize(
     ("kind", "mode", "owner", "name", "broken"),
     [
-        ("metadata-mismatch", "kraft", KRaftBroker, "on_metadata_records", replays_twice),
-        ("metadata-mismatch", "elr", KRaftBroker, "on_metadata_records", replays_across_gaps),
+        ("metadata-mismatch", "kraft", BrokerMetadataPublisher, "on_metadata_records", replays_twice),
+        ("metadata-mismatch", "elr", BrokerMetadataPublisher, "on_metadata_records", replays_across_gaps),
         ("controller-crashes", "kraft", QuorumController, "register", fails_to_register_again),
         ("recovery-quorum", "elr-4.3", PartitionChangeBuilder, "_populate_elr", forgets_the_elr),
         ("recovery-quorum", "elr-recovery", PartitionChangeBuilder, "_populate_elr", forgets_the_elr),
@@ -99,7 +99,6 @@ def test_a_defect_is_found(
     broken: Callable[..., Any],
 ) -> None:
     monkeypatch.setattr(owner, name, broken)
-    monkeypatch.setattr(KRaftBroker, "handlers", {})  # These have the methods as they were.
     assert any(kind in kinds for kinds in found(chaos, mode))
 
 

@@ -9,7 +9,7 @@ import pytest
 from sim.environment.elision import ElidedFetch, ElidedPings
 from sim.environment.network import Channel, Network, Node
 from sim.hosts.cluster import TOPIC
-from sim.hosts.serving import Serving
+from sim.hosts.delayed_fetch_purgatory import DelayedFetchPurgatory
 from sim.kernel.scheduler import ElidedExchange, Event, Gate, Kernel
 from sim.protocol.messages import NO_BROKER_EPOCH, FetchRequest
 from tests.sim.world import World
@@ -131,12 +131,12 @@ def test_effects_have_their_times(story: Callable[[bool], list[Shown]]) -> None:
 
 
 def hw_told_at_once(patch: pytest.MonkeyPatch) -> None:
-    ends = Serving.resume_wait
+    ends = DelayedFetchPurgatory.resume_wait
 
-    def resume_wait(self: Serving, delayed: DelayedFetch, expires_us: int) -> None:
-        ends(self, delayed, self.kernel.now_us if delayed.request.replica >= 0 else expires_us)
+    def resume_wait(self: DelayedFetchPurgatory, delayed: DelayedFetch, expires_us: int) -> None:
+        ends(self, delayed, self._broker.kernel.now_us if delayed.request.replica >= 0 else expires_us)
 
-    patch.setattr(Serving, "resume_wait", resume_wait)
+    patch.setattr(DelayedFetchPurgatory, "resume_wait", resume_wait)
 
 
 def session_counted_from_the_cut(patch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ class Probe(Event):
 def test_an_event_ends_elision_at_its_node_unless_it_is_safe() -> None:
     small = world(elision=True)
     small.run(60)
-    (leader,) = (one for one in small.cluster.running.values() if one.leads)
+    (leader,) = (one for one in small.cluster.running.values() if one.replicas[small.cluster.name].partition.is_leader)
     assert elides(small, ElidedFetch)
     assert elides(small, ElidedPings)
     safe, other = Probe(elision_safe=True), Probe(elision_safe=False)

@@ -42,8 +42,8 @@ def waiting(small: World, node: int) -> DelayedFetch:
     leader = small.cluster.leader
     assert leader is not None
     small.cluster.network.nodes[node].end_elision()
-    assert leader.first is not None
-    fetches = leader.first.followers + leader.first.consumers
+    first = leader.replicas[small.cluster.name]
+    fetches = first.followers + first.consumers
     (delayed,) = (one for one in fetches if one.request.node == node)
     return delayed
 
@@ -54,7 +54,7 @@ def moments(small: World, node: int) -> dict[str, int]:
     assert leader is not None
     there_us, back_us = asker.out[leader.node].usual_us, leader.out[node].usual_us
     delayed = waiting(small, node)
-    wait_us = leader._wait_us(delayed.request)
+    wait_us = leader.replica_manager.purgatory._wait_us(delayed.request)
     arrives_us = delayed.since_us + 10 * (wait_us + back_us + there_us)
     expires_us = arrives_us + wait_us
     return {"sent": arrives_us - there_us, "arrives": arrives_us, "expires": expires_us, "back": expires_us + back_us}
@@ -138,7 +138,7 @@ def test_faults_at_the_time_of_a_ping(moment: str, delay_us: int, target: int) -
     for elision in (True, False):
         small = world(elision=elision)
         cluster, process = small.cluster, small.cluster.running[2]
-        at_us = process.isr_expiration._began_us + 1 + 5 * process.settings.ping_us + delay_us
+        at_us = process.replica_manager.isr_expiration._began_us + 1 + 5 * process.settings.ping_us + delay_us
         if moment == "arrives":
             at_us += process.out[0].usual_us
         found.append(then(small, at_us, lambda: cluster.links.cut(2, 0) if target else cluster.pause(0)))  # noqa: B023
@@ -160,15 +160,15 @@ def test_a_fetch_is_as_old_as_it_is(elision: bool) -> None:
     small.run((moments(small, FOLLOWER)["sent"] + 10 - kernel.now_us) / 1e6)
     small.cluster.machines.stall_disk(1)
     small.run(8)
-    sent_us = follower._sent_us[1]
+    sent_us = follower.replica_manager.fetchers.sender._sent_us[1]
     assert sent_us < kernel.now_us - 7_000_000
     small.cluster.machines.unstall_disk(1)
     small.run(0.1)
     small.cluster.network.nodes[FOLLOWER].end_elision()
-    assert follower._sent_us[1] == sent_us
+    assert follower.replica_manager.fetchers.sender._sent_us[1] == sent_us
     small.run(1)
     small.cluster.network.nodes[FOLLOWER].end_elision()
-    assert follower._sent_us[1] > kernel.now_us - 600_000
+    assert follower.replica_manager.fetchers.sender._sent_us[1] > kernel.now_us - 600_000
 
 
 @pytest.mark.parametrize("elision", [True, False])
@@ -210,7 +210,8 @@ def test_request_over_a_slow_connection_is_repeated_with_a_ping(late_us: int) ->
         for ends in ((0, 1), (1, 0)):
             cluster.network.add_latency(*ends, 1_500_000)
         interval_us = leader.settings.ping_us
-        ping_us = leader.isr_expiration._began_us + 1 + leader.first_interval_us(interval_us) + 4 * interval_us
+        began_us = leader.replica_manager.isr_expiration._began_us + 1
+        ping_us = began_us + leader.first_interval_us(interval_us) + 4 * interval_us
         round_us = leader.out[0].usual_us + cluster.control.out[1].usual_us
         small.run((ping_us - round_us + late_us - cluster.kernel.now_us) / 1e6)
         answers: list[int] = []
@@ -264,7 +265,7 @@ def written_at_checks(*, elision: bool) -> list[Shown]:
     half_us = leader.settings.lag_us // 2
     for place in range(20):
         check_us = kernel.now_us + 20_000
-        check_us += half_us - (check_us - leader.isr_expiration._began_us) % half_us
+        check_us += half_us - (check_us - leader.replica_manager.isr_expiration._began_us) % half_us
         sent_us = check_us - cluster.producer.out[leader.node].usual_us
         for number, at_us in enumerate((sent_us - 100, sent_us)):
             send = ProducerBatch(100 + 2 * place + number, 1, -1, at_us)
@@ -290,14 +291,14 @@ def test_a_refused_fetch_makes_a_member_of_the_isr_lag() -> None:
         small.write(seconds=60)
         leader = small.cluster.leader
         assert leader is not None
-        assert leader.isr_expiration.scheduled is not elision
+        assert leader.replica_manager.isr_expiration.scheduled is not elision
         request = waiting(small, FOLLOWER).request
         ((name, offset, epoch, last_epoch),) = request.positions
         refused = FetchRequest(
             FOLLOWER, leader.node, FOLLOWER, -1, [(name, offset + 1, epoch, last_epoch)], request.leader_epochs
         )
         small.cluster.network.cut(FOLLOWER, leader.node)
-        leader.on_fetch(refused)
+        leader.apis.on_fetch(refused)
         small.run(120)
         found.append(small.steps)
     assert found[0] == found[1]

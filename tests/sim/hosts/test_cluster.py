@@ -43,10 +43,10 @@ def test_metadata_that_a_broker_was_told_before_may_arrive_last(value: str, know
     world = World("kip320", rules={"broker_metadata": value}).ready()
     one = world.process(2)
     epoch = world.process(world.cluster.controller).module.controller.context.epoch
-    old = {broker: known for broker, known in one.live.items() if broker != 1}
-    late = UpdateMetadataRequest(epoch, one.broker_epoch, (one.known[TOPIC],), old, 1)
+    old = {broker: known for broker, known in one.metadata.live.items() if broker != 1}
+    late = UpdateMetadataRequest(epoch, one.broker_epoch, (one.metadata.known[TOPIC],), old, 1)
     assert one.update_metadata(late) == NONE
-    assert (1 in one.live) is knows
+    assert (1 in one.metadata.live) is knows
     branches = {
         PROBES[index].name
         for index, bit in enumerate(f"{world.cluster.recorder.coverage.seen:0{len(PROBES)}b}")
@@ -55,7 +55,7 @@ def test_metadata_that_a_broker_was_told_before_may_arrive_last(value: str, know
     assert f"broker_metadata={value}" in branches
     world.cluster.kill(3)
     world.run(30)
-    assert 3 not in one.live
+    assert 3 not in one.metadata.live
 
 
 def test_an_answer_to_a_dead_incarnation_is_no_concern_of_the_next() -> None:
@@ -214,14 +214,14 @@ def test_a_paused_broker_loses_its_session_and_finds_out_when_it_resumes() -> No
     world.run(25)
     assert world.of("session-end", broker=1)
     old = cluster.running[1]
-    assert old.leads
+    assert old.replicas[TOPIC].partition.is_leader
     leader = cluster.leader
     assert leader is not None
     assert leader.node == 2
     assert cluster.resume(1)
     assert not cluster.resume(1)
     world.run()
-    assert not old.leads
+    assert not old.replicas[TOPIC].partition.is_leader
     assert [step["step"] for step in world.steps if step["step"] in ("pause", "resume")] == ["pause", "resume"]
 
 
@@ -373,12 +373,12 @@ def test_the_leader_is_one_that_knows_the_latest_decision() -> None:
 def test_a_fetcher_that_lost_its_partition_does_nothing_any_more() -> None:
     world = World("kip320", brokers=3).ready()
     one = world.cluster.running[3]
-    (dropped,) = one._fetchers.values()
+    (dropped,) = one.replica_manager.fetchers.fetchers.values()
     world.cluster.kill(dropped.leader)
     world.run(30)
-    assert dropped not in one._fetchers.values()
+    assert dropped not in one.replica_manager.fetchers.fetchers.values()
     dropped.in_flight = None
-    one._step_fetcher(dropped)  # Its back-off ends only now.
+    one.replica_manager.fetchers._step_fetcher(dropped)  # Its back-off ends only now.
     assert dropped.in_flight is None
 
 

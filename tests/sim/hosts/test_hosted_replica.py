@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sim.hosts.cluster import TOPIC
-from sim.hosts.following import Following
 from sim.hosts.topics import TopicPartition
 from sim.protocol.messages import FetchRequest
 from sim.protocol.replica.replica_fetcher_thread import ReplicaFetcherThread
@@ -38,9 +37,7 @@ def leaders(world: World) -> tuple[int, int]:
 
 
 def fetcher(world: World, broker: int, leader: int) -> ReplicaFetcherThread:
-    process = world.cluster.running[broker]
-    assert isinstance(process, Following)
-    return process._fetchers[leader]
+    return world.cluster.running[broker].replica_manager.fetchers.fetchers[leader]
 
 
 def one_leader(world: World) -> World:
@@ -106,10 +103,10 @@ def test_a_fetcher_outlives_a_partition_that_leaves_it() -> None:
 def test_a_fetcher_ends_with_its_last_partition() -> None:
     world = two()
     process = world.cluster.running[3]
-    assert sorted(process._fetchers) == [1, 2]
+    assert sorted(process.replica_manager.fetchers.fetchers) == [1, 2]
     world.cluster.kill(1)
     world.run(20)
-    assert sorted(process._fetchers) == [2]
+    assert sorted(process.replica_manager.fetchers.fetchers) == [2]
 
 
 @pytest.mark.parametrize("elision", [True, False])

@@ -157,11 +157,11 @@ def test_metadata_after_a_change_of_a_replica_in_a_stalled_directory_waits() -> 
     found.cluster.kill(3)
     found.run(12)
     assert sorted(state_of(found, TOPIC).isr) == sorted(state_of(found, ORDERS).isr) == [1, 2]
-    assert process.image.offset < process._received
-    assert 3 in process.known[TOPIC].isr
+    assert process.image.offset < process.publisher.received
+    assert 3 in process.metadata.known[TOPIC].isr
     unstall(found, 2)
-    assert process.image.offset == process._received
-    assert 3 not in process.known[TOPIC].isr
+    assert process.image.offset == process.publisher.received
+    assert 3 not in process.metadata.known[TOPIC].isr
 
 
 def test_a_stalled_directory_has_written_nothing_since() -> None:

@@ -7,7 +7,6 @@ import pytest
 from faults.kinds.injection import Injection
 from faults.plan import FOLLOWERS, LEADER, OUTSIDER, STEP_BROKER, Fault, Plan, Trigger
 from sim.hosts.cluster import TOPIC
-from sim.hosts.following import Following
 from sim.hosts.topics import ClusterTopic, TopicPartition
 from sim.protocol import probes
 from sim.protocol.batch import Batch
@@ -73,7 +72,7 @@ def test_a_deleted_topic_is_gone_from_controller_brokers_and_disks() -> None:
     assert list(cluster.control.further) == []
     for broker, process in cluster.running.items():
         assert list(process.replicas) == [TOPIC]
-        assert list(process.known) == [TOPIC]
+        assert list(process.metadata.known) == [TOPIC]
         assert list(cluster.machines.directories[broker].storages) == [TOPIC]
     first = found.write()
     assert found.logs == [[first]] * 3
@@ -191,8 +190,7 @@ def test_a_follower_appends_a_late_response_about_a_deleted_topic_of_that_name(m
     new = cluster.control.state_of("orders-0@2")
     follower = next(broker for broker in new.isr if broker not in (old.leader, new.leader))
     process = cluster.running[follower]
-    assert isinstance(process, Following)
-    fetcher = process._fetchers[new.leader]
+    fetcher = process.replica_manager.fetchers.fetchers[new.leader]
     late = Batch(0, 0, 0, 9)
     request = FetchRequest(follower, new.leader, follower, -1, [("orders-0", 0, 0, -1)], [0])
     fetcher.in_flight = request
@@ -210,12 +208,11 @@ def test_a_fetcher_outlives_a_deleted_topic_and_serves_the_next_one() -> None:
     leader = cluster.control.state_of("orders-0").leader
     follower = next(broker for broker in (1, 2, 3) if broker not in (1, leader))
     process = cluster.running[follower]
-    assert isinstance(process, Following)
-    thread = process._fetchers[leader]
+    thread = process.replica_manager.fetchers.fetchers[leader]
     assert list(thread.partitions) == ["orders-0"]
     assert cluster.topics.delete("orders")
     found.run(0.5)
-    assert process._fetchers[leader] is thread
+    assert process.replica_manager.fetchers.fetchers[leader] is thread
     assert not thread.partitions
 
 

@@ -92,7 +92,7 @@ def test_a_broker_leads_before_it_follows_and_keeps_its_fetcher_meanwhile() -> N
     world = World("kip320", config=QUIET, further=[TopicPartition(OTHER, 3), TopicPartition("third-0", 3)]).ready()
     two_ = world.process(2)
     first, third = states(world)[TOPIC], states(world)["third-0"]
-    fetcher = two_._fetchers[1]
+    fetcher = two_.replica_manager.fetchers.fetchers[1]
     follows = LeaderAndIsr("third-0", 1, third.leader_epoch + 1, third.isr, 9, third.replicas)
     leads = LeaderAndIsr(TOPIC, 2, first.leader_epoch + 1, first.isr, 9, first.replicas)
     epoch = two_.module.controller.context.epoch
@@ -101,7 +101,7 @@ def test_a_broker_leads_before_it_follows_and_keeps_its_fetcher_meanwhile() -> N
     assert two_.become_leader_or_follower(request) == NONE
     kinds = [step["step"] for step in world.steps[before:] if step["step"] in ("lead", "follow")]
     assert kinds == ["lead", "follow"]
-    assert two_._fetchers[1] is fetcher
+    assert two_.replica_manager.fetchers.fetchers[1] is fetcher
     assert list(fetcher.partitions) == ["third-0"]
 
 
@@ -110,9 +110,9 @@ def test_a_fetcher_gets_all_partitions_of_a_request_before_it_fetches() -> None:
     world.cluster.kill(3)
     world.run(5)
     world.cluster.start(3)
-    while not world.process(3)._fetchers:
+    while not world.process(3).replica_manager.fetchers.fetchers:
         world.run(0.001)
-    request = world.process(3)._fetchers[2].in_flight
+    request = world.process(3).replica_manager.fetchers.fetchers[2].in_flight
     assert isinstance(request, FetchRequest)
     assert sorted(position[0] for position in request.positions) == [TOPIC, OTHER]
 
@@ -147,8 +147,8 @@ def test_older_stop_requests_are_refused_for_their_partition_alone() -> None:
     process.become_leader_or_follower(LeaderAndIsrRequest(1, process.broker_epoch, (newer,)))
     request = StopReplicaRequest(1, process.broker_epoch, (other, first), delete=False)
     assert process.stop_replica(request) == "FENCED_LEADER_EPOCH"
-    assert process.is_fetching_from(2, OTHER)
-    assert not process.is_fetching_from(1, TOPIC)
+    assert process.replica_manager.fetchers.is_fetching_from(2, OTHER)
+    assert not process.replica_manager.fetchers.is_fetching_from(1, TOPIC)
 
 
 @pytest.mark.parametrize(("rule", "leads"), [("forgets-epoch", True), ("keeps-epoch", False)])
@@ -188,7 +188,7 @@ def test_a_partition_is_used_while_the_isr_of_another_is_being_written() -> None
     world.write(1, partition=1, seconds=0.1)
     world.cluster.links.cut(2, 0)
     world.run(3)
-    assert two_.locked == [OTHER]
+    assert two_.backlog.locked == [OTHER]
     ends = {name: replica.partition.log.leo for name, replica in two_.replicas.items()}
     world.write(2, seconds=0.2)
     world.write(3, partition=1, seconds=0.2)
@@ -196,7 +196,7 @@ def test_a_partition_is_used_while_the_isr_of_another_is_being_written() -> None
     assert two_.replicas[OTHER].partition.log.leo == ends[OTHER]
     world.cluster.links.heal(2, 0)
     world.run(1)
-    assert two_.locked == []
+    assert two_.backlog.locked == []
     assert two_.replicas[OTHER].partition.log.leo == ends[OTHER] + 3
 
 
@@ -208,10 +208,10 @@ def test_the_check_for_laggards_writes_one_isr_after_the_other() -> None:
     world.write(1, partition=1)
     world.cluster.links.cut(2, 0)
     world.run(2)
-    assert len(two_.locked) == 1
+    assert len(two_.backlog.locked) == 1
     world.cluster.links.heal(2, 0)
     world.run(3)
-    assert two_.locked == []
+    assert two_.backlog.locked == []
     assert [set(state.isr) for state in states(world).values()] == [{1, 2}, {1, 2}]
 
 
@@ -222,7 +222,7 @@ def test_one_notification_tells_of_all_changed_isrs() -> None:
     world.write(1)
     world.write(1, partition=1)
     world.run(3)
-    known = world.process(1).known
+    known = world.process(1).metadata.known
     assert {len(known[name].isr) for name in (TOPIC, OTHER)} == {3}
     world.run(10)
     assert {name: set(known[name].isr) for name in (TOPIC, OTHER)} == {TOPIC: {1, 2}, OTHER: {1, 2}}

@@ -71,10 +71,10 @@ def test_a_session_expires_during_a_cut_and_reopens_after_it() -> None:
     world.run(4)
     assert leader(world) == 2
     assert controllers(world) in ([1, 2], [1, 3])
-    assert world.cluster.running[1].leads  # It has not heard of it.
+    assert world.cluster.running[1].replicas[TOPIC].partition.is_leader  # It has not heard of it.
     world.cluster.links.heal_all()
     world.run(4)
-    assert not world.cluster.running[1].leads
+    assert not world.cluster.running[1].replicas[TOPIC].partition.is_leader
     assert isr(world) == (1, 2, 3)
 
 
@@ -159,7 +159,7 @@ def test_a_request_for_a_former_registration_is_refused() -> None:
         world.cluster.resume(2)
         world.run(0.1)
         assert world.cluster.control.state.leader_epoch == state.leader_epoch + 1
-        assert process.leads is leads
+        assert process.replicas[TOPIC].partition.is_leader is leads
 
 
 def test_a_leader_that_shuts_down_hands_over_first() -> None:
@@ -207,7 +207,7 @@ def test_a_lagging_member_leaves_the_isr_and_others_learn_of_it_later() -> None:
     assert world.process(1).module.controller.context.first.isr == (1, 2, 3)
     world.run(8)
     assert set(world.process(1).module.controller.context.first.isr) == {1, 2}
-    assert world.cluster.running[2].known[TOPIC].isr == (1, 2)
+    assert world.cluster.running[2].metadata.known[TOPIC].isr == (1, 2)
 
 
 def test_a_leader_that_missed_a_change_cannot_write_the_isr() -> None:

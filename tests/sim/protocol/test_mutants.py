@@ -331,7 +331,7 @@ def request_of_former_controller(rules: Rules) -> Scene:
     world = World("kip320-repaired", rules=rules.as_dict()).ready()
     one = world.process(2)
     epoch = world.process(world.cluster.controller).module.controller.context.epoch
-    late = UpdateMetadataRequest(epoch - 1, one.broker_epoch, (one.known[TOPIC],), one.live, 1)
+    late = UpdateMetadataRequest(epoch - 1, one.broker_epoch, (one.metadata.known[TOPIC],), one.metadata.live, 1)
     return one.update_metadata(late), one.decide
 
 

@@ -363,5 +363,5 @@ class FollowingBroker:
         return self._fetch() is not before
 
     def _fetch(self) -> PartitionFetchState | None:
-        fetcher = self._cluster.running[FOLLOWER]._fetchers.get(LEADER)
+        fetcher = self._cluster.running[FOLLOWER].replica_manager.fetchers.fetchers.get(LEADER)
         return fetcher.partitions.get(self.partition.name) if fetcher else None

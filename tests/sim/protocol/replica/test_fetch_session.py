@@ -9,8 +9,7 @@ import pytest
 
 from scenarios.format import catalogue
 from scenarios.single.run import run_row
-from sim.hosts.following import Following
-from sim.hosts.serving import SESSION_PLACES, Serving
+from sim.hosts.kafka_apis import SESSION_PLACES, KafkaApis
 from sim.hosts.topics import TopicPartition
 from sim.protocol.messages import NOT_LEADER_OR_FOLLOWER
 from sim.protocol.modes import MODES
@@ -28,7 +27,7 @@ ELR = MODES["elr-4.3"]
 @pytest.fixture(autouse=True)
 def sessions_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fetch of two partitions begins a session, too."""
-    monkeypatch.setattr("sim.hosts.serving.SESSION_PLACES", 2)
+    monkeypatch.setattr("sim.hosts.kafka_apis.SESSION_PLACES", 2)
 
 
 def no_fetch_continues(self: FetchSession, request: FetchRequest) -> bool:
@@ -87,7 +86,7 @@ def test_a_fetch_of_few_partitions_begins_no_session(monkeypatch: pytest.MonkeyP
     row = run_row(scenario(12, idle=False), ELR, 1)
     assert max(named for _, named in counts) < SESSION_PLACES
     counts.clear()
-    monkeypatch.setattr("sim.hosts.serving.SESSION_PLACES", SESSION_PLACES)
+    monkeypatch.setattr("sim.hosts.kafka_apis.SESSION_PLACES", SESSION_PLACES)
     assert run_row(scenario(12, idle=False), ELR, 1) == row
     assert counts == []
 
@@ -95,7 +94,6 @@ def test_a_fetch_of_few_partitions_begins_no_session(monkeypatch: pytest.MonkeyP
 def test_a_change_updates_the_fetch_times_of_an_idle_partition() -> None:
     world = one_leader(two(elision=False)).run(20)
     process = world.cluster.running[2]
-    assert isinstance(process, Following)
     partition = process.replicas[OTHER].partition
     states = list(partition.followers.states.values())
     assert len(partition.cached) == len(states) == 2
@@ -113,20 +111,19 @@ def test_an_idle_fetch_from_a_later_registration_is_counted_or_refused(
 ) -> None:
     world = one_leader(several(TopicPartition(OTHER, 3), elision=False, mode="elr-4.3", rules=rules))
     leader = world.cluster.running[2]
-    assert isinstance(leader, Serving)
     answered: list[dict[int, FetchResult]] = []
     fetches: list[FetchRequest] = []
-    handle = Serving._on_fetch_of_several
+    handle = KafkaApis._on_fetch_of_several
 
-    def noted(self: Serving, fetch: FetchRequest) -> None:
+    def noted(self: KafkaApis, fetch: FetchRequest) -> None:
         fetches.append(fetch)
         handle(self, fetch)
 
-    monkeypatch.setattr(Serving, "_on_fetch_of_several", noted)
+    monkeypatch.setattr(KafkaApis, "_on_fetch_of_several", noted)
     world.run(5)
-    monkeypatch.setattr(Serving, "_reply_fetches", lambda _self, _delayed, found: answered.append(found))
+    monkeypatch.setattr(KafkaApis, "_reply_fetches", lambda _self, _delayed, found: answered.append(found))
     fetch = copy(next(fetch for fetch in fetches if fetch.replica == 3 and len(fetch.positions) == 2))
     object.__setattr__(fetch, "broker_epoch", fetch.broker_epoch + 1)
-    handle(leader, fetch)
+    handle(leader.apis, fetch)
     errors = [result[1] for found in answered for result in found.values()]
     assert errors == [NOT_LEADER_OR_FOLLOWER] * refused

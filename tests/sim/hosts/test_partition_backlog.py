@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sim.hosts.waiting import PartitionBacklog
+from sim.hosts.partition_backlog import PartitionBacklog
 from sim.kernel.scheduler import Gate, Receiver
 from sim.protocol.messages import (
     ControllerRequestBatch,
@@ -53,7 +53,7 @@ class Taking(Receiver):
 def test_only_messages_that_need_the_partition_wait(message: Message, unregistered: bool, registered: bool) -> None:
     broker = World().ready().cluster.running[1]
     for epoch, waits in ((-1, unregistered), (7, registered)):
-        backlog, gate, node = PartitionBacklog(broker), Gate(1), Taking()
+        backlog, gate, node = PartitionBacklog(broker, broker.replica_manager), Gate(1), Taking()
         gate.receiver = node
         broker.broker_epoch = epoch
         backlog.put(gate, message)

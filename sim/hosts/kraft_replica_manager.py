@@ -1,0 +1,238 @@
+"""The replicas of a KRaft broker, which lead and follow as the records say that the broker replays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sim.environment.storage import LogDirectory
+from sim.history import steps
+from sim.hosts.alter_partition_channel import AlterPartitionChannel
+from sim.hosts.assignments_manager import ASSIGN_DELAY_US, AssignmentsManager
+from sim.hosts.broker_lifecycle import BrokerLifecycle
+from sim.hosts.broker_node import BrokerNode
+from sim.hosts.hosted_replica import HostedReplica
+from sim.hosts.kraft_metadata_cache import KRaftMetadataCache
+from sim.hosts.replica_alter_log_dirs_thread import ReplicaAlterLogDirsThread
+from sim.hosts.replica_manager import ReplicaManager
+from sim.protocol import probes
+from sim.protocol.kraft.metadata import UNASSIGNED, PartitionRegistration, Record, TopicRemoval
+from sim.protocol.replica.become_follower import stops_fetcher
+from sim.protocol.replica.partition import Partition
+
+
+class KRaftReplicaManager(ReplicaManager):
+    """See the module. Kafka: ReplicaManager.
+
+    Attributes:
+        assignments: reports their log directories.
+        isr_channel: sends their ISR changes.
+        moves: moves them between log directories.
+    """
+
+    __deletable__ = ("assignments", "isr_channel", "moves")
+    __slots__ = ("_lifecycle", "_only_directory", "_skipped", "assignments", "isr_channel", "moves")
+
+    def __init__(
+        self,
+        broker: BrokerNode,
+        metadata: KRaftMetadataCache,
+        lifecycle: BrokerLifecycle,
+        min_isrs: Mapping[str, int],
+        places: Mapping[str, int],
+    ) -> None:
+        super().__init__(broker, metadata, min_isrs, places)
+        self._lifecycle = lifecycle
+        self.assignments = AssignmentsManager(broker, metadata.known)
+        self.isr_channel = AlterPartitionChannel(broker, self.isr_expiration)
+        self.moves = ReplicaAlterLogDirsThread(broker, self, self.assignments)
+        self._only_directory = -1 if broker.directories.are_several else broker.live_directories[0].number
+        self._skipped: set[str] = set()
+        """The partitions with a log that it does not use: see `_skips_log`."""
+
+    def end(self) -> None:
+        super().end()
+        self.isr_channel.end()
+
+    def dispose(self) -> None:
+        super().dispose()
+        self.isr_channel.dispose()
+        del self.assignments, self.isr_channel, self.moves
+
+    def apply_delta(self, states: list[PartitionRegistration], deleted: list[str], published_us: int) -> None:
+        """Act on new states of partitions, and on deleted topics. `published_us` is when the broker first published
+        metadata.
+
+        Kafka: ReplicaManager#applyDelta.
+        """
+        if not deleted and len(states) < 2:
+            for state in states:
+                self._apply(state, published_us)
+            return
+        # A thread that loses its last partition goes on with one that it gets by the same changes. Those of deleted
+        # topics stay until a broker leads or follows another partition.
+        fetchers = self.fetchers
+        fetchers.keeps_idle = True
+        self._remove_deleted(deleted)
+        states.sort(key=self._follows)
+        for state in states:
+            self._apply(state, published_us)
+        fetchers.keeps_idle = False
+        if states:
+            fetchers.shut_down_idle_fetchers()
+
+    def _follows(self, state: PartitionRegistration) -> bool:
+        """The order of new states: a broker first leads, then follows."""
+        return state.leader != self.broker.node
+
+    def _remove_deleted(self, deleted: list[str]) -> None:
+        """Remove the replicas of deleted topics; also those that it finds when it starts, after it was down meanwhile.
+
+        Kafka: ReplicaManager#applyDelta, LogManager#isStrayKraftReplica (3.9-4.2),
+        LogManager#isStrayReplica (4.3-4.4).
+        """
+        if not deleted:
+            return
+        for name in deleted:
+            replica = self.replicas.get(name)
+            if replica is not None:
+                self.assignments.pending.pop(name, None)
+                self.remove_replica(replica)
+        self.broker.network.note_broker_change()
+
+    def _apply(self, state: PartitionRegistration, published_us: int) -> None:
+        """Lead, follow or delete the replica, as the new state says.
+
+        A leader that knows the partition epoch already, from its AlterPartition response, adopts the state again and so
+        discards what it has proposed meanwhile.
+        Kafka: ReplicaManager#applyDelta, ReplicaManager#applyLocalLeadersDelta,
+        ReplicaManager#applyLocalFollowersDelta.
+        """
+        name, broker = state.name, self.broker
+        node, replica = broker.node, self.replica(name)
+        if replica is None:
+            if node not in state.replicas or not self._can_create(state):
+                return
+            replica = self.create_replica(name)
+        partition = replica.partition
+        if node not in state.replicas:
+            self._delete_replica(replica)
+            return
+        if state.partition_epoch < partition.partition_epoch:
+            return
+        directory = self._only_directory if self._only_directory >= 0 else self.moves.place(replica, state)
+        if (
+            state.directory(node) != directory
+            and self.assignments.pending.get(name) != directory
+            and broker.decide.knows_directories.yes()
+        ):
+            self.assignments.assign(name, directory, ASSIGN_DELAY_US if self.moves.is_behind(name) else 0)
+        if len(broker.live_directories) < len(broker.directories.all) and self._skips_log(partition, state):
+            return
+        if state.leader == node:
+            if state.leader_epoch > partition.leader_epoch:
+                self.become_leader(replica, state)
+            else:
+                partition.become_leader(state, broker.kernel.now_us)
+                self.isr_expiration.schedule()
+            broker.network.note_broker_change()
+        elif stops_fetcher(node, state, shutting_down=self._lifecycle.wants_shut_down):
+            self._await_leader(replica, state)
+        elif state.leader_epoch > partition.leader_epoch:
+            self.become_follower(replica, state)
+        else:
+            partition.become_follower(state)
+        self.checkpoint_hw(published_us)
+
+    def _await_leader(self, replica: HostedReplica, state: PartitionRegistration) -> None:
+        """Stop fetching: there is no leader, or the broker shuts down and has left the ISR (see `stops_fetcher`)."""
+        self.fetchers.stop_fetching(replica.name)
+        if self._lifecycle.wants_shut_down and self.moves.is_behind(replica.name):
+            self.moves.take_back_assignment(replica.name)
+        replica.partition.become_follower(state)
+        replica.wake_all()
+        replica.recorder.record(steps.Follow(self.broker.node, replica.partition, restarts=True))
+
+    def _delete_replica(self, replica: HostedReplica) -> None:
+        """Delete the log, because the broker is no longer a replica. Kafka: ReplicaManager#stopPartitions."""
+        partition, directories = replica.partition, self.broker.directories
+        if directories.futures:
+            directories.futures.pop(replica.name, None)
+        if partition.leader_epoch < 0 and not partition.log.leo:
+            return
+        replica.delete()
+
+    # Log directories.
+
+    def _can_create(self, state: PartitionRegistration) -> bool:
+        """Whether a replica that was not found may be created: its files may be in a directory that has failed.
+
+        If the metadata does not have its directory yet, it is created nevertheless.
+        Kafka: Partition#createLogInAssignedDirectoryId (3.9-4.4), ReplicaManager#getOrCreatePartition (0.10.2-2.0),
+        ReplicaManager#getOrCreatePartition (3.9-4.4).
+        """
+        broker = self.broker
+        node, directories, live = broker.node, broker.directories, broker.live_directories
+        if len(live) == len(directories.all):
+            return True
+        if state.name in self.offline:
+            return False
+        assigned = state.directory(node)
+        if assigned in [directory.number for directory in live]:
+            return True
+        if assigned == UNASSIGNED:
+            if state.name in directories.names_outside(live):
+                broker.reached(probes.REPLICA_ELSEWHERE)
+                lost = directories.abandon(state.name, live)
+                step = steps.End(node, steps.DIRECTORY_OFFLINE, lost, unclean=True, was_down=True)
+                broker.recorder.of(state.name).record(step)
+            return True
+        self.offline.add(state.name)
+        return False
+
+    def _skips_log(self, partition: Partition, state: PartitionRegistration) -> bool:
+        """Whether the broker does not use a log that it has, because a log directory has failed and the metadata has
+        neither the log's directory nor another that works. It adopts the state as a follower, but follows nobody.
+
+        Kafka: Partition#createLogInAssignedDirectoryId (3.9-4.4).
+        """
+        broker = self.broker
+        name, assigned = state.name, state.directory(broker.node)
+        if partition.leader_epoch >= 0 and name not in self._skipped:
+            return False
+        if assigned == UNASSIGNED or assigned in [directory.number for directory in broker.live_directories]:
+            self._skipped.discard(name)
+            return False
+        if broker.decide.uses_skipped_log.yes():
+            return False
+        broker.reached(probes.LOG_SKIPPED)
+        self._skipped.add(name)
+        if state.leader != broker.node:
+            partition.become_follower(state)
+        return True
+
+    def stop_serving(self, directory: LogDirectory) -> None:
+        super().stop_serving(directory)
+        self.moves.remove_failed(directory)
+
+    def changes(self, record: Record, directory: LogDirectory) -> bool:
+        """Whether a record of the metadata log changes a replica in a log directory, or creates one there."""
+        if isinstance(record, TopicRemoval):
+            return any(name in directory.storages for name in record.names)
+        if not isinstance(record, PartitionRegistration):
+            return False
+        name = record.name
+        if self.replica(name) is None and self.broker.node in record.replicas and name not in self.offline:
+            return self.directory_for(name) is directory
+        return name in directory.storages
+
+    # The ISR.
+
+    @property
+    def changes_isr(self) -> bool:
+        """Whether an AlterPartition is pending."""
+        if self.isr_channel.manager.pending:
+            return True
+        return any(replica.partition.state.pending for replica in self.replicas.values())
+
+    def propose_isr(self, replica: HostedReplica, isr: tuple[int, ...]) -> None:
+        self.isr_channel.propose_isr(replica.partition, isr)
