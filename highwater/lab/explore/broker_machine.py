@@ -1,7 +1,7 @@
 """A KRaft broker as a function: a snapshot and an event go in, the next snapshot and what the broker does come out.
 
 The code is that of `sim.protocol`: partition, fetcher, AlterPartition manager. What a host does in a simulation
-(`sim.hosts.kraft_broker`, `following`, `serving`) is repeated here without time and network. An outcome depends on
+(`sim.hosts.kraft_replica_manager`, `kafka_apis`) is repeated here without time and network. An outcome depends on
 snapshot and event alone, so each pair is computed once (`BrokerMachine.step`). Snapshots and messages are numbers.
 
 Time stands still: `replica.lag.time.max.ms` is an event, and a follower outside of the ISR never holds the HW back.
@@ -106,7 +106,7 @@ class Host(RecordingHost):
         return UNREGISTERED if known is None or known.fenced else known.broker_epoch
 
     def propose_isr(self, partition: Partition, isr: tuple[int, ...]) -> None:
-        """As `KRaftBroker.propose_isr`."""
+        """As `AlterPartitionChannel.propose_isr`."""
         known = partition.state.broker_epochs
         epochs = {member: known.get(member, NO_BROKER_EPOCH) for member in isr}
         epochs[self.broker] = self.broker_epoch
@@ -483,7 +483,7 @@ class BrokerMachine:
         else:
             assert kind == "registered"
             answered, epoch = details
-            # As `KRaftBroker.on_registered`.
+            # As `BrokerLifecycle.on_registered`.
             mutant = self.decide.mutants.registration_of_another_request
             mutant.took = True
             waits = broker_epoch < 0
@@ -511,7 +511,7 @@ class BrokerMachine:
         self._replay(process, (record, *numbers) if record >= 0 else numbers)
         return process
 
-    # Metadata (`KRaftBroker._replay`).
+    # Metadata (`BrokerMetadataPublisher._replay`).
 
     def _replay(self, process: Process, numbers: tuple[int, ...]) -> None:
         state, min_isr = None, 0
@@ -535,7 +535,7 @@ class BrokerMachine:
             process.partition.set_min_isr(min_isr)
 
     def _apply(self, process: Process, state: PartitionRegistration) -> None:
-        """As `KRaftBroker._apply_decision`."""
+        """As `KRaftReplicaManager._apply`."""
         partition, host = process.partition, process.host
         if state.partition_epoch < partition.partition_epoch:
             return
@@ -554,7 +554,7 @@ class BrokerMachine:
             partition.become_follower(state)
 
     def _follow(self, process: Process, state: PartitionRegistration) -> None:
-        """As `Broker._become_follower` and `Following.fetch_from`."""
+        """As `ReplicaManager.become_follower` and `ReplicaFetcherManager.fetch_from`."""
         partition, host = process.partition, process.host
         fetcher = process.fetchers.get(state.leader)
         fetches = fetcher is not None and NAME in fetcher.partitions
@@ -586,7 +586,7 @@ class BrokerMachine:
         process.host.manager.on_reply(NONE, {NAME: results}, NOW_US)
 
     def _serve(self, process: Process, follower: int, payload: int) -> int:
-        """As `Serving.on_fetch` and `on_list_offsets`; ``replica.fetch.wait.max.ms`` is 0."""
+        """As `KafkaApis.on_fetch` and `on_list_offsets`; ``replica.fetch.wait.max.ms`` is 0."""
         request = self.payload(payload)
         partition = process.partition
         if isinstance(request, ListOffsetsRequest):

@@ -374,7 +374,7 @@ class Machine:
         broker.partition.isr_refused(INVALID_UPDATE_VERSION, NOW_US)
 
     def _on_serve(self, broker: Broker, follower: int, message: int) -> int | None:
-        """A follower's request arrives (`sim.hosts.serving`); `replica.fetch.wait.max.ms` is 0."""
+        """A follower's request arrives (`sim.hosts.kafka_apis`); `replica.fetch.wait.max.ms` is 0."""
         request = self._freezer.thaw(self.messages[message], None)
         partition = broker.partition
         if isinstance(request, OffsetsForLeaderEpochRequest):

@@ -222,7 +222,7 @@ class Leading(RecordingHost):
         return Seen(error=error or "NONE", records=some(sum(batch.count for batch in batches)), **changed)
 
     def _count(self, replica: int, offset: int, op: Fields) -> str:
-        """Update the leader by a fetch, or refuse it (`sim.hosts.serving`)."""
+        """Update the leader by a fetch, or refuse it (`sim.hosts.kafka_apis`)."""
         partition = self.partition
         if "cached_broker_epoch_at_fetch" in op:
             words = (op["cached_broker_epoch_at_fetch"], op["cached_broker_epoch_after"])

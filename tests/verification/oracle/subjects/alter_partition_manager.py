@@ -35,7 +35,7 @@ ERRORS: Final = (
 
 
 class Broker:
-    """The broker, its clock and its channel, as `sim.hosts.kraft_broker` has them."""
+    """The broker, its clock and its channel, as `sim.hosts.alter_partition_channel` has them."""
 
     def __init__(self) -> None:
         self._manager = AlterPartitionManager(self)

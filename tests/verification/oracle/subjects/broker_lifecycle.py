@@ -33,7 +33,7 @@ _NEVER: Final = 1 << 60
 
 
 class Broker(LifecycleHost):
-    """The broker, its clock and its channel, as `sim.hosts.kraft_broker` has them."""
+    """The broker, its clock and its channel, as `sim.hosts.broker_lifecycle` has them."""
 
     def __init__(self, rules: Rules) -> None:
         self.lifecycle = BrokerLifecycleManager(self, Decisions(rules), HEARTBEAT_MS * 1_000, SESSION_MS * 1_000)

@@ -84,7 +84,7 @@ def _note_change(replica: Replica) -> None:
 
 
 class Leader:
-    """The broker that leads, as `sim.hosts.serving` answers its follower; fetches never wait."""
+    """The broker that leads, as `sim.hosts.kafka_apis` answers its follower; fetches never wait."""
 
     def __init__(self, count: int, rules: Rules, imitated: Collection[str]) -> None:
         self.drivers = [partition.Driver(rules, imitated, LeadersHost(asks_controller=True)) for _ in range(count)]

@@ -125,7 +125,7 @@ class Driver(PartitionHost):
         return [place, storage.recovery_point, log.log_start, log.leo, replica.hw, epochs, kept]
 
     def _start(self) -> int | None:
-        """As `Broker._load`."""
+        """As `ReplicaManager.load`."""
         if self._runs or not self._directories.online:
             return None
         self._runs = True

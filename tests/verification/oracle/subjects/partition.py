@@ -247,7 +247,7 @@ class Driver:
         return NOT_LEADER_OR_FOLLOWER
 
     def fetch(self, follower: int, broker_epoch: int, offset: int, leader_epoch: int, last_epoch: int) -> Any:
-        """As `sim.hosts.serving` does it."""
+        """As `sim.hosts.kafka_apis` does it."""
         partition = self.partition
         hw = partition.hw
         if self._fails_unassigned and follower not in partition.replicas:
