@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+import plugin_reference
 
 from faults.kind import REPLICAS
 from faults.kinds.registry import KINDS
-from highwater import plugin_reference
 from highwater.cli import main as cli
 from highwater.cli.overview import GROUPS
 from highwater.lab.tickets.ticket import findings, ticket

@@ -45,7 +45,7 @@ from faults.plan import (
     Fault,
     Trigger,
 )
-from scenarios.format.plugin import API_VERSION, Plugin, Rule, RuleValue, StepProbe
+from scenarios.format.plugin import API_VERSION, DecisionFunctions, Plugin, Rule, RuleValue, StepProbe
 from scenarios.format.plugins import load, loaded
 from sim.checkers.checker import (
     ALL_RECORDS,
@@ -124,6 +124,7 @@ __all__ = [
     "Amount",
     "Checker",
     "Cluster",
+    "DecisionFunctions",
     "Duration",
     "Election",
     "EligibleReplicas",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import os
 import re
 import subprocess
@@ -15,11 +14,10 @@ from typing import Any
 
 import pytest
 
-from highwater.lab.tickets.ticket import handwritten
 from scenarios.requirements import REQUIRED
 from scenarios.sweep.archive import closure
 from scenarios.version import code_version
-from tests.places import ROOT
+from tests.places import ROOT, ci_program
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +43,13 @@ def test_the_wheel_holds_the_packages_and_the_licence_only(wheel: zipfile.ZipFil
     assert not [name for name in wheel.namelist() if name.endswith((".so", "build.json"))]
 
 
+def test_the_wheel_has_pages_of_the_tree_only(wheel: zipfile.ZipFile) -> None:
+    """None that is made from the code: `test_docs.py` has those of the tree."""
+    pages = {name for name in wheel.namelist() if name.endswith(".md")}
+    assert pages
+    assert pages <= {path.relative_to(ROOT).as_posix() for path in ROOT.glob("*/**/*.md")}
+
+
 def test_the_wheel_runs_in_a_fresh_folder(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     wheel.extractall(tmp_path)
     script = (
@@ -59,57 +64,12 @@ def test_the_wheel_runs_in_a_fresh_folder(wheel: zipfile.ZipFile, tmp_path: Path
     assert done.stdout.startswith(f"{tmp_path / 'scenarios' / 'version.py'} {code_version()}\ncanary, mode hw")
 
 
-def program(name: str) -> Any:
-    """A program of ``.ci`` as a module."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-# Pages that are made from the code: not in the tree, so not in the sdist, and not in the wheel.
-
-
-@pytest.fixture(scope="module")
-def docs() -> Any:
-    return program("docs")
-
-
-@pytest.fixture(scope="module")
-def built(docs: Any) -> dict[str, str]:
-    found: dict[str, str] = docs.built()
-    return found
-
-
-def title(text: str) -> str:
-    return text.partition("\n")[0]
-
-
-def test_no_page_that_is_made_from_the_code_is_kept(docs: Any, built: dict[str, str], wheel: zipfile.ZipFile) -> None:
-    by_hand = {f"tickets/{name}.md" for name in handwritten()}
-    made = {title(text) for page, text in built.items() if page.endswith(".md") and page not in by_hand}
-    assert len(made) > 40
-    kept = [wheel.read(name).decode() for name in wheel.namelist() if name.endswith(".md")]
-    assert kept
-    assert not made & {title(text) for text in (*kept, *docs.pages().values())}
-
-
-def test_pages_name_pages_that_are_made(docs: Any, built: dict[str, str]) -> None:
-    """The site has links in their place, so a wrong name is a broken link there, too."""
-    named = {page for text in docs.pages().values() for page, _ in re.findall(docs.BUILT, text)}
-    assert len(named) > 5
-    assert {f"{page}.md" for page in named} <= built.keys()
-    assert docs.linked("sim/a.md", "x `build/site/tickets/index.html#y`") == "x [tickets/index](../tickets/index.md#y)"
-
-
 # The compiled build; `make test-compiled` makes one.
 
 
 @pytest.fixture
 def hook() -> Any:
-    return program("build_hook")
+    return ci_program("build_hook")
 
 
 def test_the_compiled_build_holds_what_a_run_consists_of(hook: Any) -> None:

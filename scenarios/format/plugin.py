@@ -4,17 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from faults.kind import FaultKind
 from sim.checkers.checker import Checker
 from sim.config import EVERYWHERE, Where
+from sim.protocol import decision_points as points
 
 API_VERSION: Final = 1
 """The version of the interface. A plug-in states the one that it was written for, and is refused by any other."""
 
-Decides = Callable[[Any, Any], Any]
-"""Takes the answer of Highwater's own values and the situation; returns its own answer, of the same type."""
+
+class DecisionFunctions(TypedDict, total=False):
+    """Decision point -> function of a rule value. A function takes the answer of Highwater's own values and the
+    situation, and returns its own answer; it must be pure.
+    """
+
+    truncation: Callable[[tuple[int, bool], points.Truncation], tuple[int, bool]]
+    fetcher_restart: Callable[[bool, points.FetcherRestart], bool]
+    epoch_recorded: Callable[[bool, points.EpochRecorded], bool]
+    isr_join: Callable[[bool, points.IsrJoin], bool]
+    isr_leave: Callable[[tuple[int, ...], points.IsrLeave], tuple[int, ...]]
+    isr_accepted: Callable[[bool, points.IsrAccepted], bool]
+    high_watermark: Callable[[int, points.HighWatermark], int]
+    end_offset_hidden: Callable[[bool, points.EndOffsetHidden], bool]
+    replica_start: Callable[[int, points.ReplicaStart], int]
+    leader: Callable[[int, points.Election], int]
+    elr: Callable[[tuple[int, ...], points.EligibleReplicas], tuple[int, ...]]
+    last_known_elr: Callable[[tuple[int, ...], points.EligibleReplicas], tuple[int, ...]]
+    reassignment_completes: Callable[[bool, points.Reassignment], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +43,7 @@ class RuleValue:
         rule: name of the rule.
         value: the new value.
         like: the value that it equals wherever `decisions` has no function.
-        decisions: decision point (`sim.protocol.decision_points.POINTS`) -> function.
+        decisions: its functions by decision point.
         meaning: one sentence, for ``highwater modes show``.
         source: where it is proposed or discussed.
     """
@@ -33,7 +51,7 @@ class RuleValue:
     rule: str
     value: str
     like: str
-    decisions: Mapping[str, Decides]
+    decisions: DecisionFunctions
     meaning: str
     source: str = ""
 
@@ -52,7 +70,7 @@ class Rule:
     """
 
     name: str
-    values: Mapping[str, Mapping[str, Decides]]
+    values: Mapping[str, DecisionFunctions]
     meaning: str
     source: str = ""
     where: Where = EVERYWHERE

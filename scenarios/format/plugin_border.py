@@ -192,7 +192,7 @@ DECISIONS: Final[Mapping[str, Expects]] = {
 """Decision point -> what its functions may return."""
 
 
-def decisions(rule: str, value: str, functions: Mapping[str, Callable[..., Any]], plugin: str) -> dict[str, Any]:
+def decisions(rule: str, value: str, functions: Mapping[str, Any], plugin: str) -> dict[str, Any]:
     """The functions of a rule value, checked."""
     return {
         point: guarded(f"{point} of {rule}={value}", function, DECISIONS[point], plugin)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
-from types import NoneType
-from typing import Any, Final
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Final, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from faults.bounds import FaultBounds
 from faults.kind import (
@@ -69,40 +70,16 @@ KIND_ATTRIBUTES: Final[Mapping[str, _Types]] = {
     "of_directory": (bool,),
     "roles": (tuple,),
 }
-_TARGETS: Final[Mapping[str, _Types]] = {
-    "label": (str,),
-    "params": (Mapping,),
-    "implied": (int,),
-    "allows_zero": (bool,),
-    "count": (int,),
-}
-_AMOUNT: Final[Mapping[str, _Types]] = {
-    "param": (str,),
-    "given": (Param,),
-    "unit": (str,),
-    "bounds": (str, tuple),
-    "scale": (int,),
-    "least": (int,),
-    "most": (int, NoneType),
-}
-_DURATION: Final[Mapping[str, _Types]] = {"bounds": (str,), "param": (str,), "always": (bool,)}
-_OF_PARAM: Final[Mapping[str, _Types]] = {"kind": (str,), "required": (bool,), "default": (int, bool, NoneType)}
-_RULE: Final[Mapping[str, _Types]] = {
-    "name": (str,),
-    "values": (Mapping,),
-    "meaning": (str,),
-    "source": (str,),
-    "where": (tuple, list),
-}
-_PROBE: Final[Mapping[str, _Types]] = {"name": (str,), "meaning": (str,), "step": (str,)}
-_VALUE: Final[Mapping[str, _Types]] = {
-    "rule": (str,),
-    "value": (str,),
-    "like": (str,),
-    "decisions": (Mapping,),
-    "meaning": (str,),
-    "source": (str,),
-}
+
+
+@cache
+def _types_of(kind: type) -> Mapping[str, _Types]:
+    """The types of a class's attributes by its annotations, which a compiled class lacks: it checks its arguments."""
+    found: dict[str, _Types] = {}
+    for name, hint in get_type_hints(kind).items():
+        parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        found[name] = tuple(Mapping if is_typeddict(part) else get_origin(part) or part for part in parts)
+    return {name: types for name, types in found.items() if all(isinstance(one, type) for one in types)}
 
 
 def each(part: str, given: Any, kind: type | None = None) -> Iterable[Any]:
@@ -115,16 +92,19 @@ def each(part: str, given: Any, kind: type | None = None) -> Iterable[Any]:
         if isinstance(one, str) and not is_text(one):
             raise InputError(f"{part}: one contains what is no text")
         if isinstance(one, StepProbe):
-            _check_types(f"probe {one.name}", one, _PROBE)
+            _check_types(f"probe {one.name}", one)
         yield one
 
 
-def _check_types(what: str, given: object, types: Mapping[str, _Types]) -> None:
-    for part, allowed in types.items():
+def _check_types(what: str, given: object, types: Mapping[str, _Types] | None = None) -> None:
+    """Check the attributes of a declaration by these types, those of a dataclass also by its annotations."""
+    kind: type = type(given)
+    known = {one.name: (object,) for one in fields(given)} | dict(_types_of(kind)) if is_dataclass(given) else {}
+    for part, allowed in {**known, **(types or {})}.items():
         value = getattr(given, part)
-        if not isinstance(value, allowed) or (type(value) is bool and bool not in allowed):
-            names = " or ".join("None" if one is NoneType else one.__name__ for one in allowed)
-            raise InputError(f"{what}: {part} = {value!r}: {names} is needed")
+        if not isinstance(value, allowed) or (type(value) is bool and not {bool, object} & {*allowed}):
+            words = " or ".join("None" if one is NoneType else one.__name__ for one in allowed)
+            raise InputError(f"{what}: {part} = {value!r}: {words} is needed")
         if isinstance(value, str) and not is_text(value):
             raise InputError(f"{what}: {part} = {value!r} is no text")
 
@@ -134,12 +114,12 @@ def _check_types(what: str, given: object, types: Mapping[str, _Types]) -> None:
 
 def rule_value(new: RuleValue) -> None:
     """Check the types of a new value of a rule."""
-    _check_types(f"rule {new.rule}, value {new.value}", new, _VALUE)
+    _check_types(f"rule {new.rule}, value {new.value}", new)
 
 
 def rule(new: Rule) -> Where:
     """Check the types of a new rule. Returns where it has an effect."""
-    _check_types(f"rule {new.name}", new, _RULE)
+    _check_types(f"rule {new.name}", new, {"where": (tuple, list)})
     for value, functions in new.values.items():
         if not isinstance(functions, Mapping):
             raise InputError(
@@ -191,7 +171,7 @@ def fault_kind(kind: FaultKind) -> None:
         _check_amount(what, kind, amount)
         taken.append(amount.param)
     if duration is not None:
-        _check_types(f"{what}: duration", duration, _DURATION)
+        _check_types(f"{what}: duration", duration)
         if duration.bounds not in _DURATIONS:
             words = did_you_mean(duration.bounds, _DURATIONS)
             raise InputError(f"{what}: duration: bounds = {duration.bounds!r} is no bound of durations{words}")
@@ -212,7 +192,7 @@ def fault_kind(kind: FaultKind) -> None:
 
 
 def _check_targets(what: str, kind: FaultKind, targets: Targets) -> None:
-    _check_types(f"{what}: targets", targets, _TARGETS)
+    _check_types(f"{what}: targets", targets)
     if type(kind).targets_of is FaultKind.targets_of:
         for name, allowed in _NAMING.items():
             given = targets.params.get(name)
@@ -223,7 +203,7 @@ def _check_targets(what: str, kind: FaultKind, targets: Targets) -> None:
 
 def _check_amount(what: str, kind: FaultKind, amount: Amount) -> None:
     what = f"{what}: amount"
-    _check_types(what, amount, _AMOUNT)
+    _check_types(what, amount)
     _check_param(f"{what}: Param", amount.given)
     bounds, given = amount.bounds, amount.given.kind
     if isinstance(bounds, str):
@@ -253,7 +233,7 @@ def params(what: str, given: Mapping[str, Param]) -> None:
 
 
 def _check_param(what: str, param: Param) -> None:
-    _check_types(what, param, _OF_PARAM)
+    _check_types(what, param)
     if param.kind not in PARAM_KINDS:
         raise InputError(f"{what}: no kind of parameter is {param.kind!r}{_nearest(param.kind)}")
 

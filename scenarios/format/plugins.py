@@ -27,7 +27,7 @@ from scenarios.format import catalogue
 from scenarios.format import plugin_border as border
 from scenarios.format import plugin_checks as checks
 from scenarios.format.actions import ACTIONS, Action
-from scenarios.format.plugin import API_VERSION, Decides, Plugin, Rule, RuleValue, StepProbe
+from scenarios.format.plugin import API_VERSION, Plugin, Rule, RuleValue, StepProbe
 from scenarios.plugged import GROUP, LOADED, Loaded
 from sim.checkers import registry as checkers
 from sim.checkers.checker import PROMISED, Checker, Finding
@@ -317,7 +317,7 @@ def _check_word(what: str, word: object, known: Iterable[str]) -> None:
         raise InputError(f"{what} {word!r} exists already; choose another name")
 
 
-def _check_decisions(what: str, functions: Mapping[str, Decides], rule: str) -> None:
+def _check_decisions(what: str, functions: Mapping[str, Any], rule: str) -> None:
     for name, function in functions.items():
         known = [point.name for point in POINTS.values() if not rule or rule in point.rules]
         if name not in POINTS:

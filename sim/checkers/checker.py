@@ -103,7 +103,7 @@ class Checker(Listener):
     """The kinds of findings it may report."""
 
     def __init__(self, history: History) -> None:
-        self.decided = False
+        self.decided: bool = False
         self._history = history
         self._findings = history.findings
 

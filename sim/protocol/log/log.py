@@ -95,7 +95,7 @@ class Log:
         """Whether a `BatchRange` may refer to `batches`."""
         self.lasts: list[int] = []
         self.below: list[Batch] = []
-        self.segments = [log_start]
+        self.segments: list[int] = [log_start]
         self.producers = ProducerStateManager(log_start)
         self.log_start = log_start
         self.leo = log_start

@@ -123,7 +123,7 @@ def test_names_in_a_kind_of_fault_are_checked(tmp_path: Path, line: str, problem
         ("amount = Amount('peers', 'count', 'b', (1, 2))", "amount: given = 'count': Param is needed"),
         ("amount = Amount('peers', Param(['count']), 'b', (1, 2))", "amount: Param: kind = ['count']: str is needed"),
         ("amount = Amount(5, Param('count'), 'b', (1, 2))", "amount: param = 5: str is needed"),
-        ("amount = Amount('b', Param('count'), 'b', 5)", "amount: bounds = 5: str or tuple is needed"),
+        ("amount = Amount('b', Param('count'), 'b', 5)", "amount: bounds = 5: tuple or str is needed"),
         ("duration = Duration(5)", "duration: bounds = 5: str is needed"),
     ],
 )
