@@ -55,7 +55,7 @@ lint: venv
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/mypy .ci/*.py
+	$(BIN)/mypy .ci/*.py notebooks/proposals/*.py
 	$(BIN)/python .ci/translate.py
 	$(BIN)/python .ci/docs.py
 

@@ -279,7 +279,7 @@ def review() -> None:
             words = [sys.executable, "-m", "highwater", "review", name, "--against", base, "--scenarios", scenario]
             words += [
                 "--plugin",
-                f"highwater.proposals.{name.replace('-', '_')}",
+                f"notebooks/proposals/{name.replace('-', '_')}.py",
                 "--seeds",
                 str(SEEDS),
                 "-q",

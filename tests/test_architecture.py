@@ -112,7 +112,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("reports.drawing",),
     ("reports.film", "reports.page"),
     ("highwater",),
-    ("highwater.cli", "highwater.proposals"),
+    ("highwater.cli",),
     ("highwater.cli.commands", "highwater.lab"),
     ("highwater.lab.audit", "highwater.lab.claims", "highwater.lab.explore", "highwater.lab.kafka"),
     ("highwater.lab.explore.zookeeper",),

@@ -12,6 +12,7 @@ import json
 import os
 from pathlib import Path
 from typing import Any, Final
+
 from tests.places import ROOT
 
 NOTEBOOKS: Final = sorted((ROOT / "notebooks").glob("*.ipynb"))

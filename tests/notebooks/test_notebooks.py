@@ -19,8 +19,11 @@ def shown(content: dict[str, Any]) -> list[Any]:
     """What cells show, but for the coordinates of plots, which fonts move."""
     outputs = [cell["outputs"] for cell in content["cells"] if cell["cell_type"] == "code"]
     return [
-        [(output["output_type"], {kind: text for kind, text in output.get("data", {}).items() if kind != DRAWN})]
-        + [output.get("text")]
+        [
+            output["output_type"],
+            {k: text for k, text in output.get("data", {}).items() if k != DRAWN},
+            output.get("text"),
+        ]
         for cell in outputs
         for output in cell
     ]

@@ -10,13 +10,14 @@ from highwater.plugin import loaded
 from scenarios.format.catalogue import load, mode
 from scenarios.single.run import run_row
 from sim import exit_codes
+from tests.places import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.conftest import Call
 
-PLUGIN = "highwater.proposals.kafka_19975"
+PLUGIN = str(ROOT / "notebooks" / "proposals" / "kafka_19975.py")
 CLAIM = "completion-shrinks-isr"
 
 

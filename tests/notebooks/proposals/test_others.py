@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from highwater.plugin import Election, Reassignment, ReplicaStart, loaded
-from highwater.proposals import kafka_15665, kip_1303
+from notebooks.proposals import kafka_15665, kip_1303
 from scenarios.format.catalogue import load, mode
 from scenarios.single.run import run, run_row
 from sim.history import steps
+from tests.places import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+def proposal(name: str) -> str:
+    return str(ROOT / "notebooks" / "proposals" / f"{name}.py")
 
 
 @pytest.mark.parametrize(
@@ -34,7 +39,7 @@ def test_a_reassignment_waits_for_min_isr(
 
 def test_the_first_version_keeps_the_record_that_the_release_loses() -> None:
     back = load("reassignment-back")
-    with loaded("highwater.proposals.kafka_15665", "highwater.proposals.kafka_19975"):
+    with loaded(proposal("kafka_15665"), proposal("kafka_19975")):
         assert run_row(load("kafka-19975-moved-back"), mode("kafka-15665"), 0)["violations"] == ""
         assert run_row(back, mode("kafka-15665"), 0)["violations"] == ""
         assert "committed-loss" in run_row(back, mode("elr-4.3"), 0)["violations_inside"]  # Whatever is loaded.
@@ -117,7 +122,7 @@ def test_a_new_disk_begins_at_the_tiered_offset_and_is_in_the_isr(tmp_path: Path
     file = tmp_path / "behind.toml"
     file.write_text(BEHIND)
     begins = []
-    with loaded("highwater.proposals.kip_1303"):
+    with loaded(proposal("kip_1303")):
         for name in ("elr-4.3", "kip-1023"):
             result = run(load(str(file)), mode(name), 0, trace=True)
             assert result.row["verdict"] == "ok"
@@ -199,7 +204,7 @@ offset = 2
 
 def test_the_command_has_the_longest_log_elected(tmp_path: Path) -> None:
     file = tmp_path / "command.toml"
-    with loaded("highwater.proposals.kip_1275"):
+    with loaded(proposal("kip_1275")):
         file.write_text(COMMAND)
         row = run_row(load(str(file)), mode("kip-1275"), 0)
     assert (row["error"], row["violations"]) == ("", "")

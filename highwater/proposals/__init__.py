@@ -1,1 +1,0 @@
-"""Proposals of Kafka's developers as plug-ins, to review: ``--plugin highwater.proposals.kafka_19975``."""
