@@ -13,6 +13,7 @@ The check comes before the change, and nothing is cleaned up before it.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import secrets
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from scenarios.paths import component, of_os
-from sim.errors import InputError
+from sim.errors import InputError, UnavailableError
 
 START_BYTES: Final = 1 << 12
 """First bytes of a file, which show whether this program wrote it."""
@@ -195,6 +196,54 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
             with suppress(OSError):
                 beside.unlink()
             raise
+
+
+class Lines:
+    """A file of lines to which one process at a time appends.
+
+    A process that was killed while it wrote leaves a part of a line, which `read` cuts off.
+
+    Raises:
+        InputError: something that this program did not write is at the path.
+        UnavailableError: another process has it open.
+        StorageError: it cannot be opened.
+    """
+
+    def __init__(self, path: Path, start: re.Pattern[bytes]) -> None:
+        self._path = path
+        with os_errors(path):
+            if os.path.lexists(path) and not is_own_file(path, start):
+                raise InputError(f"{path} was not written by highwater: move it elsewhere")
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.close()
+            raise UnavailableError(f"{path}: another process is at work there") from None
+
+    def read(self) -> list[str]:
+        """The whole lines; raises StorageError."""
+        with os_errors(self._path):
+            content = self._path.read_bytes()
+            whole = content.rfind(b"\n") + 1
+            os.ftruncate(self._file, whole)
+        return content[:whole].decode(errors="replace").splitlines()
+
+    def add(self, line: str) -> None:
+        """Append a line, all of it or nothing; raises StorageError."""
+        with os_errors(self._path):
+            before = os.fstat(self._file).st_size
+            left = memoryview(f"{line}\n".encode())
+            try:
+                while left:
+                    left = left[os.write(self._file, left) :]
+            except OSError:
+                os.ftruncate(self._file, before)
+                raise
+
+    def close(self) -> None:
+        """Let other processes write."""
+        os.close(self._file)
 
 
 # Removing.

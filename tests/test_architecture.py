@@ -107,6 +107,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("scenarios.format",),
     ("scenarios.single",),
     ("scenarios.shrinking", "scenarios.sweep"),
+    ("scenarios.campaign",),
     ("reports",),
     ("reports.analysis", "reports.document", "reports.evidence"),
     ("reports.drawing",),
@@ -200,11 +201,12 @@ ANYWHERE: dict[str, set[str]] = {
     "highwater": {"click", "rich"},
 }
 ONLY_IN = {
-    "pyspark": {"highwater.spark", "scenarios.sweep.spark"},
+    "pyspark": {"highwater.spark", "scenarios.campaign.spark", "scenarios.sweep.spark"},
     "pyarrow": {
         "highwater.functions",
         "reports.analysis.compare",
         "reports.analysis.frame",
+        "scenarios.campaign.spark",
         "scenarios.sweep.folder",
         "scenarios.sweep.parts",
         "scenarios.sweep.spark",

@@ -15,16 +15,15 @@ kind was examined.
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
-from concurrent.futures.process import BrokenProcessPool
+from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
-from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from reports.formatting import LEAST, percent, share
 from scenarios import plugged
+from scenarios.campaign.runner import LocalRunner
 from scenarios.format.blow import parse
 from scenarios.format.grid import words as point_words
 from scenarios.shrinking.advice import advice
@@ -34,10 +33,8 @@ from scenarios.shrinking.criterion import Criterion, OutOfTimeError, Symptom, Tr
 from scenarios.shrinking.known_bugs import FINDINGS, finding, known
 from scenarios.shrinking.shrink import shrink
 from scenarios.single import recording
-from scenarios.single.run import prepare_process
 from scenarios.sweep.error_groups import of_store
-from scenarios.sweep.workers import Workers
-from sim.errors import InputError, UnavailableError, did_you_mean
+from sim.errors import InputError, did_you_mean
 from sim.protocol.rules import RULES, unmet
 
 if TYPE_CHECKING:
@@ -403,28 +400,12 @@ def _each(
         UnavailableError: a process was killed.
     """
     found: list[Any] = []
-    if processes == 1 or len(tasks) < 2:
-        prepare_process()
-        for task in tasks:
-            if found and is_late():
-                break
-            found.append(work(task))
+    with LocalRunner(min(processes, max(1, len(tasks)))) as runner:
+        for result in runner.map(work, tasks, ahead=2):
+            found.append(result)
             tell(len(found), len(tasks))
-            if is_enough(found):
+            if is_enough(found) or is_late():
                 break
-        return found
-    left = iter(tasks)
-    with Workers(processes) as workers:
-        futures = deque(workers.pool.submit(work, task) for task in islice(left, 2 * processes))
-        try:
-            while futures and not (found and is_late()):
-                found.append(futures.popleft().result())
-                futures.extend(workers.pool.submit(work, task) for task in islice(left, 1))
-                tell(len(found), len(tasks))
-                if is_enough(found):
-                    break
-        except BrokenProcessPool:
-            raise UnavailableError("a process was killed (out of memory?); fewer of them, --local, need less") from None
     return found
 
 

@@ -137,10 +137,10 @@ class SparkBackend:
             )
             self._own = True
         spark, mixed = self._spark, self._mixed_builds
-        _attended(lambda: _check_workers(spark, mixed_builds=mixed), poll)
+        _attended(lambda: check_workers(spark, mixed_builds=mixed), poll)
         _attended(lambda: _check_folder(spark, folder), poll)
         # Executors may start with the first job, so only a later one reaches all of them.
-        return _attended(lambda: _check_workers(spark, mixed_builds=mixed), poll)
+        return _attended(lambda: check_workers(spark, mixed_builds=mixed), poll)
 
     def run_waves(self, sweep: str, folder: Folder, plans: Iterator[WavePlan], tick: Tick) -> Iterator[WavePlan]:
         """See `Backend`: a job for each wave; tasks of the second wave start when the first has no more."""
@@ -307,7 +307,7 @@ def _attended(call: Callable[[], T], poll: Callable[[], None]) -> T:
     return future.result()
 
 
-def _check_workers(spark: SparkSession, *, mixed_builds: bool) -> int:
+def check_workers(spark: SparkSession, *, mixed_builds: bool) -> int:
     """Compare the code and build of all workers with the driver's; return their number."""
     from pyspark.errors import PySparkException
 

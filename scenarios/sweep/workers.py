@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import multiprocessing
 import os
 import signal
@@ -11,7 +12,6 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import fields
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
-from multiprocessing.reduction import ForkingPickler
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
@@ -29,7 +29,7 @@ def _call(frozen: Any) -> tuple[type, tuple[object, ...]]:
 
 
 for _kind in (Mode, Plan, Promised, Topology):
-    ForkingPickler.register(_kind, _call)
+    copyreg.pickle(_kind, _call)  # Also for Spark's pickler.
 
 
 class Workers:

@@ -28,9 +28,9 @@ from highwater.lab.advise import incidents, yearly
 from highwater.lab.advise.answers import Answers
 from highwater.lab.advise.experiment import design, has_lost
 from highwater.lab.advise.incidents import FIRST_SEND_US, PHASE_US, RECORDS, WARM_UP_US, Exposure
-from highwater.lab.advise.pool import Pool
 from highwater.lab.advise.rates import CAUSES, YEAR_S, of_data
 from reports.analysis.statistics import interval
+from scenarios.campaign.runner import LocalRunner
 from scenarios.format.scenario import PlannedSend, Recorded, Scenario
 from scenarios.properties.releases import find
 from scenarios.single.run import run_row
@@ -210,9 +210,9 @@ def main() -> None:
             continue
         exposed = case.exposed()
         years = case.gaps * exposed.gap_us / 1e6 / YEAR_S
-        with Pool(given.local) as pool:
-            *_, estimate = yearly.waves(exposed, given.incidents, 0, pool)
-            results = list(pool.map(partial(direct, exposed, case.gaps, apart=given.cut), range(given.runs)))
+        with LocalRunner(given.local) as runner:
+            *_, estimate = yearly.waves(exposed, given.incidents, 0, runner)
+            results = list(runner.map(partial(direct, exposed, case.gaps, apart=given.cut), range(given.runs)))
         lost = sum(one.lost for one in results)
         others = sum(one.verdict in ("stalled", "exhausted") for one in results)
         numbers = [one.incidents for one in results]

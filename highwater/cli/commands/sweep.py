@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from highwater.cli import options
+from highwater.cli.campaign import PROCESSES_MAX, read_conf
 from highwater.cli.cluster import cluster_options, tell
 from highwater.cli.options import Command, grid_option, json_option, rule_list_option, strict_option, without_option
 from highwater.requests import SweepRequest, seed_range
@@ -16,7 +17,7 @@ from reports.formatting import percent
 from scenarios import plugged
 from sim import exit_codes
 from sim.config import shown
-from sim.errors import InputError, parse_pairs
+from sim.errors import InputError
 from sim.plurals import counted
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ LOCAL_TASK_SECONDS: Final = 3.0
 CLUSTER_TASK_SECONDS: Final = 10.0
 TASK_SECONDS_MAX: Final = 86_400
 CHUNKS_MAX: Final = 1_000_000
-PROCESSES_MAX: Final = 1_024
 ANSWERED_MOST: Final = 200_000
 """Largest number of runs to compare at the end of a sweep; reading more rows takes seconds."""
 CHANGED: Final = "runs that it changes"
@@ -154,7 +154,7 @@ def command(
     )
     sweep = asked.sweep()
     tell(ui, cluster, given, sweep.scenarios, (mode for modes_of in sweep.modes.values() for mode in modes_of))
-    spark_conf = _conf(conf)
+    spark_conf = read_conf(conf)
     backend = _backend(local, master, spark_conf, mixed_builds=mixed_builds, title=sweep.title)
     cores = os.cpu_count()
     if local is not None and cores is not None and local > cores:
@@ -206,13 +206,6 @@ def _task_seconds(given: float | None, master: str | None) -> float:
     if not 0 < given <= TASK_SECONDS_MAX:  # Values that are not numbers have no order.
         raise InputError(f"--task-seconds {given} is not valid: more than 0 and at most {TASK_SECONDS_MAX} are needed")
     return given
-
-
-def _conf(pairs: tuple[str, ...]) -> dict[str, str]:
-    for pair in pairs:
-        if "=" not in pair:
-            raise InputError(f"--conf {pair.split('.')[0]!r}... is not of the form KEY=VALUE")
-    return parse_pairs(pairs, "--conf", "KEY=VALUE", lambda _, value: value)
 
 
 def _backend(local: int | None, master: str | None, conf: dict[str, str], *, mixed_builds: bool, title: str) -> Backend:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
+from highwater.cli.campaign import campaign_options
 from highwater.cli.cluster import cluster_options, ignored
 from highwater.cli.options import PATH, Command, duration, json_option
 from highwater.cli.tables import Terminal
@@ -27,6 +28,7 @@ from sim.plurals import counted
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
 
+    from highwater.cli.campaign import Place
     from highwater.cli.console import Ui
     from highwater.lab.advise.answers import Answers
     from highwater.lab.advise.experiment import Experiment, Outcome
@@ -74,8 +76,7 @@ _ANSWERS: Final = ("replicas", "racks", "together", "return_s", "flush", "restar
 @click.option(
     "--incidents", metavar="N", type=click.IntRange(1, INCIDENTS_MAX), help="Incidents simulated for --rates."
 )
-@click.option("--local", metavar="N", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
-@click.option("--output", metavar="DIR", type=PATH, help="Gets the scenario, and the shortest loss.")
+@campaign_options("Gets the scenario, the shortest loss, and results, so that the same command resumes.")
 @json_option
 @click.pass_obj
 def command(
@@ -88,8 +89,7 @@ def command(
     budget: str,
     rates: str | None,
     incidents: int | None,
-    local: int,
-    output: Path | None,
+    place: Place,
     as_json: bool,
     **given: str | None,
 ) -> None:
@@ -101,8 +101,8 @@ def command(
     """
     begin_s = time.monotonic()
     from highwater.lab.advise import experiment, findings, yearly
-    from highwater.lab.advise.pool import Pool
 
+    output = place.output
     budget_s = duration("--budget", budget)
     if incidents is not None and rates is None:
         raise InputError("--incidents needs --rates")
@@ -119,8 +119,8 @@ def command(
     times = _Times.of(begin_s, budget_s, seeds, timed_rates=exposed is not None and incidents is None)
     if not as_json:
         _head(ui, asked, cluster, exposed)
-    with Pool(local) as pool:
-        outcome = _last(experiment.waves(asked, seeds, times.table_s, pool))
+    with place.begin("advice", {}) as (runner, record):
+        outcome = _last(experiment.waves(asked, seeds, times.table_s, runner, record))
         table = findings.findings(outcome)
         loss = findings.shortest_loss(outcome, times.loss_s)
         advice = findings.recommendations(outcome)
@@ -128,11 +128,11 @@ def command(
         if exposed is not None:
             end_s, exposures = times.end(budget_s), _changed(ui, outcome, exposed.rates)
             present_s = (time.monotonic() + end_s) / 2 if exposures else end_s
-            estimate = _last(yearly.waves(exposed, incidents, present_s, pool))
+            estimate = _last(yearly.waves(exposed, incidents, present_s, runner, record))
             for done, (name, one) in enumerate(exposures):
                 now_s = time.monotonic()
                 until_s = now_s + (end_s - now_s) / (len(exposures) - done)
-                changed.append((name, _last(yearly.waves(one, incidents, until_s, pool))))
+                changed.append((name, _last(yearly.waves(one, incidents, until_s, runner, record))))
     files = [] if output is None else _write(output, asked, loss)
     if as_json:
         notes = _notes(asked, cluster, exposed)

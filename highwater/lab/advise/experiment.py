@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,12 +11,13 @@ from functools import partial
 from typing import Any, Final
 
 from highwater.lab.advise.answers import Answers
-from highwater.lab.advise.pool import Pool
+from scenarios.campaign.campaign import Campaign
+from scenarios.campaign.record import Record
+from scenarios.campaign.runner import Runner
 from scenarios.format.cluster_checks import check_as_kafka
 from scenarios.format.scenario import Scenario
 from scenarios.format.schema import read
 from scenarios.properties.releases import Release
-from scenarios.single.rows import Row
 from scenarios.single.run import run_modes
 from sim.config import KEYS, NEVER, Value, shown
 from sim.errors import InputError
@@ -104,6 +107,11 @@ class Experiment:
     modes: tuple[Mode, ...]
     idle: tuple[str, ...] = ()
     elr: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells experiments apart whose runs differ."""
+        return fingerprint(self.text, [change.name for change in self.changes], [mode.name for mode in self.modes])
 
     @property
     def given(self) -> dict[str, Value]:
@@ -293,42 +301,55 @@ def _changes(scenario: Scenario, mode: Mode) -> tuple[Change, ...]:
     return tuple(found)
 
 
-def waves(experiment: Experiment, seeds: int | None, until_s: float, pool: Pool) -> Iterator[Outcome]:
+def waves(
+    experiment: Experiment, seeds: int | None, until_s: float, runner: Runner, record: Record | None = None
+) -> Iterator[Outcome]:
     """Run waves of seeds, all changes and modes on the same; after each, the outcome so far.
 
     Args:
         experiment: what to run.
         seeds: number of seeds; None: as many as the time allows, in whole waves, at least one for each process.
         until_s: when the time is over (`time.monotonic`), if there is no number of seeds.
-        pool: the processes that run them.
+        runner: where they run.
+        record: keeps what has run.
     """
     begin = time.monotonic()
     variants = {change.name: experiment.variant(change) for change in experiment.changes}
     cells = {(name, mode.name): Cell() for name in variants for mode in experiment.modes}
-    of_seed = partial(_rows, variants, experiment.modes)
+    campaign = Campaign(partial(of_seed, variants, experiment.modes), runner, record)
     losing: list[tuple[int, int]] = []
-    first, wave = 0, pool.processes
+    first, wave = 0, runner.processes
     while wave:
         end = first + wave if seeds is None else seeds
-        for rows in pool.map(of_seed, range(first, end)):
-            for place, row in rows.items():
-                _add(cells[place], row)
+        for (_, seed), rows in campaign.run((experiment.fingerprint, seed) for seed in range(first, end)):
+            for (place, cell), row in zip(cells.items(), rows, strict=True):
+                _add(cell, row)
                 if place == (PRESENT, experiment.modes[0].name) and has_lost(row):
-                    losing.append((row["faults"], row["seed"]))
+                    losing.append((row["faults"], seed))
         first = end
         yield Outcome(experiment, first, cells, losing)
         now = time.monotonic()
         fit = int((until_s - now) * first / (now - begin)) if seeds is None else 0
-        wave = max(0, min(fit, WAVE * pool.processes))
+        wave = max(0, min(fit, WAVE * runner.processes))
 
 
-def _rows(variants: Mapping[str, Scenario], modes: Sequence[Mode], seed: int) -> dict[tuple[str, str], Row]:
-    """The rows of a seed, by change and mode."""
-    return {
-        (name, mode.name): row
-        for name, variant in variants.items()
-        for mode, row in zip(modes, run_modes(variant, modes, seed), strict=True)
-    }
+COLUMNS: Final = (
+    *("records_lost", "acks1_lost", "leaderless_ms", "window_ms"),
+    *("batches_refused", "batches_acked", "records_acked", "faults"),
+)
+"""Columns of a row that an advice needs."""
+
+
+def of_seed(variants: Mapping[str, Scenario], modes: Sequence[Mode], case: tuple[str, int]) -> list[dict[str, Any]]:
+    """`COLUMNS` of the runs of a seed (with the fingerprint of the experiment): for each change, in each mode."""
+    _, seed = case
+    rows = (row for variant in variants.values() for row in run_modes(variant, modes, seed))
+    return [{name: row[name] for name in COLUMNS} for row in rows]
+
+
+def fingerprint(*parts: Any) -> str:
+    """A hash of JSON values."""
+    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=8).hexdigest()
 
 
 def has_lost(row: Mapping[str, Any]) -> bool:

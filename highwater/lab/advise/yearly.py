@@ -5,17 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import takewhile
 from math import sqrt
 from typing import Final
 
 from highwater.lab.advise import incidents
-from highwater.lab.advise.experiment import has_lost
+from highwater.lab.advise.experiment import fingerprint, has_lost
 from highwater.lab.advise.incidents import Exposure, Stratum
-from highwater.lab.advise.pool import Pool
 from reports.analysis.statistics import exact, weighted_shares
 from reports.formatting import decimal
+from scenarios.campaign.campaign import Campaign
+from scenarios.campaign.record import Record
+from scenarios.campaign.runner import AHEAD, Runner
 from scenarios.single.run import run_row
 from sim.plurals import counted
 
@@ -24,13 +26,17 @@ FEWEST: Final = 2
 FIRST: Final = 100
 """Incidents of the first wave, about, if time decides; each further one has as many as all before it, at most."""
 PIECE: Final = 2
-"""Incidents of a task, at most."""
+"""Incidents of a case, at most."""
 SPARE: Final = 0.8
 """Share of the time left that another wave is planned for."""
 WORTH: Final = 0.05
 """A wave has at least this share of the incidents before it."""
 SEEDS: Final = 1_000_000
 """Seeds of a stratum: those of the next one begin after them."""
+
+
+Piece = tuple[str, int, int, int]
+"""Fingerprint of cluster and rates, place of a stratum, number of its first incident, and how many."""
 
 
 @dataclass(slots=True)
@@ -49,12 +55,12 @@ class Tally:
     stalled: int = 0
     exhausted: int = 0
 
-    def add(self, other: Tally) -> None:
-        """Add incidents of the same stratum."""
-        self.runs += other.runs
-        self.lost += other.lost
-        self.stalled += other.stalled
-        self.exhausted += other.exhausted
+    def add(self, runs: int, lost: int, stalled: int, exhausted: int) -> None:
+        """Add incidents."""
+        self.runs += runs
+        self.lost += lost
+        self.stalled += stalled
+        self.exhausted += exhausted
 
     @property
     def share(self) -> tuple[float, float]:
@@ -119,7 +125,9 @@ class Estimate:
         return max(self.tallies, key=lambda one: (one.runs > 0, one.weight))
 
 
-def waves(exposed: Exposure, runs: int | None, until_s: float, pool: Pool) -> Iterator[Estimate]:
+def waves(
+    exposed: Exposure, runs: int | None, until_s: float, runner: Runner, record: Record | None = None
+) -> Iterator[Estimate]:
     """Simulate waves of incidents; after each, the estimate so far.
 
     How many incidents of a stratum are simulated depends on its incidents a year and on the time, and never on what was
@@ -128,25 +136,28 @@ def waves(exposed: Exposure, runs: int | None, until_s: float, pool: Pool) -> It
     Args:
         exposed: the cluster and its rates.
         runs: number of incidents, about; None: as many as the time allows.
-        until_s: when the time is over (`time.monotonic`), if there is no number. A task that has begun ends.
-        pool: the processes that simulate them.
+        until_s: when the time is over (`time.monotonic`), if there is no number. A case that has begun ends.
+        runner: where they are simulated.
+        record: keeps what was simulated.
     """
     begin_s = time.monotonic()
     found, larger_a_year = incidents.strata(exposed)
     found = sorted(found, key=lambda stratum: -stratum.a_year)
     tallies = [Tally(stratum) for stratum in found]
+    rates = exposed.rates
+    lasting = [[*one.items()] for one in (rates.a_year, rates.lasts_s)]
+    of = fingerprint(exposed.scenario.scenario_hash(), exposed.mode.name, *lasting, rates.batches_per_s)
+    campaign = Campaign(partial(simulate, exposed, found), runner, record)
     total = FIRST if runs is None else runs
     while True:
-        pieces = _in_turn(
-            Task(exposed, tally.stratum, place * SEEDS + tally.runs, count - tally.runs)
+        pieces: Iterable[Piece] = _in_turn(
+            _pieces(of, place, tally.runs, count)
             for place, (tally, count) in enumerate(zip(tallies, allocated(found, total), strict=True))
         )
-        if runs is not None:
-            results = pool.map(simulate, pieces)
-        else:
-            results = pool.map(simulate, takewhile(lambda _: time.monotonic() < until_s, pieces), ahead=1)
-        for place, result in results:
-            tallies[place].add(result)
+        if runs is None:
+            pieces = takewhile(lambda _: time.monotonic() < until_s, pieces)
+        for (_, place, *_), counts in campaign.run(pieces, ahead=1 if runs is None else AHEAD):
+            tallies[place].add(*counts)
         yield Estimate(exposed, tallies, larger_a_year)
         done, now_s = sum(tally.runs for tally in tallies), time.monotonic()
         if runs is not None or now_s >= until_s:
@@ -157,11 +168,11 @@ def waves(exposed: Exposure, runs: int | None, until_s: float, pool: Pool) -> It
         total += more
 
 
-def _in_turn(tasks: Iterable[Task]) -> list[Task]:
-    """The pieces of tasks: the first of each task, then the second of each, so that all strata have some if time is
+def _in_turn(strata: Iterable[Iterable[Piece]]) -> list[Piece]:
+    """The pieces of strata: the first of each, then the second of each, so that all strata have some if time is
     short.
     """
-    pieces = [(number, piece) for task in tasks for number, piece in enumerate(task.pieces())]
+    pieces = [(number, piece) for one in strata for number, piece in enumerate(one)]
     return [piece for _, piece in sorted(pieces, key=lambda one: one[0])]
 
 
@@ -177,38 +188,26 @@ def allocated(found: Sequence[Stratum], runs: int) -> list[int]:
     return [max(FEWEST, round(runs * share)) for share in shares]
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """Some incidents of a stratum, by their seeds."""
-
-    exposed: Exposure
-    stratum: Stratum
-    first_seed: int
-    count: int
-
-    def pieces(self) -> Iterator[Task]:
-        """Tasks of at most `PIECE` incidents."""
-        end = self.first_seed + self.count
-        for seed in range(self.first_seed, end, PIECE):
-            yield Task(self.exposed, self.stratum, seed, min(PIECE, end - seed))
+def _pieces(of: str, place: int, first: int, end: int) -> Iterator[Piece]:
+    """The incidents of a stratum in pieces of at most `PIECE`."""
+    for number in range(first, end, PIECE):
+        yield of, place, number, min(PIECE, end - number)
 
 
-def simulate(task: Task) -> tuple[int, Tally]:
-    """Run the incidents of a task; return the place of its stratum, and what was found.
+def simulate(exposed: Exposure, strata: Sequence[Stratum], piece: Piece) -> tuple[int, int, int, int]:
+    """Run the incidents of a piece; return how many ran, lost records, wait for an operator, and used up a budget.
 
     Raises:
         RuntimeError: a run ended with an error.
     """
-    found = Tally(task.stratum)
-    for seed in range(task.first_seed, task.first_seed + task.count):
-        row = run_row(incidents.draw(task.exposed, task.stratum, seed), task.exposed.mode, seed)
+    _, place, first, count = piece
+    found = Tally(strata[place])
+    for seed in range(place * SEEDS + first, place * SEEDS + first + count):
+        row = run_row(incidents.draw(exposed, found.stratum, seed), exposed.mode, seed)
         if row["verdict"] == "error":
-            raise RuntimeError(f"{task.stratum.name}, seed {seed}: {row['error']}")
-        found.runs += 1
-        found.lost += has_lost(row)
-        found.stalled += row["verdict"] == "stalled"
-        found.exhausted += row["verdict"] == "exhausted"
-    return task.first_seed // SEEDS, found
+            raise RuntimeError(f"{found.stratum.name}, seed {seed}: {row['error']}")
+        found.add(1, has_lost(row), row["verdict"] == "stalled", row["verdict"] == "exhausted")
+    return found.runs, found.lost, found.stalled, found.exhausted
 
 
 def _batches(a_second: float) -> str:

@@ -8,20 +8,28 @@ decide it, with the reason.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any, Final
 
+from scenarios.campaign.campaign import Campaign
+from scenarios.campaign.record import Record
+from scenarios.campaign.runner import Runner
 from scenarios.format.catalogue import load
-from scenarios.single.run import prepare_process, run_row
+from scenarios.single.run import run_row
 from sim.errors import InputError, did_you_mean
 from sim.protocol.modes import mode as mode_named
 
 BROKEN: Final = "broken"
 HELD: Final = "held"
 UNTESTED: Final = "untested"
+SEEDS: Final = 20
+"""Seeds of a case, at most."""
+
+Case = tuple[str, str, tuple[tuple[str, Any], ...], tuple[int, ...]]
+"""Scenario, mode, settings and seeds of some runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +52,11 @@ class Evidence:
     settings: tuple[tuple[str, Any], ...] = ()
     seed: int | None = None
 
-    @property
-    def runs(self) -> tuple[str, str, tuple[tuple[str, Any], ...]]:
-        """What distinguishes its runs from others."""
-        return self.scenario, self.mode, self.settings
+    def cases(self, seeds: range) -> Iterator[Case]:
+        """Its runs: a random scenario with these seeds, a scripted one once."""
+        chosen: Sequence[int] = [self.seed] if self.seed is not None else seeds if load(self.scenario).drawn else [0]
+        for first in range(0, len(chosen), SEEDS):
+            yield self.scenario, self.mode, self.settings, tuple(chosen[first : first + SEEDS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,39 +141,35 @@ def named(names: Sequence[str]) -> list[Claim]:
     return [known[name] for name in dict.fromkeys(names)] or list(known.values())
 
 
-def judge(chosen: Sequence[Claim], seeds: range) -> Iterator[Judgement]:
+def judge(chosen: Sequence[Claim], seeds: range, runner: Runner, record: Record | None = None) -> Iterator[Judgement]:
     """Judge claims by runs: random scenarios with these seeds, scripted ones once. Equal runs are shared."""
-    prepare_process()
-    rows: dict[tuple[str, str, tuple[tuple[str, Any], ...], int], Mapping[str, Any]] = {}
-
-    def row(one: Evidence, seed: int) -> Mapping[str, Any]:
-        key = (*one.runs, seed)
-        if key not in rows:
-            # Strict, so that an early warning counts as a violation.
-            scenario = replace(load(one.scenario).with_settings(dict(one.settings)), strict=True)
-            found = run_row(scenario, mode_named(one.mode), seed)
-            rows[key] = {name: found[name] for name in ("violations", "violations_inside", "verdict")}
-        return rows[key]
-
+    cases = (case for claim in chosen for one in claim.evidence for case in one.cases(seeds))
+    results = Campaign(run_case, runner, record).run(cases)
     for claim in chosen:
         found = Judgement(claim, 0, 0, [])
         for one in claim.evidence:
-            for seed in _seeds(one, seeds):
-                _look(found, one, seed, row(one, seed))
+            for *_, of_case in one.cases(seeds):
+                _, ends = next(results)
+                for seed, end in zip(of_case, ends, strict=True):
+                    _look(found, one, seed, end)
         yield found
 
 
-def _seeds(one: Evidence, seeds: range) -> Sequence[int]:
-    if one.seed is not None:
-        return [one.seed]
-    return seeds if load(one.scenario).drawn else [0]
+def run_case(case: Case) -> list[tuple[str, str, str]]:
+    """The violations, violations inside the promise, and verdict of each run of a case."""
+    name, mode, settings, seeds = case
+    # Strict, so that an early warning counts as a violation.
+    scenario = replace(load(name).with_settings(dict(settings)), strict=True)
+    rows = (run_row(scenario, mode_named(mode), seed) for seed in seeds)
+    return [(row["violations"], row["violations_inside"], row["verdict"]) for row in rows]
 
 
-def _look(found: Judgement, one: Evidence, seed: int, row: Mapping[str, Any]) -> None:
-    if row["verdict"] == "error":
+def _look(found: Judgement, one: Evidence, seed: int, end: tuple[str, str, str]) -> None:
+    violations, inside, verdict = end
+    if verdict == "error":
         return
     found.runs += 1
-    seen = row["violations_inside" if one.promised else "violations"].split(",")
+    seen = (inside if one.promised else violations).split(",")
     kinds = tuple(kind for kind in one.kinds if kind in seen)
     if kinds:
         found.broken_in += 1

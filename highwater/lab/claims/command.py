@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from highwater.cli.campaign import campaign_options
 from highwater.cli.options import Command, json_option
 from highwater.requests import seed_range
 from scenarios import plugged
@@ -15,6 +16,7 @@ from sim.config import shown
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from highwater.cli.campaign import Place
     from highwater.cli.console import Ui
     from highwater.lab.claims.claims import Claim, Evidence, Judgement
 
@@ -24,18 +26,19 @@ SCHEMA_VERSION: Final = 1
 @click.command("claims", cls=Command)
 @click.argument("names", metavar="[CLAIM]...", nargs=-1)
 @click.option("--seeds", metavar="A..B|N", help="Judge the claims by runs: random scenarios with these seeds.")
+@campaign_options("Keep the results of runs, so that the same command resumes.")
 @json_option
 @click.pass_obj
-def command(ui: Ui, names: tuple[str, ...], seeds: str | None, as_json: bool) -> int:
+def command(ui: Ui, /, names: tuple[str, ...], seeds: str | None, as_json: bool, place: Place) -> int:
     """List sentences of Kafka that promise something about replicated data, with the verdict of runs.
 
     Without --seeds, the verdicts are those that are recorded. With --seeds, each claim is judged by runs, and the exit
     code is 1 if one of them differs from its recorded verdict.
     """
-    from highwater.lab.claims.claims import judge, named
+    from highwater.lab.claims.claims import named
 
     chosen = named(names)
-    judged = {} if seeds is None else {found.claim.name: found for found in judge(chosen, seed_range(seeds))}
+    judged = {} if seeds is None else _judged(chosen, seed_range(seeds), place)
     differing = [found for found in judged.values() if not found.expected]
     if as_json:
         entries = [_json(claim, judged.get(claim.name)) for claim in chosen]
@@ -49,6 +52,14 @@ def command(ui: Ui, names: tuple[str, ...], seeds: str | None, as_json: bool) ->
         claim = found.claim
         ui.warn(f"highwater: {claim.name}: recorded as {claim.verdict}, {found.verdict} by these {found.runs} runs")
     return exit_codes.UNEXPECTED if differing else exit_codes.EXPECTED
+
+
+def _judged(chosen: Sequence[Claim], seeds: range, place: Place) -> dict[str, Judgement]:
+    from highwater.lab.claims.claims import judge
+
+    # What a run shows does not depend on the claim, so a record serves all of them, and more seeds.
+    with place.begin("claims", {}) as (runner, record):
+        return {found.claim.name: found for found in judge(chosen, seeds, runner, record)}
 
 
 def _table(ui: Ui, chosen: Sequence[Claim], judged: Mapping[str, Judgement]) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,8 +21,8 @@ from highwater.lab.hunt import state as states
 from highwater.lab.hunt.arms import next_arm
 from highwater.lab.hunt.examining import FirstLook, Shrunk, look, shrink_failure
 from highwater.lab.hunt.state import FINDING, PLAN, SCRIPT, STORY, ArmState, Cause, State, Written
-from scenarios.single.run import prepare_process, run_row
-from scenarios.sweep.workers import Workers
+from scenarios.campaign.runner import LocalRunner
+from scenarios.single.run import run_row
 from sim.errors import InputError, UnavailableError, UserError
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Hunt:
     act: Callable[[Path, str, str, Mapping[str, str], Callable[[str], None]], dict[str, str]] = acting.act
     arms: Mapping[str, Arm] = field(init=False)
     _limit_s: float = inf
-    _workers: Workers | None = None
+    _runner: LocalRunner = field(default_factory=LocalRunner)
 
     def __post_init__(self) -> None:
         self.arms = self.arms_with(self.rules)
@@ -146,10 +146,7 @@ class Hunt:
         noted = paged = self.clock.wall_s()
         completed = True
         with ExitStack() as stack:
-            if self.processes > 1:
-                self._workers = stack.enter_context(Workers(self.processes))
-            else:
-                prepare_process()
+            self._runner = stack.enter_context(LocalRunner(self.processes))
             try:
                 while self._time("wall") < limit_s:
                     written = len(self.state.written)
@@ -164,10 +161,6 @@ class Hunt:
             except KeyboardInterrupt:
                 completed = False
                 self.state = states.load(self.folder, self.state.about)  # As it was before the step that was cut short.
-            except BrokenProcessPool:
-                raise UnavailableError(
-                    "a process was killed (out of memory?); fewer processes (--local) need less memory"
-                ) from None
         self.page(self)
         return completed
 
@@ -394,11 +387,9 @@ class Hunt:
 
     def _run_tasks(self, work: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> tuple[float, list[Any]]:
         """Run tasks. Returns the CPU seconds of other processes, and the results in the order of the tasks."""
-        if self._workers is None:
-            return 0.0, [work(*task) for task in tasks]
-        futures = [self._workers.pool.submit(_timed, work, task) for task in tasks]
-        done = [future.result() for future in futures]
-        return sum(spent for spent, _ in done), [result for _, result in done]
+        done = list(self._runner.map(partial(_timed, work), tasks))
+        spent = sum(spent for spent, _ in done) if self.processes > 1 else 0.0
+        return spent, [result for _, result in done]
 
     def _time(self, name: str) -> float:
         return self.state.times.get(name, 0.0)

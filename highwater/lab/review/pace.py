@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from scenarios.campaign.campaign import Campaign
+from scenarios.campaign.runner import LocalRunner
 from scenarios.single.run import run_modes
 from sim.protocol.decisions import to_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from scenarios.format.scenario import Scenario
     from sim.protocol.modes import Mode
@@ -48,14 +51,17 @@ class Run:
 
     def try_out(self, differing: Collection[tuple[str, str]], limit_s: float, clock: Callable[[], float]) -> None:
         """Measure both on a few seeds, for about `limit_s` at most."""
+        pilot = Campaign(partial(has_effect, self.scenario, self.modes, frozenset(differing)), LocalRunner())
         begin = clock()
-        effects = number = 0
-        while number < PILOT and (not number or clock() - begin < limit_s):
-            base, *_ = run_modes(self.scenario, self.modes, number)
-            effects += bool(to_values(int(base["decided"], 16)) & set(differing))
-            number += 1
-        self.touched = effects / number
-        self.seed_s = (clock() - begin) / number
+        found = [effect for _, effect in pilot.run(range(PILOT), until=lambda *_: clock() - begin >= limit_s)]
+        self.touched = sum(found) / len(found)
+        self.seed_s = (clock() - begin) / len(found)
+
+
+def has_effect(scenario: Scenario, modes: Sequence[Mode], differing: Collection[tuple[str, str]], seed: int) -> bool:
+    """Run a seed in all modes; whether one of the values would have acted differently in the first one."""
+    base, *_ = run_modes(scenario, modes, seed)
+    return bool(to_values(int(base["decided"], 16)) & set(differing))
 
 
 @dataclass(slots=True)

@@ -8,15 +8,23 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
+from scenarios.campaign.campaign import Campaign
 from scenarios.format.catalogue import load
-from scenarios.single.run import prepare_process, run_mutated
+from scenarios.single.run import run_mutated
 from sim.protocol.modes import mode as mode_named
 from sim.protocol.mutants import MUTANTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from scenarios.campaign.record import Record
+    from scenarios.campaign.runner import Runner
+
+SEEDS: Final = 50
+"""Seeds of a case, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +53,26 @@ def scenarios() -> list[str]:
     return list(dict.fromkeys(one.scenario for one in MUTANTS.values()))
 
 
-def census(scenario_name: str, seeds: range) -> Iterator[Census]:
-    """Count over some seeds of a random scenario, in each of `modes`."""
-    prepare_process()
-    scenario = load(scenario_name)
-    for name in modes():
-        mode = mode_named(name)
-        took: Counter[str] = Counter()
-        differed: Counter[str] = Counter()
-        for seed in seeds:
-            _, seen = run_mutated(scenario, mode, seed)
-            took.update(seen.took)
-            differed.update(seen.differed)
-        yield Census(scenario.name, name, len(seeds), took, differed)
+def census(names: Sequence[str], seeds: range, runner: Runner, record: Record | None = None) -> Iterator[Census]:
+    """Count over some seeds of random scenarios, each in each of `modes`."""
+    found = [Census(name, mode, len(seeds)) for name in names for mode in modes()]
+    parts = [(first, min(first + SEEDS, seeds.stop)) for first in range(seeds.start, seeds.stop, SEEDS)]
+    results = Campaign(count, runner, record).run((one.scenario, one.mode, *part) for one in found for part in parts)
+    for one in found:
+        for _, (took, differed) in islice(results, len(parts)):
+            one.took.update(took)
+            one.differed.update(differed)
+        yield one
+
+
+def count(case: tuple[str, str, int, int]) -> tuple[dict[str, int], dict[str, int]]:
+    """Count over the seeds of a case (scenario, mode, first seed, end): see `Census.took` and `differed`."""
+    name, mode, *ends = case
+    scenario = load(name)
+    took: Counter[str] = Counter()
+    differed: Counter[str] = Counter()
+    for seed in range(*ends):
+        _, seen = run_mutated(scenario, mode_named(mode), seed)
+        took.update(seen.took)
+        differed.update(seen.differed)
+    return dict(took), dict(differed)

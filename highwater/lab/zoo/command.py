@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from highwater.cli.campaign import campaign_options
 from highwater.cli.options import SuggestingGroup, duration, json_option, read_rules, set_option
 from highwater.cli.tables import Markdown, Terminal
 from scenarios.version import PLAIN, build
 from sim import exit_codes
+from sim.config import shown
 from sim.errors import InputError
 
 if TYPE_CHECKING:
+    from highwater.cli.campaign import Place
     from highwater.cli.console import Ui
     from highwater.lab.zoo.census import Census
     from highwater.lab.zoo.hunt import Hunt, Summary
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
     from scenarios.format.scenario import Scenario
     from sim.config import Value
 
-PROCESSES_MAX: Final = 1_024
 RANGES_MAX: Final = 1_000
 BLOWS_MAX: Final = 100
 
@@ -130,13 +132,7 @@ def show(ui: Ui, name: str, as_json: bool) -> None:
 @click.option("--mode", metavar="NAME", default="", help="The mode that --repair repairs.")
 @set_option
 @click.option("--seconds", metavar="TIME", help="End each range after this CPU time, such as 60s or 2m.")
-@click.option(
-    "--local",
-    metavar="N",
-    type=click.IntRange(1, PROCESSES_MAX),
-    default=1,
-    help="Use N processes, each of which hunts in one range at a time.",
-)
+@campaign_options("Keep the results of ranges, so that the same command resumes.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="The table as text, or Markdown."
 )
@@ -144,6 +140,7 @@ def show(ui: Ui, name: str, as_json: bool) -> None:
 @click.pass_obj
 def hunt(
     ui: Ui,
+    /,
     chosen: tuple[str, ...],
     hunts_all: bool,
     seeds: str,
@@ -156,15 +153,15 @@ def hunt(
     mode: str,
     settings: dict[str, Value],
     seconds: str | None,
-    local: int,
     form: str,
     as_json: bool,
+    place: Place,
 ) -> int:
     """Hunt mutants and bugs.
 
     Each MUTANT or BUG is hunted until a seed finds it: a violation that does not occur with the same faults without the
     mutant, or with the repair of the bug. The violation has to be inside the promise of the mode, except for bugs that
-    no promise covers. Nothing is stored.
+    no promise covers. A process hunts in one range at a time.
 
     Random walks begin with the first seed of a range, and each counts as a seed. An early warning counts as a
     violation there, as TLC's invariants do.
@@ -190,11 +187,19 @@ def hunt(
     limit = None if seconds is None else duration("--seconds", seconds)
     summaries: list[Summary] = []
     interrupted = False
+    how = limit, blows, at_difference
+    about = {
+        "how": how,
+        "scenario": scenario,
+        "mode": mode,
+        "settings": {key: shown(one) for key, one in settings.items()},
+    }
     try:
-        for summary in hunts(ways, numbers, ranges, limit, blows, at_difference, local):
-            summaries.append(summary)
-            name = summary.target.name
-            ui.note(f"{len(summaries)} of {len(ways)}: {name} found in {summary.found} of {ranges} ranges")
+        with place.begin("zoo-hunt", about) as (runner, record):
+            for summary in hunts(ways, numbers, runner, record, ranges, *how):
+                summaries.append(summary)
+                name = summary.target.name
+                ui.note(f"{len(summaries)} of {len(ways)}: {name} found in {summary.found} of {ranges} ranges")
     except KeyboardInterrupt:
         interrupted = True
     if as_json:
@@ -225,9 +230,10 @@ def hunt(
 @click.option(
     "--format", "form", type=click.Choice(["text", "markdown"]), default="text", help="The table as text, or Markdown."
 )
+@campaign_options("Keep the counts of runs, so that the same command resumes.")
 @json_option
 @click.pass_obj
-def count(ui: Ui, scenarios: tuple[str, ...], seeds: str, form: str, as_json: bool) -> None:
+def count(ui: Ui, /, scenarios: tuple[str, ...], seeds: str, form: str, as_json: bool, place: Place) -> None:
     """Count where mutants would act.
 
     Counts the runs of each SCENARIO in which a mutant would decide otherwise; without one, of those hunted in. The runs
@@ -245,10 +251,10 @@ def count(ui: Ui, scenarios: tuple[str, ...], seeds: str, form: str, as_json: bo
     for name in names:
         _check_random(name, load(name))
     found = []
-    for name in names:
-        for one in census(name, chosen):
+    with place.begin("zoo-count", {}) as (runner, record):
+        for one in census(names, chosen, runner, record):
             found.append(one)
-            ui.note(f"{name}, mode {one.mode}: {one.runs:,} runs")
+            ui.note(f"{one.scenario}, mode {one.mode}: {one.runs:,} runs")
     if as_json:
         ui.json({"runs": len(chosen), "counts": [_census_as_json(one) for one in found]})
         return

@@ -4,23 +4,24 @@ A seed finds it if its run has a violation inside the promise that its counterpa
 without the mutant, or with the repair. The counterpart is run only for seeds that violate. With blows, a run that
 raises early warnings goes on with each blow after them. With blows at the difference, it goes on where it begins to
 differ from its counterpart: such a hunt knows where the bug is, which plain random runs do not, so figures of the two
-do not compare. Walks are those of `highwater.lab.zoo.walks`, and each counts as a seed. Nothing is stored: a hunt is a
-function of target and seeds, except for its times.
+do not compare. Walks are those of `highwater.lab.zoo.walks`, and each counts as a seed. A hunt is a function of
+target and seeds, except for its times.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from itertools import chain, islice
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from scenarios.campaign.campaign import Campaign
 from scenarios.format.blow import parse
 from scenarios.single import recording
 from scenarios.single.run import (
     MutantsSeen,
-    prepare_process,
     run,
     run_at_differences,
     run_blows,
@@ -28,14 +29,15 @@ from scenarios.single.run import (
     run_mutated,
     run_row,
 )
-from scenarios.sweep.workers import Workers
 from sim.protocol.modes import mode as mode_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from highwater.lab.zoo.runs import Runs
     from highwater.lab.zoo.targets import Target
+    from scenarios.campaign.record import Record
+    from scenarios.campaign.runner import Runner
     from scenarios.format.scenario import Scenario
     from scenarios.single.rows import Row
     from sim.protocol.modes import Mode
@@ -83,6 +85,15 @@ class Hunt:
         """Whether a seed found the target."""
         return self.seed != NOT_FOUND
 
+    def to_json(self) -> dict[str, Any]:
+        """All but the target."""
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "target"}
+
+    @classmethod
+    def of_json(cls, target: Target, found: Mapping[str, Any]) -> Hunt:
+        """The result of hunting a target, from `to_json`."""
+        return cls(target, **{**found, "kinds": tuple(found["kinds"])})
+
 
 def hunt(target: Target, seeds: range, seconds: float | None = None, blows: int = 0, at_difference: int = 0) -> Hunt:
     """Hunt a target with runs.
@@ -94,7 +105,6 @@ def hunt(target: Target, seeds: range, seconds: float | None = None, blows: int 
         blows: number of blows after each early warning.
         at_difference: number of blows where the run differs from its counterpart.
     """
-    prepare_process()
     runs = target.runs
     scenario = runs.load()
     wrong, _ = runs.modes
@@ -300,37 +310,44 @@ class Summary:
 def hunts(
     targets: Sequence[tuple[Target, bool]],
     seeds: range,
+    runner: Runner,
+    record: Record | None = None,
     number: int = 1,
     seconds: float | None = None,
     blows: int = 0,
     at_difference: int = 0,
-    processes: int = 1,
 ) -> Iterator[Summary]:
     """Hunt targets, each in the same disjoint ranges.
 
     Args:
         targets: what to hunt, and whether with walks.
         seeds: all seeds.
+        runner: where to hunt: one process hunts in one range at a time.
+        record: keeps finished ranges.
         number: of ranges.
         seconds: CPU time of each range, see `hunt`.
         blows: see `hunt`.
         at_difference: see `hunt`.
-        processes: processes that hunt at the same time; 1: only this one.
     """
     parts = ranges(seeds, number)
-    how = seconds, blows, at_difference
-    if processes == 1:
-        for target, walks in targets:
-            yield Summary([_hunt(target, walks, part, *how) for part in parts])
-        return
-    with Workers(processes) as workers:
-        begun = [[workers.pool.submit(_hunt, one, walks, part, *how) for part in parts] for one, walks in targets]
-        for tasks in begun:
-            yield Summary([task.result() for task in tasks])
+    named = {target.name: target for target, _ in targets}
+    campaign = Campaign(partial(_hunt, named, seconds, blows, at_difference), runner, record)
+    results = campaign.run((target.name, walks, part.start, part.stop) for target, walks in targets for part in parts)
+    for target, _ in targets:
+        yield Summary([Hunt.of_json(target, result) for _, result in islice(results, len(parts))])
 
 
-def _hunt(target: Target, walks: bool, seeds: range, seconds: float | None, blows: int, at_difference: int) -> Hunt:
-    return hunt_walking(target, seeds, seconds) if walks else hunt(target, seeds, seconds, blows, at_difference)
+def _hunt(
+    targets: Mapping[str, Target],
+    seconds: float | None,
+    blows: int,
+    at_difference: int,
+    case: tuple[str, bool, int, int],
+) -> dict[str, Any]:
+    name, walks, start, stop = case
+    target, seeds = targets[name], range(start, stop)
+    found = hunt_walking(target, seeds, seconds) if walks else hunt(target, seeds, seconds, blows, at_difference)
+    return found.to_json()
 
 
 def replay(find: Hunt) -> str:

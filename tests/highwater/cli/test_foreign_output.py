@@ -44,6 +44,8 @@ FOLDERS: dict[tuple[str, str], tuple[object, ...]] = {
     ("confirm", "--keep"): ("confirm", "canary", "--kafka", "4.4.0"),
     ("ticket", "--output"): ("ticket", "reassignment-back"),
     ("spark-package", "--output"): ("spark-package",),
+    ("claims", "--output"): ("claims", "acks-all", "--seeds", "0..2"),
+    ("zoo", "--output"): ("zoo", "count", "elr-chaos", "--seeds", "0..1"),
 }
 """Command and option that names a folder to write to -> the command's words without the option."""
 FILES: dict[tuple[str, str], tuple[object, ...]] = {
@@ -69,6 +71,7 @@ TEMPTING = (
     *("power/run.json", "power/notes.txt", "advice.toml", "loss.json", "story-1-loss.toml", "story-2-loss.toml"),
     *("seeds/313-hw/row.json", "seeds/313-hw/mine", "shrunk/313-hw/plan.json", "shrunk/313-hw/mine", "seeds/mine"),
     *("reassignment-back.md", "reassignment-back.sh", "highwater-driver.py", "highwater-environment.tar.gz"),
+    *("claims.jsonl", "advice.jsonl", "zoo-count.jsonl"),
     *("broker-1/data/partition-0/log", "transcript.jsonl", "attempt-2/x", "control/server.properties", "format/x"),
 )
 """Paths of others: names that commands write, too, or that they might take for leftovers of their own."""

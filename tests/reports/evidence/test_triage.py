@@ -245,7 +245,7 @@ def test_progress_names_the_time_left(monkeypatch: pytest.MonkeyPatch, capsys: p
 
 
 def test_a_process_that_is_killed_is_told() -> None:
-    with pytest.raises(UnavailableError, match="a process was killed"):
+    with pytest.raises(UnavailableError, match="processes were killed 4 times"):
         _each(signal.raise_signal, [signal.SIGKILL, signal.SIGKILL], 2)
 
 

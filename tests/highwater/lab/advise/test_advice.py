@@ -12,8 +12,8 @@ from highwater.lab.advise.answers import Answers, complete
 from highwater.lab.advise.experiment import ELR, PRESENT, Cell, Change, Outcome, design, waves
 from highwater.lab.advise.findings import Loss, advised, findings, price, recommendations, rows, shortest_loss, unsaving
 from highwater.lab.advise.incidents import exposure
-from highwater.lab.advise.pool import Pool
 from highwater.lab.advise.rates import find as find_rates
+from scenarios.campaign.runner import LocalRunner
 from scenarios.format.schema import read
 from scenarios.properties.cluster import Cluster
 from scenarios.properties.releases import find
@@ -172,7 +172,7 @@ def test_settings_without_effect_are_left_out() -> None:
 
 def test_runs_are_those_of_the_scenario_on_the_same_seeds() -> None:
     experiment = design(RACKS, {"min.insync.replicas": 2}, find("3.9"))
-    *_, last = waves(experiment, 3, 1, Pool())
+    *_, last = waves(experiment, 3, 1, LocalRunner())
     assert last.seeds == 3
     change, mode = experiment.changes[1], experiment.modes[1]
     rows = [run(experiment.variant(change), mode, seed).row for seed in range(3)]
@@ -182,7 +182,7 @@ def test_runs_are_those_of_the_scenario_on_the_same_seeds() -> None:
 
 def test_the_shortest_loss_still_loses_with_the_present_settings(tmp_path: Path) -> None:
     experiment = design(RACKS, {"min.insync.replicas": 2}, find("3.9"))
-    *_, last = waves(experiment, 6, 1, Pool())
+    *_, last = waves(experiment, 6, 1, LocalRunner())
     found = shortest_loss(last)
     assert found is not None
     assert any("loses power" in line for line in found.story)
@@ -198,7 +198,7 @@ def test_the_shortest_loss_still_loses_with_the_present_settings(tmp_path: Path)
 
 
 def test_without_time_the_loss_is_not_made_smaller() -> None:
-    *_, last = waves(design(RACKS, {"min.insync.replicas": 2}, find("3.9")), 6, 1, Pool())
+    *_, last = waves(design(RACKS, {"min.insync.replicas": 2}, find("3.9")), 6, 1, LocalRunner())
     found = shortest_loss(last, time.monotonic())
     assert found is not None
     assert not found.is_whole

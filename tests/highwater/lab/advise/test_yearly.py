@@ -12,10 +12,10 @@ from highwater.lab.advise import findings, incidents, yearly
 from highwater.lab.advise.answers import Answers
 from highwater.lab.advise.experiment import design, has_lost
 from highwater.lab.advise.incidents import Stratum
-from highwater.lab.advise.pool import Pool
 from highwater.lab.advise.rates import ASKED, CAUSES, of_data
-from highwater.lab.advise.yearly import Estimate, Tally, Task
+from highwater.lab.advise.yearly import Estimate, Tally
 from reports.formatting import decimal
+from scenarios.campaign.runner import LocalRunner
 from scenarios.single.run import run_row
 
 if TYPE_CHECKING:
@@ -106,11 +106,11 @@ def test_the_sum_is_never_below_a_part() -> None:
 def test_no_task_begins_after_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = count()
     monkeypatch.setattr(yearly, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
-    *_, last = yearly.waves(exposed(outages=1.0, pauses=1.0), None, 9, Pool())
+    *_, last = yearly.waves(exposed(outages=1.0, pauses=1.0), None, 9, LocalRunner())
     assert 0 < last.runs <= 9 * yearly.PIECE
     assert last.runs < yearly.FIRST
     assert all(one.runs for one in last.tallies[:3])
-    *_, none = yearly.waves(exposed(outages=1.0), None, 0, Pool())
+    *_, none = yearly.waves(exposed(outages=1.0), None, 0, LocalRunner())
     assert none.runs == 0
     assert none.losses_a_year[:2] == (0, 0)
     assert none.losses_a_year[2] == pytest.approx(sum(one.stratum.a_year for one in none.tallies) + none.larger_a_year)
@@ -119,7 +119,7 @@ def test_no_task_begins_after_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_waves_grow_as_long_as_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = count()
     monkeypatch.setattr(yearly, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
-    runs = [one.runs for one in yearly.waves(exposed(outages=1.0), None, 60, Pool())]
+    runs = [one.runs for one in yearly.waves(exposed(outages=1.0), None, 60, LocalRunner())]
     assert len(runs) > 1
     assert runs == sorted(runs)
 
@@ -127,17 +127,17 @@ def test_waves_grow_as_long_as_there_is_time(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_task_counts_the_losses_of_its_runs() -> None:
     found = exposed(outages=1.0)
     (stratum, *_), _ = incidents.strata(found)
-    place, tally = yearly.simulate(Task(found, stratum, 2 * yearly.SEEDS + 5, 3))
+    runs, lost, *_ = yearly.simulate(found, [stratum] * 3, ("", 2, 5, 3))
     rows = [run_row(incidents.draw(found, stratum, seed), found.mode, seed) for seed in range(2_000_005, 2_000_008)]
-    assert (place, tally.runs, tally.lost) == (2, 3, sum(map(has_lost, rows)))
-    assert tally.lost > 0
+    assert (runs, lost) == (3, sum(map(has_lost, rows)))
+    assert lost > 0
 
 
 def test_figures_do_not_depend_on_the_number_of_processes() -> None:
     found = exposed(outages=1.0)
     estimates = []
     for processes in (1, 2):
-        with Pool(processes) as pool:
+        with LocalRunner(processes) as pool:
             *_, last = yearly.waves(found, 10, 1, pool)
             estimates.append([(one.stratum.name, one.runs, one.lost) for one in last.tallies])
     assert estimates[0] == estimates[1]

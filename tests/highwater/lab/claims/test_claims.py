@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from highwater.lab.claims.claims import BROKEN, HELD, UNTESTED, Claim, Evidence, claims, judge, named
+from scenarios.campaign.runner import LocalRunner
 from scenarios.format.catalogue import load
 from sim.checkers.registry import FINDINGS
 from sim.errors import InputError
@@ -32,25 +33,27 @@ def test_a_claim_names_what_would_contradict_it(claim: Claim) -> None:
 
 
 def test_runs_say_what_is_recorded() -> None:
-    found = list(judge(claims(), range(3)))
+    found = list(judge(claims(), range(3), LocalRunner()))
     assert [one.claim.name for one in found if not one.expected] == []
     assert all(one.runs for one in found if one.claim.evidence)
 
 
 def test_a_run_that_contradicts_a_claim_is_told() -> None:
     held = Claim("x", "s", "s", "m", HELD, (Evidence("canary", "hw", ("committed-loss",)),))
-    (found,) = judge([held], range(1))
+    (found,) = judge([held], range(1), LocalRunner())
     assert (found.verdict, found.expected, found.broken_in) == (BROKEN, False, 1)
     assert found.seeds == [("canary", "hw", 0, ("committed-loss",))]
     other = Claim("x", "s", "s", "m", HELD, (Evidence("canary", "kip101", ("committed-loss",)),))
-    (kept,) = judge([other], range(1))
+    (kept,) = judge([other], range(1), LocalRunner())
     assert (kept.verdict, kept.runs, kept.seeds) == (HELD, 1, [])
 
 
 def test_losses_outside_the_promise_count_where_a_claim_says_so() -> None:
     anywhere = Evidence("fsync-demo", "elr-4.3", ("committed-loss",), promised=False)
     inside = Evidence("fsync-demo", "elr-4.3", ("committed-loss",))
-    found = [next(judge([Claim("x", "s", "s", "m", HELD, (test,))], range(1))) for test in (anywhere, inside)]
+    found = [
+        next(judge([Claim("x", "s", "s", "m", HELD, (test,))], range(1), LocalRunner())) for test in (anywhere, inside)
+    ]
     assert [one.verdict for one in found] == [BROKEN, HELD]
 
 

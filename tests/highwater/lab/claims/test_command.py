@@ -12,6 +12,7 @@ from highwater.lab.claims.claims import HELD, Claim, Evidence, claims
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.conftest import Call
 
@@ -42,6 +43,23 @@ def test_runs_that_differ_from_the_record_exit_with_1(
     (entry,) = json.loads(call.out)["claims"]
     assert (entry["verdict"], entry["runs"], entry["contradict"]) == ("broken", 1, 1)
     assert entry["seeds"] == [{"scenario": "canary", "mode": "hw", "seed": 0, "kinds": ["committed-loss"]}]
+
+
+def test_the_same_command_resumes(
+    highwater: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("claims", "acks-all", "--seeds", "0..30", "--output", tmp_path / "kept")
+    first = highwater(*words, "--local", 2)
+    kept = (tmp_path / "kept" / "claims.jsonl").read_bytes()
+
+    def again(_case: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(module, "run_case", again)
+    assert highwater(*words).out == first.out
+    assert (tmp_path / "kept" / "claims.jsonl").read_bytes() == kept
+    refused = highwater(*words, "--master", "local[2]", "--local", 2)
+    assert (refused.code, refused.err) == (2, "highwater: --local excludes Spark's options --master and --conf\n")
 
 
 def test_bad_input(highwater: Callable[..., Call]) -> None:

@@ -187,3 +187,17 @@ def test_a_hunt_takes_a_repair_in_place_of_a_mutant(highwater: Callable[..., Cal
         assert refused.code == 2
         assert "--repair takes one rule, with --mode and --scenario, and no mutants or bugs" in refused.err
     assert "go with --repair" in highwater("zoo", "hunt", "join-below-hw", "--mode", "kip279").err
+
+
+def test_hunts_and_counts_resume_and_have_the_same_figures_in_any_number_of_processes(
+    highwater: Callable[..., Call], tmp_path: Path
+) -> None:
+    words = ("zoo", "hunt", "join-below-hw", "--method", "runs", "--seeds", "30000130..30000150", "--ranges", 2)
+    kept = ("--output", tmp_path, "--json")
+    first, again = highwater(*words, *kept, "--local", 2).json, highwater(*words, *kept).json
+    assert again == first  # Times, too: nothing ran again.
+    refused = highwater(*words, "--output", tmp_path, "--blows", 1)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "name another folder" in refused.err
+    counts = ("zoo", "count", "elr-chaos", "--seeds", "0..3", "--json")
+    assert highwater(*counts).json == highwater(*counts, "--local", 2, "--output", tmp_path).json
